@@ -1,10 +1,12 @@
 """A client that asks a whole gateway over the wire and waits for the answer."""
 
+import json
 from typing import Any
 
 import anyio
 
 from skerry.client.client import GatewayClient
+from tests.support.wire import Frame, Wire
 
 
 async def ask(client: GatewayClient, text: str, **params: Any) -> dict[str, Any]:
@@ -19,3 +21,17 @@ async def ask(client: GatewayClient, text: str, **params: Any) -> dict[str, Any]
 def said(result: dict[str, Any]) -> str:
     """Return the text of all its payloads."""
     return "".join(one["text"] for one in result["payloads"])
+
+
+async def chat(wire: Wire, message: str, key: str = "main") -> str:
+    """Return the last result of a tool, or the answer, to a message of the owner's, as JSON."""
+    number = len(message) + sum(map(ord, message))
+    params = {"sessionKey": key, "idempotencyKey": f"{key}-{number}", "message": message}
+    await wire.call("chat.send", params)
+    final = await wire.until(_is_final)
+    wire.frames.clear()
+    return json.dumps(final["payload"].get("message"))
+
+
+def _is_final(frame: Frame) -> bool:
+    return frame.get("event") == "chat" and frame["payload"]["state"] == "final"

@@ -124,6 +124,8 @@ class RunRequest(Struct, frozen=True):
     """It is accepted only where this holds."""
     scopes: tuple[str, ...] | None = None
     """Scopes of the client's connection; None if the request came over none."""
+    label: str = ""
+    """Name that the conversation gets; empty leaves it."""
 
     @property
     def may(self) -> Rights:

@@ -10,13 +10,15 @@ from skerry.hooks.events import WEBCHAT
 from skerry.lanes.running import ActiveRun
 from skerry.model.ids import SessionId
 from skerry.model.message import Message
+from skerry.model.run import RunRequest
 from skerry.model.session import SessionSettings
 from skerry.runtime.services import Runtime
 from skerry.sessions import lifecycle
 from skerry.sessions.opening import Opened, enter
 from skerry.sessions.resets import Expiry
 from skerry.sessions.sending import sends_to
-from skerry.store import Unit, outbox, sessions
+from skerry.store import Unit, archive, listing, outbox, sessions
+from skerry.store.listing import Wanted
 
 NOTICE: Final = -1
 """The block of a run in which a notice is delivered: before those of the reply."""
@@ -56,6 +58,8 @@ def write(
         heard = at if limits is not None else 0
         sessions.append(unit, session_id, tail, request.run_id, written, at, heard=heard)
     settings = sessions.settings(unit, session_id)
+    if request.label and not _is_taken(unit, request):
+        archive.change(unit, session_id, label=request.label, settings=settings)
     policy = runtime.config().session.send_policy
     to = sends_to(policy, settings, request.key, request.reply_to) if opened.notes else None
     if to is not None:
@@ -63,6 +67,12 @@ def write(
         outbox.add(unit, request.run_id, NOTICE, to, texts, at)
     tail += len(opened.notes)
     return Entered(opened, tail + 1 if said else 0, tail, settings)
+
+
+def _is_taken(unit: Unit, request: RunRequest) -> bool:
+    """Return whether another conversation got the label since the request was checked."""
+    found = listing.recent(unit, Wanted(request.key.agent, label=request.label), limit=2)
+    return any(one.key != str(request.key) for one in found)
 
 
 async def tell(runtime: Runtime, entered: Entered) -> None:

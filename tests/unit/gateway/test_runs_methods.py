@@ -132,11 +132,13 @@ async def test_what_a_request_says_of_its_run_arrives(rig: Rig, wire: Wire) -> N
         extraSystemPrompt="be brief",
         thinking="low",
         deliver=False,
+        label=" Trip ",
     )
     (submitted,) = rig.dispatcher.submitted
     assert str(submitted.key) == "agent:main:telegram:direct:42"
     assert (submitted.text, submitted.timeout) == ("hello", 30.0)
     assert submitted.extra_system_prompt == "be brief"
+    assert submitted.label == "Trip"
     assert submitted.queue_mode is QueueMode.OWN
 
 

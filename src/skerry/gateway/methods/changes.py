@@ -1,7 +1,8 @@
 """Methods that change sessions: patch, reset, delete, restore, compact."""
 
 import uuid
-from typing import Annotated, ClassVar, Final, Literal
+from collections.abc import Set as AbstractSet
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 import msgspec
 from pydantic import Field
@@ -10,22 +11,20 @@ from skerry.commands.table import CommandCall, tell_command
 from skerry.gateway.frames import ErrorCode, Json
 from skerry.gateway.idempotency import once
 from skerry.gateway.method import Call, Method, Name, OnceParams, RefusedError
-from skerry.gateway.methods import overrides, rows
+from skerry.gateway.methods import overrides, rows, shelving
 from skerry.gateway.methods.keys import session_key
+from skerry.gateway.methods.labels import Label, check_free
 from skerry.hooks.events import WEBCHAT
 from skerry.model.ids import SessionId, SessionKey
 from skerry.model.session import SessionEntry, SessionSettings
 from skerry.model.thinking import ThinkingLevel
 from skerry.sessions import lifecycle
-from skerry.store import DATABASE, Reader, Unit, archive, listing, sessions
-from skerry.store.listing import Wanted
+from skerry.store import DATABASE, Reader, Unit, archive, sessions
 
 NOTHING_TO_COMPACT: Final = "nothing to compact"
 _HARMLESS: Final = frozenset({"label", "pinned", "unread"})
 """Fields that a writer may patch; the others decide what a run does or costs, and need admin."""
 _MARK: Final = "expected_marked_unread_at"
-
-Label = Annotated[str, Field(max_length=512, pattern=r"^[^\x00-\x1f\x7f]*$")]
 
 
 class SessionParams(OnceParams):
@@ -76,7 +75,6 @@ class SessionsPatchParams(SessionParams):
         **dict.fromkeys(
             ("agentRuntime", "nativeRuntimeConsent"), "runs have one runtime, the gateway's own."
         ),
-        "archived": "`sessions.delete` archives a conversation, `sessions.restore` returns it.",
         "contextWindow": "the window is the model's; choose another model.",
         "fastMode": "models are asked at one speed.",
         "traceLevel": "what is logged is set for the whole gateway: `logging.level`.",
@@ -93,6 +91,8 @@ class SessionsPatchParams(SessionParams):
     send_policy: Literal["allow", "deny"] | None = None
     pinned: bool | None = None
     unread: bool | None = None
+    archived: bool | None = None
+    """Comes alone: true takes the conversation off the list, false returns it."""
     expected_marked_unread_at: Annotated[float, Field(ge=0)] | None = None
     """With null, `unread: false` leaves a mark that a person set."""
 
@@ -144,14 +144,9 @@ async def sessions_patch(call: Call, params: SessionsPatchParams) -> Json:
     given = params.model_fields_set - SessionParams.model_fields.keys() - {_MARK}
     if not given <= _HARMLESS:
         overrides.need_admin(call)
-    changes = {name: getattr(params, name) for name in given - {"label"}}
-    model = changes.get("model")
-    if model is not None:
-        changes["model"] = await overrides.known_model(call, model)
-    for flag in {"pinned", "unread"} & changes.keys():
-        changes[flag] = bool(changes[flag])
-    if changes.get("thinking_level"):
-        changes["thinking_level"] = ThinkingLevel(changes["thinking_level"])
+    if params.archived is not None:
+        return await _shelved(call, params, key, alone=given == {"archived"})
+    changes = await _changes(call, params, given)
     label = (params.label or "").strip() if "label" in given else None
     now, new_id = context.clock.now_ms(), SessionId(str(uuid.uuid4()))
 
@@ -162,7 +157,7 @@ async def sessions_patch(call: Call, params: SessionsPatchParams) -> Json:
         session_id, _ = sessions.ensure(unit, key, new_id, now)
         session = _present(unit, session_id)
         if label:
-            _check_free(unit, session, label)
+            check_free(unit, key.agent, label, str(key))
         seen = _only_seen(params) and session.settings.unread
         wanted = {name: one for name, one in changes.items() if not (seen and name == "unread")}
         settings = msgspec.structs.replace(session.settings, **wanted)
@@ -171,6 +166,43 @@ async def sessions_patch(call: Call, params: SessionsPatchParams) -> Json:
         return _present(unit, session_id)
 
     session = await context.store.write(write)
+    return await _patched(call, key, session)
+
+
+async def _changes(
+    call: Call, params: SessionsPatchParams, given: AbstractSet[str]
+) -> dict[str, Any]:
+    """Return the settings that are given, but the label."""
+    changes = {name: getattr(params, name) for name in given - {"label", "archived"}}
+    model = changes.get("model")
+    if model is not None:
+        changes["model"] = await overrides.known_model(call, model)
+    for flag in {"pinned", "unread"} & changes.keys():
+        changes[flag] = bool(changes[flag])
+    if changes.get("thinking_level"):
+        changes["thinking_level"] = ThinkingLevel(changes["thinking_level"])
+    return changes
+
+
+async def _shelved(
+    call: Call, params: SessionsPatchParams, key: SessionKey, *, alone: bool
+) -> Json:
+    """Archive the conversation, or bring it back."""
+    if not alone:
+        message = "`archived` comes alone: change the rest by another call."
+        raise RefusedError(ErrorCode.INVALID_REQUEST, message)
+
+    def check(session: SessionEntry | None) -> None:
+        seen = (params.expected_session_id, params.expected_lifecycle_revision)
+        _expect(session, params.key, *seen)
+
+    change = shelving.put_away if params.archived else shelving.bring_back
+    return await _patched(call, key, await change(call, key, check))
+
+
+async def _patched(call: Call, key: SessionKey, session: SessionEntry) -> Json:
+    """Tell everybody of the change, and return what the session is now."""
+    context = call.context
     context.news.touch([session.session_id], "patch")
     return {
         "ok": True,
@@ -310,17 +342,6 @@ def _present(reader: Reader, session_id: str) -> SessionEntry:
     if session is None:
         raise RefusedError(ErrorCode.INVALID_REQUEST, f"unknown session id: {session_id}")
     return session
-
-
-def _check_free(reader: Reader, session: SessionEntry, label: str) -> None:
-    """Refuse a label that another conversation of the agent has: it must name one."""
-    found = listing.recent(reader, Wanted(session.agent_id, label=label), limit=2)
-    if any(one.session_id != session.session_id for one in found):
-        raise RefusedError(
-            ErrorCode.INVALID_REQUEST,
-            f"label already in use: {label}",
-            details={"remedy": "Choose another name, or rename the other conversation first."},
-        )
 
 
 def _expect(session: SessionEntry | None, key: str, *wanted: str | None) -> None:

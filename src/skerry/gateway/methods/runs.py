@@ -23,6 +23,7 @@ from skerry.gateway.method import (
 )
 from skerry.gateway.methods import overrides
 from skerry.gateway.methods.keys import session_key
+from skerry.gateway.methods.labels import Label, check_free
 from skerry.hooks.events import WEBCHAT
 from skerry.model.ids import RunId
 from skerry.model.origin import Origin
@@ -63,7 +64,10 @@ _KEPT: Final = "every message stands in its transcript."
 
 
 class AgentParams(Params):
-    """Parameters of `agent`; `model`, with or without `provider`, is for this run alone."""
+    """Parameters of `agent`; `model`, with or without `provider`, is for this run alone.
+
+    `label` names the conversation that the run enters, as `sessions.patch` does.
+    """
 
     ignored: ClassVar = {
         **dict.fromkeys(
@@ -84,7 +88,6 @@ class AgentParams(Params):
             "Tools are those of the configuration, for every run.",
         ),
         "lane": "Runs of one conversation follow each other; lanes cannot be chosen.",
-        "label": "A run gives its conversation no name; `sessions.patch` does.",
         "voiceWakeTrigger": "Nothing listens for a word here.",
         "spawnedBy": "Conversations have no parents.",
     }
@@ -125,6 +128,7 @@ class AgentParams(Params):
     model: Name | None = None
     provider: Name | None = None
     expected_existing_session_id: Name | None = None
+    label: Label | None = None
 
     @model_validator(mode="after")
     def _says_something(self) -> Self:
@@ -205,6 +209,7 @@ def agent(call: Call, params: AgentParams) -> Coroutine[Any, Any, Json]:
         images=attachments.images(params.attachments),
         origin=Origin.OWNER,
         expected=_existing(params),
+        label=(params.label or "").strip(),
         scopes=call.scopes,
     )
     if params.model is not None or params.provider is not None:
@@ -259,7 +264,9 @@ def _line(notice: tuple[int, str]) -> str:
 
 
 async def _agent(call: Call, request: RunRequest) -> Json:
-    run_id, agent = request.run_id, request.key.agent
+    run_id, agent, key = request.run_id, request.key.agent, str(request.key)
+    if request.label:
+        await call.context.store.read(lambda it: check_free(it, agent, request.label, key))
     admission = await _submit(call, request)
     if admission.status is AdmissionStatus.IN_FLIGHT:
         told = call.dress.in_flight(run_id, admission.key, agent)

@@ -1,0 +1,28 @@
+"""Names of conversations: a label names one conversation of an agent."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from skerry.gateway.frames import ErrorCode
+from skerry.gateway.method import RefusedError
+from skerry.model.ids import AgentId
+from skerry.store import Reader, listing
+from skerry.store.listing import Wanted
+
+Label = Annotated[str, Field(max_length=512, pattern=r"^[^\x00-\x1f\x7f]*$")]
+
+
+def check_free(reader: Reader, agent: AgentId, label: str, key: str) -> None:
+    """Refuse a label that another conversation of the agent has than the one with this key.
+
+    Raises:
+        RefusedError: it has.
+    """
+    found = listing.recent(reader, Wanted(agent, label=label), limit=2)
+    if any(one.key != key for one in found):
+        raise RefusedError(
+            ErrorCode.INVALID_REQUEST,
+            f"label already in use: {label}",
+            details={"remedy": "Choose another name, or rename the other conversation first."},
+        )

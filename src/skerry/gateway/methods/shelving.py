@@ -1,0 +1,97 @@
+"""Archives a conversation and brings it back, as `archived` of `sessions.patch` asks."""
+
+from collections.abc import Callable
+
+from skerry.gateway.frames import ErrorCode
+from skerry.gateway.method import Call, RefusedError
+from skerry.gateway.methods import rows
+from skerry.model.ids import SessionKey
+from skerry.model.session import SessionEntry
+from skerry.sessions import lifecycle
+from skerry.store import Reader, Unit, archive, listing, sessions
+from skerry.store.listing import Wanted
+
+Check = Callable[[SessionEntry | None], None]
+"""Refuses the present session of the key, or that there is none."""
+
+
+async def put_away(call: Call, key: SessionKey, check: Check) -> SessionEntry:
+    """Take a conversation off the list; the search finds it, and `bring_back` returns it.
+
+    Its runs are stopped.
+
+    Raises:
+        RefusedError: it is the main one, has no session, or `check` refuses it.
+    """
+    if rows.is_main(key):
+        raise RefusedError(
+            ErrorCode.INVALID_REQUEST,
+            f"Cannot archive the main session ({key}).",
+            details={"remedy": "`skerry sessions reset` begins it anew and archives the old one."},
+        )
+    context, now = call.context, call.context.clock.now_ms()
+
+    def look(reader: Reader) -> SessionEntry | None:
+        found = sessions.find(reader, str(key))
+        check(found)
+        return found
+
+    if await context.store.read(look) is None:  # before runs are stopped for nothing
+        raise _nothing(key, "conversation")
+
+    def write(unit: Unit) -> SessionEntry | None:
+        look(unit)
+        call.effect(unit)
+        return archive.put_away(unit, key, now)
+
+    session = await context.dispatcher.alone(
+        key, lambda: context.store.write(write), stopping="archive"
+    )
+    if session is None:
+        raise _nothing(key, "conversation")
+    lifecycle.ended(context.hooks, session, "archive")
+    return session
+
+
+async def bring_back(call: Call, key: SessionKey, check: Check) -> SessionEntry:
+    """Return the present session of a conversation; where it has none, the one archived last.
+
+    Raises:
+        RefusedError: nothing of it is archived either, or `check` refuses it.
+    """
+    context, now = call.context, call.context.clock.now_ms()
+
+    def look(reader: Reader) -> SessionEntry:
+        found = sessions.find(reader, str(key)) or _archived_last(reader, key)
+        check(found)
+        return found
+
+    found = await context.store.read(look)
+    if found.archived is None:
+        return found
+    context.news.known(found)
+
+    def write(unit: Unit) -> tuple[SessionEntry, bool]:
+        last = look(unit)
+        if last.archived is None:  # somebody else was faster
+            return last, False
+        call.effect(unit)
+        archive.restore(unit, last, now)
+        return sessions.find(unit, str(key)) or last, True
+
+    session, restored = await context.dispatcher.alone(key, lambda: context.store.write(write))
+    if restored:
+        lifecycle.start(context.hooks, key, session.session_id, None)
+    return session
+
+
+def _archived_last(reader: Reader, key: SessionKey) -> SessionEntry:
+    wanted = Wanted(key.agent, archived=True, keys=frozenset({str(key)}))
+    last = listing.recent(reader, wanted, limit=1)
+    if not last:
+        raise _nothing(key, "archived conversation")
+    return last[0]
+
+
+def _nothing(key: SessionKey, what: str) -> RefusedError:
+    return RefusedError(ErrorCode.INVALID_REQUEST, f"There is no {what} {key}.")
