@@ -257,44 +257,6 @@ async def test_the_main_session_cannot_be_deleted(rig: Rig, either: Wire) -> Non
     assert refused == "Cannot delete the main session (agent:main:main)."
 
 
-async def test_a_patch_archives_a_conversation_and_brings_it_back(rig: Rig, wire: Wire) -> None:
-    session_id = await talk(rig, CHAT, "hi", "hello")
-    await wire.call("sessions.patch", {"key": "chat", "label": "trip"})
-    away = await wire.call("sessions.patch", {"key": "chat", "archived": True})
-    assert (away["ok"], away["entry"]["sessionId"]) == (True, session_id)
-    assert (await keys(wire), await keys(wire, archived=True)) == ([], ["chat"])
-    back = await wire.call("sessions.patch", {"key": "chat", "archived": False})
-    assert (back["entry"]["sessionId"], back["entry"]["label"]) == (session_id, "trip")
-    assert (await keys(wire), await keys(wire, archived=True)) == (["chat"], [])
-    assert await texts(wire) == ["hi", "hello"]
-    again = await wire.call("sessions.patch", {"key": "chat", "archived": False})
-    assert again["entry"]["sessionId"] == session_id
-
-
-async def test_what_cannot_be_archived_is_refused(rig: Rig, wire: Wire) -> None:
-    session_id = await talk(rig, CHAT, "hi")
-    await talk(rig, MAIN, "hi")
-
-    async def refused(key: str, *, archived: bool, **params: Any) -> str:
-        params = {"key": key, "archived": archived} | params
-        return await refusal(wire, "sessions.patch", **params)
-
-    assert "Cannot archive the main session" in await refused("main", archived=True)
-    assert "There is no conversation" in await refused("nobody", archived=True)
-    assert "no archived conversation" in await refused("nobody", archived=False)
-    assert "comes alone" in await refused("chat", archived=True, label="x")
-    stale = {"expectedSessionId": "other"}
-    assert "read it again" in await refused("chat", archived=True, **stale)
-    assert "read it again" in await refused("chat", archived=False, **stale)
-    assert sorted(await keys(wire)) == ["chat", "main"]
-    async with connected(rig.url, scopes=WRITER) as writer:
-        answer = await writer.ask("sessions.patch", {"key": "chat", "archived": True})
-        assert answer["error"]["details"]["missingScope"] == "operator.admin"
-    seen = {"expectedSessionId": session_id}
-    await wire.call("sessions.patch", {"key": "chat", "archived": True} | seen)
-    assert await keys(wire) == ["main"]
-
-
 async def test_a_restore_undoes_a_delete(rig: Rig, wire: Wire) -> None:
     session_id = await talk(rig, CHAT, "hi", "hello")
     await wire.call("sessions.delete", {"key": "chat"})
