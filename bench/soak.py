@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import anyio
 
-from bench.measure import Driver, Gateway, driver, figure, gateway, yardstick
+from bench.measure import Driver, Gateway, driver, figure, gateway
 from skerry.testing.gateway import model_config
 from skerry.testing.model_server import HttpStep, StubModelServer, echo_chat
 
@@ -36,6 +36,9 @@ READS: Final = 10
 """After so many messages a client reads a conversation, as a page does."""
 MARKS: Final = 40
 """After so many messages the same work is measured."""
+THINGS: Final = 150_000
+"""Strings that the same work goes through, 10 MB: what neighbours take of a cache slows it as it
+slows a gateway. A loop over little took 30 to 35 ms whether a message took 19 or 28."""
 WINDOW: Final = 32_000
 SHORT: Final = "The pilot waits for the tide; the boats lie behind the island until noon."
 """What the model answers to a tool's result, and as a summary."""
@@ -59,7 +62,7 @@ class Minute:
     cpu_ms: float
     """Of all processes, a message."""
     same_ms: float
-    """CPU of a fixed piece of Python meanwhile, in ms: it takes more beside neighbours."""
+    """CPU of a fixed piece of work meanwhile, in ms: it takes more beside neighbours."""
     rss: float
     """Of the gateway's own process at the end of the minute, in MB."""
     anonymous: float
@@ -99,6 +102,22 @@ def reply(body: dict[str, Any]) -> Sequence[HttpStep]:
     return echo_chat(body) if is_talk else [SHORT]
 
 
+class SameWork:
+    """A fixed piece of work, whose CPU tells what neighbours cost."""
+
+    def __init__(self) -> None:
+        self._things = [f"thing {number}" for number in range(THINGS)]
+        random.Random(2).shuffle(self._things)  # noqa: S311 - the same order each time
+
+    def took(self) -> float:
+        """Do it; return the CPU ms."""
+        begin = time.process_time()
+        kept: dict[str, str] = {}
+        for thing in self._things:
+            kept[thing[-3:]] = thing
+        return (time.process_time() - begin) * 1e3
+
+
 class Traffic:
     """Says something in one conversation after the other, at an even pace."""
 
@@ -109,6 +128,7 @@ class Traffic:
         self._client = client
         self._reader = reader
         self._prose = Prose()
+        self._same = SameWork()
         self._begin = time.perf_counter()
 
     async def minute(self) -> int:
@@ -124,7 +144,7 @@ class Traffic:
                 asked = {"sessionKey": session, "limit": 120}
                 await self._reader.answer("chat.history", asked)
             if self.said % MARKS == 0:
-                self.marks.append(yardstick())
+                self.marks.append(self._same.took())
             await anyio.sleep(max(self._begin + self.said / RATE - time.perf_counter(), 0))
         return self.said - before
 

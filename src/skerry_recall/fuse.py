@@ -269,19 +269,17 @@ def decayed(at: Longs, decay: Decay) -> Floats:
 def top(scores: Floats, count: int, found: Mask | None = None) -> Rows:
     """Return the rows of the `count` highest scores, the best first, ties in row order.
 
-    No score is below 0, and what is not `found` has 0. The `count`-th highest of the maxima of
-    blocks is a bound that at least `count` rows reach: sorting those few is ten times cheaper than
-    partitioning all.
+    No score is below 0, and what is not `found` has 0. Of many rows the `count`-th highest of the
+    maxima of blocks is a bound that `count` rows reach: ten times cheaper than partitioning all.
     """
     bound = np.float32(0)
     blocks = len(scores) // _BLOCK
     if blocks > count:
         peaks = scores[: blocks * _BLOCK].reshape(_BLOCK, blocks).max(axis=0)
         bound = np.partition(peaks, blocks - count)[blocks - count]
-    if bound > 0:
-        rows = np.flatnonzero(scores >= bound)
-    else:
-        rows = np.arange(len(scores)) if found is None else np.flatnonzero(found)
+    elif len(scores) > count:
+        bound = np.partition(scores, len(scores) - count)[len(scores) - count]
+    rows = np.flatnonzero(scores >= bound if bound > 0 or found is None else found)
     return rows[np.argsort(-scores[rows], kind="stable")][:count]
 
 

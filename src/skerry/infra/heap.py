@@ -21,26 +21,23 @@ def few_arenas() -> None:
 
     glibc has up to eight for each core, and what one of them has free no other can use: with worker
     threads that come and go, 18 MB beside 31 in use after an hour of talk, and a MB more every few
-    minutes. Our threads take turns anyway, so that none waits for another here.
+    minutes. Our threads take turns anyway, so that none waits for another here. Large objects get
+    pages of their own: else glibc keeps the place of the largest one that it has freed for the next
+    one of its size, and as much at the end of an arena.
     """
     import ctypes  # noqa: PLC0415 - who only asks a gateway does without
 
     library = ctypes.CDLL(None)
     if hasattr(library, "mallopt"):
         library.mallopt(_ARENA_MAX, _ARENAS)
+        library.mallopt(_MMAP_THRESHOLD, _APART)
 
 
 def give_back() -> None:
-    """Return free pages to the system; blocks for some milliseconds.
-
-    glibc keeps the place of the largest object that it has freed for the next one of its size: one
-    frame of 26 MB would be paid for until the process ends. So large objects get pages of their
-    own from here on.
-    """
+    """Return free pages to the system; blocks for some milliseconds."""
     import ctypes  # noqa: PLC0415 - 1 MB and 10 ms, which a start does without
 
     with _turn:
         library = ctypes.CDLL(None)
         if hasattr(library, "malloc_trim"):
-            library.mallopt(_MMAP_THRESHOLD, _APART)
             library.malloc_trim(0)

@@ -9,6 +9,7 @@ import pytest
 
 from skerry.app import maintenance
 from skerry.app.maintenance import BACKUP, CHECK, Upkeep, looked_after, unless_damaged
+from skerry.infra import heap
 from skerry.model import message
 from skerry.model.errors import StoreFailedError
 from skerry.model.ids import AgentId, SessionId
@@ -136,6 +137,21 @@ async def test_what_rotted_while_nothing_ran_is_found_soon_after_the_start(
         group.start_soon(Upkeep(store, tmp_path, FakeClock()).run)
         with anyio.fail_after(60):
             while state(store.condition) is not Storage.CORRUPT:
+                await anyio.lowlevel.checkpoint()
+        group.cancel_scope.cancel()
+
+
+async def test_free_memory_is_given_back_again_and_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[str] = []
+    monkeypatch.setattr(maintenance, "FIRST_SECONDS", 0.0)
+    monkeypatch.setattr(maintenance, "GIVE_SECONDS", 0.01)
+    monkeypatch.setattr(heap, "give_back", lambda: given.append("pages"))
+    async with open_store(tmp_path / DATABASE) as store, anyio.create_task_group() as group:
+        group.start_soon(Upkeep(store, tmp_path, FakeClock()).run)
+        with anyio.fail_after(60):
+            while len(given) < 3:
                 await anyio.lowlevel.checkpoint()
         group.cancel_scope.cancel()
 
