@@ -12,7 +12,7 @@ SOURCE = Path(skerry.__file__).parent
 UNPACKS = {"tarfile", "zipfile", "shutil.unpack_archive"}
 RUNS_WHAT_IT_READS = {"dill", "marshal", "pickle", "shelve", "yaml"}
 EXECUTES = {"eval", "exec", "compile"}
-LOADERS = {"plugins/folders.py", "plugins/load.py"}
+LOADERS = {"plugins/folders.py", "plugins/packages.py"}
 """They run code that the owner named; `plugins.source` checks it."""
 
 
