@@ -7,7 +7,7 @@ from typing import Any, get_args
 import pytest
 from pydantic import BaseModel
 
-import skerry.gateway
+import skerry
 from skerry.gateway.dispatch import MethodTable
 from skerry.gateway.handshake import ConnectParams
 from skerry.gateway.method import Params
@@ -21,13 +21,14 @@ ROWS = {row.pop("method"): row for row in table()}
 
 SOURCE = {
     file: file.read_text(encoding="utf-8")
-    for file in Path(skerry.gateway.__file__).parent.rglob("*.py")
+    for package in ("gateway", "features")
+    for file in (Path(skerry.__file__).parent / package).rglob("*.py")
 }
 READ = {
     file: {one.attr for one in ast.walk(ast.parse(text)) if isinstance(one, ast.Attribute)}
     for file, text in SOURCE.items()
 }
-"""The attributes that each file of the gateway reads."""
+"""The attributes that each file of the gateway and of features reads."""
 EMPTY = ("stubs", "polled")
 """Modules about what is not there: nothing is there that a property could choose."""
 WHOLE = {
