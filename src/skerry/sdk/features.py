@@ -22,8 +22,6 @@ class Features(Struct, frozen=True):
     """What the caller of each method needs."""
     handlers: list[Later] = field(default_factory=list)
     """Each gives methods: a sequence of `gateway.method.Method`."""
-    commands: dict[str, str] = field(default_factory=dict)
-    """The method that each command stands for, as in `policy.access.COMMANDS`."""
     events: dict[str, tuple[Need, str]] = field(default_factory=dict)
     """What the receiver of each event needs, and a sentence for the reference."""
     checks: list[Later] = field(default_factory=list)
