@@ -27,9 +27,9 @@ class Entered:
     secrets: Mapping[str, str] = field(repr=False)
     """Field to secret, or to `${NAME}`."""
     more: Mapping[str, Any] = field(default_factory=dict)
-    """What else is to stand in the profile."""
+    """Additional fields of the profile."""
     plain: bool = False
-    """Whether the secrets stand in the profile itself, not in the vault."""
+    """Stores the secrets in the profile itself, not in the vault."""
 
     @property
     def id(self) -> str:
@@ -84,7 +84,7 @@ class Keeper:
         return known_provider(provider) is not None or bool(described and described.models)
 
     def profiles(self) -> Profiles:
-        """Return what the agent's file has.
+        """Returns the profiles of the agent's file.
 
         Raises:
             CredentialError: it cannot be used.

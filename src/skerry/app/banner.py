@@ -1,4 +1,4 @@
-"""What a gateway says when it is ready: where the page is, how to chat, which model answers."""
+"""Banner of a gateway that is ready: the address of the page, the chat command, the model."""
 
 from skerry.infra.called import command as called
 from skerry.ports.model import ModelState, ModelStatus

@@ -19,7 +19,7 @@ from skerry.workspace.prompt_files import BOOT, cut
 logger = logging.getLogger(__name__)
 
 SCOPE: Final = ("boot",)
-"""Of the session in which it is done: `agent:<agent>:boot`."""
+"""Scope of the session in which it is done: `agent:<agent>:boot`."""
 _TOLD: Final = (
     "The gateway has just started. Do what your owner wrote for that, once. When nobody has to be"
     " told of it, your whole reply is NO_REPLY.\n\n"
@@ -53,7 +53,7 @@ async def boot(dispatch: Dispatch, config: Config, started_ms: int) -> list[RunI
 
 
 def _checklist(config: Config, agent: AgentId, records: Records) -> str:
-    """Return what the model is to do; nothing where the file has only headings and comments."""
+    """Returns the prompt for the model; empty if the file has only headings and comments."""
     file = read_text(config.workspace(agent), BOOT, records)
     if file is None:
         return ""

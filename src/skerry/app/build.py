@@ -82,7 +82,7 @@ def _stay(_: float, __: int) -> None:
 
 
 class Outside(Struct, frozen=True):
-    """What the program gets from outside itself, so that tests can give something else."""
+    """Dependencies from outside the program, so that tests can replace them."""
 
     models: Models | None = None
     """None is every provider that the configuration and this machine have; else none embeds."""
@@ -92,7 +92,7 @@ class Outside(Struct, frozen=True):
     reach: Callable[[str], None] = nothing
     """Called at each named fault point."""
     hooks: Hooks = field(default_factory=Hooks)
-    """Where plugins register."""
+    """Hooks at which plugins register."""
     leave_within: Callable[[float, int], object] = _stay
     """Called with the seconds after which the process is to be gone, whatever does not end, and its
     exit code: when it is to stop, and again when its state is closed."""

@@ -62,13 +62,13 @@ def config_commands(desk: Desk) -> list[Command]:
 
 @dataclass(frozen=True, slots=True)
 class _Changing:
-    """What the commands do."""
+    """Handlers of the commands."""
 
     desk: Desk
 
     @property
     def settings(self) -> Settings:
-        """Return what keeps the configuration.
+        """Returns the service that keeps the configuration.
 
         Raises:
             CommandError: nothing does.
@@ -123,7 +123,7 @@ class _Changing:
         return "⚙️ The gateway restarts."
 
     def _show(self, path: str) -> str:
-        """Return what is set, or with a place what holds there, defaults included."""
+        """Returns the keys that are set, or with a place its effective value, defaults included."""
         expanded = self.settings.expanded
         if not path:
             written = {key: one for key, one in expanded.merged.items() if key != META}

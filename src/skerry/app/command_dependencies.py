@@ -1,4 +1,4 @@
-"""What chat commands ask of the gateway around them."""
+"""Dependencies of chat commands on the gateway."""
 
 from collections.abc import Callable
 
@@ -11,7 +11,7 @@ from skerry.runtime.dispatcher import Dispatch
 
 
 class Desk(Struct):
-    """What the commands ask; the dispatcher is made after them."""
+    """Dependencies of the commands; the dispatcher is made after them."""
 
     config: Callable[[], Config]
     dispatch: Dispatch | None = None

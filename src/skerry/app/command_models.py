@@ -23,7 +23,7 @@ _TAKEN_BACK: Final = frozenset({"default", "reset", "inherit"})
 
 @dataclass(frozen=True, slots=True)
 class _Choosing:
-    """What the commands do."""
+    """Handlers of the commands."""
 
     models: Models
     store: Store

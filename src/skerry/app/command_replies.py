@@ -23,7 +23,7 @@ class _Choice:
     aliases: tuple[str, ...] = ()
     breaks_silence: bool = False
     stored: dict[str, str | None] = dataclasses.field(default_factory=dict)
-    """What stands in the settings for a level, where that is another word."""
+    """Stored value of a level, where that is another word."""
 
     def word(self, value: str | None) -> str:
         """Return the level that a stored value stands for."""

@@ -39,7 +39,7 @@ def session_commands(store: Store) -> tuple[Command, ...]:
 
 
 def _resumed(opening: Opening | None, present: str, lines: list[str]) -> str:
-    """Return what the person reads: what came back, and what else can."""
+    """Returns the answer: the session that was resumed, and the others that can be."""
     others = "\n".join(["", *lines, "", "`/resume 1`, or an id, brings one back."])
     if opening is not None and opening.done:
         text = f"↩️ Back in “{present}”."

@@ -74,7 +74,7 @@ def builtin_commands(
 
 
 def doing(desk: Desk, call: CommandCall) -> str:
-    """Return what runs and waits in the conversation beside the command; nothing where nothing."""
+    """Returns the active and waiting runs of the conversation beside the command, if any."""
     queue = {one.key: one for one in desk.dispatcher.queue().sessions}.get(str(call.key))
     if queue is None or queue.run_id == call.run_id:
         return ""

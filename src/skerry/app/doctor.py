@@ -84,7 +84,7 @@ async def examine(environ: Mapping[str, str], *, fix: bool = False) -> list[Chec
 
 
 async def _running(environ: Mapping[str, str]) -> list[Check]:
-    """Return what a gateway says that runs although the file cannot be used here."""
+    """Checks a gateway that runs although the file cannot be used here."""
     try:
         answer = await doctor_running.asked(environ)
     except ConfigInvalidError:
@@ -100,7 +100,7 @@ async def _running(environ: Mapping[str, str]) -> list[Check]:
 
 
 async def _asked(environ: Mapping[str, str], loaded: Loaded) -> list[Check]:
-    """Return what the running gateway says; of plugins also what shows without one."""
+    """Checks the running gateway; plugins also without one, as far as possible."""
     answer = await doctor_running.asked(environ)
     if answer is None:
         return list(doctor_running.plugin_files(loaded.config))
@@ -113,7 +113,7 @@ async def _asked(environ: Mapping[str, str], loaded: Loaded) -> list[Check]:
 
 
 def _good(environ: Mapping[str, str]) -> Loaded | None:
-    """Return what a gateway would use instead of the broken file."""
+    """Returns the configuration that a gateway would use instead of the broken file."""
     try:
         return load_good(environ)
     except ConfigInvalidError:

@@ -19,7 +19,7 @@ PRIVATE: Final = ("*.json*", "*.sqlite*", "logs/*.jsonl*")
 
 
 def configuration(loaded: Loaded) -> list[Check]:
-    """Return what is to be said of a configuration that can be used; `permissions` has its own."""
+    """Checks a configuration that can be used; `permissions` has its own check."""
     source = loaded.source
     found = str(source.path) if source.exists else f"{source.path} does not exist; defaults hold."
     checks = [Check("configuration", Level.OK, found)]
@@ -42,7 +42,7 @@ def configuration(loaded: Loaded) -> list[Check]:
 
 
 def broken(error: ConfigInvalidError, good: Loaded | None) -> list[Check]:
-    """Return what is wrong with a configuration that cannot be used, and what is used instead."""
+    """Returns the errors of a broken configuration, and the one used instead."""
     checks = [
         Check(
             "configuration",

@@ -119,7 +119,7 @@ def _vectors(found: "Found") -> Iterator[Check]:
 
 
 async def _asked(environ: Mapping[str, str], agent: AgentId) -> dict[str, Any] | None:
-    """Return what a running gateway says of the memory, and of a search; None without one."""
+    """Returns the memory's state in a running gateway, with a search; None without a gateway."""
     try:
         async with GatewayClient(find(environ), scopes=("operator.read",)) as client:
             given = {"agentId": agent}

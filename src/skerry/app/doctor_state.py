@@ -49,7 +49,7 @@ def _entries(file: Path) -> Check:
 
 
 def recovered(state_dir: Path) -> Check:
-    """Return what transcript files have that the database does not."""
+    """Checks for lines of transcript files that the database does not have."""
     told = aside.told(state_dir)
     if told is None:
         return Check("recovered messages", Level.OK, "none: the database has all that files have.")

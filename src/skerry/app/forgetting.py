@@ -42,7 +42,7 @@ FIRST_RETRY_SECONDS: Final = 1.0
 RETRY_SECONDS: Final = 60.0
 """The longest time between two tries: the disk is full, say."""
 ROUNDS: Final = 20
-"""How often runs are waited for that wrote it once more; somebody may say it again for ever."""
+"""Limit on the waits for runs that wrote it again; somebody may repeat it for ever."""
 
 
 class Forgetter(Struct):
@@ -56,16 +56,16 @@ class Forgetter(Struct):
     reach: Callable[[str], None] = nothing
     """Called at each named fault point."""
     runtime: Runtime | None = None
-    """Where runs are in flight; it is made after this."""
+    """Runtime with the runs in flight; it is made after this."""
     alone: bool = False
-    """Whether no gateway runs: QMD's files are then in nobody's hands."""
+    """True when no gateway runs: QMD's files are then unused."""
     _ending: set[int] = field(default_factory=set)
     """Jobs that somebody sees through."""
     _wake: anyio.Event = field(default_factory=anyio.Event)
     _sweeping: anyio.Lock = field(default_factory=anyio.Lock)
 
     async def look(self, agent: AgentId, phrases: Sequence[str]) -> Forgotten:
-        """Return what would go, without a change of anything.
+        """Returns the lines and rows that would be erased, without changing anything.
 
         Raises:
             PhraseError: a phrase is too short, or there are too many.

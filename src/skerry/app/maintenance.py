@@ -1,4 +1,4 @@
-"""What a gateway does for its state from time to time: keys, backups, looking for damage."""
+"""Regular maintenance of a gateway's state: keys, backups, checks for damage."""
 
 import logging
 from collections.abc import AsyncGenerator, Awaitable
@@ -20,7 +20,7 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 LOOK_SECONDS: Final = 2.0
-"""That a start waits at most for a look at the database."""
+"""Seconds that a start waits at most for a check of the database."""
 FIRST_SECONDS: Final = 60.0
 """After the start: who is waited for then comes first."""
 GIVE_SECONDS: Final = 150.0
@@ -147,7 +147,7 @@ async def looked_after(store: Store, *, orderly: bool) -> AsyncGenerator[None]:
 
 
 async def _look(store: Store, *, whole: bool = False) -> list[str]:
-    """Return what is wrong with the file, logged; a `whole` look compares the indexes too."""
+    """Checks the file and logs its damage; a `whole` check compares the indexes too."""
     found = await store.check(whole=whole)
     if found:
         logger.error("the database is damaged: %s", "; ".join(found[:3]))
@@ -155,7 +155,7 @@ async def _look(store: Store, *, whole: bool = False) -> list[str]:
 
 
 async def unless_damaged(store: Store, work: Awaitable[T]) -> T | None:
-    """Return what `work` does at the start; None where a damaged database keeps it from that.
+    """Returns the result of `work` at the start; None if a damaged database prevents it.
 
     A gateway that runs can say what is wrong; what was left open stays for the one after.
     """

@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # loaded when an agent has something to remember, not with ea
     from skerry_recall.embed import Embedder
 
 FOLDER: Final = "memory"
-"""Of the state directory: `<agentId>.sqlite`."""
+"""Folder in the state directory, for `<agentId>.sqlite`."""
 
 
 def _no_embedder(_: AgentId) -> "Embedder | None":
@@ -111,7 +111,7 @@ class BuiltinMemories(Struct):
 
 
 class _Talks(Struct, frozen=True):
-    """What was said, for a thread of anyio. Implements `memory.index.Talks`."""
+    """Transcripts, for a thread of anyio. Implements `memory.index.Talks`."""
 
     transcripts: StoredTranscripts
     agent: AgentId
@@ -125,7 +125,7 @@ class _Talks(Struct, frozen=True):
         return anyio.from_thread.run(self.transcripts.conversations, self.agent, since)
 
     def document(self, conversation: Conversation) -> "Document":
-        """Return what was said in one."""
+        """Returns the transcript of a conversation as a document."""
         from skerry.memory.transcripts import document  # noqa: PLC0415 - as said above
 
         said = anyio.from_thread.run(self.transcripts.said, conversation)

@@ -24,7 +24,7 @@ CORE: Final = "memory-core"
 
 
 class MemoryParts(Struct, frozen=True):
-    """What the memory brings to the gateway; nothing of it where another holds the slot."""
+    """Parts that the memory adds to the gateway; all empty if another memory holds the slot."""
 
     desk: Desk | None = None
     tools: Callable[[], Sequence[Tool]] = tuple

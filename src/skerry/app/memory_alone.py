@@ -27,7 +27,8 @@ if TYPE_CHECKING:  # loaded with the memory itself
     from skerry.memory.builtin import BuiltinMemory
 
 LOAD_SECONDS: Final = 60.0
-"""What the embedding model of a question may take to load: its process starts with the command."""
+"""Seconds that the embedding model of a query may take to load: its process starts with the
+command."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ class MemoryAlone:
     memories: BuiltinMemories
     desk: Desk
     forgets: Forgetter
-    """What a command that dies leaves undone, the next start of a gateway does."""
+    """Service that erases; work of a command that dies is completed by the gateway's next start."""
 
     def of(self, agent: AgentId) -> "BuiltinMemory":
         """Return the agent's memory."""
@@ -50,7 +51,7 @@ class MemoryAlone:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Return what answers otherwise here than in a gateway, for people."""
+        """Returns the differences to a memory with a gateway, for people."""
         if self.memories.config().memory.backend == "builtin":
             return ()
         return ("A running gateway asks QMD; without one the built-in index answers.",)

@@ -1,4 +1,4 @@
-"""What the configuration says of an agent's built-in memory, as that wants it (pure)."""
+"""Settings of an agent's built-in memory, from the configuration (pure)."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,7 +24,7 @@ def places(config: Config, agent: AgentId) -> "Places":
 
 
 def settings(config: Config, agent: AgentId) -> "Settings":
-    """Return what is indexed, and how."""
+    """Returns the settings of the index."""
     from skerry.memory.indexer import Settings  # noqa: PLC0415 - as said above
 
     search = config.memory_search(agent)

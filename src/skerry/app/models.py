@@ -1,4 +1,4 @@
-"""Which model answers, asked of the running gateway, or found out without one; and choosing it."""
+"""Model that answers, as a running gateway reports it or as found without one; its choice."""
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
@@ -31,14 +31,15 @@ from skerry.providers.catalog import Catalog
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Which model answers, which others could, and who said so."""
+    """Model that answers, the other candidates, and the source of the report."""
 
     status: ModelStatus
     models: tuple[ModelInfo, ...]
     running: bool
-    """Whether a running gateway said it. Else it is what one would find if it started here now."""
+    """True when a running gateway reported it. Otherwise it is the result of a start here and
+    now."""
     problems: tuple[str, ...] = ()
-    """Which providers did not say what they have, in sentences."""
+    """Providers that returned no list, in sentences."""
 
 
 async def standing(environ: Mapping[str, str], *, ask: bool = False) -> Standing:
@@ -72,7 +73,7 @@ async def resting(environ: Mapping[str, str]) -> list[Resting]:
 
 
 async def expected(environ: Mapping[str, str], *, ask: bool = False) -> Standing:
-    """Return what a gateway would find that started now in this environment; `ask` as above.
+    """Returns the models that a gateway started now in this environment would find; `ask` as above.
 
     Raises:
         ConfigError: the configuration cannot be used.

@@ -27,7 +27,7 @@ AGAIN_SECONDS: Final = 10.0
 """While the file is broken it is read anew this often: what was amiss may be elsewhere, such as an
 included file or a secret."""
 DEFER_SECONDS: Final = 300.0
-"""How long a restart waits for work in flight; then it lets it end as a stop does."""
+"""Seconds that a restart waits for work in flight; after them it ends that as a stop does."""
 
 _Stamp = tuple[tuple[int, int, int] | None, ...]
 

@@ -48,7 +48,7 @@ class Settings:
         """The environment with the variables of the file; it follows the file."""
         self.hash_key = secrets.token_bytes(32)
         self.overrides: dict[Place, JSON] = {}
-        """What holds instead of the file until the next start."""
+        """Values that replace those of the file until the next start."""
         self._loaded = loaded
         self._given = environ
         self._clock = clock or SystemClock()
@@ -59,7 +59,7 @@ class Settings:
 
     @property
     def expanded(self) -> Expanded:
-        """Return what the file in force means."""
+        """Returns the expanded file that is in force."""
         return self._loaded.expanded
 
     @property
@@ -145,7 +145,7 @@ class Settings:
         await self._apply(write)
 
     async def preview(self, values: Mapping[str, JSON]) -> Loaded:
-        """Return what the file would mean with the values; nothing is written.
+        """Returns the configuration with the values applied; nothing is written.
 
         Raises:
             ConfigError: they make no sense, or are not for clients.
@@ -236,13 +236,13 @@ class Settings:
         return applied
 
     def _gateway(self, config: Config) -> GatewayConfig:
-        """Return what holds of the section: most of it was settled by the start."""
+        """Returns the effective section: most of it was fixed at the start."""
         new = config.gateway
         live = {"reload": new.reload, "control": new.control, "drain_seconds": new.drain_seconds}
         return self.config.gateway.model_copy(update=live)
 
     def _with_overrides(self, loaded: Loaded) -> Config:
-        """Return what holds of a new file; overrides that no longer fit it are dropped."""
+        """Applies the overrides to a new file; those that no longer fit it are dropped."""
         try:
             return overridden(loaded, self.overrides)
         except ConfigError as error:

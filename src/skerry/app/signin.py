@@ -70,7 +70,7 @@ def service_of(keeper: Keeper, provider: str) -> Service:
 
 
 async def _answer(waiting: Callback) -> str:
-    """Return what came back, from the browser or from the keyboard, whichever is first."""
+    """Returns the answer from the browser or from the keyboard, whichever is first."""
     found: list[str] = []
 
     async def from_browser() -> None:

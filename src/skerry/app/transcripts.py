@@ -19,7 +19,7 @@ class StoredTranscripts(Struct, frozen=True):
         return await self.store.read(lambda reader: remembered.conversations(reader, agent, since))
 
     async def said(self, conversation: Conversation) -> Sequence[Utterance]:
-        """Return what the person and the assistant said, in order."""
+        """Returns the texts of the person and the assistant, in order."""
         return await self.store.read(
             lambda reader: remembered.said(reader, conversation.session_id)
         )

@@ -35,7 +35,7 @@ from skerry.providers.offered import Offered, ask
 from skerry.providers.resolve import Resolver, shown
 
 QUESTION: Final = "Answer with the one word: ready"
-"""What `trial` asks."""
+"""Prompt of a trial."""
 TRIAL_SECONDS: Final = 300.0
 """For the whole of a trial: an embedded model may load for two minutes before it answers."""
 ATTEMPT_SECONDS: Final = 25.0
@@ -46,7 +46,7 @@ _FEW: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What one tiny call of a model was like; times in seconds."""
+    """Result of one tiny call of a model; times in seconds."""
 
     model: ModelInfo
     usage: Usage

@@ -1,4 +1,4 @@
-"""When something that failed is tried again (pure)."""
+"""Backoff after failures (pure)."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -9,7 +9,7 @@ RESTS: Final = (60.0, 300.0, 1500.0)
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """How often something failed in a row, and until when it is left alone."""
+    """Number of failures in a row, and the end of the pause."""
 
     failures: int = 0
     until: int = 0

@@ -78,7 +78,7 @@ class BuiltinMemory:
         self._embedding = anyio.Lock()
         self._dirty = True
         self.looked = False
-        """Whether all was brought in just now, so that the next search need not look again."""
+        """True when all changes were just indexed, so that the next search need not check."""
         self._fallback: MemoryFallback | None = None
         self._progress: MemoryProgress | None = None
         self._resized = False
@@ -376,7 +376,7 @@ class BuiltinMemory:
             return filled(state, tables, self._each or EACH_SECONDS, share)
 
     def _state(self, embedder: "Embedder | None", *notes: str) -> MemoryStatus:
-        """Return what is known without the tables."""
+        """Returns the state as far as it is known without the tables."""
         meant = embedder is not None and not self._resized and not self._fallback
         return MemoryStatus(
             agent=self._agent,

@@ -1,4 +1,4 @@
-"""Where a passage stands, as a person reads it (pure). Source: seed 003, "Citations"."""
+"""Citation of a passage, for people (pure). Source: seed 003, "Citations"."""
 
 from skerry.config.memory import Citations
 from skerry.model.inbound import PeerKind

@@ -22,7 +22,7 @@ from skerry.model.memory import MemoryBackendError
 SPARE: Final = 4
 """Open connections that are kept for readers."""
 SWAP_SECONDS: Final = 30.0
-"""How long a replacement waits for those who read."""
+"""Seconds that a replacement waits for readers."""
 _DAMAGE: Final = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT})
 
 
@@ -89,7 +89,7 @@ class Database:
             self._connect()
 
     def damage(self, *, whole: bool) -> str | None:
-        """Return what is wrong with the file; None where nothing is.
+        """Returns the damage of the file; None if there is none.
 
         `whole` compares the full-text index and the indexes with the tables too.
         """
@@ -267,7 +267,7 @@ class Database:
 
 
 def refusal(error: Exception) -> MemoryBackendError:
-    """Return what says to people that the index cannot be read or written, and what helps."""
+    """Returns the error for people when the index cannot be read or written, with the remedy."""
     made = MemoryBackendError(f"The memory's index cannot be used: {error}.")
     if "full" in str(error) or "No space" in str(error):
         made.remedy = "Make room on the disk; the index is brought up by itself then."

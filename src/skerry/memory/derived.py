@@ -20,12 +20,12 @@ SIZE: Final = "vector size"
 STATE: Final = "state"
 """The note that names what passages and vectors there are; each change gives it another name."""
 VECTORS: Final = 20_000
-"""That are handed over at once: 30 MB."""
+"""Number of vectors passed at once: 30 MB."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What a collection lacks of the tables, and has too much."""
+    """Rows that a collection lacks of the tables, and those it has in excess."""
 
     lacking: set[int]
     gone: frozenset[int]

@@ -1,4 +1,4 @@
-"""What is derived of the tables for searching: opened, kept equal to them, made anew when lost.
+"""Search collection derived from the tables: opened, kept equal to them, rebuilt when lost.
 
 A large difference is brought in by `make`, never by a search. Usable from all threads.
 """
@@ -27,11 +27,11 @@ SMALL: Final = 2000
 PACE: Final = 500
 """Passages between two looks whether it is still wanted."""
 PATIENCE_SECONDS: Final = 0.25
-"""What a search waits for a job that may have little left to bring in."""
+"""Seconds that a search waits for a job that may have little left to index."""
 MANIFEST: Final = "collection.json"
 """The file that names the others of a collection."""
 _TRIES: Final = 5
-"""How often what changed meanwhile is brought in; the rest is left to the next search."""
+"""Number of rounds for concurrent changes; the rest is left to the next search."""
 
 
 class Deriving:
@@ -49,14 +49,14 @@ class Deriving:
         self._collection: Collection | None = None
         self._generation = ""
         self._written = False
-        """Whether the folder has been written, so that its absence tells that it was removed."""
+        """True when the folder has been written, so that its absence means that it was removed."""
         self._stale = True
-        """Whether the collection may lack what the tables have."""
+        """True when the collection may lack rows of the tables."""
         self._changes = 0
         self._serves = False
-        """Whether a collection that lacks much has most of the tables."""
+        """True when a collection that lacks many rows has most of the tables."""
         self.lost = ""
-        """Why it is made anew, for people."""
+        """Reason why it is rebuilt, for people."""
 
     @property
     def is_there(self) -> bool:
@@ -85,7 +85,7 @@ class Deriving:
     def usable(
         self, tables: Tables, generation: str, changes: int
     ) -> "tuple[Collection | None, bool]":
-        """Return what can be searched now, and whether much of the tables is lacking in it.
+        """Returns the collection to search now, and whether it lacks many rows of the tables.
 
         A small difference is brought in, unless the tables were changed since they were read. None
         where more is lacking than is there.

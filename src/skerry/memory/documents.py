@@ -1,4 +1,4 @@
-"""What is indexed: a text with its place and date; and how it becomes rows (pure)."""
+"""Indexed documents: a text with its place and date, and its division into rows (pure)."""
 
 import hashlib
 import re
@@ -22,14 +22,14 @@ _DATED: Final = re.compile(r"(\d{4})-(\d{2})-(\d{2}).*\.md", re.DOTALL)
 
 
 class Stamp(Struct, frozen=True, gc=False):
-    """What tells without reading whether a file changed. Times in ns since 1970."""
+    """State of a file that shows without reading whether it changed. Times in ns since 1970."""
 
     size: int
     mtime: int
     ctime: int
     settled: bool = True
-    """Whether the times were old enough when it was read: one that is written again within the
-    grain of the clock looks the same."""
+    """True when the times were old enough at the reading: a file written again within the grain of
+    the clock looks the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Document:
     session: str | None = None
     """The key of the conversation."""
     times: Sequence[tuple[int, int]] = ()
-    """Where its parts have dates of their own: from which line on, ascending, and when, in ms."""
+    """Dates of its parts: the first line of each, ascending, and its time in milliseconds."""
 
     @property
     def hash(self) -> str:

@@ -25,7 +25,7 @@ from skerry.model.memory import (
 )
 
 MAX_BYTES: Final = 1024 * 1024
-"""Of a file that is edited here; as of one that notes are written to."""
+"""Size limit of a file that is edited here; the same as for notes."""
 
 Place = tuple[Path, str]
 """A folder, and the path beneath it, as `reading.place_of` gives it."""

@@ -34,7 +34,7 @@ ADOPTED: Final = 2000
 AGAIN_MS: Final = DAY_MS
 """After which a text is asked for again that the model gave no vector."""
 RIPE_MS: Final = 3_600_000
-"""Of rest, after which the last passage of a conversation counts as whole."""
+"""Milliseconds without a message after which a conversation's last passage counts as complete."""
 PIECEMEAL: Final = 4
 """Texts that are asked for at once where there is little time."""
 CACHE_MOST: Final = 20_000
@@ -44,13 +44,13 @@ _FLOAT: Final = "<f4"
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a round is to do."""
+    """Work of one round."""
 
     sources: Sequence[MemorySource] = ORDER
     seconds: float | None = None
     """After which no more is asked for."""
     probes: bool = False
-    """Whether a server is asked first how long its vectors are by now."""
+    """Asks a server first for the present length of its vectors."""
 
 
 async def embed(

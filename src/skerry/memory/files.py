@@ -34,18 +34,18 @@ class UnreadableError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where an agent's files are."""
+    """Places of an agent's files."""
 
     workspace: Path
     extra: Sequence[Path] = ()
     """Further Markdown files, or folders of them; relative ones are in the workspace."""
     wanted: bool = True
-    """Whether any file is remembered."""
+    """Enables the indexing of files."""
 
 
 @dataclass(slots=True)
 class Scan:
-    """What there is now."""
+    """Files present now."""
 
     found: dict[str, Stamp] = field(default_factory=dict)
     """By path: relative to the workspace with `/`, or absolute outside it."""

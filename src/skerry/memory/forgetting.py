@@ -24,7 +24,7 @@ from skerry.model.redaction import Redaction
 from skerry.model.redaction_report import ForgottenLine
 
 _TRIES: Final = 3
-"""Where a person, or a run, writes into the same file."""
+"""Attempts when a person, or a run, writes into the same file."""
 _SHOWN: Final = 1000
 """Characters of a statement that are shown."""
 _LINE_END: Final = re.compile(r"\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
@@ -32,7 +32,7 @@ _LINE_END: Final = re.compile(r"\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 
 @dataclass(frozen=True, slots=True)
 class Cleaning:
-    """What was taken out of the files, or would be."""
+    """Lines that were removed from the files, or would be."""
 
     lines: Sequence[ForgottenLine]
     left: Sequence[tuple[str, str]]
@@ -48,7 +48,7 @@ class Papers:
     """Names at the top of the workspace that are no memory, and are read by each run."""
     rules: Rules | None
     extra: bool = False
-    """Whether the extra paths are the agent's too: else they are only looked at."""
+    """True when the extra paths are the agent's too: otherwise they are only read."""
 
     def find(self, redaction: Redaction) -> Cleaning:
         """Return where it stands."""

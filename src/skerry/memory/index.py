@@ -52,7 +52,7 @@ class Talks(Protocol):
         ...
 
     def document(self, conversation: Conversation) -> Document:
-        """Return what was said in one."""
+        """Returns the transcript of a conversation as a document."""
         ...
 
 
@@ -77,16 +77,16 @@ class Index(Kept):
         """May be replaced at any time; what cannot change by itself is made anew by `sync`."""
         super().__init__(path, reach)
         self.notes: list[str] = []
-        """What went wrong and was mended, for people."""
+        """Problems that were repaired, for people."""
         self.era = 0
-        """How often something was forgotten; what was read in an earlier one may be gone."""
+        """Number of erasures; rows that were read in an earlier era may be gone."""
         self.clock = clock
         self._reach = reach
         self._job = threading.Lock()
         """Whoever brings the index up to date."""
         self._opened = False
         self._busy = False
-        """Whether a job brings much in."""
+        """True while a job indexes many documents."""
         self._looking = Looking()
         self._cut = Cutter()
 

@@ -21,7 +21,8 @@ from skerry.model.memory import Conversation, MemoryProgress, MemorySource, Sync
 
 BATCH_FILES: Final = 500
 BATCH_CHARS: Final = 1 << 20
-"""Of one transaction: others write behind it, and a crash loses at most so much work."""
+"""Characters of one transaction: others write after it, and a crash loses at most this much
+work."""
 
 Write = Callable[[Callable[[Tables], Change]], object]
 """Runs a write in a transaction and takes what it changed."""
@@ -36,7 +37,7 @@ class StoppedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What is indexed, and how."""
+    """Content and form of the index."""
 
     places: Places
     size: int = SIZE
@@ -45,18 +46,18 @@ class Settings:
     zone: str | None = None
     """In which the days of daily logs begin, an IANA name; None is that of this machine."""
     retention_days: int = RETENTION_DAYS
-    """How long a conversation in which nothing more is said stays."""
+    """Days that a conversation without new messages is kept."""
     delta_bytes: int = DELTA_BYTES
     delta_entries: int = DELTA_ENTRIES
-    """What has to be new in a conversation that goes on."""
+    """New entries after which a conversation in use is indexed."""
     share: float = SHARE
-    """Of one core that the vectors of conversations may take."""
+    """Share of one core that the vectors of conversations may use."""
     cache: int | None = None
     """Vectors beyond which those of texts that are gone are forgotten; None is as usual."""
 
     @property
     def made_with(self) -> str:
-        """Return what cannot change without making the index anew."""
+        """Returns the settings whose change rebuilds the index."""
         return " ".join(filter(None, (f"{self.size}/{self.overlap}", self.zone)))
 
     def as_made(self, made_with: str | None) -> "Settings":
@@ -120,7 +121,7 @@ def joined(first: SyncReport, second: SyncReport) -> SyncReport:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is to be done."""
+    """Work to be done."""
 
     look: Sequence[str]
     """Paths that are new or look changed, in order."""

@@ -15,21 +15,21 @@ from skerry.model.memory import MemorySource
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What there is of an index."""
+    """State of an index."""
 
     damage: str = ""
-    """What is wrong with the file; then nothing else is known."""
+    """Damage of the file; then all else is unknown."""
     files: int = 0
     passages: int = 0
     vectors: int = 0
     model: str = ""
-    """Of the vectors, as `provider/model`."""
+    """Model of the vectors, as `provider/model`."""
     refused: Sequence[tuple[str, int]] = ()
-    """Why that model gave passages no vector, and how many each."""
+    """Reasons for which that model gave passages no vector, with the number of each."""
     lacks: Sequence[tuple[str, int, int]] = ()
     """Each source with its passages without a vector, and those of them that were refused."""
     encodings: str = ""
-    """Which files are no UTF-8, for people; empty where all are."""
+    """Files that are not UTF-8, for people; empty if all are."""
     failed: Sequence[tuple[str, str]] = ()
     """Files that cannot be indexed, each with the reason."""
     stale: Sequence[tuple[str, int]] = ()
@@ -38,7 +38,7 @@ class Found:
 
 
 def look(path: Path, places: Places, *, whole: bool) -> Found | None:
-    """Return what is in the index at `path`; None where there is none yet.
+    """Inspects the index at `path`; None if there is none yet.
 
     `whole` reads all of it for damage: some seconds for a hundred thousand passages.
     """

@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 ORDER: Final = (MemorySource.MEMORY, MemorySource.SESSIONS)
 """In which passages get their vectors: notes are written to be found."""
 SHARE: Final = 0.002
-"""Of one core, for the vectors of what was said: three minutes a day."""
+"""Share of one core for the vectors of conversations: three minutes a day."""
 BOOT_SECONDS: Final = 3.0
 """After the start: who waits for the gateway comes first."""
 LOOK_SECONDS: Final = 3.0
@@ -39,15 +39,15 @@ QUIET_SECONDS: Final = 1.5
 COALESCE_SECONDS: Final = 15.0
 """Or when the first change is so old; and the pause before vectors are asked for once more."""
 SAID_SECONDS: Final = 5.0
-"""What was said is indexed when nothing more was said for so long,"""
+"""Seconds without a new message after which a conversation is indexed."""
 TALK_SECONDS: Final = 60.0
 """or since so long, while a conversation goes on."""
 IDLE_SECONDS: Final = 60.0
 """Without a word, after which conversations may get vectors."""
 LEAST_SECONDS: Final = 5.0
-"""Of saved time, from which on they do: to load the model takes one of them."""
+"""Seconds of saved time from which on vectors are made: to load the model takes one of them."""
 MOST_SECONDS: Final = 10.0
-"""That are saved: a long night does not make a busy morning."""
+"""Limit on the saved seconds: a long night does not make a busy morning."""
 CHECK_SECONDS: Final = 300.0
 """Between two looks for passages of conversations without a vector."""
 SYNC_SECONDS: Final = 300.0
@@ -55,14 +55,14 @@ EMBED_SECONDS: Final = 3600.0
 """Between two rounds over everything, text and vectors (seed 003, update cycles)."""
 
 Stamps = object
-"""What a look found; equal where nothing changed."""
+"""Result of a check; equal if nothing changed."""
 
 
 class Rhythm(Struct, frozen=True):
-    """How often an index is looked after; in seconds."""
+    """Intervals of an index's updates, in seconds."""
 
     watch: bool = True
-    """Whether changes of the files are looked for."""
+    """Enables the checks for changed files."""
     quiet: float = QUIET_SECONDS
     """Without a further change, after which what changed is indexed."""
     sync: float | None = SYNC_SECONDS
@@ -70,7 +70,7 @@ class Rhythm(Struct, frozen=True):
     embed: float = EMBED_SECONDS
     """Between two rounds over what has no vector."""
     share: float = SHARE
-    """Of one core, on average, that the vectors of conversations may take."""
+    """Share of one core, on average, that the vectors of conversations may use."""
 
 
 class Keeper(Struct):
@@ -89,30 +89,30 @@ class Keeper(Struct):
     empty: Callable[[], bool]
     rhythm: Callable[[], Rhythm] = Rhythm
     _said: bool = False
-    """Whether something was said since the start."""
+    """True when there were messages since the start."""
     _seen: Stamps = None
     _since: float | None = None
-    """When the first change was seen that is not indexed."""
+    """Time at which the first change was seen that is not indexed."""
     _last: float = 0.0
-    """When the last one was seen."""
+    """Time at which the last one was seen."""
     _synced: float = float("-inf")
     _embedded: float = float("-inf")
     _behind: float | None = None
-    """When passages may first have lacked their vectors, or could not get them."""
+    """Time from which passages may have lacked their vectors, or could not get them."""
     _failures: int = 0
     """To get them, in a row."""
     _heard: bool = False
-    """Whether something was said since the last look."""
+    """True when there were messages since the last check."""
     _said_since: float | None = None
-    """When the first was said that is not indexed."""
+    """Time of the first message that is not indexed."""
     _said_last: float = float("-inf")
-    """When the last was said, as far as was looked."""
+    """Time of the last message, as of the last check."""
     _saved: float = 0.0
     """Seconds that the vectors of conversations may take now."""
     _counted: float | None = None
     """Until when they are saved up."""
     _checked: float = float("-inf")
-    """When it was last looked whether conversations lack vectors."""
+    """Time of the last check whether conversations lack vectors."""
 
     def touch(self) -> None:
         """Note that something was said."""

@@ -41,9 +41,9 @@ class Kept:
         """Whoever opens it; held for moments."""
         self._stop = threading.Event()
         self._writes = 0
-        """How often the tables were written."""
+        """Number of writes to the tables."""
         self._recalled: tuple[int, dict[object, object]] = (0, {})
-        """What was made of the tables for questions, after so many writes."""
+        """Values derived from the tables for queries, with the number of writes at that time."""
         self._thread: threading.Thread | None = None
         """Brings much into what is searched, beside searches."""
 
@@ -80,7 +80,7 @@ class Kept:
             yield tables
 
     def recalling(self) -> "Callable[[object, Callable[[], T]], T]":
-        """Return what keeps things that are made of the tables, until these are written.
+        """Returns a cache of values derived from the tables, valid until these are written.
 
         It is to be asked for before a state of the tables is read.
         """

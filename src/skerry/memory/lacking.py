@@ -1,4 +1,4 @@
-"""What of an index cannot be found by its meaning, and why, in words."""
+"""Passages of an index that vector search cannot find, with the reasons in words."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -16,20 +16,20 @@ REASON: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Lacking:
-    """What keeps a question's meaning from being compared with that of every passage."""
+    """Reasons why a query's vector is not compared with that of every passage."""
 
     meant: bool = True
-    """Whether it is compared with any."""
+    """True when it is compared with any."""
     fallback: MemoryFallback | None = None
-    """What is not as it should be."""
+    """Failure that a person can repair."""
     notes: tuple[str, ...] = ()
-    """What passes by itself."""
+    """Conditions that end by themselves."""
     resized: bool = False
-    """Whether the model answers vectors of another size than the index has."""
+    """True when the model returns vectors of another size than the index has."""
 
 
 def lacking(tables: Tables, label: str, size: int) -> Lacking:
-    """Return what is lacking for a question whose vector has that size and that model."""
+    """Returns the gaps of the index for a query vector of that size and that model."""
     provider, _, model = label.partition("/")
     have, there = tables.vector_counts()
     if not there:

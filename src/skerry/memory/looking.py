@@ -16,7 +16,7 @@ WATCHED: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What is to be brought in."""
+    """Files to index."""
 
     scan: Scan
     only: Sequence[str] | None
@@ -31,14 +31,14 @@ class Looking:
         self._failed: list[tuple[str, str]] = []
         self._watch = Watch()
         self._watched: Places | None = None
-        """Where all was brought in, but for what the watch tells."""
+        """Places whose files were all indexed, except for the changes that the watch reports."""
         self._looked: Places | None = None
-        """Of the last look at all."""
+        """Places of the last full check."""
         self._waiting: set[str] = set()
         """Paths that the watch named and that are not brought in yet."""
 
     def look(self, places: Places) -> Found | None:
-        """Return what to bring in; None where nothing changed."""
+        """Returns the files to index; None if nothing changed."""
         if self._seen and places == self._watched:
             named = self._watch.changed()
             if named is not None:

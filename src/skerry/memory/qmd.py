@@ -51,7 +51,7 @@ gives the key of each by the name of its file."""
 LOOK_SECONDS: Final = 3.0
 """Between two looks at the files."""
 _PATIENCE_SECONDS: Final = 0.5
-"""What a search waits for an update that is under way (openclaw-behaviour 10.10)."""
+"""Seconds that a search waits for a running update (openclaw-behaviour 10.10)."""
 _EMPTY: Final = "QMD has not indexed the files yet"
 _NO_MODELS: Final = (
     "QMD compares words alone: its embedding model is not on this machine. Fetch it: qmd pull"
@@ -113,11 +113,11 @@ class QmdMemory:
         self._sessions: Mapping[str, str] = {}
         self._bound = False
         self._suspect = False
-        """Whether QMD failed in a way that a damaged index may have caused."""
+        """True when QMD failed in a way that a damaged index may have caused."""
         self._damage = ""
-        """What was wrong with an index that was made anew."""
+        """Damage of an index that was rebuilt."""
         self._error: QmdError | None = None
-        """Why the last index job failed."""
+        """Reason why the last index job failed."""
         self._indexed_at: int | None = None
         self._counts = (0, 0)
 
@@ -161,7 +161,7 @@ class QmdMemory:
                 logger.warning("QMD's index of agent %s: %s %s", self._agent, error, error.remedy)
 
     async def search(self, question: MemoryQuestion) -> MemoryAnswer:
-        """Return what QMD finds, with the text that the files have now.
+        """Returns QMD's hits, with the present text of the files.
 
         Scores are QMD's own and, compared by words, no measure across questions: `min_score` drops
         nothing then. In a small collection the right passage has 0.00.

@@ -1,4 +1,4 @@
-"""Which collections QMD searches for an agent, and what has to be registered anew (pure)."""
+"""Collections that QMD searches for an agent, and those to register again (pure)."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,7 +14,7 @@ DEFAULT: Final = (
     ("memory-alt", "memory.md"),
     ("memory-dir", "memory/**/*.md"),
 )
-"""What `includeDefaultMemory` searches. Source: seed 003, "Collections"."""
+"""Collections of `includeDefaultMemory`. Source: seed 003, "Collections"."""
 SESSIONS: Final = "sessions"
 _LISTED: Final = re.compile(r"^(\S+) \(qmd://\1/\)", re.MULTILINE)
 _LONGEST: Final = 64
@@ -33,7 +33,7 @@ class Collection:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What has to be done so that QMD knows just the collections that are wanted."""
+    """Changes after which QMD has exactly the wanted collections."""
 
     remove: Sequence[str]
     add: Sequence[Collection]
@@ -67,7 +67,7 @@ def wanted(
 def changes(
     wanted: Iterable[Collection], listed: Iterable[str], record: Mapping[str, Sequence[str]]
 ) -> Changes:
-    """Return what to do.
+    """Returns the changes to make.
 
     Whatever QMD lists and we did not register is left alone, but for a name that is wanted.
 

@@ -36,7 +36,7 @@ class QmdCommands:
     home: QmdHome
 
     async def run(self, arguments: Sequence[str], seconds: float) -> Finished:
-        """Return what one command left.
+        """Runs one command and returns its result.
 
         Raises:
             QmdUnknownError: it does not know a collection.

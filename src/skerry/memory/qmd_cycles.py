@@ -1,4 +1,4 @@
-"""When QMD's index is updated and its vectors are refreshed (pure)."""
+"""Schedule of the updates of QMD's index and of its vectors (pure)."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -6,12 +6,12 @@ from typing import Final
 from skerry.config.memory_qmd import QmdUpdate
 
 _SETTLE_MS: Final = 1_500
-"""What a change waits for the next one. Source: seed 003, "Update Cycles"."""
+"""Milliseconds that a change waits for the next one. Source: seed 003, "Update Cycles"."""
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What is due."""
+    """Work that is due."""
 
     update: bool = False
     embed: bool = False
@@ -19,19 +19,19 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Cycle:
-    """What was done when, in ms since 1970; None where it never was."""
+    """Times of the last updates, in milliseconds since 1970; None without any."""
 
     started: int
-    """When the gateway did."""
+    """Start time of the gateway, in milliseconds since 1970."""
     updated: int | None = None
-    """When the last update began, also one that failed."""
+    """Time at which the last update began, also one that failed."""
     embedded: int | None = None
     """The same of the vectors."""
     changed: int | None = None
-    """When a file changed since the last update began."""
+    """Time at which a file changed since the last update began."""
 
     def due(self, now: int, rules: QmdUpdate) -> Work:
-        """Return what is to be done now; vectors are only refreshed after an update."""
+        """Returns the work that is due now; vectors are only refreshed after an update."""
         update = now >= self.next_update(rules)
         embedded = self.embedded is not None
         since = self.embedded if self.embedded is not None else self.started

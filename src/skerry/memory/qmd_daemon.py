@@ -55,11 +55,11 @@ class QmdDaemon:
         self._used = 0.0
         self._serving: anyio.CancelScope | None = None
         self._hangs = ""
-        """Why a server that runs is to be ended."""
+        """Reason why a running server is to be ended."""
         self._gone = anyio.Event()
         """Set when the process of the last server has ended."""
         self.reason = ""
-        """Why the last one ended; empty where none failed."""
+        """Reason why the last one ended; empty if none failed."""
 
     @property
     def ready(self) -> bool:
@@ -91,7 +91,7 @@ class QmdDaemon:
             self._serving.cancel()
 
     async def query(self, arguments: Mapping[str, Any]) -> bytes:
-        """Return what its tool `query` answers, as JSON; whoever calls sets the deadline.
+        """Calls its tool `query` and returns JSON; the caller sets the deadline.
 
         Raises:
             QmdError: it does not run, or refused.

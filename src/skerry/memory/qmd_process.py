@@ -16,7 +16,8 @@ import anyio.abc
 from skerry.model.memory import MemoryBackendError
 
 MOST_CHARS: Final = 200_000
-"""Of standard output, in bytes; what prints more is stopped (openclaw-behaviour 10.10)."""
+"""Limit on standard output, in bytes; a program that prints more is killed (openclaw-behaviour
+10.10)."""
 _TOLD: Final = 300
 """Characters of what a program said that an error repeats."""
 _HEARD: Final = 16_384
@@ -27,7 +28,8 @@ _TRACE: Final = re.compile(
 )
 """Lines of a stack trace of Node."""
 _LINGER_SECONDS: Final = 1.0
-"""How long output is awaited from a group that was ended; what left the group may hold it open."""
+"""Seconds to wait for the output of a group that was ended; a process that left the group may hold
+it open."""
 _GUARD: Final = """
 pipe=/dev/fd/$1
 shift
@@ -55,7 +57,7 @@ class QmdFailedError(QmdError):
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """What a program left."""
+    """Result of a program."""
 
     code: int
     """Negative where a signal ended it."""
@@ -107,7 +109,7 @@ async def run(
     seconds: float,
     most: int = MOST_CHARS,
 ) -> Finished:
-    """Return what the program left. Its whole group is ended, also when this is cancelled.
+    """Runs the program and returns its result. Its whole group is ended, also on cancellation.
 
     Raises:
         QmdError: it cannot be started, takes longer than `seconds`, or prints more than `most`

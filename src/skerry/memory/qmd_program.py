@@ -22,7 +22,7 @@ NODE_REMEDY: Final = (
 INSTALL: Final = "Install it: npm install -g @tobilu/qmd. Or name it in memory.qmd.command."
 _NODE_SECONDS: Final = 30.0
 _KEPT: Final = re.compile(r"HOME|USER|LANG|LC_\w+|TMPDIR|TZ|QMD_\w+|GGML_\w+|HF_ENDPOINT")
-"""What QMD gets of our environment; keys and tokens it does not."""
+"""Environment variables passed to QMD; keys and tokens are not."""
 _MODEL: Final = re.compile(r"^ +(embed|rerank): *\S*?([^/\s\"']+)[\"']?$", re.MULTILINE)
 """In QMD's `index.yml`: `hf:owner/repository/file.gguf`, or a path."""
 _EMBED: Final = "embeddinggemma-300M-Q8_0.gguf"
@@ -37,12 +37,12 @@ class QmdHome:
 
     @property
     def config(self) -> Path:
-        """Where QMD keeps its collections."""
+        """Folder of QMD's collections."""
         return self.folder / "xdg-config"
 
     @property
     def cache(self) -> Path:
-        """Where QMD keeps its index and its models."""
+        """Folder of QMD's index and models."""
         return self.folder / "xdg-cache"
 
     @property
@@ -52,17 +52,17 @@ class QmdHome:
 
     @property
     def models(self) -> Path:
-        """Where QMD looks for its models."""
+        """Folder of QMD's models."""
         return self.cache / "qmd" / "models"
 
     @property
     def sessions(self) -> Path:
-        """Where conversations are written as Markdown."""
+        """Folder of the conversations as Markdown files."""
         return self.folder / "sessions"
 
     @property
     def record(self) -> Path:
-        """Which collections we registered, and with what."""
+        """File with the collections that we registered, and their settings."""
         return self.folder / "collections.json"
 
     def prepare(self, environ: Mapping[str, str]) -> None:

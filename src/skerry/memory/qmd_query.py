@@ -56,7 +56,7 @@ def asked(
     models: bool,
     rerank: bool,
 ) -> Asked | None:
-    """Return what to ask; None where the question has no word.
+    """Returns the query for QMD; None if the question has no word.
 
     QMD wants every word of a line in a document, which long questions find nothing with: so each
     word is a line of its own, beside the question as a whole. Its syntax for phrases and exclusions

@@ -22,7 +22,7 @@ _FILE: Final = re.compile(r"qmd://([^/]+)/(.+)", re.DOTALL)
 _TOLD: Final = 300
 """Characters of what the server says that an error repeats."""
 _MOST_BYTES: Final = 4 * 1024 * 1024
-"""Of a file that a passage is read from; the built-in memory reads no larger ones either."""
+"""Size limit of a file that a passage is read from; the same as for the built-in memory."""
 
 
 class Result(msgspec.Struct, frozen=True):
@@ -53,7 +53,7 @@ class _Answer(msgspec.Struct, frozen=True, rename="camel"):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a hit is."""
+    """Place of a hit."""
 
     collection: Collection
     relative: str
@@ -61,7 +61,7 @@ class Place:
 
     @property
     def path(self) -> str:
-        """Return what the memory tools call it: `qmd/<collection>/<path>`."""
+        """Returns its name in the memory tools: `qmd/<collection>/<path>`."""
         return f"{PREFIX}{self.collection.name}/{self.relative}"
 
 

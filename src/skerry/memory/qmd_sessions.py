@@ -35,7 +35,7 @@ class SessionExport:
     redact: Callable[[str], str]
     retention_days: Callable[[], int] = lambda: 30
     _written: dict[str, Stamp] = field(default_factory=dict)
-    """What each file was written from since this started; others are written once more."""
+    """Stamp from which each file was written since this started; others are written again."""
 
     async def __call__(self, folder: Path) -> Mapping[str, str]:
         """Bring the folder up to date; give the key of each conversation by its file's name.

@@ -15,12 +15,12 @@ from skerry.memory.notes import Note
 from skerry.model.memory import MemoryBackendError, MemoryProvenance, MemoryText, is_memory
 
 MAX_CHARS: Final = 20_000
-"""Of one answer."""
+"""Character limit of one answer."""
 LINE_BYTES: Final = 8192
-"""Of one line; the rest is left out."""
+"""Byte limit of one line; the rest is left out."""
 SUFFIX: Final = ".md"
 ELSEWHERE: Final = ("qmd", "sessions")
-"""What begins so, and lies in no collection of files, is asked of the backend."""
+"""Prefixes of paths that, outside of the file collections, are read from the backend."""
 
 
 class NotMemoryError(MemoryBackendError):
@@ -87,7 +87,7 @@ def read_lines(
 
 
 def told(note: Note, start: int = 1) -> MemoryProvenance:
-    """Return what is known of a note in a text that begins with line `start` (pure)."""
+    """Returns the provenance of a note in a text that begins with line `start` (pure)."""
     said, line = note.provenance, note.last + start - 1
     return MemoryProvenance(note.id, line, said.origin, said.where, said.at, note.is_edited)
 

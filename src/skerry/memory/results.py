@@ -1,4 +1,4 @@
-"""What tools and people are shown of an answer, no more than the limits allow (pure).
+"""Texts of an answer for tools and people, within their limits (pure).
 
 Source: seed 003, "Result Format and Clamping"; openclaw-behaviour 10.8.
 """

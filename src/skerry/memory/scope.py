@@ -30,7 +30,7 @@ def has_right(caller: Caller) -> bool:
 
 
 def in_scope(scope: MemoryScope, caller: Caller) -> bool:
-    """Return what the rules say: any that fits and denies, then any that fits and allows."""
+    """Applies the rules: any that matches and denies wins, then any that matches and allows."""
     actions = {rule.action for rule in scope.rules if _fits(rule.match, caller)}
     if "deny" in actions:
         return False

@@ -24,7 +24,7 @@ QUOTED: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Weighing:
-    """How words and meaning are weighed, as configured."""
+    """Weights of words and vectors, as configured."""
 
     profile: str = "best"
     mmr: float | None = None
@@ -34,7 +34,7 @@ class Weighing:
     floor: float = 0.0
     """The share of a score that no age takes."""
     weights: tuple[float, float] | None = None
-    """Of meaning and words, in place of the profile's."""
+    """Weights of vectors and words, in place of the profile's."""
     candidates: int | None = None
     """For each hit, in place of the profile's, where that weighs but the best."""
 
@@ -55,7 +55,7 @@ class Weighing:
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """What a question is answered with, beside the index."""
+    """Settings of a query, beside the index."""
 
     weighing: Weighing
     now: int
@@ -63,7 +63,7 @@ class Asking:
     recall: "Callable[[object, Callable[[], NDArray[np.int64]]], NDArray[np.int64]]"
     """Gives what was made for an equal question of the same tables, or makes it."""
     zone: str | None = None
-    """Where days begin, an IANA name; None is the zone of this machine."""
+    """Zone in which days begin, an IANA name; None is the zone of this machine."""
 
 
 def search(
@@ -199,7 +199,7 @@ def _hit(row: Row, one: "Ranked", quoted: AbstractSet[int] | None) -> MemoryHit:
 
 
 def by_words(tables: Tables, question: MemoryQuestion) -> list[MemoryHit]:
-    """Return what the tables alone find, where nothing can be derived of them: a full disk, say.
+    """Searches the tables alone, if nothing can be derived from them: a full disk, for example.
 
     The score is `1 / (1 + rank)`, the best having rank 0 (decisions 6, BM25).
     """

@@ -51,9 +51,9 @@ from skerry.ports.memory import (
 )
 
 PERSON_SECONDS: Final = 60.0
-"""What a person at the gateway waits for an answer."""
+"""Seconds that a person at the gateway waits for an answer."""
 LOAD_SECONDS: Final = 20.0
-"""What of it may pass until a model is loaded: a person had rather wait than ask twice."""
+"""Seconds of these for the loading of a model: a person prefers waiting to asking twice."""
 
 EXCERPT: Final = 1500
 """Characters of one hit that are shown where no limit is configured: a passage, and lines of those
@@ -114,12 +114,12 @@ class Desk(Struct, frozen=True):
         return enabled and is_open(config.memory.qmd.scope, caller)
 
     async def search(self, agent: AgentId, question: MemoryQuestion) -> MemoryAnswer:
-        """Return what is found, for a person at the gateway. Implements `ports.MemoryDesk`."""
+        """Searches for a person at the gateway. Implements `ports.MemoryDesk`."""
         patient = replace(question, patience=LOAD_SECONDS)
         return await self._ask(agent, patient, PERSON_SECONDS)
 
     async def find(self, caller: Caller, question: MemoryQuestion) -> MemoryAnswer:
-        """Return what is found and may be shown to the caller.
+        """Returns the hits that may be shown to the caller.
 
         Raises:
             MemoryBackendError: nothing may be; no memory answers, or none in time.

@@ -29,13 +29,13 @@ from skerry.ports.memory import MemoryBackend, MemoryDocuments, MemoryForgets, M
 logger = logging.getLogger(__name__)
 
 SEARCH_SECONDS: Final = 6.0
-"""What one memory may take before the next is asked; QMD's own limit is 4 s."""
+"""Time limit of one memory before the next is asked, in seconds; QMD's own limit is 4 s."""
 SHARE: Final = 0.6
-"""Of the time that the caller has left, what one memory may take before the next is asked."""
+"""Share of the caller's remaining time for one memory before the next is asked."""
 HANGS_SECONDS: Final = 1.0
 """A query that is cancelled after so long counts as a failure."""
 LAST_SECONDS: Final = 60.0
-"""What the last may take: it may have to index before its first answer."""
+"""Time limit of the last memory, in seconds: it may have to index before its first answer."""
 
 
 @dataclass(slots=True)
@@ -45,9 +45,9 @@ class _Place:
     backend: MemoryBackend
     rest: Rest = field(default_factory=Rest)
     reason: str = ""
-    """Why it did not answer the last time; empty where it did."""
+    """Reason of its last failure; empty if it answered."""
     asked: bool = False
-    """Whether a query finds out at this moment if it answers again."""
+    """True while a query tests whether it answers again."""
 
     def usable(self, now: int) -> bool:
         """Return whether a query goes to it; of those after a rest only one at a time does."""
@@ -157,7 +157,7 @@ class FallbackMemoryManager:
         return replace(status, fallback=fallback, notes=(*status.notes, *_note(status.fallback)))
 
     async def document(self, path: str) -> MemoryDocument | None:
-        """Return what a hit's path names, of whichever memory has it, also of one that rests.
+        """Returns the document at a hit's path, of whichever memory has it, also of a paused one.
 
         Raises:
             MemoryBackendError: it cannot be read.
@@ -171,7 +171,7 @@ class FallbackMemoryManager:
         return None
 
     async def listing(self) -> Sequence[MemoryFile]:
-        """Return what the memory that serves has indexed; nothing where it cannot tell.
+        """Returns the files that the serving memory has indexed; none if it cannot list them.
 
         Raises:
             MemoryBackendError: its index cannot be read.
@@ -250,5 +250,5 @@ def _with_fallback(answer: MemoryAnswer, fallback: MemoryFallback | None) -> Mem
 
 
 def _note(fallback: MemoryFallback | None) -> Sequence[str]:
-    """Return what the memory that serves had to fall back from itself, for people."""
+    """Returns the serving memory's own fallback, for people."""
     return () if fallback is None else (f"{fallback.origin} does not answer: {fallback.reason}",)

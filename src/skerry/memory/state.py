@@ -18,7 +18,7 @@ from skerry.model.memory import (
 )
 
 EACH_SECONDS: Final = 0.25
-"""What the vector of a passage costs, until it was measured here."""
+"""Seconds for the vector of a passage, until measured here."""
 
 
 def filled(found: MemoryStatus, tables: Tables, each: float, share: float) -> MemoryStatus:
@@ -53,7 +53,7 @@ def filled(found: MemoryStatus, tables: Tables, each: float, share: float) -> Me
 
 
 def backlog(waiting: Mapping[str, int], each: float, share: float) -> MemoryBacklog | None:
-    """Return what waits for its vectors, and for about how long; None where nothing does (pure)."""
+    """Returns the passages without vectors and the time they need; None without any (pure)."""
     notes = waiting.get(MemorySource.MEMORY.value, 0)
     said = waiting.get(MemorySource.SESSIONS.value, 0)
     if not notes + said:

@@ -44,7 +44,7 @@ class Known(Struct, frozen=True, gc=False):
 
 @dataclass(slots=True)
 class Change:
-    """What a write did to the passages."""
+    """Passages added and removed by a write."""
 
     added: list[Passage] = field(default_factory=list)
     removed: list[int] = field(default_factory=list)

@@ -11,17 +11,17 @@ from skerry.model.redaction import Redaction
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """Where the phrases stand."""
+    """Places of the phrases."""
 
     documents: set[int]
     """The numbers of the files and conversations."""
     pieces: list[bytes]
-    """What must be in no file afterwards: phrases, statements, vectors. Of very many only some,
-    but more than are looked for."""
+    """Texts and vectors that must be in no file afterwards: phrases, statements, vectors. Of very
+    many only some, but more than are searched for."""
 
 
 def found(tables: Tables, redaction: Redaction) -> Held:
-    """Return what holds the phrases."""
+    """Returns the documents that contain the phrases."""
     texts: dict[int, str] = {}
     documents: set[int] = set()
     for key, document, text in tables.suspects(redaction.needles):

@@ -91,7 +91,7 @@ class Forget:
 
 
 def summary(done: Forgotten) -> str:
-    """Return what was forgotten, for a chat (pure)."""
+    """Summarises the erasure, for a chat (pure)."""
     parts = [
         f"{count} {one if count == 1 else several}"
         for count, one, several in (

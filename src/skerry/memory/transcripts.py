@@ -1,4 +1,4 @@
-"""What was said becomes Markdown: role by role, without secrets and without what memory said.
+"""Conversion of conversations to Markdown: role by role, without secrets and text of the memory.
 
 An incarnation of a conversation is the document `sessions/<id>.md`; each passage has the date of
 the utterance that it begins with.
@@ -26,7 +26,7 @@ index it reads all of it, which would cost the square of its length."""
 RETENTION_DAYS: Final = 30
 SESSIONS: Final = "sessions/"
 MOST_CHARS: Final = 4 << 20
-"""Of one conversation; of a longer one the end is kept."""
+"""Size of one conversation, in characters; of a longer one the end is kept."""
 """What a memory put before a question: it would be found again before what it was found in."""
 
 
@@ -36,7 +36,7 @@ def path_of(conversation: Conversation) -> str:
 
 
 def stamp_of(conversation: Conversation) -> Stamp:
-    """Return what tells whether something was said since: its size, time and entries."""
+    """Returns the state that shows whether there are new messages: size, time and entries."""
     return Stamp(conversation.size, conversation.updated_at, conversation.entries)
 
 

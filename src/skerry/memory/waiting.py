@@ -11,14 +11,15 @@ READY: Final = 3.0
 """For both together: a tool has 4 seconds, and the search comes after them."""
 FRESH_SHARE: Final = 0.6
 READY_SHARE: Final = 0.75
-"""Of what the caller has left, where that is less: another memory may have had its share before."""
+"""Share of the caller's remaining time, where that is less: another memory may have used its share
+before."""
 
 
 def for_files(given: float) -> float:
-    """Return what is waited for files, of a caller who waits so long."""
+    """Returns the time to wait for files, for a caller who waits this long."""
     return min(FRESH, given * FRESH_SHARE)
 
 
 def for_vector(given: float, spent: float) -> float:
-    """Return what is waited for the vector, of a caller who waits so long, after some is spent."""
+    """Returns the time left for the vector, for a caller who waits this long."""
     return min(QUERY, min(READY, given * READY_SHARE) - spent)

@@ -14,14 +14,14 @@ from skerry.model.memory import MemoryBackendError, MemoryNoted, MemoryUndone
 from skerry.model.provenance import Provenance, item, tidy
 
 MAX_CHARS: Final = 4000
-"""Of one note."""
+"""Character limit of one note."""
 MAX_BYTES: Final = 1024 * 1024
-"""Of a file that notes are written to."""
+"""Size limit of a file that notes are written to."""
 LONG_TERM: Final = "MEMORY.md"
 MOST_FILES: Final = 4000
 """Daily logs that are looked through for a note, the newest first."""
 _TRIES: Final = 3
-"""Where a person, or another run, writes into the same file."""
+"""Attempts when a person, or another run, writes into the same file."""
 
 
 class NoteError(MemoryBackendError):

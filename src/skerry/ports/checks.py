@@ -1,11 +1,11 @@
-"""What a check of an installation says."""
+"""Result of a check of an installation."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 
 class Level(StrEnum):
-    """How bad it is."""
+    """Severity of the result."""
 
     OK = "ok"
     WARNING = "warning"
@@ -14,7 +14,7 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """What was looked at, what was found, and what to do."""
+    """Subject of a check, its finding, and the remedy."""
 
     name: str
     level: Level

@@ -1,4 +1,4 @@
-"""How a message enters its conversation: in one unit with what it does to the session there."""
+"""Entry of a message into its conversation, in one unit with its effect on the session there."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -26,7 +26,7 @@ _BY_ITSELF: Final = frozenset(Expiry)
 
 
 class Entered(Struct, frozen=True):
-    """Where the message stands."""
+    """Position of the message in its conversation."""
 
     opened: Opened
     entry: int

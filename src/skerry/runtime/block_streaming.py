@@ -61,7 +61,7 @@ BEGUN_ANEW: Final = "↻ That answer broke off; here it is from the beginning:"
 
 
 class _Said(Struct):
-    """What one response has said, as the person reads it."""
+    """Text of one response, as the person reads it."""
 
     text: list[str] = field(default_factory=list)
     thoughts: list[str] = field(default_factory=list)
@@ -81,7 +81,7 @@ class _Waiting(Struct, frozen=True):
 
 
 class Replying:
-    """What one run sends to a platform before it ends. Enter it beside the run."""
+    """Messages of one run to a platform before it ends. Enter it beside the run."""
 
     def __init__(
         self,
@@ -112,7 +112,7 @@ class Replying:
         self._signal = Composing(runtime.typing, to, style.typing, style.interval)
         self._stack = AsyncExitStack()
         self.blocks = 0
-        """How many have left: the number of the next."""
+        """Number of blocks sent: the index of the next."""
 
     @property
     def streams(self) -> bool:
@@ -172,7 +172,7 @@ class Replying:
             await self._drain(at_once=True)
 
     async def finish(self, result: RunResult, messages: Sequence[Message]) -> list[Block]:
-        """Return what is left to say when the run has ended, for the unit that ends it.
+        """Returns the rest of the text when the run has ended, for the unit that ends it.
 
         With pauses between blocks all but the last leave before, unless the run broke off.
         """
@@ -197,7 +197,7 @@ class Replying:
         return [*left, *told_at_end(result)]
 
     def _unsent(self, messages: Sequence[Message]) -> list[Shaped]:
-        """Return what no block has said, where the text leaves at the end."""
+        """Returns the text that no block contains, where it is sent at the end."""
         before = self._continued
         if before is None or before.said is None:
             return said_by(messages, self._show)
@@ -362,7 +362,7 @@ def replying(
     show: Show,
     variables: Callable[[], Mapping[str, str]],
 ) -> Replying:
-    """Return what sends the run's answers to a platform."""
+    """Returns the sender of the run's answers to a platform."""
     own, (context, to) = active.settings or SessionSettings(), answering
     limit, unit = runtime.room(to)
     direct = to.peer.kind is PeerKind.DIRECT

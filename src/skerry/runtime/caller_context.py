@@ -1,4 +1,4 @@
-"""What tools and plugins are told of who asks, and of whose words the model reads (pure)."""
+"""Context of tools and plugins: the caller, and the origins of the model's input (pure)."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -30,7 +30,7 @@ _WORST: Final = (
     Origin.BOOT,
     Origin.MEMORY,
 )
-"""Whose words a text is taken for, where several were heard."""
+"""Order by which a text gets one of several origins."""
 
 
 def caller_of(request: RunRequest) -> Caller:
@@ -51,7 +51,7 @@ def run_context(
     workspace: Path | None = None,
     caller: Caller | None = None,
 ) -> RunContext:
-    """Return what hooks are told of a run; whoever knows its caller already gives it."""
+    """Returns the context of a run for hooks; a known caller is passed in."""
     return RunContext(
         run_id=request.run_id,
         agent_id=request.key.agent,

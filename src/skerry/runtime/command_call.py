@@ -1,4 +1,4 @@
-"""What a command is told of who gave it, and where."""
+"""Context of a command: its sender and conversation."""
 
 from collections.abc import Awaitable, Callable
 

@@ -18,7 +18,7 @@ GO_ON: Final = (
     " last character. Go on exactly there, as if nothing had happened: repeat nothing, do not begin"
     " anew, do not mention the restart.]"
 )
-"""What the model is told behind the beginning of its own answer. No transcript has it."""
+"""Instruction to the model after the beginning of its own answer. No transcript has it."""
 SEAM: Final = 16
 """So many characters that come again at the seam are a repetition; fewer may be chance."""
 
@@ -43,7 +43,7 @@ class Seam:
         return "" if may_repeat else self.end()
 
     def end(self) -> str:
-        """Return what was held back and is new: nothing more comes, or it is no repetition."""
+        """Returns the held text that is new: nothing follows, or it is no repetition."""
         held, before = self._held, self._before
         self._held = self._before = ""
         return rest(before, held)
@@ -58,7 +58,7 @@ def overlap(before: str, after: str) -> int:
 
 
 def rest(before: str, after: str) -> str:
-    """Return what of `after` is new behind `before`; the break between two paragraphs is one."""
+    """Returns the part of `after` that is new after `before`; a paragraph break counts once."""
     repeated = overlap(before, after)
     if not repeated and before.endswith("\n"):
         return after.lstrip("\n")

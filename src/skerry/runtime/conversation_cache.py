@@ -23,18 +23,18 @@ KEPT_CHARS: Final = 32 * 1024 * 1024
 
 
 class Conversation(Struct):
-    """What the model sees of a session, and the number of the last entry that is in the store."""
+    """Messages of a session for the model, and the number of the last stored entry."""
 
     history: History
     tail: int
     since: int = 0
     """Index of the first message that was said after the last compaction."""
     compactions: int = 0
-    """How often it was summarised."""
+    """Number of compactions."""
     flushed: bool = False
-    """Whether notes were flushed, or it was tried, since the last compaction."""
+    """True when notes were flushed, or it was tried, since the last compaction."""
     view: View = field(default_factory=View)
-    """What of it is sent."""
+    """Overlay with the messages to send."""
     weight: int = 0
     """Its characters when it was last asked for."""
     told: set[str] = field(default_factory=set)

@@ -41,7 +41,7 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 ALONE_SECONDS: Final = 15.0
-"""How long a change of a session waits for its runs to end."""
+"""Seconds that a change of a session waits for its runs to end."""
 _STOPPING: Final = "The gateway is stopping; try again when it is back."
 
 
@@ -147,13 +147,13 @@ class Dispatch:
         return [_in_line(run) for run in self.runtime.running.of(key) if run.host is None]
 
     def queue(self) -> QueueReport:
-        """Return what runs and what waits."""
+        """Returns the active and the waiting runs."""
         return self._queue.report()
 
     async def alone(
         self, key: SessionKey, work: Callable[[], Awaitable[T]], *, stopping: str | None = None
     ) -> T:
-        """Return what `work` returns, done while no run of the session is at work.
+        """Runs `work` while no run of the session is active; returns its result.
 
         The lane is held meanwhile, so that no run begins and no message is written.
         """

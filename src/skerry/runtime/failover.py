@@ -72,12 +72,12 @@ class Failover:
         self._models = models
         self._accounts = accounts or NoAccounts()
         self.wanted = wanted
-        """What is asked for; counts until the first call."""
+        """Request for the first call."""
         self._tries: Tries | None = None
         self.current: Candidate | None = None
-        """Who was asked last."""
+        """Candidate that was called last."""
         self.gone: Attempt | None = None
-        """What was wanted and cannot be had, where another answered in its place."""
+        """Requested model that is not available, if another answered in its place."""
         self._spent = Usage()
 
     def spend(self, usage: Usage) -> None:

@@ -1,4 +1,4 @@
-"""How a run ends: its result, what the person reads, and the one unit that makes it so."""
+"""End of a run: its result, the text for the person, and the one unit that stores both."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -23,7 +23,8 @@ logger = logging.getLogger(__name__)
 
 STOPPED: Final = "⏹ Stopped."
 ANSWERED: Final = frozenset({"stop", "interrupt"})
-"""Who stops a run with `/stop`, or with a message that interrupts it, gets an answer to that."""
+"""Names of the ways to stop a run (`/stop`, or an interrupting message) that have an answer of
+their own."""
 CUT_OFF: Final = "✂️ This is as much as the model may say at once. Ask it to go on."
 INTERRUPTED: Final = (
     "⚠️ I was interrupted before I could finish, and some of it may have happened already."
@@ -42,7 +43,7 @@ def payloads(messages: Sequence[Message], show: Show = named) -> tuple[str, ...]
 
 
 def said_by(messages: Sequence[Message], show: Show = named) -> list[Shaped]:
-    """Return what each response said, less those that say nothing, or nothing on purpose."""
+    """Returns the text of each response, without those that are empty or silent on purpose."""
     found = []
     for one in messages:
         if not isinstance(one, AssistantMessage):
@@ -91,7 +92,7 @@ Outgoing = list[tuple[ReplyTo, Sequence[str]]]
 
 
 def told_at_end(result: RunResult) -> list[Block]:
-    """Return what the person is told of how the run ended, where that is not plain to see."""
+    """Returns the notice to the person about the end of the run, where that is not plain to see."""
     match result.stop_reason:
         case StopReason.ABORTED if result.aborted_by in ANSWERED:
             return []
@@ -143,7 +144,7 @@ def settle_failed(unit: Unit, result: RunResult, entry: int, guests: Sequence[Ru
 
 
 def said_in(reader: Reader, session_id: SessionId, run_id: RunId, entry: int) -> list[Message]:
-    """Return what the transcript has of a run behind its user entry."""
+    """Returns the transcript of a run after its user entry."""
     found = sessions.entries(reader, session_id, limit=-1, after=entry)
     return [one.message for one in found if one.run_id == run_id]
 
@@ -151,7 +152,7 @@ def said_in(reader: Reader, session_id: SessionId, run_id: RunId, entry: int) ->
 def closing(
     own: Sequence[Message], stop_reason: str, result: RunResult, text: str = ""
 ) -> list[Message]:
-    """Return what a transcript lacks of a run that broke off: results of open calls, an answer."""
+    """Returns the entries that a broken run's transcript lacks: open calls' results, an answer."""
     at, said = result.ended_at, (TextBlock(text),) if text else ()
     reason = result.error.message if result.error else None
     last = AssistantMessage(said, "", "", "", Usage(), stop_reason, at, reason)

@@ -37,7 +37,7 @@ SKIPPED: Final = "Skipped due to queued user message."
 
 
 class LoopPorts(Struct, frozen=True):
-    """What the loop needs done, as functions."""
+    """Functions that the loop calls."""
 
     respond: Callable[[], Awaitable[AssistantMessage]]
     """Stream one response to the history. Emits the message's updates. Never raises a model's
@@ -47,11 +47,11 @@ class LoopPorts(Struct, frozen=True):
     save: Callable[[Sequence[Message]], Awaitable[None]]
     """Make messages durable; awaited before a tool starts and after it ended."""
     steered: Callable[[], bool]
-    """Whether a message waits to enter, so that the remaining tool calls are skipped."""
+    """True when a message waits to enter, so that the remaining tool calls are skipped."""
     steering: Callable[[], Awaitable[Sequence[UserMessage]]]
-    """Return what is to enter the run now, made durable behind all that came before it."""
+    """Returns the messages that enter the run now, made durable after all that came before."""
     follow_ups: Callable[[], Awaitable[Sequence[UserMessage]]]
-    """Return what is to continue the run that would stop, made durable likewise."""
+    """Returns the messages that continue the run that would stop, made durable likewise."""
     add: Callable[[Message], None]
     """Add a message to the history that the next response sees."""
     emit: Callable[[LoopEvent], None]

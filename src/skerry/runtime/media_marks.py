@@ -1,4 +1,4 @@
-"""What stands in an answer in place of a file that the model names with `MEDIA:`.
+"""Replacement in an answer for a file that the model names with `MEDIA:`.
 
 Only files of the agent's workspace and of the media directory count, opened beneath them without
 following a link. Platforms take texts only as yet, so what counts is named, not sent along.
@@ -22,7 +22,7 @@ _WEB: Final = ("http://", "https://")
 
 
 def shown_files(config: Config, agent: AgentId) -> Show:
-    """Return what says in words what an answer shows of a file."""
+    """Returns the function that describes a file in an answer."""
 
     def show(reference: str) -> str:
         if reference.lower().startswith(_WEB):

@@ -58,17 +58,17 @@ class Speaker:
         self._pieces: list[str] = []
         self._thoughts: list[str] = []
         self.resumed = ""
-        """What the person has of the response that comes, from before a restart."""
+        """Part of the response that the person has from before a restart."""
         self._seam = Seam("")
         self._listener = Listener(self._say, self._think, self._note, failover.spend)
         self.notes: dict[str, None] = {}
-        """What a person should know of how models were asked, in order."""
+        """Notes for the person about how models were called, in order."""
         self.gone = ""
-        """What to say of a model that was wanted and cannot be had; empty where it could."""
+        """Note on a requested model that is not available; empty if it is."""
         self.usage = Usage()
-        """Of all calls so far."""
+        """Usage of all calls so far."""
         self.failure: RunFailure | None = None
-        """Of the last response."""
+        """Failure of the last response."""
 
     @property
     def reference(self) -> str | None:
@@ -95,7 +95,7 @@ class Speaker:
 
     @property
     def partial(self) -> str:
-        """Return what a person has read of the present, or interrupted, response."""
+        """Returns the text of the present, or interrupted, response that a person has read."""
         return "".join(self._pieces)
 
     @property

@@ -1,4 +1,4 @@
-"""Which model people mean: by `provider/model`, by its id alone, or by its alias."""
+"""Lookup of a model by `provider/model`, by its id alone, or by its alias."""
 
 from skerry.config.root import Config
 from skerry.ports.model import Models

@@ -1,4 +1,4 @@
-"""Whether a run's answers go to a chat platform; only then is loaded what sends them."""
+"""Delivery of a run's answers to a chat platform; the sender is loaded only then."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
@@ -23,7 +23,7 @@ def answers(
     show: Show,
     variables: Callable[[], Mapping[str, str]],
 ) -> "Replying | None":
-    """Return what sends the run's answers to a platform; None where nothing goes to one."""
+    """Returns the sender of the run's answers to a platform; None if none are sent."""
     own, request = active.settings or SessionSettings(), active.request
     to = sends_to(config.session.send_policy, own, request.key, request.reply_to)
     if to is None and request.reply_to is not None:

@@ -1,4 +1,4 @@
-"""What the next message of a conversation would be sent with, for a person who wants to know."""
+"""Report on the prompt with which the next message of a conversation would be sent."""
 
 from skerry.hooks.events import RunContext
 from skerry.hooks.payloads import PromptDraft, joined

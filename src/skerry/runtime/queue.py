@@ -1,4 +1,4 @@
-"""What waits for its turn: each run has a place in its session's lane, and a mode.
+"""Queue of runs: each has a place in its session's lane, and a mode.
 
 A place is taken before the run is stored, so that messages keep their order. What the mode means is
 settled once the run is stored: it may leave its place for the mailbox of the run that is on, stop
@@ -79,7 +79,7 @@ class Queue(Struct):
         self.lanes.submit(str(run.request.key), turn, place=place, delay=turn.delay)
 
     def rules(self, run: ActiveRun) -> QueueRules:
-        """Return what holds for a run that found its session at work."""
+        """Returns the queue rules of a run that found its session busy."""
         request = run.request
         mode = request.queue_mode
         is_command = self.runtime.commands.given(request) is not None
@@ -182,7 +182,7 @@ class Queue(Struct):
         return waiting
 
     def report(self) -> QueueReport:
-        """Return what runs and waits."""
+        """Returns the active and waiting runs."""
         runs: dict[SessionKey, list[ActiveRun]] = {}
         for run in self.runtime.running.of():
             runs.setdefault(run.request.key, []).append(run)

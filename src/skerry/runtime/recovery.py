@@ -1,4 +1,4 @@
-"""What a start does with the runs that the last process left open (decisions 3).
+"""Recovery at the start of the runs that the last process left open (decisions 3).
 
 A run that had left no trace runs again under its id, if its message is the last of its session and
 few starts have tried. One with a trace goes on behind its last durable step, if nothing of it is
@@ -55,19 +55,19 @@ UNREADABLE: Final = (
     "⚠️ I could not read your message any more after the restart: its record is damaged. Please"
     " send it again."
 )
-"""What the person is told of a run whose row cannot be read."""
+"""Notice to the person about a run whose row cannot be read."""
 
 Parts = Callable[[ReplyTo, str], list[str]]
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What others know of a run that was open."""
+    """Facts about open runs that other modules know."""
 
     harmless: frozenset[str] = frozenset()
     """Tools that have no effect: a call that broke off may be made again."""
     is_command: Callable[[RunRequest], bool] = lambda _: False
-    """Whether the person is to give the command again, for `/retry` leaves commands alone."""
+    """True when the person has to give the command again, for `/retry` leaves commands alone."""
 
 
 async def recover(
@@ -107,12 +107,12 @@ class _Interrupted:
     guests: list[RunId]
     messages: list[Message]
     to: ReplyTo | None
-    """Where the person is told of it; None where nobody is, or the session is mute."""
+    """Address for the notice; None if nobody gets one, or the session is mute."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What a start finds open."""
+    """Open runs that a start finds."""
 
     interrupted: list[_Interrupted]
     again: list[runs.OpenRun]
@@ -122,7 +122,7 @@ class _Found:
 
 @dataclass(frozen=True, slots=True)
 class _Closing:
-    """How an interrupted run ends."""
+    """Result and last entries of an interrupted run."""
 
     result: RunResult
     guests: list[RunId]
@@ -266,7 +266,7 @@ def _peer_kind(key: str) -> PeerKind:
 
 
 def _unsaid(run: runs.OpenRun, result: RunResult) -> list[Block]:
-    """Return what the person has not been sent: all, or what no block has said."""
+    """Returns the part that the person has not received: all, or the text of no block."""
     if run.delivered is None:
         return [Block(text) for text in result.payloads]
     # Imported here: few runs are interrupted between their blocks.

@@ -1,4 +1,4 @@
-"""What the model of one run is sent: the system prompt, the conversation that fits, the tools."""
+"""Request to the model of one run: the system prompt, the conversation that fits, the tools."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -52,18 +52,18 @@ class Asking:
         self._defaults = defaults
         self.keeper = Keeper(compactor, conversation, self._moved, ended=active.ended_before)
         self.prompt = _NO_PROMPT
-        """What the person said."""
+        """Text of the person."""
         self._noted = self.prompt
         """The same behind what the gateway tells the model; it stays so in the conversation."""
         self._sent_prompt: Message = _NO_PROMPT
         self._place: int | None = 0
         self._model: ModelInfo | None = None
-        """Whom the system prompt and the tools are for."""
+        """Model that the system prompt and the tools were made for."""
         self._system = ""
         self._specs: tuple[ToolSpec, ...] = ()
         self._compactions = 0
         self.notes: dict[str, None] = {}
-        """What a person should know of how the model was asked, in order."""
+        """Notes for the person about how the model was called, in order."""
         self._tools = 0
         self._sent = 0
         """Tokens of the last request, about."""
@@ -77,7 +77,7 @@ class Asking:
 
     @property
     def sent(self) -> Sequence[Message]:
-        """Return what of the conversation the model was sent, and what it did since."""
+        """Returns the messages that the model was sent, and those since."""
         return self._history.messages[self._first :]
 
     def begin_with(self, prompt: UserMessage, continued: Continued | None = None) -> None:
@@ -128,7 +128,7 @@ class Asking:
         return budget(model.context_window, fixed, self._config.agents.defaults.compaction)
 
     def _fitting(self, model: ModelInfo, limits: Budget) -> tuple[History, int, int]:
-        """Return what of the conversation fits, the index of its first message, and all tokens."""
+        """Returns the messages that fit, the index of the first, and the number of all tokens."""
         keeper, conversation = self.keeper, self._conversation
         context_pruning.shorten(conversation, keeper.fitting(limits))
         sent = conversation.view.of(self._history)
@@ -142,7 +142,7 @@ class Asking:
         return sent, first, fixed + chars // CHARS_PER_TOKEN
 
     def given_up(self, failure: RunFailure | None) -> RunFailure | None:
-        """Return what the person is told of a conversation that fits in no form."""
+        """Returns the failure for the person if the conversation fits in no form."""
         if failure is None or failure.code != ModelOverflowError.code:
             return failure
         return RunFailure(failure.code, f"{failure.message} {TOO_LONG}", remedy=failure.remedy)

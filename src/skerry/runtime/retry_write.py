@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 async def persisted(run_id: RunId, step: Callable[[], Awaitable[T]]) -> T:
-    """Return what `step` returns, as soon as the store takes it.
+    """Returns the result of `step`, as soon as the store accepts it.
 
     Only the gateway's stop ends the waiting, and never in the middle of a unit.
     """

@@ -1,4 +1,4 @@
-"""What holds for one run: its own word, else that of its session, else of its agent."""
+"""Settings of one run: its own, else those of its session, else of its agent."""
 
 from msgspec import Struct
 
@@ -13,20 +13,20 @@ from skerry.runtime.caller_context import caller_of
 
 
 class RunDefaults(Struct, frozen=True):
-    """What is settled before the loop of a run starts."""
+    """Settings that are fixed before the loop of a run starts."""
 
     wanted: Wanted
     """The model that is asked for, and what decides with which credential."""
     thinking: ThinkingLevel
-    """How much the model is to think, if it can."""
+    """Reasoning effort of the model, if it can reason."""
     asked: bool
-    """Whether somebody asked for just that much, so that less is to be told."""
+    """True when that effort was requested explicitly, so that a lower one is to be reported."""
     caller: Caller
-    """Who asks, and where."""
+    """Caller and conversation."""
 
 
 def run_defaults(active: ActiveRun, config: Config) -> RunDefaults:
-    """Return what holds for a run."""
+    """Returns the settings of a run."""
     own, request = active.settings or SessionSettings(), active.request
     agent = request.key.agent
     asked = request.thinking or own.thinking_level

@@ -69,7 +69,7 @@ logger = logging.getLogger(__name__)
 CHECKPOINT_SECONDS: Final = 1.0
 CHECKPOINT_CHARS: Final = 2048
 CHECKPOINT_SHARE: Final = 8
-"""Of a long text, so much more is waited for: each checkpoint writes all of it."""
+"""Divisor of a long text's length, for the growth between checkpoints: each writes all of it."""
 
 
 class Dialogue:
@@ -171,7 +171,7 @@ class Dialogue:
         return StopReason.ERROR if self.failure else StopReason.DONE
 
     async def notices(self) -> tuple[str, ...]:
-        """Return what a person should know, and was not told in this conversation before."""
+        """Returns the notes for the person that were not shown in this conversation before."""
         told = self.conversation.told
         notes = [*self._asking.notes, *self.speaker.notes]
         if self.speaker.gone and self._own.model:  # else its owner has the log
@@ -244,7 +244,7 @@ class Dialogue:
         )
 
     def _means(self) -> ToolContext:
-        """Return what a tool may use; most runs call none, and it takes half a millisecond."""
+        """Returns the context of a tool; most runs call none, and it takes half a millisecond."""
         messages = self.conversation.history.messages
         read, heard = taint(messages), Heard.of(self._caller.key, self._asking.sent)
         actor, who = Actor.of(self._caller, read), str(self._caller.key)
@@ -343,7 +343,7 @@ class Dialogue:
                 self._publish(self._active, TextEnded())
 
     def _variables(self) -> Mapping[str, str]:
-        """Return what the prefix of an answer may name."""
+        """Returns the variables for the prefix of an answer."""
         agent = self._config.agents.get(self._agent)
         identity = agent.identity if agent else None
         thinking = self._active.request.thinking or self._own.thinking_level
@@ -387,7 +387,7 @@ class Dialogue:
 
 
 def unexpected(error: Exception) -> RunFailure:
-    """Return what people are told of a failure that is not the model's."""
+    """Returns the description for people of a failure that is not the model's."""
     if isinstance(error, StateError):
         return RunFailure(error.code, f"The run could not be stored: {error}", retryable=True)
     return RunFailure("internal", "The run failed unexpectedly; see the log.")

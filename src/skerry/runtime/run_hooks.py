@@ -46,7 +46,7 @@ logger = logging.getLogger(__name__)
 MOST_CONTEXT: Final = 16_384
 """Bytes that may be put before the person's words, however large the window."""
 CONTEXT_SHARE: Final = 16
-"""Of a window, so small a part of it may be."""
+"""Divisor of a window: so small a part of it may be context."""
 Execute = Callable[[ToolCall], Awaitable[ToolResultMessage]]
 
 
@@ -119,7 +119,7 @@ class Pipeline(Struct, frozen=True):
         return (await point.run(draft)).system_prompt
 
     async def llm_output(self, response: AssistantMessage) -> AssistantMessage:
-        """Return what counts as the response; a call that failed has none."""
+        """Returns the effective response; a call that failed has none."""
         point = self.hooks.llm_output
         if not point.handlers or response.stop_reason == "error":
             return response
@@ -192,7 +192,7 @@ def overridden(reference: str | None, provider: str | None, model: str | None) -
 
 
 def context_bytes(model: ModelInfo) -> int:
-    """Return what may be put before the person's words: a small part of the model's window."""
+    """Returns the limit on context before the person's words: a small part of the window."""
     if model.prompt_limit is not None:
         return 0
     return min(MOST_CONTEXT, model.context_window * CHARS_PER_TOKEN // CONTEXT_SHARE)

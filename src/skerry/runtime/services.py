@@ -1,4 +1,4 @@
-"""What every run needs; made once by the application."""
+"""Services for every run; made once by the application."""
 
 from collections.abc import Awaitable, Callable, Mapping
 
@@ -30,7 +30,7 @@ from skerry.workspace.prompt_builder import Prompts
 
 
 def usual_room(_: ReplyTo) -> tuple[int, TextUnit]:
-    """Return what most platforms take: openclaw-behaviour 6.7."""
+    """Returns the message limit of most platforms: openclaw-behaviour 6.7."""
     return 4000, TextUnit.CHARACTERS
 
 
@@ -71,12 +71,12 @@ class Runtime(Struct, frozen=True):
     warn: Callable[[RunRequest], Warned | None] = no_warning
     """Says what the owner is to be told of a budget at the end of a run; mostly nothing."""
     records: Records = field(default_factory=Records)
-    """Who wrote the files of the workspaces."""
+    """Records of the writers of the workspaces' files."""
     meter: Meter | None = None
     """Counts what runs use, and ends those that reach a limit; None counts nothing."""
     prompts: Prompts = field(default_factory=Prompts)
     commands: CommandTable = field(default_factory=CommandTable)
-    """What is answered without a model."""
+    """Commands that are answered without a model."""
 
     def offered(self, caller: Caller) -> list[Tool]:
         """Return the tools that a run of the caller may use."""

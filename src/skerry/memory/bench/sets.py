@@ -37,12 +37,12 @@ class Query:
     spans: Sequence[tuple[str, int, int]] = ()
     """The characters that answer: the file, where they begin and end."""
     now: int | None = None
-    """When it is asked, in ms since 1970."""
+    """Time of the question, in milliseconds since 1970."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What is searched at once, and what is asked of it."""
+    """Passages that are searched together, and the queries on them."""
 
     name: str
     passages: Sequence[Passage]
@@ -50,12 +50,12 @@ class Scope:
     """For each passage the unit that counts as found with it."""
     queries: Sequence[Query]
     offsets: Sequence[tuple[int, int]] = ()
-    """Where each passage begins and ends in its unit, where spans are asked for."""
+    """Begin and end of each passage in its unit, where spans are scored."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What is measured under one name."""
+    """Measurement under one name."""
 
     name: str
     kind: str
@@ -95,7 +95,7 @@ class _Builder:
 
 
 def trials(folder: Path, scopes: int | None = None) -> list[Trial]:
-    """Return what can be measured with the data sets in the folder, by their names.
+    """Returns the measurements possible with the data sets in the folder, by name.
 
     `<name>.docs.jsonl` beside `<name>.queries.jsonl` is a set of conversations where its rows have
     a `session`, and of paragraphs in languages where they have a `lang`; `<name>.queries.jsonl`

@@ -47,7 +47,7 @@ class Whose(Struct, frozen=True):
     key: SessionKey
     session_id: SessionId
     wanted: Wanted
-    """Which model is asked, of whose account."""
+    """Model to call, and the account that is charged."""
     purpose: Purpose = Purpose.MESSAGE
     origin: Origin = Origin.STRANGER
 
@@ -68,7 +68,7 @@ class Task(Struct, frozen=True):
     trigger: str
     """`threshold`, `overflow` or `manual`."""
     tokens: int
-    """What the conversation has, about."""
+    """Approximate number of tokens in the conversation."""
     instructions: str = ""
 
 

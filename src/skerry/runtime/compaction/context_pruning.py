@@ -1,4 +1,4 @@
-"""What of a conversation a request has: too long messages and old results shortened, for it alone.
+"""Pruning for one request: long messages and old results are shortened for it alone.
 
 Nothing here changes the transcript or the conversation in memory.
 """

@@ -22,7 +22,7 @@ from skerry.sessions.budget import Budget
 
 ATTEMPTS: Final = 3
 SOFT_SHARE: Final = 4
-"""Of a small window's room, the soft threshold comes no more than this part before the other."""
+"""Divisor of a small window's room: the soft threshold is at most this part below the other."""
 NOTHING: Final = "There is nothing to summarise yet."
 
 
@@ -34,7 +34,7 @@ class Keeper(Struct):
     moved: Callable[[list[int]], None]
     """Takes the number of each message's entry, when the conversation was read anew."""
     refused: int = 0
-    """How often the model refused the conversation as too long."""
+    """Number of times that the model refused the conversation as too long."""
     least: int = 0
     """Tokens, about, of the smallest request that it refused."""
     ended: SessionEntry | None = None

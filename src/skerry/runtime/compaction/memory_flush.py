@@ -43,13 +43,13 @@ from skerry.workspace.prompt_files import unfenced
 logger = logging.getLogger(__name__)
 
 MOST_CALLS: Final = 4
-"""Of the model, for one part of the conversation."""
+"""Limit on the model calls for one part of the conversation."""
 MOST_BATCHES: Final = 4
 """Parts in which a conversation that does not fit is gone through, the newest."""
 MOST_TOKENS: Final = 2048
-"""Of one answer."""
+"""Token limit of one answer."""
 MOST_BYTES: Final = 4 * 1024 * 1024
-"""Of the notes of one day."""
+"""Size limit of the notes of one day, in bytes."""
 HINT: Final = "Reply with NO_REPLY if there is nothing to store."
 UNKNOWN: Final = "unknown"
 """The conversation of a note that was made without one."""

@@ -1,4 +1,4 @@
-"""What of a conversation is sent: itself, or a copy in which single messages are shorter.
+"""Messages to send: the conversation itself, or a copy in which single messages are shorter.
 
 The copy follows the conversation and keeps each message's wire form, so that a turn encodes only
 what is new, and what was shortened once stays so: the beginning of the request stays the same from
@@ -28,7 +28,7 @@ class View:
             del self._sources[place:]
 
     def of(self, history: History) -> History:
-        """Return what to send: the conversation itself where nothing is replaced."""
+        """Returns the messages to send: the conversation itself if nothing is replaced."""
         messages = history.messages
         self._replaced = {
             place: pair

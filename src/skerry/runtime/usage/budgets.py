@@ -1,4 +1,4 @@
-"""What budgets say of what a day has used: nothing, a warning, or no more (pure)."""
+"""State of budgets for a day's usage: within, warned, or used up (pure)."""
 
 from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
@@ -18,7 +18,7 @@ DAY: Final = "day"
 
 
 class Level(IntEnum):
-    """How far a budget is used up."""
+    """State of a budget."""
 
     OK = 0
     WARNED = 1
@@ -26,7 +26,7 @@ class Level(IntEnum):
 
 
 class Warned(Struct, frozen=True):
-    """What the owner is told, once a day; `names` are the notices of the budgets it is about."""
+    """Warning to the owner, once a day; `names` are the notices of its budgets."""
 
     text: str
     names: tuple[str, ...]
@@ -51,7 +51,7 @@ class Standing(Struct, frozen=True):
 
     @property
     def level(self) -> Level:
-        """Return what it means for runs."""
+        """Returns the state of the budget."""
         if self.share >= 1:
             return Level.STOPPED
         return Level.WARNED if self.share >= self.budget.warn_at else Level.OK
@@ -117,7 +117,7 @@ def refusal(standing: Standing, purpose: Purpose, day: date, zone: str) -> str:
 
 
 def warning(standings: Sequence[Standing], told: Mapping[str, str], day: date) -> Warned | None:
-    """Return what is to be said of these budgets, if it was not said today (`told`)."""
+    """Returns the warning about these budgets, if it was not given today (`told`)."""
     due = [
         one
         for one in standings

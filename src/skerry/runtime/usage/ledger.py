@@ -165,7 +165,7 @@ class Ledger:
                 raise BudgetError(refusal(one, wanted.purpose, today, zone))
 
     def report(self) -> list[dict[str, Any]]:
-        """Return what `status` and `skerry usage` say of each budget today."""
+        """Returns each budget's state today for `status` and `skerry usage`."""
         found = standings(self._config().usage.budgets, self._on(self._today()))
         if found and self._closed:
             text = f"No model is asked: what was used cannot be read ({self._closed})."
@@ -186,7 +186,7 @@ class Ledger:
         ]
 
     def warn(self, request: RunRequest) -> Warned | None:
-        """Return what the owner is told at the end of this run, if it is due."""
+        """Returns the warning for the owner at the end of this run, if it is due."""
         budgets = self._config().usage.budgets
         if not budgets.set or request.origin is not Origin.OWNER:
             return None

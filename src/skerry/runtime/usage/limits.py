@@ -22,7 +22,7 @@ _WARN_AT: Final = 0.8
 
 
 class Used(Struct):
-    """What was used of each limit; the names are those of the configuration."""
+    """Usage for each limit; the names are those of the configuration."""
 
     model_calls: int = 0
     tool_calls: int = 0
@@ -103,7 +103,7 @@ class Meter:
         self._store.ride(lambda unit: usage.count_tool(unit, day, agent, key))
 
     def reached(self, request: RunRequest) -> str:
-        """Return what the person is told of a limit that ends the run; empty where none does."""
+        """Returns the notice about a limit that ends the run; empty if none does."""
         for scope, used, limits in self._standings(request):
             for name in _KEYS:
                 limit = getattr(limits, name)
@@ -154,7 +154,7 @@ class Meter:
         }
 
     def told(self, agent: str) -> str:
-        """Return what the agent has used today of its limits, and what one run may use."""
+        """Returns today's usage of the agent's limits, and the limits of one run."""
         report = self._reported(agent)
         run = self._config().limits(agent).run
         each = [_amount(name, limit, unit=True) for name in _KEYS if (limit := getattr(run, name))]
@@ -204,7 +204,7 @@ class RunMeter:
         self._request = request
         self._emit = emit
         self.said = ""
-        """What the person is told; empty while no limit was reached."""
+        """Notice for the person; empty while no limit was reached."""
         if meter is not None:
             meter.begin(request.run_id, done)
 
