@@ -68,7 +68,7 @@ def fault(patch: Patch, root: Path = ROOT) -> str:
         try:
             compile(text.replace(patch.find, patch.put), patch.file, "exec", dont_inherit=True)
         except SyntaxError as error:
-            return f"the patched file is no Python: {error}"
+            return f"the patched file is not Python: {error}"
     return ""
 
 

@@ -40,7 +40,7 @@ async def test_the_configuration_is_changed_as_over_the_wire(tmp_path: Path) -> 
         GatewayClient(address, scopes=SCOPES) as client,
     ):
         page = Page(application, client)
-        done = '`messages.queue.mode` is "steer". It holds from now on.'
+        done = '`messages.queue.mode` is "steer". The change is in effect.'
         assert await page.say("/config set messages.queue.mode=steer") == done
         assert application.context.config().messages.queue.mode == "steer"
         assert await page.say("/config get messages.queue.mode") == '```json\n"steer"\n```'

@@ -162,7 +162,7 @@ async def test_a_person_is_shown_what_would_go_and_what_still_has_it(tmp_path: P
         assert FACT in log.read_text()
         done = (await skerry("ZEBRA quokka", "--yes")).stdout.decode()
         assert "Forgotten: 1 statement in files, 2 messages" in done
-        assert f"  {backup.name}. It stays until you delete it: rm " in done
+        assert f"  {backup.name}. It is kept until you delete it: rm " in done
         assert log.read_text() == "- Tea.\n"
         again = await skerry("ZEBRA quokka", "--dry-run", "--json")
         found = json.loads(again.stdout)

@@ -73,7 +73,7 @@ class Keeper:
         if known is None:
             listed = ", ".join([*(one.id for one in KNOWN), *self.config.models.providers])
             raise CredentialError(
-                f"There is no provider {name!r}. Known: {listed}.",
+                f"Unknown provider {name!r}. Known: {listed}.",
                 "Describe others under models.providers first.",
             )
         return known.id, known.base_url
@@ -119,7 +119,7 @@ class Keeper:
         """
         profiles_file(self.config, self.agent)
         if not is_id(entered.id):
-            message = f"{entered.id!r} is no profile id."
+            message = f"Invalid profile id {entered.id!r}."
             raise CredentialError(message, "Name it with letters, digits, '.', '-', '_', '@'.")
         _, base_url = self.provider(entered.provider)
         for name, text in entered.secrets.items():
@@ -178,13 +178,13 @@ class Keeper:
             if one in found and provider in {"", found[one].provider}:
                 return found[one]
         known = ", ".join(found) or "none"
-        message = f"{self.agent} has no profile {name!r}; there are: {known}."
+        message = f"{self.agent} has no profile {name!r}. Profiles: {known}."
         raise CredentialError(message, "`skerry auth list` shows them.")
 
 
 def _check(name: str, text: str) -> None:
     if not text or len(text) > LONGEST or not (text.isascii() and text.isprintable()):
-        message = f"That is no {name}: it is empty, too long, or has characters that none has."
+        message = f"Invalid {name}: it is empty, too long, or has invalid characters."
         raise CredentialError(message, "Copy and enter it again.")
 
 
@@ -208,5 +208,5 @@ def problem(profile: Profile, keeper: Keeper, now: int) -> str:
         return str(error)
     expires = profile.expires
     if profile.kind is Kind.TOKEN and expires is not None and expires <= now:
-        return "its token has ended"
+        return "its token has expired"
     return ""

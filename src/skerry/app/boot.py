@@ -46,7 +46,7 @@ async def boot(dispatch: Dispatch, config: Config, started_ms: int) -> list[RunI
         try:
             await dispatch.submit(request)
         except SkerryError:
-            logger.exception("BOOT.md of agent %s is not done", agent)
+            logger.exception("BOOT.md of agent %s was not run", agent)
             continue
         begun.append(run_id)
     return begun
@@ -62,7 +62,7 @@ def _checklist(config: Config, agent: AgentId, records: Records) -> str:
         return ""
     if file.doubt:
         logger.warning(
-            "BOOT.md of agent %s is not done: %s. Write it anew, by hand elsewhere or in a"
+            "BOOT.md of agent %s was not run: %s. Write it anew, by hand elsewhere or in a"
             " conversation with nobody else's words.",
             agent,
             file.doubt,

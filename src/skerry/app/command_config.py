@@ -129,13 +129,15 @@ class _Changing:
             written = {key: one for key, one in expanded.merged.items() if key != META}
             tree: Any = public(unresolved(written, expanded.used))
             if not tree:
-                return "Nothing is set. `/config show messages.queue` shows what holds at a place."
+                return (
+                    "Nothing is set. `/config show messages.queue` shows a path's effective value."
+                )
         else:
             tree = redact_config(self.desk.config(), expanded.used)
             place = _place(path)
             tree = lookup(tree, place)
             if tree is MISSING:
-                raise CommandError(f"Nothing is at `{show_place(place)}`.")
+                raise CommandError(f"No value is set at `{show_place(place)}`.")
         return f"```json\n{_text(tree, indent=2)}\n```"
 
     async def _edit(self, place: Place, value: Any) -> str:
@@ -146,12 +148,12 @@ class _Changing:
         remedy = by_hand({show_place(place): None if value is MISSING else value})
         applied = await self.settings.edit(edit, "/config", remedy)
         if not applied.changed:
-            return f"`{show_place(place)}` is so already."
+            return f"`{show_place(place)}` already has this value."
         # Imported here, as below: few gateways are changed by this command.
         from skerry.config.reload_rules import needs_restart  # noqa: PLC0415
 
         restart = needs_restart(applied.changed)
-        when = "It needs a restart." if restart else "It holds from now on."
+        when = "It needs a restart." if restart else "The change is in effect."
         done = "is removed" if value is MISSING else f"is {_text(_shown(place, value))}"
         return f"`{show_place(place)}` {done}. {when}"
 
@@ -173,7 +175,9 @@ def _refuse_start(place: Place) -> None:
 
     if needs_restart([place]):
         name = show_place(place)
-        raise CommandError(f"`{name}` counts at a start only, and that ends what /debug set.")
+        raise CommandError(
+            f"`{name}` takes effect only at a start, and a start drops the values set by /debug."
+        )
 
 
 def _shown(place: Place, value: Any) -> Any:
@@ -206,10 +210,10 @@ def _assigned(text: str) -> tuple[Place, Any]:
 
 def _place(text: str) -> Place:
     if not text.strip():
-        raise CommandError("Name a place, such as messages.queue.mode.")
+        raise CommandError("Name a path, such as messages.queue.mode.")
     return parse_place(text.strip())
 
 
 def _text(value: Any, indent: int | None = None) -> str:
     text = json.dumps(value, indent=indent, ensure_ascii=False)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}\n… (name a place to see less)"
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}\n… (name a path to see less)"

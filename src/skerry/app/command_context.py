@@ -27,7 +27,7 @@ def context_commands(store: Store) -> list[Command]:
     return [
         Command(
             "recall",
-            "finds what was said before, however long ago",
+            "searches earlier messages, however old",
             recall,
             accepts_arguments=True,
             owner_only=False,
@@ -36,7 +36,7 @@ def context_commands(store: Store) -> list[Command]:
         ),
         Command(
             "compact",
-            "summarises what was said so far; you may add what to keep",
+            "summarises the conversation so far; you may add what to keep",
             compact,
             accepts_arguments=True,
             listed=True,

@@ -102,7 +102,7 @@ class _Choosing:
         name, _, profile = text.rpartition("@")
         ref = whole or await named(self.models, self.config(), name)
         if ref is None:
-            raise CommandError(f"No model that can be used is called `{text}`: `/model list`.")
+            raise CommandError(f"No usable model is called `{text}`: `/model list`.")
         return whole or f"{ref}@{profile}"
 
     async def listing(self, call: CommandCall) -> str:
@@ -116,7 +116,7 @@ def model_commands(models: Models, store: Store, config: Callable[[], Config]) -
     return [
         Command(
             "think",
-            "says or sets how much the model thinks before it answers",
+            "shows or sets the model's reasoning effort",
             does.think,
             accepts_arguments=True,
             listed=True,
@@ -126,7 +126,7 @@ def model_commands(models: Models, store: Store, config: Callable[[], Config]) -
         ),
         Command(
             "model",
-            "says or sets which model answers in this conversation",
+            "shows or sets the model of this conversation",
             does.model,
             accepts_arguments=True,
             listed=True,

@@ -44,7 +44,7 @@ def prompt_commands(desk: Desk) -> list[Command]:
     return [
         Command(
             "context",
-            "says what a message is sent with and what it costs; `reload` reads the files anew",
+            "shows the prompt of a message and its size; `reload` reads the files again",
             context,
             accepts_arguments=True,
             listed=True,

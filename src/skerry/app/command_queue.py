@@ -62,7 +62,7 @@ def queue_commands(store: Store, desk: Desk) -> tuple[Command, ...]:
     return (
         Command(
             "queue",
-            "says or sets what a message does during a run",
+            "shows or sets the handling of messages during a run",
             queue,
             accepts_arguments=True,
             at_once=True,

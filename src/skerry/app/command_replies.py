@@ -36,7 +36,7 @@ _CHOICES: Final = (
     _Choice(
         "usage",
         "response_usage",
-        "says under each answer on a platform what it took: off, tokens, full; cost: all so far",
+        "shows the usage below each answer on a platform: off, tokens, full; cost: all so far",
         ("off", "tokens", "full"),
         owner_only=False,
     ),
@@ -57,7 +57,7 @@ _CHOICES: Final = (
     _Choice(
         "send",
         "send_policy",
-        "says whether replies go to the platform: on, off, inherit",
+        "sends or mutes replies on the platform: on, off, inherit",
         ("on", "off", "inherit"),
         breaks_silence=True,  # who switches replies on wants to hear that they are
         stored={"on": "allow", "off": "deny", "inherit": None},

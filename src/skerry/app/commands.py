@@ -58,16 +58,20 @@ def builtin_commands(
         return f"You are {who}, over {call.channel}, in `{call.key}`."
 
     ours = (
-        Command("help", "says what you can write here", commands, owner_only=False),
+        Command("help", "lists the commands", commands, owner_only=False),
         Command("commands", "lists the commands", commands, owner_only=False),
         Command(
             "status",
-            "says which model answers, whether it can, and what waits",
+            "shows the model, its state, and the queue",
             status,
             listed=True,
         ),
         Command(
-            "whoami", "says who you are to the gateway", whoami, owner_only=False, aliases=("id",)
+            "whoami",
+            "shows your identity at the gateway",
+            whoami,
+            owner_only=False,
+            aliases=("id",),
         ),
     )
     return tuple(replace(one, category="status", at_once=True) for one in ours)

@@ -94,7 +94,7 @@ async def _running(environ: Mapping[str, str]) -> list[Check]:
     status, listed = answer
     found = [*doctor_state.running(status), *doctor_running.running(status)]
     if status.get("configuration", {}).get("state") != "last-good":
-        message = "one runs and can use the file: what is missing here, it has."
+        message = "one runs and can use the file: what is missing here is set there."
         found.insert(0, Check("gateway", Level.OK, message))
     return [*found, *doctor_running.plugins(listed)]
 
@@ -170,7 +170,7 @@ async def _gateway(environ: Mapping[str, str], loaded: Loaded) -> Check:
     except GatewayRefusedError as error:
         message, remedy = f"{address.url}: {error}", error.remedy
         if owner(loaded.config.state_dir / LOCK) is None and not environ.get(URL):
-            message += f" No gateway runs on {loaded.config.state_dir}: it is another one's."
+            message += f" It uses another state directory than {loaded.config.state_dir}."
             remedy += f" {_ANOTHER}"
         return Check("gateway", Level.FAILURE, message, remedy)
     except GatewayUnreachableError as error:

@@ -120,7 +120,7 @@ def mirror(state_dir: Path, loaded: Loaded) -> Check:
             message = f"{file} cannot be read: {type(error).__name__}."
             return Check("mirror", Level.WARNING, message, remedy)
         if not isinstance(listed, dict):
-            return Check("mirror", Level.WARNING, f"{file} is no list of sessions.", remedy)
+            return Check("mirror", Level.WARNING, f"{file} is not a list of sessions.", remedy)
     return Check("mirror", Level.OK, str(state_dir / "agents"))
 
 

@@ -67,7 +67,7 @@ def _index(found: "Found | None", agent: AgentId) -> Iterator[Check]:
     if found.failed:
         named = "; ".join(f"{path}: {reason}" for path, reason in found.failed[:SHOWN])
         message = f"{len(found.failed)} files cannot be indexed: {named}."
-        yield Check(name, Level.WARNING, message, "Mend or remove them; the others are found.")
+        yield Check(name, Level.WARNING, message, "Repair or remove them; the others are indexed.")
 
 
 async def thorough(config: Config, environ: Mapping[str, str], agent: AgentId) -> list[Check]:
@@ -143,7 +143,7 @@ def _running(told: Mapping[str, Any]) -> Iterator[Check]:
     yield Check("memory answers", Level.OK, f"{answer['backend']}, by {how}{model}")
     if fallback := answer["fallback"] or told["fallback"]:
         message = f"{fallback['from']} does not answer: {fallback['reason']}"
-        remedy = "It is asked again by itself; meanwhile less is found."
+        remedy = "It is tried again by itself; meanwhile fewer passages are found."
         yield Check("memory fallback", Level.WARNING, message, remedy)
     if progress := told["progress"]:
         message = f"{progress['stage']}: {progress['done']} of {progress['total']}"
@@ -162,7 +162,7 @@ async def _model(config: Config, environ: Mapping[str, str], agent: AgentId) -> 
         )
         first = next(iter(made.of(agent).embedders), None)
         if first is None:
-            check = Check(name, Level.OK, "none: words alone are compared.")
+            check = Check(name, Level.OK, "none: only words are searched.")
         elif not first.local:
             check = Check(name, Level.OK, f"{first.model}; a running gateway asks it.")
         else:
@@ -174,7 +174,7 @@ async def _model(config: Config, environ: Mapping[str, str], agent: AgentId) -> 
                 check = Check(name, Level.WARNING, f"{first.model}: {error}", error.remedy)
             except TimeoutError:
                 message = f"{first.model} did not answer within {MODEL_SECONDS:g} s."
-                check = Check(name, Level.WARNING, message, "Words alone are compared meanwhile.")
+                check = Check(name, Level.WARNING, message, "Meanwhile only words are searched.")
         tasks.cancel_scope.cancel()
     return check
 

@@ -33,11 +33,11 @@ def running(status: Mapping[str, Any]) -> Iterator[Check]:
         yield from load()(status)
     queue = status.get("queue", {})
     for one in queue.get("stuck", ()):
-        message = f"{one['what']} was stopped and goes on all the same; nothing waits for it."
-        yield Check("stuck", Level.WARNING, message, "Restart the gateway when it suits you.")
+        message = f"{one['what']} was cancelled and still runs; nothing waits for it."
+        yield Check("stuck", Level.WARNING, message, "Restart the gateway when convenient.")
     for one in queue.get("lanes", ()):
         if one["waiting"]:
-            message = f"{one['waiting']} conversations wait for one of {one['limit']} places."
+            message = f"{one['waiting']} conversations wait for one of {one['limit']} run slots."
             remedy = (
                 "If that lasts, raise agents.defaults.maxConcurrent. See skerry gateway status."
             )
@@ -67,7 +67,7 @@ def plugins(listed: list[dict[str, Any]]) -> Iterator[Check]:
         elif not plugin["failures"]:
             yield Check(name, Level.OK, plugin["reason"] or status)
         for one in plugin["failures"]:
-            rests = "; it rests for a minute" if one["resting"] else ""
+            rests = "; it is paused for a minute" if one["resting"] else ""
             message = f"{one['hook']} failed {one['failures']} times{rests}: {one['last_error']}"
             yield Check(name, Level.WARNING, message, _HANDLER.format(id=plugin["id"]))
 

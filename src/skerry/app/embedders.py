@@ -264,7 +264,7 @@ class Embedders:
         model = EmbeddingModel(who, named or hosted.model)
         if not where.usable:
             remedy = f"Set {hosted.variables[0]}, or: skerry auth add {hosted.catalogue}"
-            return Absent(model, f"There is no key for {provider}.", remedy)
+            return Absent(model, f"No key is set for {provider}.", remedy)
         at_home = where.url == hosted.base_url
         facts = Facts(self._config().state_dir).of(hosted.catalogue, model.model)
         cost = facts.cost.known() if at_home else UNPRICED

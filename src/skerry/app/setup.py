@@ -85,11 +85,11 @@ def gguf(choice: str) -> Path:
             magic = opened.read(len(MAGIC))
     except OSError as error:
         unread = ConfigError(f"{file} cannot be read: {error.strerror}.")
-        unread.remedy = "Name a file that is there, in the format of llama.cpp."
+        unread.remedy = "Name an existing file in the format of llama.cpp."
         raise unread from error
     if magic == MAGIC:
         return file
-    wrong = ConfigError(f"{file} is no GGUF file: it does not begin with the letters GGUF.")
+    wrong = ConfigError(f"{file} is not a GGUF file: it does not begin with the letters GGUF.")
     wrong.remedy = "Name a model in the format of llama.cpp; the download may be broken."
     raise wrong
 

@@ -38,7 +38,7 @@ async def sign_in(keeper: Keeper, provider: str, name: str, tell: Callable[[str]
             tokens = await attempt.finish(http, code, clock.now_ms())
     except OSError as error:
         message = f"Port {service.port} cannot be used: {error.strerror}."
-        raise CredentialError(message, "End what uses it, and start again.") from error
+        raise CredentialError(message, "Stop the program that uses it, and start again.") from error
     return keeper.keep(_entered(service, provider, name, tokens), clock)
 
 
@@ -62,7 +62,7 @@ def service_of(keeper: Keeper, provider: str) -> Service:
     preset = PRESETS.get(provider)
     if preset is None:
         raise CredentialError(
-            f"It is not known how to sign in to {provider}.",
+            f"No sign-in is known for {provider}.",
             f"Enter a key (skerry auth add {provider}), or describe its OAuth service under"
             f" auth.providers.{provider}.",
         )
@@ -95,7 +95,7 @@ async def _answer(waiting: Callback) -> str:
             tasks.start_soon(from_browser)
             tasks.start_soon(from_keyboard)
     if not found:
-        raise CredentialError("Nobody came back from the browser in ten minutes.", "Try again.")
+        raise CredentialError("The browser sent no answer within ten minutes.", "Try again.")
     return found[0]
 
 

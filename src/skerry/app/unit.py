@@ -64,7 +64,7 @@ def unit(command: Sequence[str], state_dir: Path, config: Path, drain_seconds: f
     """
     for word in (*command, str(state_dir), str(config)):
         if not word.isprintable():
-            error = StateError(f"The path {word!r} cannot stand in a unit of systemd.")
+            error = StateError(f"The path {word!r} is not allowed in a unit of systemd.")
             error.remedy = "Move what is there to a path without line breaks or control characters."
             raise error
     names = {"SKERRY_STATE_DIR": state_dir, "SKERRY_CONFIG_PATH": config}

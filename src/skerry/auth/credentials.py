@@ -202,7 +202,7 @@ class Credentials:
             return await self._renewal.access(profile, directory)
         expires = profile.expires
         if profile.kind is Kind.TOKEN and expires is not None and expires <= self.clock.now_ms():
-            error = ModelAuthError(f"The token of {profile.id} has ended.")
+            error = ModelAuthError(f"The token of {profile.id} has expired.")
             error.remedy = f"skerry auth add {profile.provider} --type token"
             raise error
         name = SECRETS[profile.kind][0]
@@ -221,6 +221,6 @@ _NONE: Final = Profiles()
 
 def _no_profile(pin: str, provider: str, found: Sequence[Profile]) -> ModelAuthError:
     known = ", ".join(one.id for one in found) or "none"
-    error = ModelAuthError(f"{provider} has no profile {pin!r}; there are: {known}.")
+    error = ModelAuthError(f"{provider} has no profile {pin!r}. Profiles: {known}.")
     error.remedy = "skerry auth list"
     return error

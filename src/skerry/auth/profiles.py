@@ -158,12 +158,12 @@ def parse(content: Mapping[str, Any], owner: AgentId) -> Profiles:
 
 def _problem(name: str, entry: Any) -> str:
     if not is_id(name):
-        return f"{name!r} is no profile id; it is named provider:name"
+        return f"{name!r} is not a profile id of the form provider:name"
     match entry:
         case {"type": "api_key" | "token" | "oauth", "provider": str(provider)} if provider:
             return ""
         case {"type": kind} if kind not in set(Kind):
-            return f"{name}: {kind!r} is no type; there are {', '.join(Kind)}"
+            return f"{name}: {kind!r} is not a type; types: {', '.join(Kind)}"
         case _:
             return f"{name}: type and provider are missing"
 
@@ -187,11 +187,9 @@ def _content(path: Path) -> dict[str, Any]:
     try:
         content = msgspec.json.decode(data) if data else {}
     except UNREADABLE as error:
-        raise CredentialError(
-            f"{path} is damaged: {error}.", "Mend it, or take it away."
-        ) from error
+        raise CredentialError(f"{path} is damaged: {error}.", "Repair it, or remove it.") from error
     if not isinstance(content, dict):
-        raise CredentialError(f"{path} holds no profiles.", "Mend it, or take it away.")
+        raise CredentialError(f"{path} holds no profiles.", "Repair it, or remove it.")
     return content
 
 

@@ -77,7 +77,7 @@ async def exchange_key(http: httpx2.AsyncClient, url: str, code: str, verifier: 
     body, host = await _post(http, url, "json", msgspec.json.encode(form))
     said = _json(body)
     if not (isinstance(said, dict) and isinstance(said.get("key"), str)):
-        raise ModelConnectionError(f"{host} answered with no key.")
+        raise ModelConnectionError(f"{host} returned no key.")
     return Tokens(said["key"], "", None)
 
 
@@ -95,13 +95,13 @@ async def _post(http: httpx2.AsyncClient, url: str, kind: str, content: bytes) -
         with anyio.fail_after(EXCHANGE_SECONDS):
             response = await http.send(request)
     except TimeoutError as error:
-        raise ModelConnectionError(f"{host} gave no token in time.") from error
+        raise ModelConnectionError(f"{host} returned no token in time.") from error
     except httpx2.HTTPError as error:
-        raise ModelConnectionError(f"{host} gave no token: {type(error).__name__}.") from error
+        raise ModelConnectionError(f"{host} returned no token: {type(error).__name__}.") from error
     if response.status_code in _REFUSED:
         raise TokenRefusedError(f"{host} refused it ({response.status_code})")
     if response.status_code != httpx2.codes.OK:
-        raise ModelConnectionError(f"{host} gave no token ({response.status_code}).")
+        raise ModelConnectionError(f"{host} returned no token ({response.status_code}).")
     return response.content, host
 
 
@@ -117,7 +117,7 @@ def _tokens(body: bytes, host: str, now: int) -> Tokens:
     if isinstance(said, dict) and "error" in said:  # some answer 200 and say no in the body
         raise TokenRefusedError(f"{host} refused it")
     if not (isinstance(said, dict) and isinstance(said.get("access_token"), str)):
-        raise ModelConnectionError(f"{host} answered with no token.")
+        raise ModelConnectionError(f"{host} returned no token.")
     refresh, seconds = said.get("refresh_token"), said.get("expires_in")
     return Tokens(
         said["access_token"],
@@ -200,7 +200,7 @@ class Renewal:
 
 
 def _ended(profile: Profile, why: str) -> ModelError:
-    error = ModelSignInError(f"The sign-in of {profile.id} has ended: {why}.")
+    error = ModelSignInError(f"The sign-in of {profile.id} has expired: {why}.")
     error.remedy = f"skerry auth login {profile.provider} --agent {profile.owner}"
     return error
 
@@ -234,7 +234,9 @@ async def _alone(directory: Path) -> AsyncGenerator[None]:
             while not _taken(descriptor):  # noqa: ASYNC110 - of another process no event comes
                 await anyio.sleep(_POLL)
         if waiting.cancelled_caught:
-            raise ModelConnectionError("Another process renews the same sign-in and does not end.")
+            raise ModelConnectionError(
+                "Another process renews the same sign-in and has not finished."
+            )
         yield
     finally:
         os.close(descriptor)

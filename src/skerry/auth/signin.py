@@ -25,7 +25,7 @@ WAIT_SECONDS: Final = 600.0
 _HEAD_LIMIT: Final = 16 * 1024
 _HEAD_SECONDS: Final = 10.0
 _DONE: Final = "You are signed in. You can close this page."
-_FAILED: Final = "That did not work; the terminal says why. You can close this page."
+_FAILED: Final = "The sign-in failed; the terminal shows the reason. You can close this page."
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,9 +119,9 @@ class SignIn:
         if not hmac.compare_digest(
             query.get("state", [self.state])[0].encode(), self.state.encode()
         ):
-            raise CredentialError("The answer belongs to another sign-in.", _AGAIN)
+            raise CredentialError("The answer is for another sign-in.", _AGAIN)
         if not (code := query.get("code", [""])[0]):
-            raise CredentialError("There is no code in it.", _AGAIN)
+            raise CredentialError("It contains no code.", _AGAIN)
         return code
 
     async def finish(self, http: httpx2.AsyncClient, code: str, now: int) -> Tokens:

@@ -92,7 +92,7 @@ class Vault:
 
     def _path(self, provider: str) -> Path:
         if not _PROVIDER.fullmatch(provider):
-            raise CredentialError(f"{provider!r} is no name of a provider.")
+            raise CredentialError(f"{provider!r} is not the name of a provider.")
         return self.directory / f"{provider}.json"
 
     def _read(self, provider: str) -> dict[str, Any] | None:
@@ -109,7 +109,7 @@ class Vault:
             and isinstance(content.get("kdf"), dict)
             and isinstance(content.get("secrets"), dict)
         ):
-            raise CredentialError(f"{path} is no file of the vault.", _RESTORE)
+            raise CredentialError(f"{path} is not a file of the vault.", _RESTORE)
         return content
 
     def _new_kdf(self) -> dict[str, Any]:
@@ -155,7 +155,7 @@ class Vault:
         return key
 
 
-_RESTORE: Final = "Restore it from a backup, or take the file away and enter the secrets again."
+_RESTORE: Final = "Restore it from a backup, or remove the file and enter the secrets again."
 
 
 def read_private(path: Path, limit: int) -> bytes | None:
@@ -172,7 +172,7 @@ def read_private(path: Path, limit: int) -> bytes | None:
         raise CredentialError(f"{path} cannot be read: {error.strerror}.") from error
     with os.fdopen(descriptor, "rb") as file:
         if os.fstat(descriptor).st_mode & 0o077:
-            raise CredentialError(f"{path} is open to others.", f"chmod 600 {path}")
+            raise CredentialError(f"{path} is readable by others.", f"chmod 600 {path}")
         data = file.read(limit + 1)
     if len(data) > limit:
         raise CredentialError(f"{path} is larger than {limit} bytes.")

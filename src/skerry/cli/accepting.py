@@ -61,7 +61,7 @@ async def accept(state_dir: Path, arguments: Namespace) -> int:
             work = partial(recovering.accept, broken=broken, text=_notice(now), now=now)
             await store.write(work)
             await mirror.rewrite(store, [bad.session_id])
-            done.append(_Done(bad.name, bad.key, "given up; a notice stands in its place"))
+            done.append(_Done(bad.name, bad.key, "given up; a notice replaces it"))
     if arguments.json:
         show_json({"accepted": [asdict(one) for one in done]})
     elif done:
@@ -79,8 +79,8 @@ def _chosen(broken: Sequence[Bad], names: Sequence[str]) -> list[Bad]:
     by_name = {one.name: one for one in broken}
     for name in names:
         if name not in by_name:
-            error = ClientError(f"{name!r} is no message that cannot be read.")
-            error.remedy = "`skerry sessions recovered list` names those that are."
+            error = ClientError(f"No unreadable message is named {name!r}.")
+            error.remedy = "`skerry sessions recovered list` names the unreadable ones."
             raise error
     return [by_name[name] for name in dict.fromkeys(names)]
 

@@ -169,9 +169,9 @@ def _report(answer: dict[str, Any], *, as_json: bool) -> int:
     reason = one_line(str(answer.get("error") or answer.get("summary") or answer["status"]))
     remedy = str(answer.get("remedy", ""))
     if late:
-        remedy = "Allow more with --timeout."
+        remedy = "Raise the limit with --timeout."
     elif _meta(answer).get("aborted"):
-        remedy = "Somebody stopped it. To have it answered, send it again."
+        remedy = "The run was stopped. To get an answer, send the message again."
     return complain(
         f"The run ended early: {reason}", remedy, COMMAND, TIMED_OUT if late else FAILED
     )

@@ -23,7 +23,7 @@ from skerry.model.errors import CredentialError, ModelError
 from skerry.ports.model import Resting
 
 _EMPTY: Final = (
-    "No credential is kept. Keys in the environment (such as OPENAI_API_KEY) and in"
+    "No credentials are stored. Keys in the environment (such as OPENAI_API_KEY) and in"
     " models.providers count without one.\nEnter one: skerry auth add PROVIDER"
 )
 
@@ -124,7 +124,7 @@ def _tried(keeper: Keeper, entered: Entered, model: str) -> int | None:
         notice(f"Trying it with one short question to {f'{name}/{model}' if model else name}.")
         return anyio.run(attempt_profile, keeper, profile, secret, model)
     except ModelError as error:
-        error.remedy = f"{error.remedy} --no-test keeps it untried."
+        error.remedy = f"{error.remedy} --no-test stores it without a trial."
         raise
 
 
@@ -144,7 +144,7 @@ def _order(keeper: Keeper, arguments: Namespace) -> int:
     if arguments.clear:
         ids = []
     order = keeper.order(arguments.provider, ids)
-    text = ", ".join(order) or "They take turns: the one that was used longest ago is next."
+    text = ", ".join(order) or "They take turns: the least recently used one is next."
     return _done(arguments, {"provider": arguments.provider, "order": list(order)}, text)
 
 
@@ -153,7 +153,7 @@ def _login(keeper: Keeper, arguments: Namespace) -> int:
     text = _kept(kept)
     if kept.expires:
         end = datetime.fromtimestamp(kept.expires / 1000, UTC).astimezone()
-        text += f" Its token counts until {end:%Y-%m-%d %H:%M} and is renewed before."
+        text += f" Its token is valid until {end:%Y-%m-%d %H:%M} and is renewed before."
     return _done(arguments, {"kept": kept.id, "secretIn": where(kept)}, text)
 
 

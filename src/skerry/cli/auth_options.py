@@ -11,20 +11,20 @@ def add_auth(add: Add) -> None:
     group = new(add, "auth", None, "credentials of model providers")
     add = group.add_subparsers(metavar="COMMAND", title="commands").add_parser
     for name, text in (
-        ("list", "the profiles of an agent, and which of them rest"),
-        ("add", "keep a key or token; it is asked for, or read from a pipe"),
+        ("list", "the profiles of an agent, and their cooldowns"),
+        ("add", "store a key or token, entered at a prompt or read from a pipe"),
         ("remove", "forget a profile"),
-        ("order", "in which order the profiles of a provider are used"),
+        ("order", "show or set the order of a provider's profiles"),
         ("login", "sign in to a provider in the browser"),
     ):
         one = output(new(add, name, "auth", text))
         one.set_defaults(action=name)
-        one.add_argument("--agent", metavar="ID", help="whose (default: the default agent's)")
+        one.add_argument("--agent", metavar="ID", help="agent (default: the default agent)")
         if name in {"add", "order", "login"}:
             one.add_argument("provider", metavar="PROVIDER", help="such as openai")
         if name in {"add", "login"}:
             one.add_argument(
-                "--name", default="default", help="tells profiles of a provider apart (default)"
+                "--name", default="default", help="name among the provider's profiles (default)"
             )
         if name == "remove":
             one.add_argument("profile", metavar="PROFILE", help="such as openai:default")
@@ -41,8 +41,6 @@ def _secret(one: ArgumentParser) -> None:
     one.add_argument("--env", metavar="VAR", help="keep only the name of a variable")
     text = "write it into the profile's file (0600), not into the vault"
     one.add_argument("--plain", action="store_true", help=text)
-    one.add_argument(
-        "--no-test", action="store_true", help="keep it without one short call that tries it"
-    )
+    one.add_argument("--no-test", action="store_true", help="store it without a trial call")
     text = "try it with this one (default: the one that answers, else the provider's usual one)"
     one.add_argument("--model", metavar="MODEL", default="", help=text)

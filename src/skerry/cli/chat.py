@@ -163,7 +163,7 @@ class Terminal:
                 return
             except KeyboardInterrupt:
                 show()
-                self._interrupt("Ctrl-C again, or Ctrl-D, leaves.")
+                self._interrupt("Ctrl-C again, or Ctrl-D, exits.")
                 continue
             self._interrupted = False
             if line in LEAVE:
@@ -375,11 +375,11 @@ def _greet(url: str, session: str, opening: Opening) -> None:
     show(f"{styled('Skerry', 'bold')}  {url}  session {session}")
     show(f"Model: {model_line(opening.model)}")
     if not opening.messages:
-        show("Nothing was said here yet. Write a message and press Enter.")
+        show("No messages yet. Write a message and press Enter.")
     for role, text in opening.messages:
         mark = PROMPT if role == "user" else ""
         show(styled(mark + one_line(text)[:EARLIER_CHARACTERS], "dim"))
-    keys = "A line typed during an answer is sent at once. Ctrl-C stops an answer, Ctrl-D leaves."
+    keys = "A line typed during an answer is sent at once. Ctrl-C stops an answer, Ctrl-D exits."
     if opening.commands:
         keys = f"/ and Tab list commands. {keys}"
     show(styled(keys, "dim"))

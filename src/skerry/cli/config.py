@@ -61,7 +61,7 @@ def _get(arguments: Namespace) -> int:
         notice(f"{loaded.config.path} is broken; this is the last good configuration.")
     found = lookup(_effective(loaded, reveal=arguments.reveal), _parsed_place(arguments.place))
     if found is MISSING:
-        remedy = "`skerry config get` prints all there is, `skerry config schema` all there can be."
+        remedy = "`skerry config get` prints all values, `skerry config schema` all possible keys."
         raise FailedError(f"There is no {arguments.place}.", remedy)
     found = _whole(found)
     if arguments.json:
@@ -182,16 +182,16 @@ async def _tell(done: Written) -> None:
         async with GatewayClient(find(os.environ), scopes=_ADMIN) as client:
             answer = await client.request("config.apply", params)
     except (ClientError, ConfigError) as error:
-        notice(f"The gateway that runs now notices after a restart: {plain(str(error))}")
+        notice(f"The running gateway sees the change after a restart: {plain(str(error))}")
         return
     waiting = ", ".join(needs_restart(done.changed))
     match answer["restart"]:
         case "automatic":
-            notice(f"The gateway that runs now restarts for {waiting} once no run is under way.")
+            notice(f"The running gateway restarts for {waiting} once no run is under way.")
         case "needed":
-            notice(f"The gateway that runs now needs a restart for {waiting}.")
+            notice(f"The running gateway needs a restart for {waiting}.")
         case _:
-            notice("The gateway that runs now uses it.")
+            notice("The running gateway uses it.")
 
 
 def _validate(arguments: Namespace) -> int:
@@ -229,7 +229,7 @@ def _edit() -> int:
     before = path.read_bytes() if path.exists() else b"{\n}\n"
     copy = beside(path, REJECTED)
     if copy.exists():
-        notice(f"Going on with {copy}, which was not taken the last time.")
+        notice(f"Continuing with {copy}, the edit that was rejected last time.")
     else:
         write_atomic(copy, before)
     try:

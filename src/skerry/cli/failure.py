@@ -46,7 +46,7 @@ def report(error: Exception, command: str, *, as_json: bool = False) -> int:
 
 def show_wrong_usage(error: WrongUsageError) -> None:
     """Print wrong usage as one JSON object on stdout; a person was told on stderr."""
-    remedy = f"`{error.command} --help` shows what it takes."
+    remedy = f"`{error.command} --help` lists its arguments."
     told = {"code": "usage", "message": error.message, "remedy": remedy}
     show_json({"ok": False, "error": told})
 
@@ -57,7 +57,7 @@ def _texts(error: Exception) -> tuple[str, str]:
         case SkerryError():
             return str(error), error.remedy
         case TimeoutError():
-            return str(error) or "No answer in time.", "Allow more with --timeout."
+            return str(error) or "No answer in time.", "Raise the limit with --timeout."
         case OSError() if error.strerror:
             name = f"{error.filename}: " if error.filename else ""
             return f"{name}{error.strerror}.", "Check the name and its permissions."

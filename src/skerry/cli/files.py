@@ -59,7 +59,9 @@ async def _wanted(arguments: Namespace, file: dict[str, Any]) -> str:
     if arguments.hash:
         return str(arguments.hash)
     if not sys.stdin.isatty():
-        error = ClientError(f"{arguments.path} is not trusted yet: nobody can be asked here.")
+        error = ClientError(
+            f"Refusing to trust {arguments.path} without confirmation: stdin is not a terminal."
+        )
         error.remedy = "Read it with `skerry files show`, then give --hash as it is shown there."
         raise error
     _show(file)

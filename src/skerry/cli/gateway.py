@@ -105,11 +105,14 @@ def attention(status: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if failed := plugins.get("failed"):
         yield f"Plugins that failed: {', '.join(failed)}.", "skerry plugins list"
     if resting := plugins.get("resting"):
-        yield f"Functions of plugins that rest: {', '.join(resting)}.", "skerry plugins list"
+        yield (
+            f"Functions of plugins that are paused after failures: {', '.join(resting)}.",
+            "skerry plugins list",
+        )
     if waiting := status.get("devices", {}).get("pending"):
-        yield f"Devices that wait to be let in: {waiting}.", "skerry devices list"
+        yield f"Devices that wait for approval: {waiting}.", "skerry devices list"
     for one in status.get("queue", {}).get("stuck", ()):
-        yield f"{one['what']} was stopped and goes on all the same.", "skerry doctor"
+        yield f"{one['what']} was cancelled and still runs.", "skerry doctor"
     for one in status.get("budgets", ()):
         if one["state"] != "ok":
             yield f"{one['budget']}: {one['message']}.", "skerry usage shows where it went."

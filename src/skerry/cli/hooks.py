@@ -35,7 +35,7 @@ def run(arguments: Namespace) -> int:
     report = next((one for one in found if one.name == arguments.name), None)
     if report is None:
         known = ", ".join(one.name for one in found)
-        raise FailedError(f"There is no hook {arguments.name!r}.", f"Hooks: {known}.")
+        raise FailedError(f"Unknown hook {arguments.name!r}.", f"Hooks: {known}.")
     match arguments.action:
         case "info":
             return _info(report, as_json=arguments.json)

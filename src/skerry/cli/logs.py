@@ -55,7 +55,7 @@ async def _logs(arguments: Namespace) -> int:
         if not local:
             raise
         folder = locate(os.environ)[0] / LOGS
-        notice(f"No gateway runs. This is what it left in {folder}.")
+        notice(f"No gateway runs. Showing its log from {folder}.")
         await place.show(_of_file(folder), arguments.lines, follow=arguments.follow)
     return 0
 

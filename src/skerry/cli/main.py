@@ -147,10 +147,10 @@ def _parts() -> dict[str | None, Callable[[_Add], object]]:
 
 def _doctor(add: _Add) -> None:
     doctor = _output(
-        _command(add, "doctor", "doctor", "check this installation and say what to do")
+        _command(add, "doctor", "doctor", "check this installation and print remedies")
     )
     doctor.add_argument(
-        "--fix", action="store_true", help="take from others what they can read of the state"
+        "--fix", action="store_true", help="make the state readable for its owner only"
     )
 
 
@@ -186,7 +186,7 @@ def _open(add: _Add) -> None:
 
 
 def _status(add: _Add) -> None:
-    text = "is a gateway running, where is its page, which model answers"
+    text = "show the gateway's state, its page and its model"
     status = _command(add, "status", "gateway", text)
     status.set_defaults(action="status")
     _output(_reach(status))
@@ -202,7 +202,7 @@ def _chat(add: _Add) -> None:
 def _agent(add: _Add) -> None:
     agent = _command(add, "agent", "agent", "one message, one answer: for scripts")
     agent.add_argument(
-        "--message", required=True, metavar="TEXT", help="what to say; - reads stdin"
+        "--message", required=True, metavar="TEXT", help="the message; - reads stdin"
     )
     _said(agent, "an image to show; may be repeated")
     agent.add_argument(
@@ -214,17 +214,17 @@ def _agent(add: _Add) -> None:
 
 def _said(parser: ArgumentParser, image: str) -> None:
     parser.add_argument("--image", action="append", default=[], metavar="FILE", help=image)
-    parser.add_argument("--thinking", choices=THINKING, help="how much the model thinks first")
+    parser.add_argument("--thinking", choices=THINKING, help="reasoning effort of the model")
 
 
 def _models(add: _Add) -> None:
-    group = _command(add, "models", None, "which model answers, and choosing one")
+    group = _command(add, "models", None, "show and choose the model")
     add = group.add_subparsers(metavar="COMMAND", title="commands").add_parser
     listing = _command(add, "list", "models", "the models that can be used now")
     listing.set_defaults(action="list")
-    listing.add_argument("--all", action="store_true", help="those too that nothing is set up for")
+    listing.add_argument("--all", action="store_true", help="also models without a credential")
     listing.add_argument("--provider", metavar="P", help="only those of one provider")
-    text = "list what is known, without asking the providers which models they have"
+    text = "list known models, without asking the providers for theirs"
     listing.add_argument("--offline", action="store_true", help=text)
     _output(listing)
     status = _command(add, "status", "models", "the model that answers now, or why none does")
@@ -259,7 +259,7 @@ def _config(add: _Add) -> None:
         parser.set_defaults(action=name)
         return parser
 
-    get = _output(action("get", "print what holds, defaults too; secrets are hidden"))
+    get = _output(action("get", "print the effective values, defaults too; secrets are hidden"))
     get.add_argument("place", metavar="PATH", nargs="?", help="such as agents.list[0].name")
     get.add_argument("--reveal", action="store_true", help="print secrets too")
     change = action("set", "set one value")
@@ -269,12 +269,12 @@ def _config(add: _Add) -> None:
         "--json", dest="strict", action="store_true", help="refuse a value that is not JSON"
     )
     action("unset", "remove one value").add_argument("place", metavar="PATH")
-    validate = _output(action("validate", "check the file, and say all that is wrong"))
+    validate = _output(action("validate", "check the file, and print all errors"))
     validate.add_argument("file", metavar="FILE", nargs="?", help="another file")
     action("schema", "print the JSON Schema of the file")
     action("edit", "open the file in $EDITOR; it is checked before it counts")
     action("path", "print where the file is")
-    text = "show what an older file says in the keys of this version"
+    text = "show an older file in the keys of this version"
     migrate = _output(_command(add, "migrate", "migrate", text))
     migrate.add_argument("--apply", action="store_true", help="write it; the old one is kept")
 
@@ -298,7 +298,7 @@ def _sessions(add: _Add) -> None:
     _sessions_command(add, "restore", "bring a deleted or reset session back", name=True)
     rename = _sessions_command(add, "rename", "give a conversation a name", name=True)
     rename.add_argument("label", metavar="NAME", help='its new name; "" takes it away')
-    found = _sessions_command(add, "search", "find what was said, however long ago")
+    found = _sessions_command(add, "search", "search messages, however old")
     found.add_argument("text", metavar="TEXT", help="words of it")
     found.add_argument("--session", metavar="SESSION", help="in this conversation only")
     found.add_argument("--limit", type=_hits, default=8, metavar="N", help="how many, to 50")
@@ -306,11 +306,9 @@ def _sessions(add: _Add) -> None:
 
 
 def _session_files(add: _Add) -> None:
-    prune = _sessions_command(add, "prune", "archive and remove what is over the limits")
-    prune.add_argument(
-        "--dry-run", action="store_true", help="say what it would be, change nothing"
-    )
-    importing = _command(add, "import", "imports", "take transcripts in; no gateway may run")
+    prune = _sessions_command(add, "prune", "archive and remove sessions over the limits")
+    prune.add_argument("--dry-run", action="store_true", help="print the plan, change nothing")
+    importing = _command(add, "import", "imports", "import transcripts; no gateway may run")
     importing.add_argument(
         "--mine", action="store_true", help="the user messages are yours, so memory is used there"
     )
@@ -320,8 +318,10 @@ def _session_files(add: _Add) -> None:
         metavar="PATH",
         help="JSONL files of pi sessions v3, or their folder; our Markdown",
     )
-    importing.add_argument("--key", help="the conversation they belong to, where none is known")
-    importing.add_argument("--agent", metavar="ID", help="whose they are (the default agent)")
+    importing.add_argument("--key", help="conversation of transcripts without a known one")
+    importing.add_argument(
+        "--agent", metavar="ID", help="agent of the transcripts (the default agent)"
+    )
     importing.add_argument("--dry-run", action="store_true", help="check them, change nothing")
     _output(importing)
     mirror = _command(
@@ -349,7 +349,9 @@ def _service(add: _Add) -> None:
     install = _command(add, "install", "service", "write the unit, enable and start it")
     install.add_argument("--no-start", action="store_true", help="enable it, start it later")
     uninstall = _command(add, "uninstall", "service", "stop it and remove the unit, nothing else")
-    status = _output(_command(add, "status", "service", "is it installed, enabled and running"))
+    status = _output(
+        _command(add, "status", "service", "show whether it is installed, enabled and running")
+    )
     printed = _command(add, "show", "service", "print the unit and change nothing")
     names = {"install": install, "uninstall": uninstall, "status": status, "show": printed}
     for name, parser in names.items():
@@ -357,14 +359,14 @@ def _service(add: _Add) -> None:
 
 
 def _update(add: _Add) -> None:
-    group = _command(add, "update", None, "is there a newer version")
+    group = _command(add, "update", None, "check for a newer version")
     add = group.add_subparsers(metavar="COMMAND", title="commands").add_parser
-    text = "ask where this Skerry came from for a newer one; change nothing"
+    text = "ask the origin of this installation for a newer version; change nothing"
     _output(_command(add, "check", "update", text))
 
 
 def _completion(add: _Add) -> None:
-    text = "print what makes a shell complete skerry's commands"
+    text = "print the completion script of a shell"
     parser = _command(add, "completion", "completion", text)
     parser.add_argument("shell", choices=["bash", "zsh", "fish", "tcsh"])
     parser.epilog = 'bash: eval "$(skerry completion bash)"'

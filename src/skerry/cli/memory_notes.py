@@ -13,9 +13,7 @@ from skerry.cli.render import notice, one_line, plain, show, show_json, styled
 
 READ: Final = ("operator.read",)
 WRITE: Final = ("operator.write",)
-_FRUITLESS: Final = (
-    "Nothing was found. Try other words; `skerry memory status` says what is indexed."
-)
+_FRUITLESS: Final = "No hits. Try other words; `skerry memory status` shows the state of the index."
 _PLACE: Final = re.compile(r"(?P<path>.+?)#L(?P<first>\d+)(?:-L(?P<last>\d+))?")
 
 
@@ -55,9 +53,9 @@ def _print(action: str, found: dict[str, Any]) -> None:
             _waiting(found)
         case "write" | "confirm":
             line = f"Noted in {one_line(found['path'])}, line {found['startLine']}."
-            show(f"{line} To take it out: skerry memory undo {found['id']}")
+            show(f"{line} To remove it: skerry memory undo {found['id']}")
         case _:
-            show(f"Taken out of {one_line(found['path'])}: {one_line(found['text'])}")
+            show(f"Removed from {one_line(found['path'])}: {one_line(found['text'])}")
 
 
 def request(arguments: Namespace) -> tuple[str, dict[str, Any]]:
@@ -112,7 +110,7 @@ def _waiting(found: dict[str, Any]) -> None:
     if found["notes"]:
         show("To make one yours: skerry memory confirm ID. To drop it: skerry memory undo ID.")
     else:
-        show("No note waits for your word.")
+        show("No unverified notes.")
 
 
 def _hits(found: dict[str, Any]) -> None:
@@ -134,7 +132,7 @@ def _notes(found: dict[str, Any]) -> list[str]:
     """Returns the notes on the answer for the person."""
     notes = [str(one) for one in found["notes"]]
     if found["mode"] == "text":
-        notes.insert(0, "Compared by words alone.")
+        notes.insert(0, "Only words were searched.")
     if found["fallback"]:
         notes.append(f"{found['fallback']['from']}: {found['fallback']['reason']}")
     return notes

@@ -52,7 +52,7 @@ def nothing(workspace: str) -> str:
     """Returns the advice for an empty memory; `workspace` is empty if it is on another machine."""
     where = one_line(workspace) or "the agent's workspace"
     return (
-        f"Nothing is remembered yet: write MEMORY.md or memory/*.md in {where}, or"
+        f"The memory is empty: write MEMORY.md or memory/*.md in {where}, or"
         ' `skerry memory write "The dentist is Dr. Maro."`'
     )
 

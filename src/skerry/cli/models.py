@@ -1,4 +1,4 @@
-"""`skerry models`: which model answers, and choosing one."""
+"""`skerry models`: show and choose the model."""
 
 import os
 from argparse import Namespace
@@ -168,7 +168,7 @@ def _use(arguments: Namespace) -> int:
         pick = ModelPick(choice)
     else:
         raise FailedError(
-            f"{choice!r} is neither provider/model, nor an alias, nor a GGUF file, nor auto.",
+            f"{choice!r} is not provider/model, an alias, a GGUF file or auto.",
             "`skerry models list` shows what can be used.",
             2,
         )

@@ -30,7 +30,7 @@ def reach(parser: ArgumentParser) -> ArgumentParser:
 def session(parser: ArgumentParser) -> ArgumentParser:
     """Let the command name a conversation."""
     parser.add_argument("--session", default="main", metavar="KEY", help="which conversation")
-    parser.add_argument("--agent", metavar="ID", help="whose (default: the default agent's)")
+    parser.add_argument("--agent", metavar="ID", help="agent (default: the default agent)")
     return parser
 
 
@@ -63,14 +63,14 @@ def token(text: str) -> str:
 def port(text: str) -> int:
     """Return a TCP port; 0 lets the system choose."""
     if not (text.isdecimal() and int(text) <= 65_535):  # noqa: PLR2004 - the highest TCP port
-        raise ArgumentTypeError(f"{text!r} is no port from 0 to 65535")
+        raise ArgumentTypeError(f"{text!r} is not a port from 0 to 65535")
     return int(text)
 
 
 def lines(text: str) -> int:
     """Return how many lines of the log, as many as a gateway gives."""
     if not (text.isdecimal() and 0 < int(text) <= 5000):  # noqa: PLR2004 - as many as a gateway gives
-        raise ArgumentTypeError(f"{text!r} is no number from 1 to 5000")
+        raise ArgumentTypeError(f"{text!r} is not a number from 1 to 5000")
     return int(text)
 
 
@@ -89,14 +89,14 @@ def bind(text: str) -> str:
 def limit(text: str) -> int:
     """Return how many rows, as many as a method gives."""
     if not (text.isdecimal() and 1 <= int(text) <= 1000):  # noqa: PLR2004 - the method's limit
-        raise ArgumentTypeError(f"{text!r} is no number from 1 to 1000")
+        raise ArgumentTypeError(f"{text!r} is not a number from 1 to 1000")
     return int(text)
 
 
 def hits(text: str) -> int:
     """Return how many hits, as many as a search gives."""
     if not (text.isdecimal() and 1 <= int(text) <= 50):  # noqa: PLR2004 - as `store.search` has it
-        raise ArgumentTypeError(f"{text!r} is no number from 1 to 50")
+        raise ArgumentTypeError(f"{text!r} is not a number from 1 to 50")
     return int(text)
 
 
@@ -107,12 +107,12 @@ def seconds(text: str) -> float:
     except ValueError:
         given = 0.0
     if not 0 < given <= 86_400:  # noqa: PLR2004 - a day
-        raise ArgumentTypeError(f"{text!r} is no number of seconds above 0, up to 86400")
+        raise ArgumentTypeError(f"{text!r} is not a number of seconds above 0, up to 86400")
     return given
 
 
 def days(text: str) -> int:
     """Return a number of days of at most a year, as the method takes them."""
     if not (text.isdecimal() and 1 <= int(text) <= 366):  # noqa: PLR2004 - the method's limit
-        raise ArgumentTypeError(f"{text!r} is no number from 1 to 366")
+        raise ArgumentTypeError(f"{text!r} is not a number from 1 to 366")
     return int(text)

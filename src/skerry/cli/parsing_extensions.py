@@ -5,7 +5,7 @@ from skerry.cli.options import Add, command, output, reach, session
 
 def prompt(add: Add) -> None:
     """Add `skerry prompt`."""
-    group = command(add, "prompt", None, "what a model is sent with each message")
+    group = command(add, "prompt", None, "show the prompt of a conversation")
     add = group.add_subparsers(metavar="COMMAND", title="commands").add_parser
     shown = command(add, "show", "prompt", "print the system prompt, or what its parts cost")
     shown.add_argument("--sizes", action="store_true", help="the parts: characters, tokens, share")
@@ -17,8 +17,8 @@ def files(add: Add) -> None:
     group = command(add, "files", None, "files that a prompt shows as data, without authority")
     add = group.add_subparsers(metavar="COMMAND", title="commands").add_parser
     for name, text in (
-        ("list", "which there are, who wrote each, and why it has no authority"),
-        ("show", "print one, with what is recorded of it"),
+        ("list", "list them, with their writers and the reasons"),
+        ("show", "print one, with its record"),
         ("trust", "make what a file holds now your word"),
     ):
         parser = command(add, name, "files", text)
@@ -27,7 +27,7 @@ def files(add: Add) -> None:
             parser.add_argument("path", metavar="PATH", help="in the workspace")
         if name == "trust":
             parser.add_argument("--hash", metavar="H", help="of what you read; nobody is asked")
-        parser.add_argument("--agent", metavar="ID", help="whose (default: the default agent's)")
+        parser.add_argument("--agent", metavar="ID", help="agent (default: the default agent)")
         output(reach(parser))
 
 
@@ -35,7 +35,7 @@ def plugins(add: Add) -> None:
     """Add `skerry plugins`."""
     group = command(add, "plugins", None, "the plugins of a running gateway, and making one")
     add = group.add_subparsers(metavar="COMMAND", title="commands").add_parser
-    text = "which are loaded, what they brought, what failed and what to do"
+    text = "list them with their parts, failures and remedies"
     output(reach(command(add, "list", "plugins", text)))
     new = command(add, "new", "plugin_new", "make a plugin with a test that passes")
     new.add_argument("name", metavar="NAME", help="its id, which names its folder: a-z, 0-9, -, _")
@@ -48,17 +48,17 @@ def hooks(add: Add) -> None:
     group = command(add, "hooks", None, "small programs that run at events of the gateway")
     add = group.add_subparsers(metavar="COMMAND", title="commands").add_parser
     for name, text in (
-        ("list", "which there are, and which take part"),
-        ("info", "all about one of them"),
-        ("check", "what keeps those that are switched on from taking part"),
-        ("enable", "switch one on; it counts from the next start"),
-        ("disable", "switch one off; it counts from the next start"),
+        ("list", "list the hooks and their state"),
+        ("info", "show one hook"),
+        ("check", "show unmet requirements of the enabled hooks"),
+        ("enable", "enable a hook from the next start"),
+        ("disable", "disable a hook from the next start"),
     ):
         parser = command(add, name, "hooks", text)
         parser.set_defaults(action=name)
         if name not in {"list", "check"}:
             parser.add_argument("name", metavar="HOOK")
         if name == "enable":
-            parser.add_argument("--pin", action="store_true", help="load only what is there now")
+            parser.add_argument("--pin", action="store_true", help="load only the present content")
         elif name != "disable":
             output(parser)

@@ -22,31 +22,33 @@ def add_memory(add: Add) -> None:
 
 
 def _index(add: Add) -> None:
-    status = command(add, "status", "memory_index", "what is indexed, and who answers")
-    index = command(add, "index", "memory_index", "bring the index up to what the files say")
-    index.add_argument("--force", action="store_true", help="make it anew beside the old one")
+    status = command(add, "status", "memory_index", "show the state of the index and its backend")
+    index = command(add, "index", "memory_index", "update the index from the files")
+    index.add_argument("--force", action="store_true", help="rebuild it beside the old one")
     for name, parser in {"status": status, "index": index}.items():
         parser.set_defaults(action=name)
-        parser.add_argument("--agent", metavar="ID", help="whose (default: the default agent's)")
+        parser.add_argument("--agent", metavar="ID", help="agent (default: the default agent)")
         output(reach(parser))
 
 
 def _files(add: Add) -> None:
-    files = command(add, "files", "memory_files", "list what is remembered, file by file")
-    files.add_argument("--source", choices=("memory", "sessions"), help="only files, or only talk")
+    files = command(add, "files", "memory_files", "list the files of the memory")
+    files.add_argument(
+        "--source", choices=("memory", "sessions"), help="only files, or only conversations"
+    )
     files.add_argument(
         "--limit", type=_count, default=1000, metavar="N", help="most files (default 1000)"
     )
-    doctor = command(add, "doctor", "memory_files", "check the index, its model and what is amiss")
+    doctor = command(add, "doctor", "memory_files", "check the index and its model")
     for name, parser in {"files": files, "doctor": doctor}.items():
         parser.set_defaults(action=name)
-        parser.add_argument("--agent", metavar="ID", help="whose (default: the default agent's)")
+        parser.add_argument("--agent", metavar="ID", help="agent (default: the default agent)")
     output(reach(files))
     output(doctor)
 
 
 def _bench(add: Add) -> None:
-    text = "measure what the memory finds in data sets, for each profile and beside FTS5"
+    text = "measure the search on data sets, for each profile and beside FTS5"
     bench = command(add, "bench", "memory_bench", text)
     bench.add_argument(
         "--data", metavar="DIR", help="the data sets (default: $SKERRY_DATA, else ../shared/data)"
@@ -68,5 +70,5 @@ def _bench(add: Add) -> None:
 
 def _count(text: str) -> int:
     if not text.isascii() or not text.isdecimal() or not int(text):
-        raise ArgumentTypeError(f"{text!r} is no number above 0")
+        raise ArgumentTypeError(f"{text!r} is not a number above 0")
     return int(text)

@@ -8,9 +8,11 @@ def add_recovered(add: Add) -> None:
     text = "messages that transcript files have and the database does not"
     group = command(add, "recovered", None, text)
     add = group.add_subparsers(metavar="COMMAND", title="commands").add_parser
-    listing = command(add, "list", "recovered", "what was found and kept aside")
-    taking = command(add, "import", "recovered", "take it in; the gateway must be stopped")
-    taking.add_argument("name", nargs="?", metavar="SESSION", help="only of this (default: all)")
+    listing = command(add, "list", "recovered", "list the kept messages")
+    taking = command(add, "import", "recovered", "import them; the gateway must be stopped")
+    taking.add_argument(
+        "name", nargs="?", metavar="SESSION", help="only this session, key or file (default: all)"
+    )
     text = "give up messages that cannot be read; the gateway must be stopped"
     accept = command(add, "accept", "recovered", text)
     which = accept.add_mutually_exclusive_group(required=True)

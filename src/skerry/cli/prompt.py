@@ -1,4 +1,4 @@
-"""`skerry prompt show`: what a model is sent with each message, and what each part costs."""
+"""`skerry prompt show`: show the prompt of a conversation, and what each part costs."""
 
 import os
 from argparse import Namespace

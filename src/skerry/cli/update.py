@@ -48,7 +48,7 @@ def run(arguments: Namespace) -> int:
         show_json(asdict(update))
         return 0
     if update.newer is None:
-        show(f"Skerry {update.version}; nobody could be asked for a newer one: {update.reason}")
+        show(f"Skerry {update.version}; the check for a newer one failed: {update.reason}")
     elif update.newer:
         show(f"Skerry {update.version}; {styled(update.available, 'green')} is there.")
     else:

@@ -32,7 +32,7 @@ HANDSHAKE_SECONDS: Final = 10.0
 SCOPES: Final = ("operator.read", "operator.write", "operator.admin")
 
 _LET_IN: Final = (
-    "Give the gateway's own token in SKERRY_GATEWAY_TOKEN or with --token,"
+    "Set the gateway's token in SKERRY_GATEWAY_TOKEN or with --token,"
     " or name its directory in SKERRY_STATE_DIR."
 )
 _REMEDIES: Final = {
@@ -44,7 +44,7 @@ _REMEDIES: Final = {
     "INVALID_REQUEST": "Correct it: the same request would be refused again.",
 }
 _MESSAGES: Final = {
-    "DEVICE_IDENTITY_REQUIRED": "The gateway asks for its token, and none is known here.",
+    "DEVICE_IDENTITY_REQUIRED": "The gateway requires its token, and none is configured here.",
 }
 """Messages in place of those of the wire that do not help a person."""
 

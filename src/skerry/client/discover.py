@@ -88,7 +88,9 @@ def _port(config: Config, environ: Mapping[str, str]) -> int:
 def _check(url: str, *, local: bool) -> None:
     parts = urlsplit(url)
     if parts.scheme not in {"ws", "wss"} or not parts.hostname:
-        raise _refusal(f"{url!r} is no gateway's address.", "Write it as ws://127.0.0.1:18789.")
+        raise _refusal(
+            f"{url!r} is not the address of a gateway.", "Write it as ws://127.0.0.1:18789."
+        )
     if parts.scheme == "ws" and not local:
         message = f"{url} would carry the token over the network in the open."
         raise _refusal(message, "Use wss://, or an SSH tunnel to 127.0.0.1.")

@@ -42,7 +42,7 @@ def parse(arguments: str) -> dict[str, Any]:
         elif name == "drop":
             changes["queue_drop"] = _read(DropPolicy, value)
         else:
-            raise CommandError(f"`{word}` is nothing that /queue knows. {_USAGE}")
+            raise CommandError(f"Unknown /queue option `{word}`. {_USAGE}")
     return changes
 
 
@@ -50,17 +50,17 @@ def _read(reader: Callable[[str], Any], word: str) -> Any:
     try:
         return reader(word)
     except ValueError:
-        raise CommandError(f"`{word}` is nothing that /queue knows. {_USAGE}") from None
+        raise CommandError(f"Unknown /queue option `{word}`. {_USAGE}") from None
 
 
 def _milliseconds(text: str) -> int:
     found = _DURATION.fullmatch(text)
     if found is None:
-        raise CommandError(f"`{text}` is no time: write `500ms`, `2s` or `1m`.")
+        raise CommandError(f"Invalid time `{text}`: write `500ms`, `2s` or `1m`.")
     return int(found[1]) * _FACTORS[found[2] or "ms"]
 
 
 def _within(number: int, least: int, most: int, word: str) -> int:
     if not least <= number <= most:
-        raise CommandError(f"`{word}` is outside {least} to {most}.")
+        raise CommandError(f"Invalid value `{word}`: it must be from {least} to {most}.")
     return number

@@ -167,12 +167,12 @@ class CommandTable:
             ValueError: the name is none, or is taken.
         """
         if NAME.fullmatch(command.name) is None:
-            raise ValueError(f"{command.name!r} is no name of a command: {NAME.pattern}.")
+            raise ValueError(f"{command.name!r} is not a valid command name: {NAME.pattern}.")
         self._fill()
         for name in (command.name, *command.aliases):
             if name in self._names:
                 by = self._names[name].plugin or "Skerry"
-                raise ValueError(f"There is a command /{name} already, of {by}.")
+                raise ValueError(f"Command /{name} already exists, registered by {by}.")
         self._commands[command.name] = command
         self._index()
 
@@ -234,7 +234,7 @@ class CommandTable:
             offered = self.offered(call.may)
             names = [name for one in offered for name in (one.name, *one.aliases)]
             near = get_close_matches(name, names, n=3)
-            said = [f"There is no command `/{name}`."]
+            said = [f"Unknown command `/{name}`."]
             if near:
                 said.append(f"Near: {', '.join(f'`/{one}`' for one in near)}.")
             said.append("`/commands` lists all.")
@@ -314,5 +314,5 @@ async def answer(command: Command, call: CommandCall) -> str:
         return f"⚠️ {error}"
     except Exception:
         logger.exception("command /%s failed", command.name)
-        return f"⚠️ /{command.name} failed; the log says why."
+        return f"⚠️ /{command.name} failed; the log has the error."
     return text[:MAX_ANSWER] or "Done."

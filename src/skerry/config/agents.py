@@ -84,7 +84,7 @@ class AgentDefaults(ReplyDefaults):
         try:
             return ZoneInfo(value).key
         except (KeyError, ValueError, OSError) as error:
-            message = f"{value!r} is no time zone of this machine, such as Europe/Lisbon"
+            message = f"{value!r} is not a time zone of this machine, such as Europe/Lisbon"
             raise ValueError(message) from error
 
 
@@ -134,7 +134,7 @@ class AgentConfig(OpenSection):
     @classmethod
     def _plain_id(cls, value: AgentId) -> AgentId:
         if agent_id(value) != value:
-            message = f"{value!r} is no agent id; use {agent_id(value)!r}"
+            message = f"{value!r} is not an agent id; use {agent_id(value)!r}"
             raise ValueError(message)
         return value
 

@@ -189,8 +189,8 @@ def _unhidden(new: Any, old: Any) -> Any:
         case str() if REDACTED in new:
             if old is not MISSING and _shows(new, old):
                 return old
-            message = f"{REDACTED} stands for a secret that is not there."
-            issue = ConfigIssue("", message, "Give the value itself.")
+            message = f"{REDACTED} is a placeholder, and no secret is set at this key."
+            issue = ConfigIssue("", message, "Write the value itself.")
             raise ConfigInvalidError("the request", [issue])
         case list():
             return [

@@ -98,7 +98,7 @@ def _value(value: Any, place: Place, chain: _Chain, includes: Includes) -> Any:
     if not beside:
         return content
     if not isinstance(content, dict):
-        message = "what it names is no object, and other keys stand beside it."
+        message = "its file is not an object, and other keys are beside it."
         raise chain[-1].invalid((*place, KEY), message, "Remove the other keys.")
     return merged(content, beside)
 

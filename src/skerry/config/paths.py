@@ -86,7 +86,7 @@ def replaced(tree: Any, place: Place, value: Any) -> Any:
     if tree is MISSING or tree is None:
         tree = {}
     if not isinstance(tree, dict):
-        raise _refusal(f"{first!r} cannot stand there: what is there is no section.")
+        raise _refusal(f"{first!r} is not allowed there: the parent is not a section.")
     if value is MISSING and lookup(tree, (first,)) is MISSING:
         return tree
     inner = replaced(tree.get(first, MISSING), rest, value)
@@ -99,7 +99,7 @@ def _in_list(tree: Any, number: int, rest: Place, value: Any) -> Any:
     if tree is MISSING:
         tree = []
     if not isinstance(tree, list):
-        raise _refusal(f"[{number}] cannot stand there: what is there is no list.")
+        raise _refusal(f"[{number}] is not allowed there: the parent is not a list.")
     if number > len(tree) or (number == len(tree) and value is MISSING):
         raise _refusal(f"[{number}] is beyond the end of the list, which has {len(tree)}.")
     inner = replaced(tree[number] if number < len(tree) else MISSING, rest, value)
@@ -139,12 +139,12 @@ def within(place: Place, pattern: Sequence[str]) -> bool:
 
 
 def _no_place(text: str) -> ConfigError:
-    error = ConfigError(f"{text!r} names no place in the configuration.")
+    error = ConfigError(f"{text!r} is not a path in the configuration.")
     error.remedy = "Write it as agents.defaults.model or agents.list[0].name."
     return error
 
 
 def _refusal(message: str) -> ConfigError:
     error = ConfigError(message)
-    error.remedy = "`skerry config get` shows what is there."
+    error.remedy = "`skerry config get` shows the present values."
     return error

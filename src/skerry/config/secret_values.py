@@ -118,7 +118,7 @@ def _from_file(name: str, provider: SecretProvider) -> Mapping[str, Any] | str:
             if not stat.S_ISREG(status.st_mode):
                 raise _failed(f"{provider.path} is not a plain file.")
             if status.st_mode & 0o077 or status.st_uid != os.geteuid():
-                raise _failed(f"{provider.path} is open to others: chmod 600 {provider.path}")
+                raise _failed(f"{provider.path} is readable by others: chmod 600 {provider.path}")
             data = file.read(_FILE_LIMIT + 1)
     except OSError as error:
         raise _failed(f"{provider.path} cannot be read: {error.strerror}.") from None

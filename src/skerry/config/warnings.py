@@ -31,7 +31,7 @@ def permissions(state_dir: Path, read: Source) -> list[ConfigIssue]:
         message = f"others can read its secrets (mode {read.mode:04o})."
         issues.append(ConfigIssue(str(read.path), message, f"Run: chmod 600 {read.path}"))
     if state_dir.is_dir() and (mode := state_dir.stat().st_mode & 0o777) & 0o077:
-        message = f"others can look into it (mode {mode:04o})."
+        message = f"others can read it (mode {mode:04o})."
         issues.append(ConfigIssue(str(state_dir), message, f"Run: chmod 700 {state_dir}"))
     return issues
 

@@ -166,7 +166,7 @@ def write_text(path: Path, raw: str, author: Author, *, base: str | None = None)
     def text(before: source.Source, _old: Expanded) -> str:
         if base is not None and before.hash != base:
             failure = ConfigError(f"{path} was changed by someone else meanwhile.")
-            failure.remedy = "Look at it, and make your change again."
+            failure.remedy = "Read it again, and repeat the change."
             raise failure
         return raw
 

@@ -47,7 +47,9 @@ def images(attachments: Sequence[dict[str, Any]] | None) -> tuple[ImageBlock, ..
             raise _refused(f"The images have more than {MAX_TOGETHER} bytes together.")
         kind = _kind(data)
         if kind is None:
-            raise _refused(f"{name} is no PNG, JPEG, GIF or WebP image; others cannot be attached.")
+            raise _refused(
+                f"{name} is not a PNG, JPEG, GIF or WebP image; others cannot be attached."
+            )
         found.append(ImageBlock(base64.b64encode(data).decode(), kind))
     return tuple(found)
 

@@ -193,7 +193,7 @@ async def _tell_news(context: GatewayContext) -> None:
             await context.news.run(context.store, _news_row, _news_line)
         except Exception:
             # Who does not hear of a session can still read it; the gateway goes on.
-            logger.exception("the news of sessions could not be told")
+            logger.exception("session events could not be sent")
 
 
 def _news_row(session: SessionEntry) -> Json:

@@ -165,7 +165,7 @@ class Runner(anyio.AsyncContextManagerMixin):
             HandlerError: it rests.
         """
         if handler.resting(self.now()):
-            raise HandlerError(f"it rests after {handler.in_a_row} failures in a row")
+            raise HandlerError(f"it is paused after {handler.in_a_row} failures in a row")
         call = Call(hook, handler)
         if len(handler.under_way) >= MAX_CALLS:
             call.error = HandlerError(f"{MAX_CALLS} calls have not returned")

@@ -282,7 +282,7 @@ class BuiltinMemory:
                     return ()
         except (MemoryBackendError, StoppedError) as error:
             return (str(error),)  # what is indexed is still found
-        return ("The index is being brought up; what changed last may be missing.",)
+        return ("The index is being updated; the latest changes may be missing.",)
 
     async def _vector(
         self, text: str, seconds: float, patience: float

@@ -40,5 +40,5 @@ class Cutter:
 
 def _chunks(text: str, rows: object) -> Sequence[Chunk]:
     if not isinstance(rows, list):
-        raise UnreadableError("it cannot be cut into passages: its process answered nonsense")
+        raise UnreadableError("it cannot be cut into passages: its process sent an invalid answer")
     return [Chunk(text[begin:end], first, last, begin, end) for begin, end, first, last in rows]

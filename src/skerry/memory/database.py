@@ -228,7 +228,7 @@ class Database:
     def _alone(self) -> None:
         """Wait until nobody reads, and cut the log to nothing. `_free` is held."""
         if not self._free.wait_for(lambda: not self._reading, SWAP_SECONDS):
-            raise MemoryBackendError("The memory's index is read without end.")
+            raise MemoryBackendError("The readers of the memory's index do not end.")
         if self._writer is not None:
             (busy, _, _) = self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
             if busy:
@@ -270,7 +270,7 @@ def refusal(error: Exception) -> MemoryBackendError:
     """Returns the error for people when the index cannot be read or written, with the remedy."""
     made = MemoryBackendError(f"The memory's index cannot be used: {error}.")
     if "full" in str(error) or "No space" in str(error):
-        made.remedy = "Make room on the disk; the index is brought up by itself then."
+        made.remedy = "Make room on the disk; the index is then updated by itself."
     return made
 
 

@@ -68,7 +68,7 @@ class Deriving:
         with self._lock:
             self._collection, self._stale, self._serves = None, True, False
             if why:
-                self.lost = f"What is derived of the index was lost ({why}); it is made anew."
+                self.lost = f"The search collection was lost ({why}); it is rebuilt."
                 logger.warning("%s", self.lost)
 
     def take(self, collection: "Collection", generation: str) -> None:

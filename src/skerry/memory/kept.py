@@ -28,7 +28,7 @@ GENERATION: Final = "generation"
 """Names the folder of what is made of the tables; an index that is made anew has another."""
 RECALLED: Final = 32
 """Filters of questions whose documents are kept."""
-BEHIND: Final = "what is searched is being brought up to what is indexed; ask again in a moment"
+BEHIND: Final = "what is searched is being updated from the index; ask again in a moment"
 
 
 class Kept:
@@ -179,9 +179,9 @@ class Kept:
         try:
             self.derive()
         except StoppedError:
-            logger.debug("what is searched is brought up later")
+            logger.debug("the search collection is updated later")
         except (DamagedError, MemoryBackendError, OSError, ValueError) as error:
-            logger.warning("what is searched cannot be made of the index: %s", error)
+            logger.warning("the search collection cannot be built from the index: %s", error)
 
     def _drop_old(self) -> None:
         """Remove what was derived of indexes that are gone."""

@@ -45,7 +45,7 @@ def lacking(tables: Tables, label: str, size: int) -> Lacking:
     if have == there:
         return Lacking()
     notes = tables.notes_waiting(provider, model)
-    told = f"{notes} of {there} passages wait for their vectors; until then words find them."
+    told = f"{notes} of {there} passages have no vector yet; until then only words are searched."
     return Lacking(fallback=refused, notes=(told,) if notes else ())
 
 

@@ -193,4 +193,4 @@ def _session(where: Place, sessions: Mapping[str, str]) -> str | None:
 
 
 def _strict(error: Exception | str) -> QmdError:
-    return QmdError(f"QMD answered something else than the JSON that was asked for: {error}.")
+    return QmdError(f"QMD's output is not the expected JSON: {error}.")

@@ -67,7 +67,7 @@ class Talk:
         except anyio.DelimiterNotFound:
             self.why = f"{_BROKE}: it answered more than {MOST_CHARS} characters."
         except UNREADABLE:
-            self.why = f"{_BROKE}: it answered something else than JSON."
+            self.why = f"{_BROKE}: its answer is not JSON."
         finally:
             self._end(f"{_BROKE}.")
 

@@ -198,7 +198,7 @@ class FallbackMemoryManager:
             return None
         except anyio.get_cancelled_exc_class():
             if anyio.current_time() - begun >= HANGS_SECONDS:
-                self._failed(place, "it was asked for in vain: whoever asked gave up")
+                self._failed(place, "the caller gave up before it answered")
             raise
         except Exception as error:
             # A plugin's memory may raise anything; the next one shall answer all the same.

@@ -102,7 +102,7 @@ def summary(done: Forgotten) -> str:
         )
         if count
     ]
-    said = f"Forgotten: {', '.join(parts)}." if parts else "It stood nowhere with these words."
+    said = f"Forgotten: {', '.join(parts)}." if parts else "No text had these words."
     if done.left:
         said += f" It may stay in {', '.join(path for path, _ in done.left)}."
     if done.backups:

@@ -57,19 +57,21 @@ class MemoryWrite:
         params = MemoryWriteParams.model_validate(arguments)
         caller = context.caller
         if caller is None or not self._desk.is_open(caller):
-            raise ToolError("Nothing was noted: memory is not used in this conversation.")
+            raise ToolError("No note was written: memory is not used in this conversation.")
         decision = effect(context.actor, self.spec.name)
         if not decision.allowed:
             raise ToolError(_refusal(params, decision.reason))
         if gives_orders(params.text):
-            raise ToolError("Nothing was noted: it reads like an order to a model. Note the fact.")
+            raise ToolError(
+                "No note was written: it reads like an order to a model. Note the fact."
+            )
         agent = caller.key.agent
         try:
             noted = await self._desk.write(
                 agent, params.text, params.section, Origin.OWNER, str(caller.key)
             )
         except SkerryError as error:
-            raise ToolError(f"Nothing was noted: {error}") from error
+            raise ToolError(f"No note was written: {error}") from error
         told = {
             "id": noted.id,
             "path": noted.path,
@@ -83,7 +85,7 @@ def _refusal(params: MemoryWriteParams, reason: str) -> str:
     """Return why nothing was noted, and what the owner can send so that it is."""
     words = " ".join(tidy(params.text).split())[:_SHOWN]
     return (
-        f"Nothing was noted: {reason}. If it is to be remembered, your owner says so; show them"
+        f"No note was written: {reason}. If it is to be remembered, your owner says so; show them"
         f" this line to send: /remember {words}"
     )
 

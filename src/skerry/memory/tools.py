@@ -28,8 +28,8 @@ from skerry.policy.decide import effect
 from skerry.ports.tool import ToolContext
 
 GO_ON: Final = "Say that memory could not be asked, and answer without it."
-_NOBODY: Final = "Nobody speaks here, so nothing is opened."
-_SHARED: Final = "Somebody else speaks in this conversation, and would read what is opened."
+_NOBODY: Final = "No person takes part here, so memory stays closed."
+_SHARED: Final = "Somebody else takes part in this conversation, and would read it."
 
 
 class MemorySearchParams(BaseModel):

@@ -60,7 +60,7 @@ def queue_mode(text: str) -> QueueMode:
     try:
         return _ALIASES.get(word) or QueueMode(word)
     except ValueError:
-        raise ValueError(f"{text!r} is no queue mode: {', '.join(CHOICES)}") from None
+        raise ValueError(f"{text!r} is not a queue mode; modes: {', '.join(CHOICES)}") from None
 
 
 class QueueRules(Struct, frozen=True):

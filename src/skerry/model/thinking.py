@@ -53,5 +53,5 @@ def thinking_level(text: str) -> ThinkingLevel:
         return _OTHER_WORDS.get(word) or ThinkingLevel(word)
     except ValueError:
         known = ", ".join(ThinkingLevel)
-        message = f"{text!r} is no thinking level; there are {known}"
+        message = f"{text!r} is not a thinking level; levels: {known}"
         raise ValueError(message) from None

@@ -243,7 +243,9 @@ def _judged(config: Config, found: Found, records: Records, *, noting: bool) -> 
 def _check(name: str, path: Path) -> None:
     """Refuse a name that is no name or ours, and a handler that lies elsewhere."""
     if re.fullmatch(ID_PATTERN, name) is None or name in {BOOT_MD, *(one.name for one in BUNDLED)}:
-        raise PluginError(f"{name!r} is no name for a hook, or it is one of ours.", "Rename it.")
+        raise PluginError(
+            f"{name!r} is not a valid hook name, or a bundled hook has it.", "Rename it."
+        )
     if path.resolve().parent != path.parent.resolve():
         raise PluginError(f"{path} leads out of its folder.", "Put the file there.")
 
@@ -272,7 +274,7 @@ def _text(head: bytes) -> str:
     try:
         return head.decode().replace("\r\n", "\n")
     except UnicodeDecodeError as error:
-        raise PluginError(f"{HOOK_MD} is no text in UTF-8: {error}.") from error
+        raise PluginError(f"{HOOK_MD} is not UTF-8 text: {error}.") from error
 
 
 async def _loaded(found: Found) -> Callable[[HookEvent], Any]:

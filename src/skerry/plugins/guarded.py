@@ -162,7 +162,7 @@ def guarded_method(runner: Runner, method: GatewayMethod) -> tuple[GatewayMethod
             return await guard.call((params, call), _json)
         except HandlerError as error:
             raise PluginError(
-                f"{method.name} failed: {_told(error)}.", "`skerry plugins list` tells more."
+                f"{method.name} failed: {_told(error)}.", "`skerry plugins list` shows the reason."
             ) from error
         except SkerryError:
             raise
@@ -171,7 +171,7 @@ def guarded_method(runner: Runner, method: GatewayMethod) -> tuple[GatewayMethod
                 f"{'.'.join(map(str, one['loc'])) or 'at root'}: {one['msg']}"
                 for one in error.errors(include_url=False, include_input=False)
             )
-            raise PluginError(f"{method.name} was given something wrong: {wrong}") from error
+            raise PluginError(f"{method.name} received invalid parameters: {wrong}") from error
 
     return replace(method, run=run), guard
 
@@ -188,7 +188,7 @@ def _json(value: object) -> object:
     try:
         encoded = msgspec.json.encode(value)
     except (TypeError, ValueError) as error:
-        raise HandlerError(f"it returned what is no JSON: {error}") from error
+        raise HandlerError(f"it returned a value that is not JSON: {error}") from error
     if len(encoded) > MAX_JSON:
         raise HandlerError(f"it returned more than {MAX_JSON} bytes")
     return msgspec.json.decode(encoded)

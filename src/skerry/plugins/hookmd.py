@@ -88,7 +88,7 @@ def declared(text: str, folder: str) -> Declared:
     try:
         tree = parse_any(Path("metadata"), values.get("metadata", ""))
     except ConfigError as error:
-        raise PluginError(f"The metadata of HOOK.md is no JSON object: {error}") from error
+        raise PluginError(f"The metadata of HOOK.md is not a JSON object: {error}") from error
     inner = tree if isinstance(tree, dict) else {}
     ours = next((inner[key] for key in ("skerry", "openclaw") if key in inner), inner)
     try:
@@ -101,7 +101,7 @@ def declared(text: str, folder: str) -> Declared:
         about = about.model_copy(update={"export": "handle"})
     unknown = [one for one in about.events if one not in EVENTS]
     if unknown or not about.events:
-        what = f"There is no event {unknown[0]!r}." if unknown else "It names no event."
+        what = f"Unknown event {unknown[0]!r}." if unknown else "It names no event."
         raise PluginError(what, f"Events: {', '.join(EVENTS)}.")
     name = values.get("name") or folder
     return Declared(name, values.get("description", ""), values.get("homepage", ""), about)

@@ -165,7 +165,9 @@ def inspect(config: Config) -> list[PluginReport]:
         except PluginError as error:
             report = report.but(PluginStatus.FAILED, str(error), error.remedy)
         except (SyntaxError, ValueError) as error:
-            report = report.but(PluginStatus.FAILED, f"{path} is no Python: {error}", "Correct it.")
+            report = report.but(
+                PluginStatus.FAILED, f"{path} is not Python: {error}", "Correct it."
+            )
         seen.add(path.stem)
         reports.append(report)
     return reports
@@ -183,10 +185,12 @@ def _why_not(config: Config, plugin: str, seen: Collection[str]) -> str | None:
         PluginError: it has no usable id.
     """
     if re.fullmatch(ID_PATTERN, plugin) is None or plugin in seen:
-        raise PluginError(f"{plugin!r} is no id, or another plugin has it.", "Rename the file.")
+        raise PluginError(
+            f"{plugin!r} is not a valid id, or another plugin has it.", "Rename the file."
+        )
     section = config.plugins
     if plugin in section.deny:
-        return "It stands in plugins.deny."
+        return "plugins.deny lists it."
     if section.allow and plugin not in section.allow:
         return "plugins.allow does not name it."
     if not _entry(config, plugin).enabled:

@@ -27,7 +27,9 @@ def check(registered: Registered, tools: Collection[str], methods: Collection[st
     """
     for hook, handler in registered.handlers:
         if not (_is(int, handler.priority) and callable(handler.call)):
-            raise PluginError(f"Its handler of {hook} is no function, or its priority no number.")
+            raise PluginError(
+                f"Its handler of {hook} is not a function, or its priority is not a number."
+            )
     for command in registered.commands:
         if not (_is(str, command.name, command.description) and callable(command.run)):
             raise PluginError(f"{command.name!r} is no command: name, function, description.")
@@ -45,7 +47,7 @@ def _is(kind: type, *values: object) -> bool:
 def _check_free(what: str, names: list[str], taken: Collection[str]) -> None:
     for number, name in enumerate(names):
         if name in taken or name in names[:number]:
-            raise PluginError(f"There is a {what} {name} already.", "Give it another name.")
+            raise PluginError(f"A {what} {name} exists already.", "Give it another name.")
 
 
 def _tool_name(tool: Tool) -> str:
@@ -54,15 +56,17 @@ def _tool_name(tool: Tool) -> str:
         spec = msgspec.json.decode(msgspec.json.encode(tool.spec), type=ToolSpec)
         runs = callable(tool.run)
     except Exception as error:
-        raise PluginError(f"{tool!r} is no tool: {error}.", "Register a FunctionTool.") from error
+        raise PluginError(
+            f"{tool!r} is not a tool: {error}.", "Register a FunctionTool."
+        ) from error
     if not runs or _TOOL_NAME.fullmatch(spec.name) is None:
-        raise PluginError(f"{spec.name!r} is no name of a tool, or it has no function `run`.")
+        raise PluginError(f"{spec.name!r} is not a valid tool name, or it has no function `run`.")
     return spec.name
 
 
 def _method_name(method: GatewayMethod) -> str:
     if _METHOD_NAME.fullmatch(method.name) is None:
-        raise PluginError(f"{method.name!r} is no name of a method.")
+        raise PluginError(f"{method.name!r} is not a valid method name.")
     if method.scope not in _SCOPES:
         raise PluginError(f"{method.name} needs one of the scopes {', '.join(_SCOPES)}.")
     if not (_is(type, method.params) and issubclass(method.params, BaseModel)):

@@ -56,7 +56,7 @@ def read_source(
             f"{path} cannot be read: {error.strerror}.", "Correct plugins.load.paths."
         ) from error
     if len(code) > MAX_BYTES:
-        raise PluginError(f"{path} has more than {MAX_BYTES} bytes.", "It is no plugin file.")
+        raise PluginError(f"{path} has more than {MAX_BYTES} bytes.", "It is not a plugin file.")
     digest = hashlib.sha256(code).hexdigest()
     pin = f'Look at it, then pin it: {setting or _setting(path)} = "{digest}".'
     if pinned is not None and pinned != digest:

@@ -235,7 +235,9 @@ class CatalogTries:
             now = self._source.credentials.clock.now_ms()
             row = cooldowns.failed(key, entry.stamp, error, now)
             if row is not None:
-                logger.warning("%s rests for %s: %s", row.profile, row.model, _until(row.until))
+                logger.warning(
+                    "%s cools down for %s: %s", row.profile, row.model, _until(row.until)
+                )
         self._holds = False
         self._source.probes.end(key)
 
@@ -363,7 +365,7 @@ def _cooling(reason: Reason, until: int, profile: Profile | None) -> ModelError:
     if until >= NEVER and profile is not None:
         error = ModelCoolingError(f"its sign-in has ended (skerry auth login {profile.provider})")
     else:
-        error = ModelCoolingError(f"rests until {_until(until)} ({reason})")
+        error = ModelCoolingError(f"cools down until {_until(until)} ({reason})")
     return error
 
 

@@ -320,7 +320,7 @@ class Catalog(anyio.AsyncContextManagerMixin):
         if meant is None:
             known = ", ".join(one.id for one in self._servers)
             raise ModelUnavailableError(
-                f"There is no local server {server!r} that is found by itself.",
+                f"Unknown local server {server!r}.",
                 f"There are: {known}. Any other goes into models.providers with its baseUrl.",
             )
         if is_trusted:

@@ -86,7 +86,7 @@ class Facts:
         try:
             return msgspec.convert({**said, **(entry or {})}, Fact)
         except msgspec.ValidationError as error:
-            logger.warning("models.json says nonsense of %s/%s: %s", provider, model, error)
+            logger.warning("models.json has invalid values for %s/%s: %s", provider, model, error)
             return Fact()
 
     def models(self, provider: str) -> list[str]:

@@ -103,7 +103,7 @@ class Resolver(Struct, frozen=True):
             key = self._key(known)
             if not key and not keyless:
                 raise ModelUnavailableError(
-                    f"There is no key for {known.name}.",
+                    f"No key is set for {known.name}.",
                     f"Set {known.variables[0]} in the environment, or enter the key on the page, or"
                     f" with skerry auth add {known.id}.",
                 )
@@ -154,7 +154,7 @@ class Resolver(Struct, frozen=True):
         near = get_close_matches(name, names, n=1, cutoff=_ALIKE)
         hint = f" Did you mean {near[0]}/...?" if near and near[0] != name else ""
         return ModelUnavailableError(
-            f"There is no model {ref!r}; a model is named provider/model.{hint}",
+            f"Unknown model {ref!r}; a model is named provider/model.{hint}",
             f"Known providers: {', '.join(names)}, embedded. Others go into models.providers.",
         )
 

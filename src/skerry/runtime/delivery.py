@@ -47,7 +47,7 @@ MAX_ATTEMPTS: Final = 300
 
 
 REPEATED: Final = "🔁 You may have this already:\n\n"
-UNSETTLED: Final = "Whether it arrived could not be found out."
+UNSETTLED: Final = "Whether it arrived is unknown."
 MISSING: Final = "⚠️ A part of my reply before this may not have reached you."
 
 
@@ -142,7 +142,7 @@ class Sender(Struct):
     async def _leave_unknown(self, one: WaitingPart) -> float | None:
         """Do with a part that may be there what the configuration wants, and what is left."""
         part, now = one.part, self.clock.now_ms()
-        logger.warning("nobody knows whether %s arrived", part.nonce)
+        logger.warning("whether %s arrived is unknown", part.nonce)
         if self.unknown() is UnknownDelivery.REPEAT and not one.repeated:
             await self.store.write(lambda unit: outbox.repeat(unit, part.serial))
             return await self._send(msgspec.structs.replace(one, repeated=True))

@@ -64,7 +64,7 @@ class Dispatch:
         A message that was taken before changes nothing, and one without words asks for nothing.
         """
         if not arrived.text.strip():
-            logger.info("a message without words came over %s", arrived.channel)
+            logger.info("a message without text arrived over %s", arrived.channel)
             return
         # What only a message needs is imported with the first, here and below.
         from skerry.routing import bindings  # noqa: PLC0415 - as said above

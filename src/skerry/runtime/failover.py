@@ -162,7 +162,7 @@ def _failed(tries: Tries) -> ModelError:
     if len(attempts) == 1:
         return attempts[0].error
     if not attempts:
-        return ModelUnavailableError("No model can be asked.")
+        return ModelUnavailableError("No model can be called.")
     failed = ModelsFailedError([str(one) for one in attempts])
     errors = [one.error for one in attempts]
     own = [error.remedy for error in errors if isinstance(error, ModelAuthError) and error.remedy]

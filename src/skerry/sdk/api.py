@@ -99,16 +99,16 @@ class PluginApi:
         if hook not in self._hooks:
             near = get_close_matches(hook, self._hooks, n=1)
             hint = f" Did you mean {near[0]!r}?" if near else ""
-            raise PluginError(f"There is no hook {hook!r}.{hint} Hooks: {', '.join(self._hooks)}.")
+            raise PluginError(f"Unknown hook {hook!r}.{hint} Hooks: {', '.join(self._hooks)}.")
         switch = f"plugins.entries.{self.plugin}.hooks"
         if hook in PROMPT_HOOKS and not self._allow_prompt:
             raise PluginError(
-                f"It asks for {hook}, which may change what the model is told.",
+                f"It registers {hook}, which may change the prompt.",
                 f"Allow it with {switch}.allowPromptInjection.",
             )
         if hook not in PLAIN_HOOKS and not self._allow_conversation:
             raise PluginError(
-                f"It asks for {hook}, which tells what is said.",
+                f"It registers {hook}, which may read conversations.",
                 f"Allow it with {switch}.allowConversationAccess.",
             )
         self._registered.handlers.append((hook, Handler(self.plugin, call, priority, when)))

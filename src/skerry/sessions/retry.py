@@ -13,7 +13,7 @@ from skerry.policy.access import ADMIN, allows
 from skerry.store import Reader, runs, sessions
 from skerry.store.runs import EndedRun, OpenRun
 
-NOTHING: Final = "There is nothing to run again: the last message was answered."
+NOTHING: Final = "Nothing can be run again: the last message was answered."
 _CAME_TO_NOTHING: Final = frozenset({StopReason.INTERRUPTED, StopReason.ERROR, StopReason.TIMEOUT})
 _LOOK_BACK: Final = 20
 """Runs: messages that entered the last one, and commands after it, come before it."""

@@ -154,7 +154,7 @@ def extracted(messages: Sequence[Message], previous: str, most: int) -> str:
         parts.append(f"## Tools used\n{used}")
     if said:
         parts.append(f"## Last words of the assistant\n{fitted(_line(said[-1]), most // 6)}")
-    return fitted("\n\n".join(parts) or "Nothing was said that can be summarised.", most)
+    return fitted("\n\n".join(parts) or "The conversation has no text to summarise.", most)
 
 
 def files(

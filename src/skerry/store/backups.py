@@ -101,7 +101,7 @@ def create(
 
 
 def every(state_dir: Path) -> list[Backup]:
-    """Return the backups that there are, the newest first."""
+    """Return list the backups, the newest first."""
     found = [_read(path) for path in (state_dir / FOLDER).glob("state-*.sqlite")]
     for path in state_dir.glob(f"{DATABASE}.v*.bak"):
         about = path.stat()

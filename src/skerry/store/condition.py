@@ -21,7 +21,7 @@ class StoreDamagedError(StoreFailedError):
     remedy = "Stop the gateway, then: skerry backup restore"
 
     def __init__(self, damage: str) -> None:
-        super().__init__(f"The database is damaged ({damage}); nothing new is taken.")
+        super().__init__(f"The database is damaged ({damage}); no new messages are accepted.")
 
 
 class Storage(StrEnum):
@@ -43,9 +43,9 @@ class Storage(StrEnum):
 REMEDIES: Final = MappingProxyType(
     {
         Storage.OK: "",
-        Storage.CHECKING: "Wait; messages are taken meanwhile.",
-        Storage.FULL: "Make room on its disk; the gateway goes on by itself.",
-        Storage.READ_ONLY: "Make the state directory writable; the gateway goes on by itself.",
+        Storage.CHECKING: "Wait; messages are accepted meanwhile.",
+        Storage.FULL: "Make room on its disk; the gateway continues by itself.",
+        Storage.READ_ONLY: "Make the state directory writable; the gateway continues by itself.",
         Storage.BUSY: "Close the other program that has state.sqlite open.",
         Storage.CORRUPT: "Stop the gateway, then: skerry backup restore",
         Storage.FAILING: "Look at its disk; `skerry doctor` and `skerry logs` say more.",

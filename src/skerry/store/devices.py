@@ -1,4 +1,4 @@
-"""Devices: what each may do and by which tokens it proves it; and those that wait to be let in."""
+"""Devices: what each may do and by which tokens it proves it; and those that wait for approval."""
 
 from hashlib import sha256
 from typing import Any, Final

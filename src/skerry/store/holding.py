@@ -26,7 +26,7 @@ def holding(state_dir: Path, redaction: Redaction) -> list[HoldingBackup]:
                 continue
             doubt = ""
         except sqlite3.Error as error:
-            doubt = f"It cannot be looked into: {error}. "
+            doubt = f"It cannot be read: {error}. "
         until = None
         if one in daily:
             more = KEPT_DAILY - daily.index(one)
@@ -39,12 +39,12 @@ def holding(state_dir: Path, redaction: Redaction) -> list[HoldingBackup]:
 def _remedy(one: Backup) -> str:
     match one.kind:
         case BackupKind.DAILY:
-            kept = f"It goes when {KEPT_DAILY} newer daily ones are there; sooner:"
+            kept = f"It is deleted once {KEPT_DAILY} newer daily ones exist; sooner:"
             return f"{kept} rm {quote(str(one.path))}"
         case BackupKind.MIGRATION:
-            kept = "It goes when three newer ones of its kind are there; sooner:"
+            kept = "It is deleted once three newer ones of its kind exist; sooner:"
             return f"{kept} rm {quote(str(one.path))}"
         case BackupKind.MANUAL:
-            return f"It stays until you delete it: rm {quote(str(one.path))}"
+            return f"It is kept until you delete it: rm {quote(str(one.path))}"
         case BackupKind.REPLACED:
-            return f"It stays until you delete it: rm -r {quote(str(one.path.parent))}"
+            return f"It is kept until you delete it: rm -r {quote(str(one.path.parent))}"

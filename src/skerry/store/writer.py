@@ -224,7 +224,7 @@ class Writer:
         now = self._loop.time()
         if now >= self._quiet_until:
             self._quiet_until = now + QUIET_SECONDS
-            logger.warning("what nobody waits for was not stored: %s", error)
+            logger.warning("a write without a waiting caller was not stored: %s", error)
 
 
 def _as_sqlite(error: sqlite3.Error | MemoryError) -> sqlite3.Error:

@@ -82,7 +82,7 @@ async def test_files_that_cannot_be_indexed_or_changed_since_are_named(tmp_path:
     config, _ = indexed(tmp_path)
     told = {one.name: one for one in await thorough(config, nowhere(tmp_path), MAIN)}
     assert told["memory watcher"].message == "as the files are; no gateway runs."
-    assert told["memory model"].message == "none: words alone are compared."
+    assert told["memory model"].message == "none: only words are searched."
     first, failed = await index(config, MAIN)
     assert (first.level, first.message) == (Level.OK, "1 files, 1 passages, 0 with a vector")
     assert (failed.level, "memory/bad.md: it has a zero byte" in failed.message) == (

@@ -64,7 +64,7 @@ async def test_a_running_gateway_names_failed_plugins_and_functions_that_rest(
     assert (bad.level, bad.message) == (Level.FAILURE, "It raised.")
     assert "plugins.entries.bad.enabled" in bad.remedy
     assert slow.level is Level.WARNING
-    assert slow.message == "agent_end failed 3 times; it rests for a minute: KeyError: x"
+    assert slow.message == "agent_end failed 3 times; it is paused for a minute: KeyError: x"
     assert checks["devices"].remedy == "skerry devices list"
     assert checks["delivery"].message == "parts of replies: 2 unknown."
 
@@ -103,7 +103,7 @@ async def test_without_a_gateway_plugin_files_are_checked_and_not_run(
     write(environ, {"plugins": {"load": {"paths": [f"{name}.py" for name in sources]}}})
     checks = list(doctor_running.plugin_files(load(environ).config))
     assert [check.level for check in checks] == [Level.OK, Level.FAILURE, Level.FAILURE]
-    assert "is no Python" in checks[1].message
+    assert "is not Python" in checks[1].message
     assert checks[2].remedy.startswith("Run: chmod go-w")
     assert not trace.exists()
 

@@ -112,7 +112,7 @@ async def test_damage_is_found_after_a_crash_and_new_work_refused(tmp_path: Path
         async with looked_after(core.store, orderly=False):
             assert state(core.store.condition) is Storage.CORRUPT
             assert not await core.store.works()
-            with pytest.raises(StoreDamagedError, match="nothing new is taken"):
+            with pytest.raises(StoreDamagedError, match="no new messages are accepted"):
                 await core.dispatch.submit(request("hi"))
             assert core.dispatch.active() == []
 

@@ -66,5 +66,5 @@ def test_what_is_unclear_is_refused(setup: ModelSetup) -> None:
 def test_a_pipe_is_no_model_and_is_not_waited_for(tmp_path: Path) -> None:
     pipe = tmp_path / "model.gguf"
     os.mkfifo(pipe)
-    with pytest.raises(ConfigError, match="is no GGUF file"):
+    with pytest.raises(ConfigError, match="is not a GGUF file"):
         gguf(str(pipe))

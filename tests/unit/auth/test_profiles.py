@@ -135,7 +135,7 @@ def test_a_damaged_file_is_not_written_over(tmp_path: Path, text: bytes) -> None
         change(path, lambda content: content.clear())
     assert path.read_bytes() == text
     path.chmod(0o640)
-    with pytest.raises(CredentialError, match="open to others"):
+    with pytest.raises(CredentialError, match="readable by others"):
         read(path, MAIN_AGENT)
 
 

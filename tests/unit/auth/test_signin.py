@@ -62,7 +62,7 @@ async def test_the_browser_comes_back_with_a_code_that_becomes_tokens(
 @pytest.mark.parametrize("body", [b"", b"[]", b"{}", b"[" * 100_000, b'{"access_token":"\xff"}'])
 async def test_an_answer_without_a_token_is_none(http: httpx2.AsyncClient, body: bytes) -> None:
     async with answering(body) as port:
-        with pytest.raises(ModelConnectionError, match="answered with no token"):
+        with pytest.raises(ModelConnectionError, match="returned no token"):
             await exchange(http, f"http://127.0.0.1:{port}/token", {}, 1_000)
 
 

@@ -64,7 +64,7 @@ def test_a_lost_key_is_not_replaced_by_a_new_one(tmp_path: Path) -> None:
 def test_what_others_can_read_is_refused(vault: Vault) -> None:
     vault.put("p", {"a": "sk"})
     (vault.directory / "p.json").chmod(0o644)
-    with pytest.raises(CredentialError, match="open to others") as caught:
+    with pytest.raises(CredentialError, match="readable by others") as caught:
         vault.get("p", "a")
     assert caught.value.remedy.startswith("chmod 600")
 

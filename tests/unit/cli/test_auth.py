@@ -82,7 +82,7 @@ async def test_a_wrong_key_is_named_and_not_kept(command: Command, state: Path) 
         refused = await command("auth", "add", "lab", stdin=SECRET)
         assert refused.returncode == 1
         assert b"lab refused the key (401)" in refused.stderr
-        assert b"Nothing was saved. --no-test keeps it untried." in refused.stderr
+        assert b"Nothing was saved. --no-test stores it without a trial." in refused.stderr
         scripted = await command("auth", "add", "lab", "--json", stdin=SECRET)
         assert json.loads(scripted.stdout)["error"]["code"] == "model.auth"
         assert json.loads((await command("auth", "list", "--json")).stdout)["profiles"] == []
@@ -166,7 +166,7 @@ async def test_the_order_is_given_and_taken_away(command: Command) -> None:
 
 async def test_what_makes_no_sense_is_refused(command: Command) -> None:
     for arguments, said in (
-        (("add", "nobody"), b"There is no provider"),
+        (("add", "nobody"), b"Unknown provider"),
         (("add", "openai"), b"Nothing was entered"),
         (("add", "openai", "--name", "a b"), b"no profile id"),
         (("list", "--agent", "ghost"), b"No agent"),

@@ -58,7 +58,7 @@ def test_with_json_the_failure_is_one_object_on_stdout_too(
         {
             "code": "timeout",
             "message": "No answer in time.",
-            "remedy": "Allow more with --timeout.",
+            "remedy": "Raise the limit with --timeout.",
         },
         {
             "code": "model.rate_limit",

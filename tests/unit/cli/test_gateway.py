@@ -85,8 +85,11 @@ async def test_status_names_what_waits_for_a_person_and_what_to_do(
         "look: The last good configuration is used. f: - no. Try: Mend it.",
         "look: The storage is full: disk is full. Try: Make room.",
         "look: Plugins that failed: b. Try: skerry plugins list",
-        "look: Functions of plugins that rest: a: agent_end. Try: skerry plugins list",
-        "look: Devices that wait to be let in: 2. Try: skerry devices list",
+        (
+            "look: Functions of plugins that are paused after failures: a: agent_end."
+            " Try: skerry plugins list"
+        ),
+        "look: Devices that wait for approval: 2. Try: skerry devices list",
         "look: usage.budgets.day: all of it. Try: skerry usage shows where it went.",
         "look: Parts of replies that did not arrive: 3 unknown. Try: skerry doctor",
     ]
@@ -139,7 +142,7 @@ async def test_no_answer_in_time_has_a_code_of_its_own(
     gateway.methods["silent"] = silent
     done = await command("gateway", "call", "silent", "--timeout", "0.01")
     assert done.returncode == 124
-    assert b"Try: Allow more with --timeout." in done.stderr
+    assert b"Try: Raise the limit with --timeout." in done.stderr
 
 
 async def test_parameters_that_are_no_object_are_wrong_usage(command: Command) -> None:

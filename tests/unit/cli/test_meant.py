@@ -8,9 +8,9 @@ from skerry.cli.main import main
 @pytest.mark.parametrize(
     ("words", "meant"),
     [
-        (["chta"], "there is no command `skerry chta`. Did you mean `skerry chat`?"),
+        (["chta"], "unknown command `skerry chta`. Did you mean `skerry chat`?"),
         (["models", "lsit"], "`skerry models lsit`. Did you mean `skerry models list`?"),
-        (["zzz"], "there is no command `skerry zzz`. `skerry --help` lists all."),
+        (["zzz"], "unknown command `skerry zzz`. `skerry --help` lists all."),
     ],
 )
 def test_a_typing_error_names_what_was_meant(

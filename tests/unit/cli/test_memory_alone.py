@@ -107,7 +107,7 @@ def test_where_nothing_is_remembered_each_command_says_how_to_begin(tmp_path: Pa
     for words in (("search", "tea"), ("files",), ("index",), ("status",)):
         done = skerry(tmp_path, *words)
         assert done.returncode == 0
-        assert done.stdout.startswith("Nothing is remembered yet: write MEMORY.md")
+        assert done.stdout.startswith("The memory is empty: write MEMORY.md")
     wrong = skerry(tmp_path, "undo", "abc")
     assert (wrong.returncode, "no id of a note" in wrong.stderr) == (2, True)
     wrong = skerry(tmp_path, "search", "tea", "--path", 1000 * "a")

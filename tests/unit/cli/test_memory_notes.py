@@ -55,14 +55,14 @@ async def test_no_words_are_refused_before_anybody_is_asked(tmp_path: Path) -> N
     async with running_gateway(tmp_path) as rig:
         for action in ("search", "write"):
             refused = await skerry(rig, action, "  ")
-            assert (refused.returncode, b"there are no words in it" in refused.stderr) == (2, True)
+            assert (refused.returncode, b"the text is empty" in refused.stderr) == (2, True)
 
 
 async def test_a_person_notes_and_takes_it_back(tmp_path: Path) -> None:
     here = place(tmp_path / "home")
     async with running_gateway(tmp_path, memory=here.desk) as rig:
         said = (await skerry(rig, "write", "Mia likes tea.", "--section", "People")).stdout.decode()
-        assert said.startswith("Noted in MEMORY.md, line 3. To take it out: skerry memory undo ")
+        assert said.startswith("Noted in MEMORY.md, line 3. To remove it: skerry memory undo ")
         name = said.split()[-1]
         undone = await skerry(rig, "undo", name)
         assert undone.stdout == b"Taken out of MEMORY.md: Mia likes tea.\n"

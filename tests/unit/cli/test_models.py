@@ -107,7 +107,7 @@ async def test_a_reference_is_pinned(alone: dict[str, str], command: Command) ->
         ("groq/x", 1, b"GROQ_API_KEY"),
         ("nonsense", 2, b"neither provider/model"),
         ("/nowhere/x.gguf", 1, b"No such file"),
-        (__file__, 1, b"is no GGUF file"),
+        (__file__, 1, b"is not a GGUF file"),
     ],
 )
 async def test_a_choice_that_cannot_be_used_changes_nothing(

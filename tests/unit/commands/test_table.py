@@ -74,13 +74,13 @@ async def test_a_command_that_is_not_there_is_refused_with_the_near_ones() -> No
     matched = made.match("/spent 3 on tea")
     assert matched is not None
     assert await answer(matched[0], call()) == (
-        "There is no command `/spent`. Near: `/spend`, `/spant`. `/commands` lists all. "
+        "Unknown command `/spent`. Near: `/spend`, `/spant`. `/commands` lists all. "
         "`skerry plugins list` shows which plugins failed to load. "
         "To send it as text, write `//spent`."
     )
     said = await answer(matched[0], call(is_owner=False))
     assert said == (
-        "There is no command `/spent`. `/commands` lists all. To send it as text, write `//spent`."
+        "Unknown command `/spent`. `/commands` lists all. To send it as text, write `//spent`."
     )
 
 
@@ -91,7 +91,7 @@ def test_a_name_that_nobody_could_type_is_refused(name: str) -> None:
 
 
 def test_a_name_is_taken_once() -> None:
-    with pytest.raises(ValueError, match="already, of Skerry"):
+    with pytest.raises(ValueError, match="already exists, registered by Skerry"):
         table("note", "note")
 
 
@@ -128,4 +128,4 @@ async def test_an_answer_is_never_empty_and_never_endless() -> None:
 
 async def test_a_command_that_breaks_is_an_answer_that_tells_nothing_of_it() -> None:
     command = Command("x", "", failing(RuntimeError("sk-secret in /home/ada")))
-    assert await answer(command, call()) == "⚠️ /x failed; the log says why."
+    assert await answer(command, call()) == "⚠️ /x failed; the log has the error."

@@ -93,4 +93,4 @@ def test_the_answer_in_a_chat_is_one_line() -> None:
     assert summary(REPORT) == (
         "Forgotten: 1 statement in files, 2 messages. It may stay in memory/a.md."
     )
-    assert summary(Forgotten()) == "It stood nowhere with these words."
+    assert summary(Forgotten()) == "No text had these words."

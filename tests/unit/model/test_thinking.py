@@ -18,5 +18,5 @@ def test_other_words_that_people_use_are_understood() -> None:
 
 
 def test_an_unknown_word_names_those_there_are() -> None:
-    with pytest.raises(ValueError, match="'deeply' is no thinking level; there are off, minimal"):
+    with pytest.raises(ValueError, match="'deeply' is not a thinking level; levels: off, minimal"):
         thinking_level("deeply")

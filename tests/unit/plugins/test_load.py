@@ -352,7 +352,7 @@ def test_the_command_of_a_plugin_cannot_take_the_name_of_ours() -> None:
 
     table = CommandTable()
     table.add(Command("help", "", run))
-    with pytest.raises(ValueError, match="already, of Skerry"):
+    with pytest.raises(ValueError, match="already exists, registered by Skerry"):
         table.add(Command("help", "", run, plugin="x"))
 
 

@@ -282,7 +282,7 @@ async def test_a_person_is_answered_by_who_rests_when_nobody_else_is_there(tmp_p
         for purpose in set(Purpose) - {Purpose.MESSAGE}:
             said = await rig.say(purpose=purpose)
             assert (rig.asked, said.stop_reason) == ([], "error")
-            assert "rests until" in (said.error_message or "")
+            assert "cools down until" in (said.error_message or "")
         assert (await rig.say()).text == "m by one"
         assert (await rig.say(purpose=Purpose.CRON)).text == "m by one"
 

@@ -124,7 +124,7 @@ async def test_a_longer_command_opens_no_conversation(tmp_path: Path, words: str
     opened = Opened(tmp_path)
     async with opened as core:
         await core.ask("old")
-        assert (await core.ask(words)).payloads[0].startswith("There is no command `/")
+        assert (await core.ask(words)).payloads[0].startswith("Unknown command `/")
         await core.ask("more")
         assert opened.seen() == ["old", "more"]
 

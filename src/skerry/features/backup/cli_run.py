@@ -66,7 +66,7 @@ def _without_words(state_dir: Path, seconds: float) -> Backup:
         time.sleep(_LOOK_SECONDS)
     # A job that does not end must not keep the state without a copy.
     notice(
-        "Something is being forgotten just now, and this copy still has it. When that is done, make"
+        "An erasure is in progress, and this copy still has the text. When it is done, make"
         f" another and delete this one: {made.path}"
     )
     return made
@@ -156,11 +156,11 @@ def _ask(state_dir: Path, chosen: Backup) -> None:
         return
     what = f"The database is sound and has what came after {_time(chosen.made_at)}"
     if sys.stdin.isatty():
-        notice(f"{what}; it is put aside and can be restored by its name. Go back all the same?")
+        notice(f"{what}; it is put aside and can be restored by its name. Restore it anyway?")
         if input("[y/N] ").strip().lower() in {"y", "yes"}:
             return
     error = backups.BackupError(f"{what}; nothing was changed.")
-    error.remedy = f"To go back all the same: skerry backup restore {chosen.name} --yes"
+    error.remedy = f"To restore it anyway: skerry backup restore {chosen.name} --yes"
     raise error
 
 
@@ -212,7 +212,9 @@ def _tell(done: Restored) -> None:
         unread = " and could not be read" if broken else ""
         show(f"What came after {_time(done.backup.made_at)}{unread} is not in it.")
     if done.aside:
-        notice(f"What was there is kept. To undo this: skerry backup restore {done.aside.name}")
+        notice(
+            f"The replaced files are kept. To undo this: skerry backup restore {done.aside.name}"
+        )
     notice("Start the gateway: skerry gateway run")
 
 

@@ -86,9 +86,9 @@ def _show(listing: dict[str, Any]) -> None:
         lines += [_cells(row, " ".join(row["roles"]) or "revoked") for row in paired]
         show(table(lines))
     if not (pending or paired):
-        show("No device is paired, and none waits.")
+        show("No device is paired, and no request is pending.")
     if pending:
-        notice("To let one in: skerry devices approve REQUEST")
+        notice("To approve one: skerry devices approve REQUEST")
 
 
 def _cells(row: dict[str, Any], role: str) -> tuple[str, ...]:
@@ -102,10 +102,10 @@ def _told(action: str, answer: dict[str, Any]) -> None:
     device = str(answer.get("deviceId") or answer["device"]["deviceId"])[:_SHORT]
     match action:
         case "rotate":
-            notice(f"The device {device} has a new token; every earlier one has ended:")
+            notice(f"The device {device} has a new token; all earlier ones are revoked:")
             show(one_line(str(answer["token"])))
         case "revoke":
-            show(f"The device {device} is out until it is approved again.")
+            show(f"The device {device} has no access until it is approved again.")
         case _:
             past = {"approve": "approved", "reject": "rejected", "remove": "removed"}[action]
             show(f"The device {device} is {past}.")

@@ -51,7 +51,7 @@ def run(arguments: Namespace) -> int:
     file = home / "openclaw.json"
     if not is_home(home):
         error = ClientError(
-            f"{home} is no home of OpenClaw: it has no openclaw.json, no agents, no workspace."
+            f"{home} is not a home of OpenClaw: it has no openclaw.json, no agents, no workspace."
         )
         error.remedy = "Name it: skerry import openclaw DIR"
         raise error

@@ -97,7 +97,7 @@ def _of(
             yield Workspace(agent, path.resolve(), None)
         else:
             outcome = Outcome.TAKEN if show_place(place) in yes else Outcome.ASKED
-            why = f"it is no workspace of {home}; its files go to {config.workspace(agent)}"
+            why = f"it is not a workspace of {home}; its files go to {config.workspace(agent)}"
             yield Workspace(agent, path.resolve(), Line(place, str(path), outcome, why))
         return
     for name in [*(["workspace"] if default else []), f"workspace-{agent}"]:

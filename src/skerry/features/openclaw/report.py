@@ -156,7 +156,7 @@ def _rest(report: Report) -> None:
     for left in report.unmapped:
         by_reason.setdefault(left.why, []).append(left.what)
     for why, names in by_reason.items():
-        notice(f"not taken over: {one_line(_named(names))}: {one_line(why)}")
+        notice(f"not imported: {one_line(_named(names))}: {one_line(why)}")
     if report.left_out:
         counted = ", ".join(f"{number} {kind}" for kind, number in sorted(report.left_out.items()))
         notice(f"left out of the sessions: {one_line(counted)}")

@@ -16,7 +16,7 @@ Phrase = Annotated[str, Field(min_length=1, max_length=MAX_CHARS)]
 
 
 class MemoryForgetParams(Params):
-    """Parameters of `memory.forget`: words as they were said, and how far to go.
+    """Parameters of `memory.forget`: exact words to erase, and how far to go.
 
     With `dry_run` nothing is changed; with `extra` the extra paths are cleaned too.
     """

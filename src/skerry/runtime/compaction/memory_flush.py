@@ -111,7 +111,7 @@ class MemoryAppend:
         where = str(context.caller.key) if context.caller else UNKNOWN
         lines = items(text, Provenance.now(self._origin, where, self._at))
         if not lines:
-            raise ToolError("Nothing was noted: there is no text.")
+            raise ToolError("No note was written: there is no text.")
         added = "\n".join([*lines, ""]).encode()
         workspace = context.workspace
         if isinstance(workspace.rules, Gate):  # the gateway chose the file, and marks each note
@@ -119,7 +119,7 @@ class MemoryAppend:
         try:
             workspace.replace(self._path, change, most=MOST_BYTES)
         except (EscapeError, OSError) as error:
-            raise ToolError(f"Nothing was noted: {error}. Go on without.") from error
+            raise ToolError(f"No note was written: {error}. Go on without.") from error
         if self._origin is Origin.OWNER:
             return f"Noted in {self._path}."
         return (
@@ -196,7 +196,7 @@ class Flush(Struct):
         for _ in range(MOST_CALLS):
             reply = await speaker.respond(ask)
             if speaker.failure is not None:
-                logger.warning("no notes were flushed: %s", speaker.failure.message)
+                logger.warning("notes were not flushed: %s", speaker.failure.message)
                 break
             history.append(reply)
             for call in reply.tool_calls:

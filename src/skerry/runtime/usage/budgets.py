@@ -110,7 +110,7 @@ def refusal(standing: Standing, purpose: Purpose, day: date, zone: str) -> str:
         return f"{standing.path} is nearly used up, and this ({purpose}) can wait until tomorrow."
     limit = "tokens" if standing.budget.tokens is not None else "cost"
     return (
-        f"What may be used today is used up ({standing.path}). It goes on at 00:00 on"
+        f"The budget of today is used up ({standing.path}). Runs continue from 00:00 on"
         f" {day + timedelta(days=1)} ({zone}). Your message is kept: send /retry then. To go on"
         f" now, let the owner raise it: skerry config set {standing.path}.{limit} NUMBER."
     )
@@ -127,7 +127,9 @@ def warning(standings: Sequence[Standing], told: Mapping[str, str], day: date) -
         return None
     lines = [f"💸 Used today, of {one.path}: {one.said()}." for one in due]
     if any(one.level is Level.WARNED for one in due):
-        lines.append("At 100 % runs stop until tomorrow; heartbeats and flushes rest already.")
+        lines.append(
+            "At 100 % runs stop until tomorrow; heartbeats and flushes are stopped already."
+        )
     if any(one.budget.cost is not None and one.used.unpriced for one in due):
-        lines.append("Prices are entered in models.providers.<name>.models[].cost.")
+        lines.append("Set prices in models.providers.<name>.models[].cost.")
     return Warned("\n\n".join(lines), tuple(one.notice for one in due), str(day))

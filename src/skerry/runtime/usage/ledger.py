@@ -153,10 +153,10 @@ class Ledger:
             return
         if self._closed:
             error = BudgetError(
-                f"It cannot be told what was used today: {self._closed}. As there are budgets"
-                " (usage.budgets), no model is asked."
+                f"The usage of today is unknown: {self._closed}. As budgets are set"
+                " (usage.budgets), no model is called."
             )
-            error.remedy = "skerry doctor looks at the database; then restart the gateway."
+            error.remedy = "Run skerry doctor, which checks the database; then restart the gateway."
             raise error
         today = self._today()
         for one in standings(config.usage.budgets, self._on(today), wanted.agent):
@@ -168,7 +168,7 @@ class Ledger:
         """Returns each budget's state today for `status` and `skerry usage`."""
         found = standings(self._config().usage.budgets, self._on(self._today()))
         if found and self._closed:
-            text = f"No model is asked: what was used cannot be read ({self._closed})."
+            text = f"No model is called: the usage cannot be read ({self._closed})."
             return [{"budget": one.path, "state": "unreadable", "message": text} for one in found]
         return [
             {

@@ -53,7 +53,7 @@ export class ForgetView {
     if (!found) return;
     const counts = counted(found);
     this.#erase.hidden = !counts;
-    const nowhere = "It stands nowhere with these words. The tab Search finds by meaning.";
+    const nowhere = "No text has these words. The tab Search finds by meaning.";
     this.#teller.tell("", counts ? `Would go, and nothing brings it back: ${counts}.` : nowhere);
     this.#show(found, found.lines);
   }

@@ -51,7 +51,7 @@ export class StateView {
   }
 
   #render(now) {
-    const model = now.model ? `${now.provider}/${now.model}` : "none: words alone are compared";
+    const model = now.model ? `${now.provider}/${now.model}` : "none: only words are searched";
     const share = now.chunks ? ` (${Math.floor((100 * now.vectors) / now.chunks)} %)` : "";
     const rows = [
       ["Answers", now.backend],

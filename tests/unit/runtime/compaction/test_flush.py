@@ -214,7 +214,7 @@ def test_whose_notes_are_kept(key: str, purpose: Purpose, origin: Origin, *, kep
 async def test_the_tool_cannot_leave_its_file(tmp_path: Path) -> None:
     (tmp_path / "memory").symlink_to("/tmp")  # noqa: S108 - where a link could lead
     tool = MemoryAppend("2026-07-14", NOON)
-    with pytest.raises(ToolError, match="Nothing was noted"):
+    with pytest.raises(ToolError, match="No note was written"):
         await tool.run({"text": "x"}, ToolContext(Beneath(tmp_path)))
 
 

@@ -191,7 +191,7 @@ async def test_a_ledger_that_cannot_be_read_lets_nothing_through_where_there_are
     async with open_core(tmp_path, says("x"), usage=budgets) as core:
         result = await core.ask("second")
         assert result.error is not None
-        assert "It cannot be told what was used today" in result.error.message
+        assert "The usage of today is unknown" in result.error.message
     async with open_core(tmp_path, says("x")) as core:
         assert (await core.ask("third")).error is None
 
