@@ -151,7 +151,7 @@ async def test_qmd_answers_fails_is_replaced_within_the_query_and_comes_back(
         assert (status["backend"], status["fallback"]["from"]) == ("builtin", "qmd")
 
         program.mend()
-        assert (await search(client))["backend"] == "builtin", "it rests for a minute"
+        assert (await search(client))["backend"] == "builtin", "it is paused for a minute"
         clock.ahead += 61_000
         found = await search(client)
         assert (found["backend"], found["fallback"]) == ("qmd", None)

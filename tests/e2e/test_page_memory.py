@@ -63,7 +63,7 @@ async def test_a_hit_says_why_it_stands_there_and_leads_to_its_lines(
     await page.keyboard.press("Enter")
     hit = page.locator(".hits > li").first
     await expect(hit.locator(".passage")).to_contain_text("Dr. Maro")
-    why = hit.get_by_text("Why it stands here")
+    why = hit.get_by_text("Reasons for this rank")
     with anyio.fail_after(60):  # while the index is made, words alone answer, without parts
         while not await why.is_visible():
             await page.get_by_label("Search the memory").press("Enter")
@@ -130,7 +130,7 @@ async def test_an_empty_memory_is_begun_from_the_page(
     browser: Chromium, gateway: GatewayProcess
 ) -> None:
     page = await opened(browser, gateway, "Files")
-    await expect(page.locator(".files")).to_contain_text("Nothing is remembered yet.")
+    await expect(page.locator(".files")).to_contain_text("The memory is empty.")
     await page.get_by_role("button", name="Begin MEMORY.md").click()
     await page.get_by_label("Text", exact=True).fill("- Ana prefers tea.\n")
     await page.get_by_role("button", name="Save").click()
@@ -199,7 +199,7 @@ async def test_what_is_to_be_forgotten_is_shown_before_it_goes(
     erase = page.get_by_role("button", name="Forget it for good")
     await expect(erase).to_be_hidden()
     await page.get_by_label("Words to forget").fill("green pot")
-    await page.get_by_role("button", name="Show what would go").click()
+    await page.get_by_role("button", name="Show the matches").click()
     await allow(page)
     await expect(page.locator(".memory-forget .result")).to_contain_text("1 statement in files")
     await expect(page.locator(".memory-forget li p")).to_contain_text("under the green pot")
@@ -207,5 +207,5 @@ async def test_what_is_to_be_forgotten_is_shown_before_it_goes(
     await erase.click()
     await expect(page.locator(".memory-forget .result")).to_contain_text("Forgotten: 1 statement")
     assert file.read_text() == "- Ana prefers tea.\n"
-    await page.get_by_role("button", name="Show what would go").click()
-    await expect(page.locator(".memory-forget .result")).to_contain_text("It stands nowhere")
+    await page.get_by_role("button", name="Show the matches").click()
+    await expect(page.locator(".memory-forget .result")).to_contain_text("No text has these words")

@@ -74,7 +74,7 @@ async def test_the_page_holds_no_administrator_rights_until_a_person_allows_them
         await use.click()
         dialog = page.get_by_role("dialog", name="Administrator rights")
         await expect(dialog).to_contain_text(
-            "Changing which model answers needs administrator rights for this browser."
+            "Changing the model needs administrator rights for this browser."
         )
         await dialog.get_by_role("button", name="Cancel").click()
         await expect(page.locator("#setup-result")).to_contain_text("Nothing was changed.")

@@ -46,7 +46,7 @@ async def test_an_archived_conversation_is_brought_back(
     await say(page, "weather")
     await expect_texts(page, "weather", "echo: weather")
     await page.locator("#archive summary").click()
-    await expect(page.locator("#archive")).to_contain_text("is kept here for a while")
+    await expect(page.locator("#archive")).to_contain_text("are kept here for a while")
     await page.locator("#sessions li").first.hover()
     await page.get_by_role("button", name="Delete: weather").click()
     await allow(page)
@@ -57,7 +57,7 @@ async def test_an_archived_conversation_is_brought_back(
     assert (await download.value).suggested_filename == "weather.md"
     await page.get_by_role("button", name="Bring back: weather").click()
     await expect_texts(page, "weather", "echo: weather")
-    await expect(page.locator("#archive")).to_contain_text("is kept here for a while")
+    await expect(page.locator("#archive")).to_contain_text("are kept here for a while")
 
 
 async def test_arguments_of_commands_are_offered(

@@ -15,7 +15,7 @@ from skerry.policy.records import HAND, OWNER, FileRecord, Records
 PIN: Final = "pin"
 """The writer, where the configuration has the hash of what the owner read."""
 _WRITERS: Final = {
-    "": "nothing tells who wrote it",
+    "": "its writer is unknown",
     GATEWAY: "a person at the gateway",
     HAND: "by hand, outside the gateway",
     OWNER: "confirmed by the owner",

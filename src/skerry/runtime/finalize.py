@@ -25,7 +25,7 @@ STOPPED: Final = "⏹ Stopped."
 ANSWERED: Final = frozenset({"stop", "interrupt"})
 """Names of the ways to stop a run (`/stop`, or an interrupting message) that have an answer of
 their own."""
-CUT_OFF: Final = "✂️ This is as much as the model may say at once. Ask it to go on."
+CUT_OFF: Final = "✂️ The answer reached the model's output limit. Ask it to continue."
 INTERRUPTED: Final = (
     "⚠️ I was interrupted before I could finish, and some of it may have happened already."
     " /retry runs your message again."

@@ -15,7 +15,7 @@ export async function showArchive(gateway, restore) {
   const rows = sessions.map((row) => make("li", {}, ...about(row), ...acts(gateway, row, restore)));
   if (hasMore) rows.push(make("li", {}, "Older ones: skerry sessions list --archived"));
   if (rows.length === 0) {
-    rows.push(make("li", {}, "What you delete or begin afresh is kept here for a while."));
+    rows.push(make("li", {}, "Deleted and reset conversations are kept here for a while."));
   }
   byId("archive").querySelector("ul").replaceChildren(...rows);
 }

@@ -99,7 +99,7 @@ export class SessionList {
       if (root === place) place = place.nextElementSibling;
       else this.#list.insertBefore(root, place);
     }
-    const nothing = search ? "No conversation has these words." : "Conversations you begin stand here.";
+    const nothing = search ? "No conversation has these words." : "Your conversations are listed here.";
     setText(byId("sessions-empty"), gateway.hello && rows.length === 0 ? nothing : "");
     byId("sessions-more").hidden = !more;
     byId("archive").hidden = !gateway.can("sessions.restore");
@@ -212,7 +212,7 @@ export class SessionList {
     }
     if (wasShown && kind === "delete") go(MAIN);
     this.#changed(row.key, wasShown);
-    const done = kind === "delete" ? "Conversation deleted." : "The conversation begins afresh.";
+    const done = kind === "delete" ? "Conversation deleted." : "The conversation was reset.";
     const undo = gateway.can("sessions.restore") && row.sessionId && (() => this.#restore(row, kind));
     toast(done, undo && "Undo", undo);
   }

@@ -25,7 +25,7 @@ const PANELS = {
 const KEY_PROBLEMS = ["model.auth", "model.billing", "model.sign_in"];
 // Why the gateway lets nobody in without another token, by its error codes.
 const REASONS = {
-  AUTH_TOKEN_MISSING: "This address came without one.",
+  AUTH_TOKEN_MISSING: "This address has no token.",
   AUTH_TOKEN_MISMATCH: "The gateway did not accept the token.",
   AUTH_DEVICE_TOKEN_MISMATCH: "This browser is no longer paired.",
 };
@@ -157,7 +157,7 @@ class Page {
     const reason = REASONS[code];
     if (reason) triedToken.forget();
     if (reason && isTried && (keptToken() || deviceToken.load())) {
-      toast("The gateway did not accept the new token. The page goes on with the one it had.");
+      toast("The gateway did not accept the new token. The page continues with its previous token.");
       this.start(keptToken());
       return;
     }

@@ -25,7 +25,7 @@ export class Offered {
   async #ask() {
     const asked = ++this.#asked;
     this.#button.disabled = true;
-    setText(byId("setup-models-help"), "Asking which models there are");
+    setText(byId("setup-models-help"), "Loading the list of models");
     try {
       const answer = await this.gateway().request("models.offered", this.entered());
       if (asked === this.#asked) this.#show(answer);

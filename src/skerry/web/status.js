@@ -8,11 +8,11 @@ import { add } from "./transcript.js";
 
 const CONNECTION = { connecting: "Connecting", online: "Online" };
 const STORAGE = {
-  full: "The gateway's disk is full: it takes nothing new.",
-  "read-only": "The gateway cannot write to its disk: it takes nothing new.",
-  busy: "Another program holds the gateway's database: it takes nothing new.",
-  corrupt: "The gateway's database is damaged: it takes nothing new.",
-  failing: "The gateway cannot store anything: it takes nothing new.",
+  full: "The gateway's disk is full: it accepts no new messages.",
+  "read-only": "The gateway cannot write to its disk: it accepts no new messages.",
+  busy: "Another program holds the gateway's database: it accepts no new messages.",
+  corrupt: "The gateway's database is damaged: it accepts no new messages.",
+  failing: "The gateway cannot store anything: it accepts no new messages.",
 };
 const MODEL = { ready: "", failing: " (its last call failed)", starting: " (starting)", unavailable: "No model" };
 

@@ -83,7 +83,7 @@ function extend(answer, message) {
 /** What to tell of an answer that reached the model's limit, or "". */
 export function cutOff(stopReason) {
   return stopReason === "length"
-    ? "This is as much as the model may say at once. Ask it to go on."
+    ? "The answer reached the model's output limit. Ask it to continue."
     : "";
 }
 

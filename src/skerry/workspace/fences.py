@@ -16,7 +16,7 @@ from skerry.workspace.files import MAX_BYTES
 from skerry.workspace.prompt_files import BOOT, ORDER
 
 _NAMES: Final = (*ORDER, "memory.md", BOOT)
-_UNRECORDED: Final = "nothing tells who wrote it"
+_UNRECORDED: Final = "its writer is unknown"
 _READ: Final = frozenset({FileKind.INSTRUCTIONS, FileKind.MEMORY})
 """Kinds that a prompt, a boot or a heartbeat reads by itself."""
 

@@ -94,6 +94,6 @@ async def test_more_thinking_than_the_model_can_is_said(tmp_path: Path) -> None:
         )
         assert (await settings(core)).thinking_level == "xhigh"
         assert (await said(core, "/t")).endswith(f"`{MODEL.ref}` takes off.")
-        assert (await said(core, "/think hihg")).startswith("⚠️ 'hihg' is no thinking level")
+        assert (await said(core, "/think hihg")).startswith("⚠️ 'hihg' is not a thinking level")
         await core.ask("/think default")
         assert (await settings(core)).thinking_level is None

@@ -122,7 +122,7 @@ def test_its_words_are_read(words: str, changes: dict[str, Any]) -> None:
     "words", ["soon", "cap:0", "cap:many", "debounce:1h", "debounce:2m", "drop:all", "speed:3"]
 )
 def test_another_word_is_refused_with_what_would_do(words: str) -> None:
-    with pytest.raises(CommandError, match=r"Write|outside|write"):
+    with pytest.raises(CommandError, match=r"Write|must be from|write"):
         parse(words)
 
 

@@ -179,7 +179,7 @@ async def test_the_gateway_of_another_directory_is_told_from_ones_own(
     async with fake_gateway() as gateway:
         environ["SKERRY_GATEWAY_PORT"] = gateway.url.rpartition(":")[2]
         (check,) = await found(environ, "gateway")
-    assert f"No gateway runs on {environ['SKERRY_STATE_DIR']}" in check.message
+    assert f"another state directory than {environ['SKERRY_STATE_DIR']}" in check.message
     assert "--port N" in check.remedy
 
 

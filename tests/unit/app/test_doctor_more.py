@@ -66,7 +66,7 @@ async def test_a_running_gateway_names_failed_plugins_and_functions_that_rest(
     assert slow.level is Level.WARNING
     assert slow.message == "agent_end failed 3 times; it is paused for a minute: KeyError: x"
     assert checks["devices"].remedy == "skerry devices list"
-    assert checks["delivery"].message == "parts of replies: 2 unknown."
+    assert checks["delivery"].message == "parts of replies are not delivered: 2 unknown."
 
 
 async def test_a_gateway_that_has_what_is_missing_here_is_asked_all_the_same(

@@ -253,7 +253,7 @@ async def test_two_processes_renew_once(home: Home) -> None:
 async def test_a_sign_in_that_has_ended_says_what_to_do(home: Home) -> None:
     home.server.revoke()
     home.clock.advance(3_600_000)
-    with pytest.raises(ModelSignInError, match="has ended") as caught:
+    with pytest.raises(ModelSignInError, match="has expired") as caught:
         await home.get()
     assert caught.value.remedy == "skerry auth login p --agent main"
     assert home.access not in str(caught.value)

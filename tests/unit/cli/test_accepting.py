@@ -97,5 +97,5 @@ def test_what_can_be_read_cannot_be_given_up(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert accept("s1:1") == 1
-    assert "no message that cannot be read" in capsys.readouterr().out
+    assert "No unreadable message" in capsys.readouterr().out
     assert not (home / "recovered").exists()

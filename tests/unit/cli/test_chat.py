@@ -155,9 +155,9 @@ async def test_ctrl_c_stops_the_answer_and_keeps_the_chat(
     slow: FakeGateway, environ: dict[str, str]
 ) -> None:
     async with chatting(environ) as terminal:
-        opening = await terminal.expect(r"leaves\.\s+> ")
+        opening = await terminal.expect(r"exits\.\s+> ")
         assert "Model: scripted/tiny" in opening
-        assert "Nothing was said here yet" in opening
+        assert "No messages yet" in opening
         assert "typed during an answer is sent at once" in " ".join(opening.split())
         terminal.type("a story\n")
         await terminal.expect("It was a dark")
@@ -189,7 +189,7 @@ async def test_ctrl_c_at_the_prompt_asks_once_more(
         terminal.type("half a line")
         await terminal.expect("half a line")
         await terminal.press_ctrl_c()
-        await terminal.expect(r"leaves\.\s+> ")
+        await terminal.expect(r"exits\.\s+> ")
         await terminal.press_ctrl_c()
         assert await terminal.exit_code() == 0
     assert "chat.send" not in [method for method, _ in gateway.requests]
@@ -201,7 +201,7 @@ async def test_earlier_messages_are_shown_first(
     messages = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello\x1b[1m"}]
     gateway.answer("chat.history", {"messages": messages})
     async with chatting(environ) as terminal:
-        opening = await terminal.expect("leaves")
+        opening = await terminal.expect("exits")
         assert "> hi\nhello[1m\n" in opening
         assert "Nothing was said" not in opening
 

@@ -78,7 +78,7 @@ async def test_who_wrote_its_files_is_shown_before_and_after_the_gateway_saw_the
     put(state / "hooks" / "greet")
     put(state / "workspace" / "hooks" / "inside")
     listed = (await command("hooks", "list")).stdout.decode()
-    assert listed.count("HOOK.md: nothing tells who wrote it") == 2
+    assert listed.count("HOOK.md: its writer is unknown") == 2
     await command("hooks", "enable", "inside", "--pin")
     shown = (await command("hooks", "info", "inside")).stdout.decode()
     assert "handler.py: pinned by its hash" in shown

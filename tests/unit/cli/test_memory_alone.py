@@ -109,7 +109,7 @@ def test_where_nothing_is_remembered_each_command_says_how_to_begin(tmp_path: Pa
         assert done.returncode == 0
         assert done.stdout.startswith("The memory is empty: write MEMORY.md")
     wrong = skerry(tmp_path, "undo", "abc")
-    assert (wrong.returncode, "no id of a note" in wrong.stderr) == (2, True)
+    assert (wrong.returncode, "not the id of a note" in wrong.stderr) == (2, True)
     wrong = skerry(tmp_path, "search", "tea", "--path", 1000 * "a")
     assert (wrong.returncode, "/path: must NOT have more" in wrong.stderr) == (1, True)
     assert "files` lists" in skerry(tmp_path, "get", "other.md").stderr

@@ -31,7 +31,7 @@ def skerry(home: Path, *words: str, group: tuple[str, ...] = ("memory",)) -> Com
 def test_without_a_gateway_it_works_on_the_files(tmp_path: Path) -> None:
     notes = tmp_path / "workspace" / "memory"
     notes.mkdir(parents=True)
-    assert "Nothing is remembered yet" in skerry(tmp_path, "status").stdout
+    assert "The memory is empty" in skerry(tmp_path, "status").stdout
     (notes / "boat.md").write_text("The boat is blue.\n")
     (notes / "bad.md").write_bytes(b"a\0b")
     done = skerry(tmp_path, "index")

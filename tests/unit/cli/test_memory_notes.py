@@ -46,7 +46,7 @@ async def test_a_person_finds_reads_and_is_told_why(tmp_path: Path) -> None:
         listed = await skerry(rig, "search", "dentist", "--json")
         assert json.loads(listed.stdout)["results"][0]["path"] == "memory/a.md"
         backend.hits = []
-        assert b"Nothing is remembered yet" in (await skerry(rig, "search", "dentist")).stdout
+        assert b"The memory is empty" in (await skerry(rig, "search", "dentist")).stdout
         refused = await skerry(rig, "get", "USER.md")
         assert (refused.returncode, b"not in the memory" in refused.stderr) == (1, True)
 
@@ -65,6 +65,6 @@ async def test_a_person_notes_and_takes_it_back(tmp_path: Path) -> None:
         assert said.startswith("Noted in MEMORY.md, line 3. To remove it: skerry memory undo ")
         name = said.split()[-1]
         undone = await skerry(rig, "undo", name)
-        assert undone.stdout == b"Taken out of MEMORY.md: Mia likes tea.\n"
+        assert undone.stdout == b"Removed from MEMORY.md: Mia likes tea.\n"
         again = await skerry(rig, "undo", name)
         assert (again.returncode, b"No note" in again.stderr) == (1, True)

@@ -105,7 +105,7 @@ async def test_a_reference_is_pinned(alone: dict[str, str], command: Command) ->
     [
         ("opnai/x", 1, b"Did you mean openai"),
         ("groq/x", 1, b"GROQ_API_KEY"),
-        ("nonsense", 2, b"neither provider/model"),
+        ("nonsense", 2, b"not provider/model"),
         ("/nowhere/x.gguf", 1, b"No such file"),
         (__file__, 1, b"is not a GGUF file"),
     ],
@@ -215,7 +215,7 @@ async def test_a_server_that_was_found_is_named_and_confirmed_through_the_gatewa
 async def test_a_server_that_there_is_not_cannot_be_confirmed(command: Command) -> None:
     done = await command("models", "trust", "far")
     assert done.returncode == 1
-    assert b"no local server 'far'" in done.stderr
+    assert b"Unknown local server 'far'" in done.stderr
     assert b"ollama, lmstudio, llamacpp" in done.stderr
 
 

@@ -188,7 +188,7 @@ def test_no_path_begins_a_line_of_its_own_in_the_unit(break_: str) -> None:
         (["/usr/bin/python3"], plain, odd),
         ([str(odd)], plain, plain),
     ):
-        with pytest.raises(StateError, match="cannot stand in a unit") as refused:
+        with pytest.raises(StateError, match="not allowed in a unit") as refused:
             unit(command, state, config, 30)
         assert "Move" in refused.value.remedy
 

@@ -74,8 +74,8 @@ def test_another_machine_gets_no_token_that_was_not_meant_for_it(environ: dict[s
         ("ws://far.example:1", "in the open"),
         ("ws://127.0.0.1.far.example", "in the open"),
         ("ws://127.0.0.1@far.example", "in the open"),
-        ("http://127.0.0.1:1", "no gateway's address"),
-        ("ws://", "no gateway's address"),
+        ("http://127.0.0.1:1", "not the address of a gateway"),
+        ("ws://", "not the address of a gateway"),
     ],
 )
 def test_an_address_that_would_leak_the_token_is_refused(

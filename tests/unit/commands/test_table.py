@@ -86,7 +86,7 @@ async def test_a_command_that_is_not_there_is_refused_with_the_near_ones() -> No
 
 @pytest.mark.parametrize("name", ["", "Note", "a b", "1st", "x" * 33, "a/b"])
 def test_a_name_that_nobody_could_type_is_refused(name: str) -> None:
-    with pytest.raises(ValueError, match="no name of a command"):
+    with pytest.raises(ValueError, match="not a valid command name"):
         table(name)
 
 

@@ -187,7 +187,7 @@ def test_webhooks_are_not_taken_for_what_there_is() -> None:
 
 def test_a_time_zone_must_be_one() -> None:
     found = errors({"agents": {"defaults": {"userTimezone": "Europe/Atlantis"}}})
-    assert "no time zone" in found["agents.defaults.userTimezone"].message
+    assert "not a time zone" in found["agents.defaults.userTimezone"].message
 
 
 def test_an_identity_is_what_people_see() -> None:

@@ -140,7 +140,7 @@ def test_an_include_names_a_file_or_several(home: Path, value: object) -> None:
 
 
 def test_keys_beside_something_that_is_no_object_are_refused(home: Path) -> None:
-    assert "no object" in refused(home, {"s": {"$include": "a.json", "x": 1}}, a=[1])
+    assert "not an object" in refused(home, {"s": {"$include": "a.json", "x": 1}}, a=[1])
     assert "one object" in refused(home, {"$include": "a.json"}, a=[1])
 
 

@@ -103,7 +103,7 @@ def test_any_element_of_a_list_can_be_changed(file: Path) -> None:
 
 def test_a_value_where_a_section_is_needed_is_named(file: Path) -> None:
     file.write_text('{"gateway": 5}')
-    with pytest.raises(ConfigInvalidError, match="no section"):
+    with pytest.raises(ConfigInvalidError, match="not a section"):
         set_values(file, {"gateway.port": 1})
 
 

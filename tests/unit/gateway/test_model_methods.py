@@ -120,7 +120,7 @@ async def test_a_choice_that_makes_no_sense_is_refused(
 
 
 async def test_a_model_that_cannot_be_used_is_refused_with_its_remedy(rig: Rig, wire: Wire) -> None:
-    rig.models.refuse = ModelUnavailableError("There is no key.", "Set one.")
+    rig.models.refuse = ModelUnavailableError("No key is set.", "Set one.")
     error = (await wire.ask("models.use", {"ref": "x/y"}))["error"]
     assert error["details"] == {"code": "model.unavailable", "remedy": "Set one."}
 

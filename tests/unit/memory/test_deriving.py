@@ -139,7 +139,7 @@ async def test_much_that_was_lost_is_made_beside_the_searches_which_full_text_an
         found = await ask(second)
         assert len(found.hits) == COUNT, workspace
         assert found.fallback is not None
-        assert "being brought up" in found.fallback.reason
+        assert "being updated" in found.fallback.reason
     go_on.set()
     with anyio.fail_after(60):
         while (await ask(second)).fallback is not None:  # noqa: ASYNC110 - a thread does it

@@ -105,8 +105,8 @@ async def test_a_question_before_the_first_index_is_for_the_next_memory(place: P
     [
         ("hang", "did not"),
         ("segfault", "segmentation fault"),
-        ("garbage", "something else than the JSON"),
-        ("wrong", "something else than the JSON"),
+        ("garbage", "not the expected JSON"),
+        ("wrong", "not the expected JSON"),
         ("flood", "more than 200000 characters"),
         ("missing", "Collection not found"),
     ],

@@ -58,9 +58,9 @@ def test_command_and_server_give_the_same_passage(folder: dict[str, Collection])
     ],
 )
 def test_anything_but_the_json_that_was_asked_for_is_an_error(data: bytes) -> None:
-    with pytest.raises(QmdError, match="something else than the JSON"):
+    with pytest.raises(QmdError, match="not the expected JSON"):
         printed(data)
-    with pytest.raises(QmdError, match="something else than the JSON"):
+    with pytest.raises(QmdError, match="not the expected JSON"):
         answered(data)
     assert list(printed(b"[]\n")) == []
 

@@ -19,7 +19,7 @@ async def test_an_answer_that_is_nested_too_deep_is_no_answer(tmp_path: Path) ->
         async with child(command, environ={"PATH": defpath}, folder=tmp_path, listens=True) as it:
             talk = Talk(it)
             async with beside(talk.run):
-                with pytest.raises(QmdError, match="something else than JSON"):
+                with pytest.raises(QmdError, match="not JSON"):
                     await talk.ask("query", {})
 
 

@@ -159,7 +159,7 @@ async def test_what_others_could_write_or_lies_elsewhere_is_refused(tmp_path: Pa
         assert not hooks.command.handlers
     assert "Others may write" in reports["open"].reason
     assert "leads out of its folder" in reports["linked"].reason
-    assert "one of ours" in reports["command-logger"].reason
+    assert "a bundled hook has it" in reports["command-logger"].reason
 
 
 def test_one_that_lacks_something_says_what(tmp_path: Path) -> None:

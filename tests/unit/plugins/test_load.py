@@ -220,7 +220,7 @@ async def test_what_a_plugin_does_to_its_configuration_is_its_own_matter(folder:
 async def test_a_plugin_cannot_take_the_name_of_a_tool_of_ours(folder: Folder) -> None:
     folder.add("odd", TOOL.format(body="return ''").replace('"odd"', '"read"'))
     async with folder.loaded() as plugins:
-        assert "a tool read already" in plugins.reports[0].reason
+        assert "A tool read exists already" in plugins.reports[0].reason
 
 
 @pytest.mark.parametrize(
@@ -318,7 +318,7 @@ async def test_a_method_answers_json_or_an_error(folder: Folder) -> None:
     async with folder.loaded() as plugins:
         good, bad = plugins.methods["serve.good"], plugins.methods["serve.bad"]
         assert await good.run(good.params(), caller) == {"scopes": ["operator.read"]}
-        with pytest.raises(PluginError, match="no JSON"):
+        with pytest.raises(PluginError, match="not JSON"):
             await bad.run(bad.params(), caller)
 
 

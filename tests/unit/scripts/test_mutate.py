@@ -71,7 +71,7 @@ def test_what_each_test_came_to_is_told(tree: Path, tmp_path: Path) -> None:
         (patch("return a - b", find="a"), "3 times"),
         (patch("return a - b", find="return b"), "0 times"),
         (patch("return a + b"), "changes nothing"),
-        (patch("return a +"), "no Python"),
+        (patch("return a +"), "not Python"),
     ],
 )
 def test_a_patch_that_does_not_fit_is_found(tree: Path, one: Patch, why: str) -> None:

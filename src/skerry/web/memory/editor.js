@@ -93,7 +93,7 @@ export class Editor {
     const { text, hash, notes } = await this.panel.ask("memory.file", { path: this.path });
     this.#whole = { text: text.replaceAll("\r\n", "\n"), hash };
     this.#show(this.#whole.text, notes);
-    if (!hash) this.#teller.tell("", "There is no such file yet.");
+    if (!hash) this.#teller.tell("", "This file does not exist yet.");
   }
 
   /** Whether only the memory itself has it: a conversation, or a document of QMD. */
@@ -168,12 +168,12 @@ export class Editor {
       this.#whole = { text: now.text, hash: now.hash };
       this.#box.value = now.text;
       this.#theirs.hidden = true;
-      this.#teller.tell("", "This is what the file says now.");
+      this.#teller.tell("", "This is the present content of the file.");
       this.#arrange();
     });
     const text = make("pre", { dir: "auto" }, now.text || "(the file is gone)");
     this.#theirs.replaceChildren(
-      make("summary", {}, "What the file says now"),
+      make("summary", {}, "Present content of the file"),
       text,
       make("div", { className: "row end" }, take, keep),
     );

@@ -115,7 +115,7 @@ export class FilesView {
 
   #teach() {
     const begin = button("Begin MEMORY.md", () => this.#begin("MEMORY.md"), "primary");
-    const text = "Nothing is remembered yet. MEMORY.md holds what always counts, one line a fact.";
+    const text = "The memory is empty. MEMORY.md holds lasting facts, one a line.";
     this.#list.append(make("li", { className: "none" }, text), make("li", { className: "none" }, begin));
   }
 

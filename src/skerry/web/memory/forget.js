@@ -31,7 +31,7 @@ export class ForgetView {
   constructor(panel) {
     this.panel = panel;
     const text = "Every statement with these words is erased, from the files, the conversations and the index. Write each phrase as it was said, one a line. You see first what would go.";
-    const look = button("Show what would go", () => this.#look(), "primary");
+    const look = button("Show the matches", () => this.#look(), "primary");
     this.#erase = button("Forget it for good", () => this.#forget(), "danger");
     this.#erase.hidden = true;
     this.#words.addEventListener("input", () => (this.#erase.hidden = true));
@@ -54,7 +54,7 @@ export class ForgetView {
     const counts = counted(found);
     this.#erase.hidden = !counts;
     const nowhere = "No text has these words. The tab Search finds by meaning.";
-    this.#teller.tell("", counts ? `Would go, and nothing brings it back: ${counts}.` : nowhere);
+    this.#teller.tell("", counts ? `Would be erased, for good: ${counts}.` : nowhere);
     this.#show(found, found.lines);
   }
 
@@ -65,8 +65,8 @@ export class ForgetView {
     if (!found) return;
     this.#erase.hidden = true;
     const waits = found.waits ? "Runs that are under way may still have it; it is looked for once more when they end." : "";
-    const near = found.near.length > 0 ? "These passages are the nearest of what is left; do they still tell it?" : "";
-    this.#teller.tell("good", `Forgotten: ${counted(found) || "nothing, it stood nowhere"}.`, waits, near);
+    const near = found.near.length > 0 ? "Nearest remaining passages; check whether they still contain it." : "";
+    this.#teller.tell("good", `Forgotten: ${counted(found) || "nothing, no text had these words"}.`, waits, near);
     this.#show(found, found.near);
   }
 

@@ -35,7 +35,7 @@ export class NotesView {
       const { notes } = await this.panel.ask("memory.notes", { limit: MOST });
       this.#list.replaceChildren(...notes.map((note) => this.#row(note)));
       if (notes.length > 0) return;
-      const text = "No note yet. Notes are lines of MEMORY.md and of the daily logs that say who said them; what you write by hand there is no note, and is remembered all the same.";
+      const text = "No note yet. Notes are lines of MEMORY.md and of the daily logs that say who said them; what you write by hand there is not a note, and is remembered all the same.";
       this.#list.append(make("li", { className: "none" }, text));
     } catch (error) {
       this.#teller.tell("bad", ...wrong(error));
@@ -79,7 +79,7 @@ export class NotesView {
     }
     try {
       const { path } = await this.panel.ask("memory.undo", { id: note.id });
-      this.#teller.tell("good", `Taken out of ${path}.`);
+      this.#teller.tell("good", `Removed from ${path}.`);
       await this.#read();
     } catch (error) {
       this.#teller.tell("bad", ...wrong(error));

@@ -77,7 +77,7 @@ export class SearchView {
     this.#teller.tell(fallback ? "wait" : "", ...told, ...notes);
     this.#hits.replaceChildren(...results.map((hit) => this.#hit(hit)));
     if (results.length > 0) return;
-    const text = "Nothing was found. Try other words, or fewer; the tab Index says what is indexed.";
+    const text = "No hits. Try other words, or fewer; the tab Index shows the state of the index.";
     this.#hits.append(make("li", { className: "none" }, text));
   }
 
@@ -97,9 +97,9 @@ export class SearchView {
 
   #teach() {
     const lines = [
-      "What agents remember stands in Markdown files: MEMORY.md for what always counts, memory/2026-11-22.md for what a day brought. They find it, and earlier conversations, by words and by meaning.",
+      "The memory of agents is in Markdown files: MEMORY.md for lasting facts, memory/2026-11-22.md for the notes of a day. They find it, and earlier conversations, by words and by meaning.",
       'To note something, write "/remember The dentist is Dr. Maro." in a conversation, or use the tab Notes.',
-      'What has the words that you put in quotes stands first: "error 0x80070005".',
+      'Passages with the words that you quote come first: "error 0x80070005".',
     ];
     this.#hits.append(...lines.map((line) => make("li", { className: "none" }, line)));
   }
@@ -117,7 +117,7 @@ function why(parts) {
     ),
   );
   const table = make("table", {}, make("tbody", {}, ...rows));
-  const summary = make("summary", {}, "Why it stands here");
+  const summary = make("summary", {}, "Reasons for this rank");
   return make("details", { hidden: rows.length === 0 }, summary, table);
 }
 

@@ -95,7 +95,7 @@ export class StateView {
 
   async #sync(force) {
     for (const one of this.#buttons) one.disabled = true;
-    this.#teller.tell("", force ? "Making it anew; the old one answers meanwhile" : "Looking at the files");
+    this.#teller.tell("", force ? "Rebuilding the index; the old one answers meanwhile" : "Checking the files");
     this.#read();
     try {
       const done = await this.panel.ask("memory.sync", { force });

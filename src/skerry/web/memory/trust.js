@@ -43,7 +43,7 @@ export class TrustView {
     const { path, reason, writer, recordedAt } = file;
     const mark = make("span", { className: "trust" }, "not trusted");
     mark.dataset.kind = "wait";
-    const written = WRITERS[writer] ?? (writer ? `written by ${writer}` : "nothing tells who wrote it");
+    const written = WRITERS[writer] ?? (writer ? `written by ${writer}` : "its writer is unknown");
     const about = [written, recordedAt && when(recordedAt)].filter(Boolean).join(" · ");
     const row = make("li", {});
     const read = button(`Read ${path}`, () => this.#open(path, row, read));

@@ -175,7 +175,7 @@ def test_nothing_is_taken_while_a_gateway_runs_or_from_a_wrong_place(
         assert main(["import", "openclaw", str(old), "--apply"]) == 1
     assert "Stop it first" in capsys.readouterr().err
     assert main(["import", "openclaw", str(tmp_path / "none")]) == 1
-    assert "no home of OpenClaw" in capsys.readouterr().err
+    assert "not a home of OpenClaw" in capsys.readouterr().err
 
 
 def test_what_is_there_already_is_kept_and_said(
