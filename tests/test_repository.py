@@ -19,6 +19,11 @@ LINK = re.compile(r"\]\((?!https?:|mailto:|#)([^)#\s]+)(?:#[^)]*)?\)")
 TARGET = re.compile(r"^([a-z-]+):.*## ", re.MULTILINE)
 MAKE = re.compile(r"\bmake ([a-z-]+)\b")
 CODE = re.compile(r"`[^`\n]+`|^(?: {4}|\t).*$", re.MULTILINE)
+UNCLEAR = re.compile(
+    r"\s*((What|Whatever|Whether|Who|Whom|Whose|How|Of|Which|Where|When|Why|That|If)\b"
+    r"|Returns? what\b)"
+)
+"""Beginnings of docstrings that leave the reader to guess the noun."""
 
 
 def tracked(*patterns: str) -> list[Path]:
@@ -47,6 +52,20 @@ def opening(tree: ast.Module) -> str:
     return next((fault for fault, good in checks.items() if not good), "")
 
 
+def unclear(tree: ast.Module) -> list[str]:
+    """Returns the docstrings, those of attributes included, that open without a noun or a verb."""
+    found = []
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        for before, one in zip([None, *node.body], node.body, strict=False):
+            if before is None or isinstance(before, ast.Assign | ast.AnnAssign):
+                match one:
+                    case ast.Expr(ast.Constant(str() as text)) if UNCLEAR.match(text):
+                        found.append(f"{one.lineno}: {text}")
+    return found
+
+
 def mocks(tree: ast.Module) -> set[str]:
     """Return what a file imports to mock with."""
     imported = {
@@ -69,8 +88,14 @@ def test_python_files_say_first_what_they_are_are_short_and_mock_nothing() -> No
         text = path.read_text(encoding="utf-8")
         tree = ast.parse(text)
         tested = name(path).startswith(("tests/", "bench/"))
+        ours = name(path).startswith("src/")
         long = len(text.splitlines()) > MOST_LINES and name(path) not in LONGER
-        found = (opening(tree), "too long" * long, mocks(tree) if tested else set())
+        found = (
+            opening(tree),
+            "too long" * long,
+            mocks(tree) if tested else set(),
+            unclear(tree) if ours else [],
+        )
         if any(found):
             wrong[name(path)] = found
     assert PYTHON
@@ -88,6 +113,22 @@ def test_python_files_say_first_what_they_are_are_short_and_mock_nothing() -> No
 )
 def test_a_bad_opening_is_found(text: str, fault: str) -> None:
     assert opening(ast.parse(text)) == fault
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ('"""Of the module."""', ["1: Of the module."]),
+        ('a = 1\n"""Whether it is one."""', ["2: Whether it is one."]),
+        ('class A:\n    """How."""\n    b: int = 1\n    """Number."""', ["2: How."]),
+        ('def a():\n    """Return what is left."""', ["2: Return what is left."]),
+        ('def a(self):\n    self.b = 2\n    """When it began."""', ["3: When it began."]),
+        ('def a():\n    """Returns the rest."""\n    """Why? A text, no docstring."""', []),
+        ('"""Whoever, Office, Whichever."""', []),
+    ],
+)
+def test_an_unclear_docstring_is_found(text: str, found: list[str]) -> None:
+    assert unclear(ast.parse(text)) == found
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ _NEAR: Final = ((1, 0.6), (2, 0.3))
 """The share of its words' score that a line gives to the lines beside it, as passages do. Blank
 lines are none: they stand between all turns of a conversation."""
 _ANSWER: Final = 2.0
-"""How many times its share a line that asks gives to what follows it."""
+"""Factor by which a line with a question gives more of its share to the lines after it."""
 _SHORT: Final = 40
 """Terms up to which a line takes the whole share of its neighbours."""
 _RANK: Final = 0.2
@@ -80,7 +80,7 @@ class _Unit:
     length: int
     """In terms."""
     asks: bool
-    """Whether it ends with a question."""
+    """True when it ends with a question."""
     words: float = 0.0
     chosen: bool = False
 

@@ -14,7 +14,8 @@ from skerry_recall.segments import Parts
 from skerry_recall.vectors import SizeError, Vectors
 
 MAX_TERMS: Final = 32
-"""Of one question that are weighed, the rarest: a long text as a question has a hundred."""
+"""Limit on the terms of one question that are weighed, the rarest first: a long text has a
+hundred."""
 MAX_POSTINGS: Final = 100_000
 """Places of them that are looked at, 3 ns each. What stands in more passages tells least, and would
 make a search take longer the more is kept. The rarest term has all of its places."""

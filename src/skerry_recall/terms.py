@@ -49,7 +49,7 @@ class _Stemmer(Protocol):
 
 
 class Known(dict[str, tuple[T, ...]], Generic[T]):
-    """What is made of forms, once of each; up to its limit, then it forgets all.
+    """Cache of a function over forms; it is emptied at its limit.
 
     What is made is made by one thread at a time; looking up takes no lock.
     """

@@ -1,4 +1,4 @@
-"""What only SQLite has: pragmas, the transaction of one unit, a file that is written anew."""
+"""Operations that only SQLite has: pragmas, the transaction of one unit, rewriting a file."""
 
 import sqlite3
 from collections.abc import Callable, Iterator

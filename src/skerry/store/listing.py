@@ -44,7 +44,8 @@ _ARCHIVED: Final[Mapping[bool | None, str]] = MappingProxyType(
 )
 _BODY: Final = "(SELECT body FROM entry e WHERE e.session_id = session.session_id AND seq ="
 _SAID: Final = f"{_BODY} 1), {_BODY} 2), {_BODY} tail)"
-"""What the person first said is one of the first two: a notice may stand before it."""
+"""Bodies of the first entries and the last: the person's first message is one of the first two, as
+a notice may precede it."""
 _UNLISTED: Final = "key <> 'agent:' || agent_id || ':' || ?"
 _WITHOUT: Final = "key NOT LIKE 'agent:' || agent_id || ':' || ? || ':%'"
 _ORDER: Final = ("updated_at DESC, key", "user_at DESC, updated_at DESC, key")

@@ -18,7 +18,7 @@ from skerry.store.unit import Row, Unit
 BATCH: Final = 500
 """Runs in one unit: other units wait behind it."""
 _TEXTS: Final = frozenset({"text", "extra_system_prompt", "images", "inline", "opening"})
-"""Of a request, what says anything."""
+"""Fields of a request that carry text."""
 
 
 def blank(unit: Unit) -> bool:

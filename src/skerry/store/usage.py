@@ -110,7 +110,7 @@ _ONE: Final = (
     *(f"coalesce({name}, 0.0)" for name in Sums._fields[8:12]),
     "seconds",
 )
-"""What one row adds to sums."""
+"""Columns that one row adds to the sums."""
 OF_CALLS: Final = ", ".join(f"sum({one})" for one in _ONE)
 _KEY: Final = "day, agent, channel, purpose, provider, model"
 _USED: Final = (

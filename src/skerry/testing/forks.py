@@ -31,13 +31,14 @@ PROGRAMS: Final = {
     "skerry": "skerry.cli.main:main",
     "skerry.testing.gateway": "skerry.testing.gateway:main",
 }
-"""What can be started so: the module as `python -m` names it, and what that calls."""
+"""Programs that can be started this way: the module as `python -m` names it, and the function it
+calls."""
 _SELDOM: Final = {"skerry.cli.memory_bench"}
 """Commands that import what starts threads, which do not live on in a fork."""
 _EARLY: Final = ("HASHSEED", "IOENCODING", "PATH", "UTF8", "WARNINGS")
-"""What an interpreter reads of its environment when it starts, which a fork cannot."""
+"""Variables that an interpreter reads when it starts, which a fork cannot apply."""
 _DESCRIPTORS: Final = 4
-"""How many descriptors come with a request: of the answer, and of the three streams."""
+"""Number of descriptors in a request: one for the answer, and three for the streams."""
 
 
 def by_fork(program: str, environ: Mapping[str, str]) -> bool:

@@ -80,7 +80,7 @@ class Compactor(Struct, frozen=True):
     whose: Whose
     pipeline: Pipeline
     means: Callable[[], ToolContext]
-    """Returns what the tool of a flush may use."""
+    """Returns the context of the tool of a flush."""
     tell: Callable[[RunEventBody], None]
     """Tells clients that it begins and ends."""
 
