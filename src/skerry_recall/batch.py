@@ -32,7 +32,7 @@ MOST: Final = 5_000
 """Texts of one job; OpenAI takes 50,000, but an answer is read as a whole."""
 _REQUEST_SECONDS: Final = 120.0
 _FAILURES: Final = 2
-"""After so many no job is begun any more."""
+"""Number of failures after which no job is started any more."""
 _KEPT: Final = 20
 """Jobs that are looked through for one of an earlier life."""
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 RESTS: Final = (60.0, 300.0, 1500.0)
 """Seconds after the first, second and each later failure in a row."""
 SEARCH_SECONDS: Final = 3.0
-"""For the vector of a question: a search has four."""
+"""Seconds for the vector of a question: a search has four."""
 _KEPT: Final = 256
 """Vectors of questions; 0.4 MB at 384 numbers."""
 
@@ -40,7 +40,7 @@ class Trouble:
     reason: str
     remedy: str
     failures: int
-    """In a row."""
+    """Number of failures in a row."""
     until: float
     """Time at which it is tried again, by the monotonic clock."""
 

@@ -28,13 +28,13 @@ class Chunk:
 
     text: str
     start_line: int
-    """From 1."""
+    """First line, from 1."""
     end_line: int
     """Included."""
     start: int
-    """In characters."""
+    """Offset in characters."""
     end: int
-    """Behind its last character."""
+    """Offset after its last character."""
 
 
 @dataclass(frozen=True, slots=True)

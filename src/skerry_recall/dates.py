@@ -15,7 +15,7 @@ from typing import Final
 from skerry_recall.counted import counted
 
 _LAST: Final = 253_370_678_400_000
-"""In ms: from there on there is not always a next day."""
+"""Time in milliseconds from which on there is not always a next day."""
 _YEAR: Final = r"(?:19|20)\d\d"
 _DECEMBER: Final = 12
 _MONTHS: Final[Mapping[str, int]] = MappingProxyType(

@@ -18,9 +18,9 @@ class Kind(StrEnum):
     """Role of a text; many models embed the two differently."""
 
     PASSAGE = "passage"
-    """It is to be found."""
+    """Text to be found."""
     QUERY = "query"
-    """It asks."""
+    """Question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class EmbeddingError(Exception):
 
 
 class EmbeddingUnavailableError(EmbeddingError):
-    """There is no such model here, or its key is missing or refused: asking again helps nobody."""
+    """Error that a retry does not end: no such model here, or its key is missing or refused."""
 
     passing = False
 
@@ -69,7 +69,7 @@ class EmbeddingAnswerError(EmbeddingError):
 
 
 class EmbeddingTimeoutError(EmbeddingError):
-    """There was no answer in time."""
+    """Error: no answer in time."""
 
 
 class Embedder(Protocol):

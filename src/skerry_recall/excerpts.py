@@ -39,7 +39,7 @@ _OTHER: Final = 0.25
 _ASKS: Final = 0.1
 """Taken from a line that asks."""
 _IE: Final = frozenset(("di", "li", "ti"))
-"""With these begin the stems of `dying`, `lying` and `tying`."""
+"""Beginnings of the stems of `dying`, `lying` and `tying`."""
 _STOP: Final = re.compile(r"(?<=[.!?…])[\"'”’»)\]*_]*\s+|(?<=[。！？])")  # noqa: RUF001 - they are meant
 
 
@@ -78,7 +78,7 @@ class _Unit:
     counts: Mapping[str, int]
     """Number of occurrences of each term of the question."""
     length: int
-    """In terms."""
+    """Number of terms."""
     asks: bool
     """True when it ends with a question."""
     words: float = 0.0

@@ -18,7 +18,7 @@ HEAD: Final = struct.Struct("!I")
 
 
 class Load(msgspec.Struct, tag=True, frozen=True):
-    """To the worker, first: which model."""
+    """First message to the worker: the model to load."""
 
     model: str
     path: str
@@ -27,7 +27,7 @@ class Load(msgspec.Struct, tag=True, frozen=True):
 
 
 class Loaded(msgspec.Struct, tag=True, frozen=True):
-    """From the worker, first."""
+    """First message from the worker."""
 
     dims: int
     text_tokens: int
@@ -35,14 +35,14 @@ class Loaded(msgspec.Struct, tag=True, frozen=True):
 
 
 class Texts(msgspec.Struct, tag=True, frozen=True):
-    """To the worker: embed these."""
+    """Message to the worker: texts to embed."""
 
     kind: str
     texts: list[str]
 
 
 class Vectors(msgspec.Struct, tag=True, frozen=True):
-    """From the worker: float32, little-endian, row after row."""
+    """Message from the worker: float32, little-endian, row after row."""
 
     rows: int
     dims: int
@@ -50,7 +50,7 @@ class Vectors(msgspec.Struct, tag=True, frozen=True):
 
 
 class Failed(msgspec.Struct, tag=True, frozen=True):
-    """From the worker: why not."""
+    """Message from the worker: the reason of a failure."""
 
     message: str
     remedy: str = ""

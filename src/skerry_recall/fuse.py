@@ -26,7 +26,8 @@ SHORTER: Final = 40
 _BLOCK: Final = 128
 _LEAST: Final = 1e-6
 _SPREAD: Final = 0.06
-"""Between the highest and the lowest cosine; less of it is no difference: two passages, say."""
+"""Difference of the highest and the lowest cosine below which they count as equal: two passages,
+for example."""
 
 Rows = NDArray[np.intp]
 
@@ -136,7 +137,7 @@ class _Side:
     name: str
     raw: Floats
     near: Floats
-    """With the neighbours' share."""
+    """Scores with the neighbours' share."""
     part: Floats
     """Part added to the score of each row, 0 if the row was not found."""
     found: Mask | None

@@ -75,7 +75,7 @@ SPOKEN: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
         )
     }
 )
-"""For each language its common words without accents; '' is English."""
+"""Common words of each language without accents; '' is English."""
 _WORD: Final = re.compile(r"[^\W\d_]+")
 _HAVING: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
@@ -83,7 +83,7 @@ _HAVING: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         for word in frozenset().union(*SPOKEN.values())
     }
 )
-"""For each word the languages that have it."""
+"""Languages that have each word."""
 
 
 def guess(text: str) -> str:

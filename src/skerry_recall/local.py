@@ -47,9 +47,9 @@ if TYPE_CHECKING:
 
 LOAD_SECONDS: Final = 120.0
 QUERY_SECONDS: Final = 300.0
-"""For the texts of one question, from the moment at which it is their turn."""
+"""Seconds for the texts of one question, from the moment of their turn."""
 BATCH_SECONDS: Final = 600.0
-"""For a few passages."""
+"""Seconds for a few passages."""
 IDLE_SECONDS: Final = 600.0
 _BATCH: Final = 4
 """Texts that the process takes at once: more cost more time a text, and keep a question waiting."""

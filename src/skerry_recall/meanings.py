@@ -23,4 +23,5 @@ MEANINGS: Final[Mapping[str, str]] = {
     "decay": "what its age leaves of the score",
     "mmr": "how little it repeats what stands above it",
 }
-"""By the names in `Hit.explanation`, in the second person: who reads them has asked."""
+"""Descriptions by the names in `Hit.explanation`, in the second person: the reader is the one who
+asked."""

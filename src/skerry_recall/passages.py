@@ -28,7 +28,7 @@ class Embedded:
     """Result of a model for passages; a place in none of the two was not answered."""
 
     vectors: "Mapping[int, NDArray[np.float32]]" = field(default_factory=dict)
-    """By the place of the text, from 0."""
+    """Vectors by the index of the text, from 0."""
     refused: Mapping[int, str] = field(default_factory=dict)
     """Reasons for the texts that have no vector: a second attempt would not help."""
     error: EmbeddingError | None = None

@@ -69,7 +69,7 @@ class Remote:
     wire: Wire
     api_key: str = field(default="", repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Sent with every request; they win over ours."""
+    """Headers sent with every request; they override ours."""
     unlock: Callable[[], Awaitable[str]] | None = field(default=None, repr=False)
     """Gives the key for each request, where that takes time. Raises `EmbeddingError`."""
 

@@ -29,7 +29,7 @@ class _Term:
     """A term of a question, looked up."""
 
     weight: float
-    """As given, times how rare the term is."""
+    """Given weight times the rarity of the term."""
     lists: tuple[tuple[Ints, Array], ...]
     """Rows of each part that have it, with the counts."""
 
@@ -50,7 +50,7 @@ class Snapshot:
     place: Ints
     at: Longs
     length: Ints
-    """In terms."""
+    """Number of terms."""
     rows: tuple[Longs | None, ...]
     """Row of each passage in each part of the vectors, -1 for none; None is the row itself."""
 

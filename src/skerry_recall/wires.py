@@ -130,7 +130,7 @@ class GeminiWire:
 
     limits = Limits(text_tokens=2048)
     _DIMS: Final = 768
-    """As text-embedding-004 had; the newer models can be asked for it."""
+    """Number of dimensions of text-embedding-004; the newer models accept it."""
 
     def path(self, model: str) -> str:
         """Returns the path after the base address."""

@@ -89,7 +89,7 @@ class Place:
     named: bool = False
     """True when the owner named the address, which may need no key."""
     profile: Profile | None = None
-    """Has the key, instead of `key`."""
+    """Profile that has the key, instead of `key`."""
 
     @property
     def usable(self) -> bool:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Extensions(Struct, frozen=True):
-    """Made once, at the start."""
+    """Tools, commands and plugins of the gateway; made once, at the start."""
 
     tools: Mapping[str, Tool]
     commands: CommandTable

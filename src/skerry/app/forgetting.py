@@ -38,7 +38,8 @@ if TYPE_CHECKING:  # loaded when something is to be forgotten, not with each sta
 logger = logging.getLogger(__name__)
 
 FIRST_RETRY_SECONDS: Final = 1.0
-"""After a failure: somebody reads the database, say. Doubles with each failure."""
+"""Seconds before the first retry after a failure, such as a reader of the database. Doubles with
+each failure."""
 RETRY_SECONDS: Final = 60.0
 """The longest time between two tries: the disk is full, say."""
 ROUNDS: Final = 20

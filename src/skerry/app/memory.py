@@ -28,7 +28,7 @@ class MemoryParts(Struct, frozen=True):
 
     desk: Desk | None = None
     tools: Callable[[], Sequence[Tool]] = tuple
-    """They are made when somebody first asks; so are the commands."""
+    """Function that makes the tools at the first request; so for the commands."""
     commands: Callable[[], Sequence[Command]] = tuple
 
 

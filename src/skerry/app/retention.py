@@ -17,7 +17,7 @@ from skerry.store import Store, usage
 logger = logging.getLogger(__name__)
 
 FIRST_SECONDS: Final = 600.0
-"""After the start, which has other things to do."""
+"""Seconds after the start, which has other work to do."""
 DAY_SECONDS: Final = 86_400.0
 KEPT_TOOLS_MS: Final = 7 * DAY_MS
 """Only the tools of the present day are asked for, in whatever time zone."""

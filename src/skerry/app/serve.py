@@ -65,9 +65,9 @@ class AddressRefusedError(StateError):
 
 
 CLOSE_SECONDS: Final = 30.0
-"""Behind the drain: ten for what is cancelled to clean up, ten for replies and mirrors, ten."""
+"""Seconds after the drain: ten for cancelled work to clean up, ten for replies and mirrors, ten."""
 LAST_SECONDS: Final = 3.0
-"""For the end of the process, when its state is closed."""
+"""Seconds for the end of the process, when its state is closed."""
 RESTART: Final = 75
 """Exit code when it is to be started again, which systemd's `Restart=on-failure` does.
 

@@ -37,9 +37,10 @@ from skerry.providers.resolve import Resolver, shown
 QUESTION: Final = "Answer with the one word: ready"
 """Prompt of a trial."""
 TRIAL_SECONDS: Final = 300.0
-"""For the whole of a trial: an embedded model may load for two minutes before it answers."""
+"""Seconds for the whole of a trial: an embedded model may load for two minutes before it
+answers."""
 ATTEMPT_SECONDS: Final = 25.0
-"""For the trial of a choice: the page waits for it."""
+"""Seconds for the trial of a choice: the page waits for it."""
 _FEW: Final = 256
 """Tokens that the answer may have; a model that thinks needs some before its first word."""
 
@@ -51,7 +52,7 @@ class Trial:
     model: ModelInfo
     usage: Usage
     first: float
-    """Until the first piece, of thinking or text."""
+    """Seconds until the first piece, of thinking or text."""
     total: float
 
     @property

@@ -27,7 +27,7 @@ LONGEST: Final = 24 * HOUR
 WINDOW: Final = 24 * HOUR
 """A failure counts on from those before it when it comes so soon after their cool-down ended."""
 NEVER: Final = 253_402_300_799_000
-"""Until a person signs in again: the end of the year 9999."""
+"""End of a cooldown that lasts until a person signs in again: the end of the year 9999."""
 SLACK: Final = 60_000
 """Milliseconds by which a clock is put right without anybody noticing."""
 
@@ -99,7 +99,7 @@ class Verdict(StrEnum):
 
     READY = "ready"
     PROBE = "probe"
-    """It has rested: one call may find out whether it works again."""
+    """Cooldown over: one call may test whether the credential works again."""
     BUSY = "busy"
     """The probe call is already in progress."""
     COOLING = "cooling"

@@ -1,4 +1,4 @@
-"""In which order the credentials of a provider are used (pure). Source: openclaw-behaviour 6.4."""
+"""Order in which the credentials of a provider are used (pure). Source: openclaw-behaviour 6.4."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final

@@ -56,7 +56,7 @@ class Profile:
     provider: str
     kind: Kind
     owner: AgentId
-    """In whose file it stands."""
+    """Agent whose file has the profile."""
     fields: Mapping[str, Any] = field(repr=False)
 
     @property

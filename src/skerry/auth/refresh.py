@@ -47,7 +47,7 @@ class Tokens:
     refresh: str = field(repr=False)
     """Empty where it gave no new one."""
     expires: int | None
-    """In milliseconds since 1970."""
+    """Time in milliseconds since 1970."""
     scope: str = ""
 
 

@@ -39,7 +39,7 @@ class Service:
     client_secret: str = field(default="", repr=False)
     scopes: tuple[str, ...] = ()
     port: int = 0
-    """To which the browser comes back; 0 lets the system choose."""
+    """Local port that the browser is redirected to; 0 lets the system choose."""
     gives_key: bool = False
     """True when the service returns an API key for the code, as OpenRouter does, in place of
     tokens."""

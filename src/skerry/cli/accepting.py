@@ -25,7 +25,7 @@ from skerry.store import aside
 from skerry.store.legible import Broken
 
 AUDIT: Final = "accepted.jsonl"
-"""In the folder of what was recovered: one line for each message that was given up."""
+"""File in the folder of recovered messages: one line for each message that was given up."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -125,14 +125,14 @@ class Terminal:
     commands: Sequence[str] = ()
     """Completions for Tab at the beginning of a line."""
     images: Sequence[Mapping[str, str]] = ()
-    """They go with the next message."""
+    """Images that are sent with the next message."""
     interactive: bool = field(
         default_factory=lambda: sys.stdin.isatty() and sys.stdout.isatty(), init=False
     )
     failed: bool = field(default=False, init=False)
     _interrupted: bool = field(default=False, init=False)
     _turns: dict[str, _Turn] = field(default_factory=dict[str, _Turn], init=False)
-    """By their keys."""
+    """Turns by their keys."""
     _live: str | None = field(default=None, init=False)
     """The first of them whose answer is not another's; that is shown as it comes."""
     _runs: set[str] = field(default_factory=set[str], init=False)

@@ -19,7 +19,7 @@ from skerry.ports.model import ModelStatus
 RUNNING: Final = frozenset({"started", "in_flight", "accepted"})
 ENDS: Final = frozenset({"final", "aborted", "error"})
 RETRY: Final = "/retry"
-"""As a message it is answered with that it was done; what people wait for is the other run."""
+"""Command that is answered at once as a message; people wait for the other run."""
 NOTHING_TO_RETRY: Final = "NOTHING_TO_RETRY"
 """Code with which the gateway refuses it when the last message was answered."""
 _JOINED: Final = "joined"

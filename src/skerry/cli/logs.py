@@ -22,7 +22,7 @@ from skerry.model.errors import GatewayUnreachableError
 
 POLL_SECONDS: Final = 1.0
 MOST_LINES: Final = 5000
-"""As many as a gateway gives at a time."""
+"""Number of lines that a gateway returns at a time."""
 _MOST_BYTES: Final = 1_000_000
 _STYLES: Final = {"warning": "yellow", "error": "red", "critical": "red", "debug": "dim"}
 _SHOWN: Final = ("time", "level", "logger", "message", "error")

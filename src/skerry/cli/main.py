@@ -33,7 +33,7 @@ _MORE = "`skerry COMMAND --help` says more; `skerry --version` prints the versio
 EXIT_CODES = "exit codes: 0 done, 1 it failed, 2 wrong usage, 124 out of time, 130 interrupted"
 
 THINKING = ("off", "minimal", "low", "medium", "high", "xhigh")
-"""As `model.thinking` has them, which help does without."""
+"""Levels of `model.thinking`, repeated so that help needs no import."""
 
 
 class _Top(Parser):

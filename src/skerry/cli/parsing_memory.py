@@ -6,9 +6,10 @@ from skerry.cli.options import Add, command, output, reach
 from skerry.cli.parsing_notes import add_notes
 
 KINDS = ("turn", "session", "chunking", "language", "cross", "notes", "reply")
-"""As `memory.bench.sets` has them, which help does without; `reply` is what the tool shows."""
+"""Kinds of `memory.bench.sets`, repeated so that help needs no import; `reply` is the tool's
+result."""
 PROFILES = ("best", "openclaw", "classic")
-"""As `skerry_recall.fuse` has them."""
+"""Profiles of `skerry_recall.fuse`."""
 
 
 def add_memory(add: Add) -> None:

@@ -20,7 +20,7 @@ IsModel = Callable[[str], bool]
 MAX_TEXT: Final = 16_384
 """Characters of a message that is looked at: a longer one was pasted, not typed."""
 NAMES: Final = ("think", "verbose", "reasoning", "status", "model", "queue")
-"""In the order in which they are done."""
+"""Names in the order in which the directives are done."""
 LEVELS: Final = {
     "think": tuple(ThinkingLevel),
     "verbose": ("off", "on", "full"),

@@ -26,9 +26,9 @@ class Shown(Struct, frozen=True):
     parsed: JSON
     """Content of the file."""
     resolved: JSON
-    """With the included files."""
+    """Tree with the included files."""
     config: JSON
-    """With the defaults too."""
+    """Tree with the defaults too."""
 
 
 def shown(read: source.Source, expanded: Expanded, config: Config) -> Shown:

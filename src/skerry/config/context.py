@@ -56,11 +56,11 @@ class ContextPruning(OpenSection):
     keep_last_assistants: int = Field(default=3, ge=0)
     """The last so many responses are protected, with what follows them."""
     soft_trim_ratio: float = Field(default=0.3, ge=0, le=1)
-    """Nothing is shortened while the conversation takes a smaller share of the window."""
+    """Share of the window below which nothing is shortened."""
     hard_clear_ratio: float = Field(default=0.5, ge=0, le=1)
-    """Nothing is taken out while it takes a smaller share."""
+    """Share of the window below which nothing is removed."""
     min_prunable_tool_chars: int = Field(default=50_000, ge=0)
-    """Nothing is taken out while the old results have fewer characters together."""
+    """Characters of all old results together below which nothing is removed."""
     tools: PruningTools = PruningTools.model_construct()
     soft_trim: SoftTrim = SoftTrim.model_construct()
     hard_clear: HardClear = HardClear.model_construct()
@@ -78,7 +78,7 @@ class MemoryFlush(OpenSection):
     enabled: bool = True
     """Enables the silent turn."""
     soft_threshold_tokens: int = Field(default=4000, ge=0)
-    """It comes so many tokens before the compaction would."""
+    """Tokens by which the turn precedes the compaction."""
     system_prompt: str = Field(default=FLUSH_SYSTEM, min_length=1, max_length=20_000)
     """Added to the system prompt."""
     prompt: str = Field(default=FLUSH_PROMPT, min_length=1, max_length=20_000)

@@ -1,4 +1,4 @@
-"""From the file as written to the tree that it means: files put in, references replaced."""
+"""Expansion of the file to the tree that it means: included files, replaced references."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,9 +21,9 @@ class Expanded:
     """Meaning of a file, in two steps."""
 
     merged: dict[str, Any] = field(repr=False)
-    """With the included files, and the references as they are written."""
+    """Tree with the included files, and the references as they are written."""
     tree: dict[str, Any] = field(repr=False)
-    """With the values of the references."""
+    """Tree with the values of the references."""
     includes: Includes
     environ: Mapping[str, str] = field(repr=False)
     """The environment with the variables that the file adds."""

@@ -106,7 +106,7 @@ class GatewayConfig(Section):
     """Listening address, authentication and trusted proxies of the gateway."""
 
     mode: str = Field(default="local", pattern="^local$")
-    """Only `local`: this machine runs the gateway."""
+    """Mode of the gateway; only `local`: this machine runs it."""
     port: int = Field(default=DEFAULT_PORT, ge=0, le=65535)
     """TCP port; 0 lets the system choose."""
     bind: Annotated[str, AfterValidator(_bind)] = LOOPBACK

@@ -40,7 +40,7 @@ class TokenSource(StrEnum):
     ENVIRONMENT = "environment"
     FILE = "file"
     NONE = "none"
-    """There is none: the mode is `none`, or no gateway has started yet."""
+    """No token: the mode is `none`, or no gateway has started yet."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ class Citations(StrEnum):
     """Cases in which a passage is cited."""
 
     AUTO = "auto"
-    """In direct chats."""
+    """Cites in direct chats."""
     ON = "on"
     OFF = "off"
 
@@ -36,7 +36,7 @@ class ScopeRule(Section):
     action: Literal["allow", "deny"]
     """Allows or denies reading and writing memory in the conversations that match."""
     match: SendMatch = SendMatch.model_construct()
-    """In which conversations; an empty one means all."""
+    """Conditions on the conversation; an empty match means all."""
 
 
 _DIRECT: Final = ScopeRule.model_construct(
@@ -45,7 +45,7 @@ _DIRECT: Final = ScopeRule.model_construct(
 
 
 class MemoryScope(Section):
-    """In which conversations memory is used, of QMD and of the built-in one.
+    """Rules for the conversations in which memory is used, of QMD and of the built-in one.
 
     It opens nothing to other people: they never get what the owner's memory holds.
     """

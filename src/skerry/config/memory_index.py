@@ -20,7 +20,7 @@ class MemoryChunking(OpenSection):
     tokens: int | None = Field(default=None, ge=16, le=8192)
     """Tokens of a passage, in place of the preset's."""
     overlap: int | None = Field(default=None, ge=0, le=4096)
-    """In place of the preset's; at most half a passage."""
+    """Tokens shared by adjacent passages, in place of the preset's; at most half a passage."""
 
     @property
     def sizes(self) -> tuple[int, int]:
@@ -85,7 +85,8 @@ class MemoryQueryConfig(OpenSection):
     max_results: int | None = Field(default=None, ge=1, le=50)
     """Passages of one answer, in place of `memory.qmd.limits.maxResults`."""
     min_score: float = Field(default=0.3, ge=0, le=1)
-    """Nothing is found where the best hit has less, unless who asks names a least score of hits."""
+    """Score of the best hit below which nothing is found, unless the caller names a lowest score of
+    hits."""
     profile: Literal["best", "openclaw", "classic"] = "best"
     """Formula of the scores: our best by measurement, or one of OpenClaw's formulas."""
     hybrid: MemoryHybrid = MemoryHybrid.model_construct()
@@ -99,9 +100,9 @@ class MemorySyncSessions(OpenSection):
     """
 
     delta_bytes: int = Field(default=100_000, ge=0, le=1_000_000_000)
-    """So many bytes are new."""
+    """New bytes after which it is indexed."""
     delta_messages: int = Field(default=50, ge=0, le=1_000_000)
-    """Or so many entries."""
+    """New entries after which it is indexed."""
     cpu_percent: float = Field(default=0.2, ge=0, le=100)
     """Share of one core, in percent on average, for the vectors of conversations; their words are
     searchable at once. With 0 they have no vectors, with 100 they get them at once."""
@@ -115,9 +116,10 @@ class MemorySyncConfig(OpenSection):
     watch_debounce_ms: int = Field(default=1500, ge=0, le=600_000)
     """Milliseconds without a further change after which changed files are indexed."""
     interval_minutes: float = Field(default=5.0, ge=0, le=1440)
-    """Between two rounds over all files and conversations; 0 is only after changes."""
+    """Minutes between two rounds over all files and conversations; with 0 only changes start
+    one."""
     embed_interval_minutes: float = Field(default=60.0, gt=0, le=10_080)
-    """Between two rounds over what has no vector yet."""
+    """Minutes between two rounds over passages without a vector."""
     sessions: MemorySyncSessions = MemorySyncSessions.model_construct()
 
 

@@ -19,11 +19,11 @@ class QmdSearchMode(StrEnum):
     """Search command of QMD."""
 
     SEARCH = "search"
-    """By words."""
+    """Searches by words."""
     VSEARCH = "vsearch"
-    """By meaning."""
+    """Searches by meaning."""
     QUERY = "query"
-    """By both."""
+    """Searches by both."""
 
 
 class QmdPath(OpenSection):
@@ -57,13 +57,13 @@ class QmdUpdate(OpenSection):
     """Schedule on which QMD updates its index."""
 
     interval: _Duration = Field(default=5 * _MINUTE, ge=10 * _SECOND, le=_DAY)
-    """Between two updates of the text index, such as `5m`."""
+    """Time between two updates of the text index, such as `5m`."""
     debounce_ms: int = Field(default=15_000, ge=0, le=10 * _MINUTE)
     """Milliseconds that must pass between two updates."""
     on_boot: bool = True
     """Updates the index when the gateway starts, in the background."""
     embed_interval: _Duration = Field(default=60 * _MINUTE, ge=_MINUTE, le=7 * _DAY)
-    """Between two refreshes of the vectors, such as `60m`."""
+    """Time between two refreshes of the vectors, such as `60m`."""
     timeout_ms: int = Field(default=120_000, ge=1_000, le=60 * _MINUTE)
     """Time limit of one update, or of one refresh of the vectors, in milliseconds."""
 
@@ -87,7 +87,7 @@ class QmdConfig(OpenSection):
     command: str = Field(default="qmd", min_length=1, max_length=4096)
     """The program: a name on the PATH, or an absolute path."""
     search_mode: QmdSearchMode = QmdSearchMode.QUERY
-    """By words, by meaning, or both; without models on this machine always by words."""
+    """Search by words, by meaning, or both; without models on this machine always by words."""
     rerank: bool = False
     """Orders the hits by QMD's reranking model; slow without a graphics card."""
     daemon: bool = True

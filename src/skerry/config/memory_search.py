@@ -32,9 +32,10 @@ class EmbeddingRemote(OpenSection):
     """Up to and including the version, such as `/v1`; without it the provider's own. With provider
     `openai` any server that speaks like it."""
     api_key: SecretStr | None = None
-    """Sent there and nowhere else. Without it, and without `baseUrl`, that of the models is."""
+    """Key sent to this address only. Without it, and without `baseUrl`, that of the models is
+    used."""
     headers: Headers = Field(default_factory=dict)
-    """Sent with every request, over our own."""
+    """Headers sent with every request; they override our own."""
     batch: EmbeddingBatch = EmbeddingBatch.model_construct()
 
 

@@ -80,6 +80,6 @@ class MessagesConfig(OpenSection):
 
     queue: QueueConfig = QueueConfig.model_construct()
     response_prefix: str = Field(default="", max_length=200)
-    """Stands before every answer on a platform. `{model}`, `{provider}`, `{thinkingLevel}` and
+    """Text before every answer on a platform. `{model}`, `{provider}`, `{thinkingLevel}` and
     `{identity.name}` are filled in."""
     delivery: DeliveryConfig = DeliveryConfig.model_construct()

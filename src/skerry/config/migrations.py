@@ -142,4 +142,4 @@ MIGRATIONS: Final = (
     Migration("OpenClaw 2026.2", _scope),
     Migration("OpenClaw 2026.2", _peers),
 )
-"""In order."""
+"""Migrations in order."""

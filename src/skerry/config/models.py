@@ -67,7 +67,7 @@ class ModelConfig(OpenSection):
     """One model of a provider; what is not said comes from the catalogue, if it knows the model."""
 
     id: str = Field(min_length=1)
-    """As the provider names it."""
+    """Id that the provider uses."""
     name: str = ""
     """Shown to people; the id where empty."""
     api: Api | None = None
@@ -84,7 +84,7 @@ class ModelConfig(OpenSection):
     max_tokens: int = Field(default=8192, ge=1)
     """Tokens that an answer may have."""
     headers: Headers = Field(default_factory=dict)
-    """Sent with every call, over those of the provider."""
+    """Headers sent with every call; they override those of the provider."""
 
 
 class ProviderConfig(OpenSection):
@@ -93,12 +93,12 @@ class ProviderConfig(OpenSection):
     base_url: Annotated[HttpUrl, AfterValidator(plain_address)]
     """Up to and including the version, such as `/v1`; the rest of the address is added."""
     api_key: SecretStr | None = None
-    """Sent to `baseUrl` and nowhere else."""
+    """Key sent to `baseUrl` only."""
     api: Api | None = None
     """The wire format; without one that of the known provider at this address, else
     `openai-completions`."""
     headers: Headers = Field(default_factory=dict)
-    """Sent with every call, over our own."""
+    """Headers sent with every call; they override our own."""
     timeout_seconds: float = Field(default=120.0, gt=0, le=3600, allow_inf_nan=False)
     """Seconds that an answer may be silent; then the call has failed."""
     first_byte_seconds: float | None = Field(default=None, gt=0, le=3600, allow_inf_nan=False)

@@ -33,7 +33,7 @@ class Outcome(StrEnum):
     TAKEN = "taken"
     ASKED = "needs your yes"
     BY_HAND = "by hand"
-    """It is not for an import; the person can set it."""
+    """Left out by an import; the person can set it."""
     REFUSED = "not taken"
     """A secret of another program, or a key that makes no sense without one that is not taken."""
     KEPT = "yours is kept"
@@ -56,7 +56,7 @@ class Line:
 
     place: Place
     value: JSON
-    """Without secrets."""
+    """Value without secrets."""
     outcome: Outcome
     why: str = ""
     """Consequence of the key, or the reason why it is not taken."""

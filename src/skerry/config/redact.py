@@ -14,7 +14,7 @@ from skerry.config.base import Section
 from skerry.config.root import Config
 
 REDACTED: Final = "__OPENCLAW_REDACTED__"
-"""Stands for a secret in `config.get`, as clients know it."""
+"""Placeholder of a secret in `config.get`, as clients know it."""
 
 JSON = dict[str, Any] | list[Any] | str | int | float | bool | None
 

@@ -11,7 +11,7 @@ class ReloadMode(StrEnum):
     """Reaction to an edit of the file."""
 
     OFF = "off"
-    """Nothing: the file is read at the next start."""
+    """Does nothing: the file is read at the next start."""
     HOT = "hot"
     """Applies the changes that can take effect at once; reports those that need a restart."""
     HYBRID = "hybrid"

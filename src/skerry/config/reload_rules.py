@@ -11,9 +11,9 @@ class Effect(StrEnum):
     """Effect of a change."""
 
     LIVE = "live"
-    """It is read anew at each use: it holds from the next message on."""
+    """Read at each use: effective from the next message on."""
     RESTART = "restart"
-    """It holds from the next start on."""
+    """Effective from the next start on."""
 
 
 RULES: Final = tuple(

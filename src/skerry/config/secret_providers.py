@@ -26,28 +26,28 @@ class SecretProvider(Section):
     source: Literal["env", "file", "exec"]
     """`env`, `file` or `exec`."""
     allowlist: tuple[_Name, ...] | None = Field(default=None, max_length=1000)
-    """For `env`: variables that may be named; all when unset."""
+    """Variables that `env` may name; all when unset."""
     path: _Path | None = None
-    """For `file`: path of the file. It must be yours, and closed to others."""
+    """Path of the file of `file`. It must be yours, and closed to others."""
     mode: Literal["json", "singleValue"] = "json"
-    """For `file`: with `json` the file holds an object, and ids such as `/openai/key` are paths in
-    it; with `singleValue` it holds one secret whose id is `value`."""
+    """Form of the file of `file`: with `json` it holds an object, and ids such as `/openai/key` are
+    paths in it; with `singleValue` it holds one secret whose id is `value`."""
     command: _Path | None = None
-    """For `exec`: absolute path of the program. It is started without a shell."""
+    """Absolute path of the program of `exec`. It is started without a shell."""
     args: tuple[str, ...] = Field(default=(), max_length=100)
-    """For `exec`: arguments of the program."""
+    """Arguments of the program of `exec`."""
     timeout_ms: int = Field(default=5_000, ge=100, le=120_000)
-    """For `exec`: milliseconds after which the program is killed."""
+    """Milliseconds after which the program of `exec` is killed."""
     max_output_bytes: int = Field(default=1_048_576, ge=1, le=16_777_216)
-    """For `exec`: bytes that the program may print."""
+    """Bytes that the program of `exec` may print."""
     json_only: bool = True
-    """For `exec`: requires the output `{"values": {id: secret}}`; otherwise the whole output is the
-    requested secret."""
+    """Requires `exec` programs to print `{"values": {id: secret}}`; otherwise the whole output is
+    the requested secret."""
     trusted_dirs: tuple[_Path, ...] = Field(default=(), max_length=100)
-    """For `exec`: directories in one of which the program must be, after links are followed; when
+    """Directories in one of which the program of `exec` must be, after links are followed; when
     unset, any directory that nobody else can write to."""
     pass_env: tuple[_Name, ...] = Field(default=(), max_length=100)
-    """For `exec`: variables passed to the program; no others are."""
+    """Variables passed to the program of `exec`; no others are."""
 
 
 class SecretsConfig(Section):

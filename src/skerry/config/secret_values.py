@@ -24,7 +24,7 @@ from skerry.infra.untrusted_json import UNREADABLE
 from skerry.model.errors import ConfigError
 
 UNFETCHED: Final = "(not fetched)"
-"""Stands for a secret where a file is only checked."""
+"""Placeholder of a secret when a file is only checked."""
 _FILE_LIMIT: Final = 1_048_576
 _SECRET_LIMIT: Final = 65_536
 _CHUNK: Final = 65_536

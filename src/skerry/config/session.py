@@ -113,7 +113,7 @@ class SendRule(Section):
     action: Literal["allow", "deny"]
     """Sends or drops the replies."""
     match: SendMatch = SendMatch.model_construct()
-    """In which conversations; an empty one means all."""
+    """Conditions on the conversation; an empty match means all."""
 
 
 class SendPolicy(Section):
@@ -150,9 +150,9 @@ class SessionConfig(Section):
     identity_links: dict[str, tuple[Person, ...]] = Field(default_factory=dict, max_length=1000)
     """A person's name to what that person is called on platforms, `channel:id`."""
     main_key: str | None = None
-    """Has no effect: it is always `main`."""
+    """Ignored: the key is always `main`."""
     store: str | None = None
-    """Has no effect: the files are always below the state directory."""
+    """Ignored: the files are always below the state directory."""
     reset: ResetConfig | None = None
     """Reset of conversations; daily at 4 when unset."""
     reset_by_type: dict[Literal["direct", "dm", "group", "thread"], ResetConfig] = Field(

@@ -30,9 +30,9 @@ class Budgets(Section):
     """Limits on the usage of a day of the owner's time zone; beyond them runs are refused."""
 
     day: Budget = Budget.model_construct()
-    """For all agents together."""
+    """Budget of all agents together."""
     agents: dict[str, Budget] = Field(default_factory=dict)
-    """For one agent, by its id."""
+    """Budgets of single agents, by their ids."""
 
     @property
     def set(self) -> bool:

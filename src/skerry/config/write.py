@@ -29,7 +29,8 @@ from skerry.model.errors import (
 
 META: Final = "meta"
 Edit = Callable[[source.Source, Expanded], dict[str, Any]]
-"""From the file as it stands to its new tree, with references and includes as they are written."""
+"""Function from the file as it is to its new tree, with references and includes as they are
+written."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ class Shown(Enum):
     """Result of checking a client's shared secret."""
 
     RIGHT = auto()
-    """Also where none is asked for."""
+    """Correct secret, or none is required."""
     WRONG = auto()
     NOTHING = auto()
 

@@ -1,4 +1,4 @@
-"""From run events to what clients see: `agent` and `chat` events, throttled, encoded once.
+"""Encoding of run events for clients: `agent` and `chat` events, throttled, encoded once.
 
 Both families carry the text so far, so every delta repeats all before it. One pair per 150 ms keeps
 a long answer from costing the square of its length, and a lost delta is healed by the next.

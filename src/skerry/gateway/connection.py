@@ -45,7 +45,7 @@ MAX_IN_FLIGHT: Final = 256
 """Requests of one client that may wait at the same time."""
 
 MAX_WORKING: Final = 16
-"""Those among them that are worked on; while there are as many, no further request is read."""
+"""Limit on the requests in progress; at the limit no further request is read."""
 MAX_UNREAD: Final = 1024 * 1024
 """Bytes that may wait to be read by a client whose further requests are read."""
 _TOOL_EVENTS: Final = "tool-events"

@@ -1,4 +1,4 @@
-"""From a request frame to a method: the table, scopes, parameters, and errors for the wire."""
+"""Dispatch of a request frame to its method: table, scopes, parameters, errors for the wire."""
 
 import logging
 from collections.abc import Coroutine, Mapping

@@ -1,4 +1,4 @@
-"""From the parameters of a frame to what a method heeds: the rest is told, or refused by name.
+"""Parameters of a frame that a method uses: the others are reported, or refused by name.
 
 A client of the published protocol may send every property of its schema. A method declares beside
 its model those that have no effect here, and those that it cannot carry out; see `Params`.

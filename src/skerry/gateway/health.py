@@ -12,7 +12,7 @@ class Health:
 
     def __init__(self) -> None:
         self.failing: list[str] = []
-        """In the order in which that was said."""
+        """Failing parts, in the order in which they were reported."""
         self.version = 1
         self.report: dict[str, Json] = {}
 

@@ -38,7 +38,7 @@ _OVERRIDES: Final = dict.fromkeys((0x202A, 0x202B, 0x202D, 0x202E), "\N{REPLACEM
 _CODE_CONTROLS: Final = {
     code: f"\N{LEFT CEILING}U+{code:04X}\N{RIGHT CEILING}" for code in range(0x2066, 0x206A)
 }
-"""In code the isolating ones deceive too; they are named there."""
+"""Replacements in code, where the isolating controls deceive too; they are named there."""
 
 
 def render(texts: Sequence[str]) -> list[str]:

@@ -74,7 +74,7 @@ async def meet(context: GatewayContext, asks: Asks) -> Paired | Waiting | WrongT
 
 
 class _Names(Struct, frozen=True):
-    """Made outside the unit, which may run twice."""
+    """Ids made outside the unit, which may run twice."""
 
     request_id: str
     token: str

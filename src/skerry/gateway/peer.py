@@ -28,7 +28,7 @@ class Peer(Struct, frozen=True):
     """Remote end of a connection."""
 
     address: str
-    """As others see it: the peer itself, or the client of a proxy that is trusted."""
+    """Address that counts: the peer itself, or the client of a trusted proxy."""
     local: bool
     """True when it is this machine, and no proxy header names another client."""
     hidden: bool = False

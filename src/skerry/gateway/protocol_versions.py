@@ -97,7 +97,7 @@ class Dress(Protocol):
 
 
 class Version3:
-    """As the gateways and clients of early 2026 speak."""
+    """Encoding of the gateways and clients of early 2026."""
 
     protocol: Final = 3
 
@@ -175,7 +175,7 @@ class Version3:
 
 
 class Version4:
-    """As the gateways and clients of late 2026 speak."""
+    """Encoding of the gateways and clients of late 2026."""
 
     protocol: Final = 4
 

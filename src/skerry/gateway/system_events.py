@@ -13,7 +13,7 @@ _SESSIONS: Final = 200
 
 
 class Notices:
-    """Kept in memory, for they are about the moment: what waits at a stop is gone."""
+    """Queue of system events, in memory only: events that wait at a stop are dropped."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

@@ -49,7 +49,7 @@ class CommandGiven(Struct, frozen=True, kw_only=True):
     """A command that somebody gave, as a message or by a button of the page."""
 
     name: str
-    """Without its slash, such as `new`, `reset`, `stop`."""
+    """Name without its slash, such as `new`, `reset`, `stop`."""
     agent_id: AgentId
     session_key: str
     session_id: SessionId | None = None
@@ -63,9 +63,9 @@ class HookEvent(Struct, frozen=True, kw_only=True):
     """Event for the handler of a HOOK.md folder."""
 
     type: str
-    """Such as `command`, `session`, `agent`, `gateway`, `message`."""
+    """Type, such as `command`, `session`, `agent`, `gateway`, `message`."""
     action: str
-    """Such as `new`; with the type it is what HOOK.md lists: `command:new`."""
+    """Action, such as `new`; with the type it is the name in HOOK.md: `command:new`."""
     timestamp: int
     """Milliseconds since 1970."""
     payload: Any
@@ -82,7 +82,7 @@ class AgentEnd(Struct, frozen=True, kw_only=True):
     messages: tuple[Message, ...]
     """The whole conversation, as it was said: nothing that hooks put before the prompt."""
     new_messages: tuple[Message, ...]
-    """Those of this run, the prompt first."""
+    """Messages of this run, the prompt first."""
     success: bool
     error: str | None
     duration_ms: int

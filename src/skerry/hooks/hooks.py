@@ -13,7 +13,7 @@ from skerry.hooks.runner import HandlerReport, Runner
 from skerry.infra.clock import Clock, SystemClock
 
 PROMPT_SECONDS = 10.0
-"""For `before_prompt_build`, where memories are looked up over the network."""
+"""Seconds for `before_prompt_build`, where memories are looked up over the network."""
 
 
 class Hooks(anyio.AsyncContextManagerMixin):
@@ -42,8 +42,8 @@ class Hooks(anyio.AsyncContextManagerMixin):
         """A run begins; its model is about to be chosen. A model that cannot be used leaves the
         configured one."""
         self.command = Observe("command", run, e.CommandGiven)
-        """Somebody gave a command: it is about to be answered. Also when a client stops a run,
-        or begins a conversation anew, by a method."""
+        """A command was given and is about to be answered. Also when a client stops a run, or
+        resets a conversation, by a method."""
         self.agent_bootstrap = Transform(
             "agent_bootstrap",
             run,

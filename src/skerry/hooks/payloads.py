@@ -66,8 +66,8 @@ class PromptDraft(Payload, frozen=True, kw_only=True):
     context_bytes: int = 0
     """Limit on the context put before the person's text, in bytes; more could displace messages."""
     system_prompt: str | None = None
-    """In `before_prompt_build` what handlers put in place of ours; in `before_agent_start` all of
-    it."""
+    """Replacement by handlers in `before_prompt_build`; the whole prompt in
+    `before_agent_start`."""
     prepend_context: str = ""
     prepend_system_context: str = ""
     append_system_context: str = ""
@@ -90,20 +90,20 @@ class PromptChange(Struct, frozen=True, kw_only=True):
     """Additions to the prompt. Contexts of several handlers appear in order of priority."""
 
     system_prompt: str | None = None
-    """In place of the whole system prompt; the last handler's counts."""
+    """Replacement of the whole system prompt; the last handler's counts."""
     prepend_context: str | None = None
-    """Before the person's words, for the model only: the transcript does not keep it."""
+    """Context before the person's words, for the model only: the transcript does not keep it."""
     prepend_system_context: str | None = None
-    """Before the system prompt."""
+    """Text before the system prompt."""
     append_system_context: str | None = None
-    """Behind the system prompt."""
+    """Text after the system prompt."""
 
 
 class BootstrapFile(Struct, frozen=True, kw_only=True):
     """A file of the workspace that a prompt is to have."""
 
     name: str
-    """Such as `SOUL.md`; its heading in the prompt."""
+    """Name, such as `SOUL.md`; its heading in the prompt."""
     text: str
 
 
@@ -112,7 +112,7 @@ class BootstrapDraft(Payload, frozen=True, kw_only=True):
 
     context: RunContext
     files: tuple[BootstrapFile, ...]
-    """In their order, whole; what is too long for a prompt is cut afterwards."""
+    """Whole files in their order; text that is too long for a prompt is cut afterwards."""
 
     def merged(self, change: "BootstrapChange") -> Self:
         """Take the list of the last handler."""
@@ -123,7 +123,7 @@ class BootstrapChange(Struct, frozen=True, kw_only=True):
     """Another list of files. One that differs from run to run costs the cache of the provider."""
 
     files: tuple[BootstrapFile, ...] | None = None
-    """In place of the list; None leaves it."""
+    """Replacement of the list; None leaves it."""
 
 
 class LlmInput(Payload, frozen=True, kw_only=True):
@@ -249,7 +249,7 @@ class AfterToolCall(Payload, frozen=True, kw_only=True):
     tool_name: str
     tool_call_id: str
     params: Mapping[str, Any]
-    """Those that the tool got."""
+    """Parameters passed to the tool."""
     result: ToolResultMessage
     duration_ms: int
 

@@ -32,9 +32,9 @@ REST_MS: Final = 60_000
 MAX_CALLS: Final = 256
 """Calls of one handler that may be under way; one that never returns counts for ever."""
 LAST_SECONDS: Final = 5.0
-"""For what was started and is not waited for, when the gateway stops."""
+"""Seconds at the stop for started calls that nobody waits for."""
 GRACE_SECONDS: Final = 1.0
-"""For what is cancelled then."""
+"""Seconds for cancelled calls to end."""
 
 
 class Handler(Generic[P, R]):

@@ -18,7 +18,7 @@ class Copied:
     copied: int = 0
     bytes: int = 0
     same: int = 0
-    """They were there already."""
+    """Number of files that were there already."""
     replaced: list[str] = field(default_factory=list)
     """Relative paths of files whose place a copy took."""
     refused: list[tuple[str, str]] = field(default_factory=list)

@@ -23,7 +23,7 @@ WALL_SECONDS: Final = 120.0
 """Time limit of one call, in seconds, on a machine whose CPU is busy with others."""
 MEMORY_BYTES: Final = 1 << 30
 IDLE_SECONDS: Final = 30
-"""After which the process ends by itself; the next call starts another."""
+"""Seconds after which an idle process ends; the next call starts another."""
 _LAST_SECONDS: Final = 0.2
 LONGEST: Final = 256 << 20
 """Bytes of an answer."""

@@ -70,7 +70,7 @@ class Rules(Protocol):
 
 
 Change = Callable[[bytes | None], bytes]
-"""From what a file holds, None where there is none, to what it is to hold."""
+"""Function from the file's content, None if there is none, to its new content."""
 
 
 class Beneath(Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""Does what others wrote in a task of its own, so that one that does not end holds nobody up.
+"""Supervision of foreign work in tasks of its own, so that work that does not end blocks nobody.
 
 A cancel scope waits until its task has ended, and one that swallows its cancellation would hold
 its lane for ever. Here whoever waits stops waiting a while after the cancellation; what goes on all
@@ -31,7 +31,7 @@ class Stray(Struct, frozen=True):
 
 
 class Leash(Struct):
-    """Does work that may hang, and knows what it left behind."""
+    """Supervises work that may hang, and lists the work that it abandoned."""
 
     clock: Clock
     grace: float = GRACE_SECONDS

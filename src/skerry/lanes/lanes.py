@@ -53,7 +53,7 @@ class _Group(Struct):
     limit: int
     running: set[str] = field(default_factory=set)
     uncounted: set[str] = field(default_factory=set)
-    """Those of the running that hold no slot."""
+    """Keys of active runs that hold no slot."""
     ready: deque[str] = field(default_factory=deque)
     """Keys with work, in the order of their turn."""
 

@@ -22,7 +22,7 @@ class Continued(Struct, frozen=True):
     """Messages and blocks that a run had produced before a restart."""
 
     messages: tuple[Message, ...]
-    """Behind its prompt, messages that have entered it included."""
+    """Messages after its prompt, those that have entered it included."""
     place: int | None
     """Index of its prompt in the conversation; None where that was summarised."""
     blocks: int = 0

@@ -13,7 +13,7 @@ class Rest:
 
     failures: int = 0
     until: int = 0
-    """In ms since 1970."""
+    """Time in milliseconds since 1970."""
 
     def after_failure(self, now: int) -> "Rest":
         """Return the rest that a failure at `now` leads to; the next is longer, up to 25 min."""

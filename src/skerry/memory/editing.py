@@ -32,7 +32,7 @@ Place = tuple[Path, str]
 
 
 class ChangedError(MemoryBackendError):
-    """Somebody changed a file since it was read."""
+    """Conflict: the file was changed since it was read."""
 
     code = "memory.changed"
 

@@ -32,7 +32,7 @@ LOT: Final = 1000
 ADOPTED: Final = 2000
 """Passages that get what the cache has in one transaction."""
 AGAIN_MS: Final = DAY_MS
-"""After which a text is asked for again that the model gave no vector."""
+"""Milliseconds after which a text is tried again that the model gave no vector."""
 RIPE_MS: Final = 3_600_000
 """Milliseconds without a message after which a conversation's last passage counts as complete."""
 PIECEMEAL: Final = 4
@@ -48,7 +48,7 @@ class Wanted:
 
     sources: Sequence[MemorySource] = ORDER
     seconds: float | None = None
-    """After which no more is asked for."""
+    """Seconds after which no further request is made."""
     probes: bool = False
     """Asks a server first for the present length of its vectors."""
 

@@ -48,7 +48,7 @@ class Scan:
     """Files present now."""
 
     found: dict[str, Stamp] = field(default_factory=dict)
-    """By path: relative to the workspace with `/`, or absolute outside it."""
+    """Stamps by path: relative to the workspace with `/`, or absolute outside it."""
     folders: list[str] = field(default_factory=list)
     """Directories that were looked into, as the system names them."""
     failed: list[tuple[str, str]] = field(default_factory=list)

@@ -74,7 +74,8 @@ class Index(Kept):
         reach: Callable[[str], None] = nothing,
     ) -> None:
         self.settings = settings
-        """May be replaced at any time; what cannot change by itself is made anew by `sync`."""
+        """Settings; they may be replaced at any time; `sync` rebuilds parts that cannot change by
+        themselves."""
         super().__init__(path, reach)
         self.notes: list[str] = []
         """Problems that were repaired, for people."""

@@ -44,7 +44,7 @@ class Settings:
     overlap: int = OVERLAP
     """Tokens of a passage, and those that it shares with the next."""
     zone: str | None = None
-    """In which the days of daily logs begin, an IANA name; None is that of this machine."""
+    """Zone in which the days of daily logs begin, an IANA name; None is that of this machine."""
     retention_days: int = RETENTION_DAYS
     """Days that a conversation without new messages is kept."""
     delta_bytes: int = DELTA_BYTES
@@ -70,7 +70,7 @@ class Settings:
 
 
 class Pace(Protocol):
-    """Is asked between two batches."""
+    """Callback between two batches."""
 
     def __call__(self) -> None:
         """Let others have the processor.

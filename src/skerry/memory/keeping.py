@@ -23,13 +23,13 @@ if TYPE_CHECKING:  # its modules come when there is something to index
 logger = logging.getLogger(__name__)
 
 ORDER: Final = (MemorySource.MEMORY, MemorySource.SESSIONS)
-"""In which passages get their vectors: notes are written to be found."""
+"""Order in which passages get their vectors: notes are written to be found."""
 SHARE: Final = 0.002
 """Share of one core for the vectors of conversations: three minutes a day."""
 BOOT_SECONDS: Final = 3.0
-"""After the start: who waits for the gateway comes first."""
+"""Seconds after the start: clients that wait for the gateway come first."""
 LOOK_SECONDS: Final = 3.0
-"""Between two looks at the files."""
+"""Seconds between two checks of the files."""
 IDLE_SHARE: Final = 1000
 """A look may take a thousandth of the time between two, in CPU time,"""
 LATE_SECONDS: Final = 15.0
@@ -37,22 +37,23 @@ LATE_SECONDS: Final = 15.0
 QUIET_SECONDS: Final = 1.5
 """Files are indexed when nothing more changed for so long (seed 003, watcher debounce)."""
 COALESCE_SECONDS: Final = 15.0
-"""Or when the first change is so old; and the pause before vectors are asked for once more."""
+"""Age of the first change, in seconds, that starts the indexing; also the pause before vectors are
+tried again."""
 SAID_SECONDS: Final = 5.0
 """Seconds without a new message after which a conversation is indexed."""
 TALK_SECONDS: Final = 60.0
-"""or since so long, while a conversation goes on."""
+"""Seconds since the first message after which a conversation that goes on is indexed."""
 IDLE_SECONDS: Final = 60.0
-"""Without a word, after which conversations may get vectors."""
+"""Seconds without a message, after which conversations may get vectors."""
 LEAST_SECONDS: Final = 5.0
 """Seconds of saved time from which on vectors are made: to load the model takes one of them."""
 MOST_SECONDS: Final = 10.0
 """Limit on the saved seconds: a long night does not make a busy morning."""
 CHECK_SECONDS: Final = 300.0
-"""Between two looks for passages of conversations without a vector."""
+"""Seconds between two checks for passages of conversations without a vector."""
 SYNC_SECONDS: Final = 300.0
 EMBED_SECONDS: Final = 3600.0
-"""Between two rounds over everything, text and vectors (seed 003, update cycles)."""
+"""Seconds between two rounds over everything, text and vectors (seed 003, update cycles)."""
 
 Stamps = object
 """Result of a check; equal if nothing changed."""
@@ -64,11 +65,11 @@ class Rhythm(Struct, frozen=True):
     watch: bool = True
     """Enables the checks for changed files."""
     quiet: float = QUIET_SECONDS
-    """Without a further change, after which what changed is indexed."""
+    """Seconds without a further change after which changes are indexed."""
     sync: float | None = SYNC_SECONDS
-    """Between two rounds over everything; None is only after changes."""
+    """Seconds between two rounds over everything; with None only changes start one."""
     embed: float = EMBED_SECONDS
-    """Between two rounds over what has no vector."""
+    """Seconds between two rounds over passages without a vector."""
     share: float = SHARE
     """Share of one core, on average, that the vectors of conversations may use."""
 
@@ -100,7 +101,7 @@ class Keeper(Struct):
     _behind: float | None = None
     """Time from which passages may have lacked their vectors, or could not get them."""
     _failures: int = 0
-    """To get them, in a row."""
+    """Number of failed attempts to get them, in a row."""
     _heard: bool = False
     """True when there were messages since the last check."""
     _said_since: float | None = None
@@ -110,7 +111,7 @@ class Keeper(Struct):
     _saved: float = 0.0
     """Seconds that the vectors of conversations may take now."""
     _counted: float | None = None
-    """Until when they are saved up."""
+    """Time until which they are saved up."""
     _checked: float = float("-inf")
     """Time of the last check whether conversations lack vectors."""
 

@@ -23,7 +23,7 @@ T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 YIELD_SECONDS: Final = 0.001
-"""For the threads that wait, after each batch: the event loop's among them."""
+"""Seconds for the waiting threads after each batch: the event loop's among them."""
 GENERATION: Final = "generation"
 """Names the folder of what is made of the tables; an index that is made anew has another."""
 RECALLED: Final = 32

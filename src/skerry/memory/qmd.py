@@ -49,7 +49,7 @@ Export = Callable[[Path], Awaitable[Mapping[str, str]]]
 gives the key of each by the name of its file."""
 
 LOOK_SECONDS: Final = 3.0
-"""Between two looks at the files."""
+"""Seconds between two checks of the files."""
 _PATIENCE_SECONDS: Final = 0.5
 """Seconds that a search waits for a running update (openclaw-behaviour 10.10)."""
 _EMPTY: Final = "QMD has not indexed the files yet"

@@ -18,7 +18,7 @@ from skerry.memory.qmd_program import QmdHome, QmdProgram
 from skerry.model.memory import SyncReport
 
 COMMAND_SECONDS: Final = 30.0
-"""For commands that neither search nor index (openclaw-behaviour 10.10)."""
+"""Seconds for commands that neither search nor index (openclaw-behaviour 10.10)."""
 _INDEXED: Final = re.compile(
     r"^Indexed: (\d+) new, (\d+) updated, (\d+) unchanged, (\d+) removed", re.MULTILINE
 )

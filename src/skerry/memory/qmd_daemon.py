@@ -25,9 +25,9 @@ from skerry.memory.qmd_talk import Talk
 logger = logging.getLogger(__name__)
 
 START_SECONDS: Final = 15.0
-"""From its start until it must answer; it loads Node and opens the index."""
+"""Seconds from its start until it must answer; it loads Node and opens the index."""
 IDLE_SECONDS: Final = 900.0
-"""Without a query it is ended after this: it holds 186 MB; measured."""
+"""Seconds without a query after which it is ended: it holds 186 MB; measured."""
 _LAST_SECONDS: Final = 1.0
 _PROTOCOL: Final = "2025-06-18"
 _HELLO: Final = {

@@ -14,7 +14,7 @@ from skerry.memory.qmd_process import QmdError, run
 from skerry.model.redaction import Redaction
 
 OLDEST_NODE: Final = 22
-"""Under Node 20 every command of QMD 2.8 crashes; measured."""
+"""Oldest Node version: under Node 20 every command of QMD 2.8 crashes; measured."""
 NODE_REMEDY: Final = (
     f"Install Node {OLDEST_NODE} or newer. Where it is not first in the PATH, name the qmd that"
     " lies beside it in memory.qmd.command."
@@ -24,7 +24,7 @@ _NODE_SECONDS: Final = 30.0
 _KEPT: Final = re.compile(r"HOME|USER|LANG|LC_\w+|TMPDIR|TZ|QMD_\w+|GGML_\w+|HF_ENDPOINT")
 """Environment variables passed to QMD; keys and tokens are not."""
 _MODEL: Final = re.compile(r"^ +(embed|rerank): *\S*?([^/\s\"']+)[\"']?$", re.MULTILINE)
-"""In QMD's `index.yml`: `hf:owner/repository/file.gguf`, or a path."""
+"""Model in QMD's `index.yml`: `hf:owner/repository/file.gguf`, or a path."""
 _EMBED: Final = "embeddinggemma-300M-Q8_0.gguf"
 _RERANK: Final = "qwen3-reranker-0.6b-q8_0.gguf"
 

@@ -51,7 +51,7 @@ class Talk:
         self.over = anyio.Event()
         """Set when no answer comes any more."""
         self.why = ""
-        """Then, why not."""
+        """Reason of the end, then."""
 
     async def run(self) -> None:
         """Hand answers to those who wait, until there are no more."""

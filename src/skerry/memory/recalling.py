@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 LEAST_PROMPT: Final = 10
 """Characters of a question that is worth looking up (decisions 6)."""
 LEAST_BYTES: Final = 600
-"""With less room nothing is recalled."""
+"""Bytes of room below which nothing is recalled."""
 MOST_PROMPT: Final = 2000
 """Characters of it that are looked up, the last ones."""
 _ABOUT: Final = (

@@ -19,8 +19,8 @@ from skerry.model.origin import Origin
 from skerry.model.provenance import MARK, clean, origins
 
 WIDER: Final = 2
-"""So many times more passages are asked for than shown: some touch each other, and some are left
-out since the conversation still has them."""
+"""Factor of passages requested to passages shown: some touch each other, and some are left out
+since the conversation still has them."""
 _ORDERS: Final = re.compile(
     r"ignore\s+(?:all\s+|any\s+)?(?:previous|prior|above|earlier)\s+\w+"
     r"|disregard\s+(?:all\s+|any\s+)?(?:previous|prior|above|the)\b"

@@ -1,4 +1,4 @@
-"""In which conversations memory is used, and what of it (pure).
+"""Scope of memory: the conversations in which it is used, and its part for each caller (pure).
 
 Two gates, one behind the other. The scope is the owner's word on places: direct chats alone unless
 `memory.qmd.scope` says more. The rights are nobody's to change: what is remembered is the owner's,

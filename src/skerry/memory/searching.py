@@ -36,7 +36,8 @@ class Weighing:
     weights: tuple[float, float] | None = None
     """Weights of vectors and words, in place of the profile's."""
     candidates: int | None = None
-    """For each hit, in place of the profile's, where that weighs but the best."""
+    """Number of candidates for each hit, in place of the profile's, where that weighs only the
+    best."""
 
     def profile_of(self, question: MemoryQuestion) -> "Profile":
         """Return the profile of an answer: a question that names one has it as it is."""
@@ -59,7 +60,7 @@ class Asking:
 
     weighing: Weighing
     now: int
-    """In ms since 1970."""
+    """Time in milliseconds since 1970."""
     recall: "Callable[[object, Callable[[], NDArray[np.int64]]], NDArray[np.int64]]"
     """Gives what was made for an equal question of the same tables, or makes it."""
     zone: str | None = None

@@ -69,13 +69,13 @@ _CLOSED: Final = "Memory is not used in this conversation."
 
 
 class ClosedError(MemoryBackendError):
-    """Nothing is remembered in this conversation."""
+    """Error: memory is not used in this conversation."""
 
     code = "memory.closed"
 
 
 class SilentError(MemoryBackendError):
-    """Only conversations were asked for, and they are not searched."""
+    """Error: only conversations were requested, and they are not searched."""
 
     code = "memory.silent"
     remedy = "See memory.qmd.sessions.enabled and agents.defaults.memorySearch.sources."
@@ -91,7 +91,7 @@ class Desk(Struct, frozen=True):
     config: Callable[[], Config]
     clock: Clock
     forgets: Forgets | None = None
-    """Without it nothing can be forgotten here."""
+    """Service that erases; without it nothing can be erased here."""
 
     def limits(self, agent: AgentId) -> QmdLimits:
         """Return how much of an answer is shown."""

@@ -14,11 +14,11 @@ from skerry.model.recalled import unrecalled
 
 DELTA_BYTES: Final = 100_000
 DELTA_ENTRIES: Final = 50
-"""So much has to be new (openclaw-behaviour 10.1, `sync.sessions`)."""
+"""New entries after which it is indexed (openclaw-behaviour 10.1, `sync.sessions`)."""
 REST_MS: Final = 5 * 60_000
-"""Or nothing was said for so long: what comes before a pause is found too."""
+"""Milliseconds without a message after which it is indexed: text before a pause is found too."""
 PAUSE_MS: Final = 4_000
-"""Or for so long, where a large part is new."""
+"""Milliseconds without a message, when a large part is new."""
 PART: Final = 10
 """One entry in so many; else a long conversation would be read for each message. It also takes the
 place of the two limits above in a conversation that is so long that it is more than they are: to

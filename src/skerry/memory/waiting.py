@@ -3,12 +3,12 @@
 from typing import Final
 
 FRESH: Final = 2.5
-"""For files that changed; then it answers from what is indexed so far."""
+"""Seconds for changed files; after them the search uses the present index."""
 QUERY: Final = 2.5
-"""For the vector of its question, unless the model is being loaded; then words alone are
-compared."""
+"""Seconds for the vector of its question, unless the model is being loaded; after them only words
+are searched."""
 READY: Final = 3.0
-"""For both together: a tool has 4 seconds, and the search comes after them."""
+"""Seconds for both together: a tool has 4 seconds, and the search comes after them."""
 FRESH_SHARE: Final = 0.6
 READY_SHARE: Final = 0.75
 """Share of the caller's remaining time, where that is less: another memory may have used its share

@@ -16,7 +16,7 @@ _EVENT: Final = struct.Struct("iIII")
 _READ: Final = 1 << 16
 _MODIFY, _ATTRIB, _FROM, _TO, _CREATE, _DELETE = 0x2, 0x4, 0x40, 0x80, 0x100, 0x200
 _SELF: Final = 0x400 | 0x800
-"""It was deleted, or moved."""
+"""Event of its own deletion or move."""
 _DIRECTORY: Final = 0x40000000
 _ONLY: Final = 0x01000000 | 0x02000000
 """Directories, and no links."""

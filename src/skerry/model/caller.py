@@ -1,4 +1,4 @@
-"""On whose behalf something is looked up or noted."""
+"""Caller on whose behalf memory is searched or written."""
 
 from typing import Final
 

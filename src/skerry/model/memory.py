@@ -64,11 +64,11 @@ class MemoryMode(StrEnum):
     """Method by which a query was answered; each step down finds less and never fails."""
 
     HYBRID = "hybrid"
-    """By words and by meaning."""
+    """Search by words and by vectors."""
     TEXT = "text"
-    """By words alone: no embedding model, or none that answers."""
+    """Search by words alone: no embedding model, or none that answers."""
     NONE = "none"
-    """Not at all."""
+    """No search."""
 
 
 class Heard(Struct, frozen=True):
@@ -102,13 +102,13 @@ class MemoryQuestion(Struct, frozen=True):
     """0 to 1; hits below it are left out. None is as configured, for whoever asks the desk."""
     sources: frozenset[MemorySource] = frozenset(MemorySource)
     path: str | None = None
-    """Only in this file, or, where it ends with `/`, beneath this folder."""
+    """File to search, or, if it ends with `/`, folder."""
     since: int | None = None
-    """Only what is dated at or after this, in ms since 1970."""
+    """Time of the oldest passage to search, in milliseconds since 1970."""
     until: int | None = None
-    """Only what is dated before this, in ms since 1970."""
+    """Time before which passages are searched, in milliseconds since 1970."""
     session: str | None = None
-    """Only in the conversation of this key."""
+    """Session key of the only conversation to search."""
     profile: str | None = None
     """Name of the weighting of words and vectors; None takes the configured one."""
     explain: bool = False
@@ -118,10 +118,10 @@ class MemoryQuestion(Struct, frozen=True):
     opens: Callable[[str], bool] | None = None
     """Tells of the key of a conversation whether what was said there may be found; None is all."""
     heard: Heard | None = None
-    """Without what a model that asks has before it already."""
+    """Messages in the asking model's context, which are left out."""
     enough: float = 0.0
-    """Nothing is found where no hit has so much, 0 to 1; else the weaker ones come with the best:
-    an answer has several parts, and not each has the question's words."""
+    """Score, 0 to 1, that the best hit needs, else nothing is found; the weaker hits are kept with
+    the best: an answer has several parts, and not each has the question's words."""
 
 
 class MemoryHit(Struct, frozen=True):
@@ -188,7 +188,7 @@ class MemoryProvenance(Struct, frozen=True):
     where: str
     """The key of the conversation; `gateway` for a person at the gateway itself."""
     at: str
-    """Such as `2026-11-22T08:24Z`."""
+    """Time, such as `2026-11-22T08:24Z`."""
     is_edited: bool
     """True when the text of the note was changed since."""
 
@@ -221,9 +221,9 @@ class MemoryFile(Struct, frozen=True):
     path: str
     source: MemorySource
     size: int
-    """In bytes."""
+    """Size in bytes."""
     changed_at: int
-    """In ms since 1970."""
+    """Time of the last change, in milliseconds since 1970."""
     day: str | None = None
     """Day of a daily log, such as `2026-11-22`."""
     passages: int | None = None
@@ -235,7 +235,7 @@ class MemoryFile(Struct, frozen=True):
     session: str | None = None
     """The key of the conversation that it is."""
     encoding: str = ""
-    """As which it was read, where it is no UTF-8."""
+    """Encoding by which it was read, if it is not UTF-8."""
 
 
 class MemoryWhole(Struct, frozen=True):
@@ -309,7 +309,7 @@ class MemoryBacklog(Struct, frozen=True):
     said: int
     """Passages of conversations."""
     seconds: float | None
-    """Until all have theirs, about; None where those of conversations get none."""
+    """Estimated seconds until all have theirs; None if those of conversations get none."""
 
 
 class MemoryStatus(Struct, frozen=True):
@@ -323,7 +323,7 @@ class MemoryStatus(Struct, frozen=True):
     dirty: bool
     """True when something changed since the last indexing."""
     indexed_at: int | None
-    """In ms since 1970."""
+    """Time in milliseconds since 1970."""
     provider: str
     model: str
     mode: MemoryMode
@@ -353,14 +353,14 @@ class Conversation(Struct, frozen=True):
     size: int
     """Bytes of them, about."""
     updated_at: int
-    """In ms since 1970."""
+    """Time in milliseconds since 1970."""
 
 
 class Utterance(Struct, frozen=True):
     """Text of the person or the assistant in a conversation."""
 
     by_user: bool
-    """Else by the assistant."""
+    """True for the person, false for the assistant."""
     text: str
     at: int
-    """In ms since 1970."""
+    """Time in milliseconds since 1970."""

@@ -10,7 +10,7 @@ class Origin(StrEnum):
     """A client of the gateway, which had to show its secret or an approved device; on a platform,
     somebody in `commands.ownerAllowFrom`."""
     KNOWN = "known"
-    """Somebody on a platform whom the owner listed."""
+    """Sender on a platform whom the owner listed."""
     STRANGER = "stranger"
     """Anybody else; also what was stored before origins were."""
     BOOT = "boot"

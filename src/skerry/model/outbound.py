@@ -9,7 +9,7 @@ from skerry.model.inbound import ReplyTo
 
 
 class TextUnit(StrEnum):
-    """In what a platform counts the length of a message."""
+    """Unit in which a platform counts the length of a message."""
 
     CHARACTERS = "characters"
     """Code points."""

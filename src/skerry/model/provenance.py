@@ -36,7 +36,7 @@ class Provenance(Struct, frozen=True):
     where: str
     """The key of the conversation; `gateway` for a person at the gateway itself."""
     at: str
-    """Such as `2026-11-22T08:24Z`."""
+    """Time, such as `2026-11-22T08:24Z`."""
 
     @classmethod
     def now(cls, origin: Origin, where: str, now_ms: int) -> "Provenance":

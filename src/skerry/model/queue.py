@@ -10,17 +10,18 @@ class QueueMode(StrEnum):
     """Handling of such a message."""
 
     COLLECT = "collect"
-    """It waits with the others that come meanwhile; together they are one later prompt."""
+    """Waits with the others that arrive meanwhile; together they are one later prompt."""
     STEER = "steer"
-    """It enters the run after the current tool call; the remaining calls are skipped."""
+    """Enters the run after the current tool call; the remaining calls are skipped."""
     FOLLOWUP = "followup"
-    """It waits until the run has ended, and then has a turn of its own."""
+    """Waits until the run has ended, and then has a turn of its own."""
     STEER_BACKLOG = "steer-backlog"
-    """It enters the run as with `steer`, and has a turn of its own afterwards all the same."""
+    """Enters the run as with `steer`, and has a turn of its own afterwards too."""
     INTERRUPT = "interrupt"
-    """It stops the run and what waits, and is answered at once."""
+    """Stops the run and the waiting messages, and is answered at once."""
     OWN = "queue"
-    """It waits for a run of its own, whatever is configured: somebody waits for this one's answer.
+    """Waits for a run of its own, regardless of the configuration: a caller waits for this one's
+    answer.
 
     Nobody chooses it by this name, which stands for `steer` where people write it; it is what
     requests have stored from the beginning.

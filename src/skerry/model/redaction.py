@@ -9,7 +9,7 @@ from skerry.model.errors import SkerryError
 from skerry.model.sentences import ends
 
 MARK: Final = "[forgotten]"
-"""Stands where a statement was."""
+"""Placeholder of an erased statement."""
 MAX_PHRASES: Final = 20
 MIN_CHARS: Final = 3
 """Letters and digits of a phrase: a shorter one stands nearly everywhere."""

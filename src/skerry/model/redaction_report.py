@@ -13,7 +13,7 @@ class ForgottenLine(Struct, frozen=True):
     """A statement in a file."""
 
     path: str
-    """As searches show it."""
+    """Path as searches show it."""
     line: int
     """Line on which it begins, from 1."""
     text: str
@@ -26,7 +26,7 @@ class HoldingBackup(Struct, frozen=True):
     name: str
     path: str
     made_at: int
-    """In ms since 1970."""
+    """Time in milliseconds since 1970."""
     until: int | None
     """About when it is deleted, in ms since 1970; None where nobody knows."""
     remedy: str
@@ -45,11 +45,11 @@ class Forgotten(Struct, frozen=True):
     replies: int = 0
     """Parts in the outbox."""
     answers: int = 0
-    """Kept answers to repeated requests."""
+    """Stored answers to repeated requests."""
     labels: int = 0
     """Names of conversations."""
     conversations: int = 0
-    """In which it stood."""
+    """Conversations that contained it."""
     documents: int = 0
     """Documents of the search index."""
     lines: Sequence[ForgottenLine] = ()

@@ -9,11 +9,11 @@ class Rights(StrEnum):
     """Settled when a message arrives, and stored with its run."""
 
     NONE = "none"
-    """Not one: what looks like a command of theirs is ignored."""
+    """No commands: text that looks like one is ignored."""
     OPEN = "open"
-    """Those that are for everybody."""
+    """Commands for everybody."""
     LISTED = "listed"
-    """Those that steer a conversation too: `commands.allowFrom` names them."""
+    """Commands that steer a conversation too: `commands.allowFrom` names the senders."""
     OWNER = "owner"
     """All."""
 

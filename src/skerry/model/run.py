@@ -21,7 +21,7 @@ class Purpose(StrEnum):
     """Purpose of a run. All but `message` begin without a person."""
 
     MESSAGE = "message"
-    """Somebody wrote."""
+    """Message of a person."""
     FLUSH = "flush"
     """Durable notes before a compaction."""
     COMPACTION = "compaction"
@@ -44,7 +44,7 @@ class OpeningKind(StrEnum):
     NEW = "new"
     RESET = "reset"
     RESUME = "resume"
-    """It brings an earlier session back."""
+    """Brings an earlier session back."""
 
 
 class Opening(Struct, frozen=True):
@@ -77,7 +77,8 @@ class Expected(Struct, frozen=True):
     """State of a conversation that a client saw when it sent its message."""
 
     session_id: str = ""
-    """Also one that was reset since: the message goes to the present one of the same key."""
+    """Session that the client saw, also one that was reset since: the message goes to the present
+    one of the same key."""
     present: bool = False
     """Requires the session to be the present one."""
     leaf: int | None = None
@@ -121,7 +122,7 @@ class RunRequest(Struct, frozen=True):
     everybody."""
     inline: Inline | None = None
     expected: Expected | None = None
-    """It is accepted only where this holds."""
+    """Condition without which the request is refused."""
     scopes: tuple[str, ...] | None = None
     """Scopes of the client's connection; None if the request came over none."""
     label: str = ""

@@ -20,7 +20,7 @@ _STOP: Final = re.compile(
 _LINE_ENDS: Final = frozenset("\n\r\u2028\u2029")
 _IDEOGRAPHIC: Final = frozenset("\u3002\uff01\uff1f")
 _MARKUP: Final = frozenset("\"'\u201c\u201d\u201e«»\u2018\u2019\u201a([*_`~¿¡")
-"""May precede the first letter of a sentence."""
+"""Characters that may precede the first letter of a sentence."""
 _LOOK: Final = 40
 """Characters before and after a full stop that decide."""
 _SHORT: Final = 3

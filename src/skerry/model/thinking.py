@@ -6,7 +6,7 @@ from typing import Final
 
 
 class ThinkingLevel(StrEnum):
-    """From not at all to as much as it can; the words of OpenClaw."""
+    """Reasoning effort from none to the maximum; the words of OpenClaw."""
 
     OFF = "off"
     MINIMAL = "minimal"
@@ -17,7 +17,7 @@ class ThinkingLevel(StrEnum):
 
 
 LEVELS: Final = tuple(ThinkingLevel)
-"""From the weakest to the strongest."""
+"""Levels from the weakest to the strongest."""
 
 
 def nearest(asked: ThinkingLevel, levels: Collection[ThinkingLevel]) -> ThinkingLevel:

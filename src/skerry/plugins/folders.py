@@ -54,7 +54,7 @@ class HookStatus(StrEnum):
     ENABLED = "enabled"
     DISABLED = "disabled"
     MISSING = "missing"
-    """It needs something that is not there."""
+    """Requirement unmet on this machine."""
     FAILED = "failed"
 
 

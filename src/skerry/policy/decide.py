@@ -260,7 +260,7 @@ RULES: Final = (
     ),
     Rule("owners-word", _OBEY, _always, allowed=True),
 )
-"""In the order in which they are asked."""
+"""Rules in the order in which they are applied."""
 
 _BY_VERB: Final = MappingProxyType(
     {verb: tuple(rule for rule in RULES if verb in rule.verbs) for verb in Verb}

@@ -41,7 +41,7 @@ class FileKind(StrEnum):
     UNVERIFIED = "unverified"
     """The memory, whose notes there nobody has confirmed."""
     PLAIN = "plain"
-    """Nothing."""
+    """No use."""
 
 
 KEPT: Final = frozenset(FileKind) - {FileKind.PLAIN}

@@ -43,7 +43,7 @@ class QueueReport(Struct, frozen=True):
 
     lanes: tuple[LaneUse, ...]
     sessions: tuple[SessionQueue, ...]
-    """Those with work, the longest accepted first."""
+    """Sessions with work, the longest accepted first."""
     stuck: tuple[Stray, ...]
     """Work that was to stop and did not; nothing waits for it."""
 

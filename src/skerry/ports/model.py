@@ -103,7 +103,7 @@ class History:
     def __init__(self, messages: Iterable[Message] = ()) -> None:
         self.messages: list[Message] = []
         self.ends: list[int] = []
-        """For each message, about how many characters the conversation has up to its end."""
+        """Approximate number of characters in the conversation up to the end of each message."""
         self._images = 0
         self._forms: dict[str, tuple[int, WireForm]] = {}
         for message in messages:
@@ -195,8 +195,8 @@ class Listener(Struct, frozen=True):
     on_note: Callable[[str], None] = _unheard
     """Receives a note for the person about how the model was called, as a sentence."""
     on_spent: Callable[[Usage], None] = _uncounted
-    """Told of tokens that are billed and stand in no reply: of a try that failed or was given up
-    after the provider had counted."""
+    """Receives billed tokens that no reply contains: of a try that failed or was given up after the
+    provider had counted."""
 
 
 class ModelProvider(Protocol):
@@ -277,7 +277,7 @@ class Failure(Struct, frozen=True):
     """Reason why the last call of a model failed."""
 
     code: str
-    """Such as `model.auth`."""
+    """Code, such as `model.auth`."""
     message: str
     remedy: str
     at: int

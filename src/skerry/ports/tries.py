@@ -104,7 +104,8 @@ class ModelCallEnded(Struct, frozen=True):
     model: str
     profile: str
     usage: Usage
-    """With its price; zero where the provider did not say. Tries that failed on the way count."""
+    """Usage with its price; zero if the provider did not report it. Failed tries on the way
+    count."""
     priced: bool
     """True when the price of the model is known."""
     seconds: float

@@ -99,7 +99,7 @@ KNOWN: Final = (
         context_window=131_072,
     ),
 )
-"""In the order in which a key in the environment counts."""
+"""Providers in the order in which a key in the environment counts."""
 
 
 _OTHER_IDS: Final = {"gemini": "google", "x-ai": "xai"}
@@ -124,4 +124,4 @@ LOCAL: Final = (
     LocalServer("lmstudio", "LM Studio", "http://127.0.0.1:1234/v1"),
     LocalServer("llamacpp", "llama.cpp", "http://127.0.0.1:8080/v1"),
 )
-"""In the order in which one that answers counts."""
+"""Servers in the order in which one that answers counts."""

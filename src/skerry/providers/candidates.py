@@ -150,7 +150,7 @@ class CatalogTries:
         self._queue: deque[Entry] = deque()
         self._resting: list[Entry] = []
         self._late: deque[Entry] = deque()
-        """Those at an address that did not answer lately: asked when all others have failed."""
+        """Entries at an address that did not answer lately: called when all others have failed."""
         self._silent: dict[tuple[str, str], ModelError] = {}
         """Addresses and models that did not answer in this run; without a model, all there."""
         self._is_late = False

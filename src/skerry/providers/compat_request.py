@@ -25,7 +25,8 @@ API = "openai-completions"
 
 _FROM_TOOLS: Final = "Images from the tool results above:"
 _REASONING_FIELDS: Final = frozenset({"reasoning_content", "reasoning"})
-"""In which thinking comes and goes back; the signature of a thinking block says which it was."""
+"""Fields in which thinking is received and sent back; the signature of a thinking block names the
+one."""
 
 _encode = msgspec.json.Encoder().encode
 

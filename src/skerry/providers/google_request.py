@@ -29,7 +29,7 @@ from skerry.providers.turns import NO_IMAGE, Turns, is_own
 API: Final = "google-generative-ai"
 
 _UNSIGNED: Final = "skip_thought_signature_validator"
-"""Stands for the signature of a call that another model made; Gemini 3 refuses one without.
+"""Placeholder of the signature of a call that another model made; Gemini 3 refuses one without.
 Source: Gemini API, "Thought signatures", FAQ."""
 _BUDGETS: Final = {
     ThinkingLevel.MINIMAL: 1024,

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 FILE: Final = "models.json"
 SAID: Final = "models-said.json"
-"""In the state directory: what providers said of models that no list has."""
+"""File in the state directory with the providers' own data about models that no list has."""
 
 logger = logging.getLogger(__name__)
 

@@ -64,7 +64,7 @@ class Names:
             for name, provider in (models.providers if models else {}).items()
             if provider.models and _is_whole(models, name)
         }
-        """By provider the models that it has, where the file alone says it."""
+        """Models of each provider that only the file lists."""
 
     def reference(self, name: str) -> str:
         """Return the reference that a name stands for: of its alias, or itself."""

@@ -22,7 +22,7 @@ from skerry.providers.failures import response_failure
 from skerry.providers.streaming_call import Endpoint, address_credentials
 
 ASK_SECONDS: Final = 5.0
-"""For the whole answer of one provider: a person waits for the list."""
+"""Seconds for the whole answer of one provider: a person waits for the list."""
 LIST_BYTES: Final = 4 * 1024 * 1024
 """Limit on one answer; the longest known list, of 400 models with prices, has 700 kB."""
 MOST_MODELS: Final = 1000
@@ -64,7 +64,7 @@ class Offered(Struct, frozen=True):
 
 
 Answers = dict[Endpoint, tuple[float, list[Offered] | ModelError]]
-"""By endpoint until when it holds, in seconds of a clock that only goes on, and what was said."""
+"""Answers by endpoint, with their end of validity in seconds of a monotonic clock."""
 
 
 async def answer(

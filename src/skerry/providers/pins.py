@@ -26,7 +26,7 @@ from skerry.providers.builtin_providers import LocalServer
 logger = logging.getLogger(__name__)
 
 FILE: Final = "model-servers.json"
-"""In the state directory."""
+"""File in the state directory."""
 _LIMIT: Final = 64 * 1024
 
 

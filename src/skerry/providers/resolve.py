@@ -1,4 +1,4 @@
-"""From `provider/model` to an endpoint and what is known of the model (pure)."""
+"""Resolution of `provider/model` to an endpoint and the facts of the model (pure)."""
 
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace as changed

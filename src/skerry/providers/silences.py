@@ -10,7 +10,7 @@ from skerry.model.errors import ModelError
 from skerry.model.unanswered import ModelSilentError, ModelUnreachableError
 
 SECONDS: Final = 60.0
-"""For so long an address that did not answer is asked after all others."""
+"""Seconds for which an address that did not answer is tried after all others."""
 
 
 def is_silence(error: ModelError | None) -> bool:

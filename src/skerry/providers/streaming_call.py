@@ -47,7 +47,7 @@ class Endpoint:
     """Address of a model API and the form of its requests."""
 
     name: str
-    """For people."""
+    """Name for people."""
     base_url: str
     """Up to and including the version, such as `/v1`."""
     api_key: str | None = field(default=None, repr=False)
@@ -62,7 +62,7 @@ class Endpoint:
     api: str = "openai-completions"
     """The wire format that it speaks."""
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
-    """Sent with every call; they win over ours."""
+    """Headers sent with every call; they override ours."""
     credentials: tuple[bytes, ...] = field(init=False, repr=False, compare=False)
     """The key, and headers that look like one."""
     secrets: tuple[bytes, ...] = field(init=False, repr=False, compare=False)

@@ -12,7 +12,7 @@ from skerry.model.message import AssistantMessage, Message
 from skerry.ports.model import ModelInfo
 
 NO_IMAGE: Final = "(An image, which this model cannot read.)"
-"""Stands in a conversation for an image, for a model that reads only text."""
+"""Placeholder of an image in a conversation, for a model that reads only text."""
 
 
 def is_own(message: AssistantMessage, api: str, model: ModelInfo) -> bool:

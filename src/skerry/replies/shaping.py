@@ -1,4 +1,4 @@
-"""From what a model says to what a person reads, piece by piece or at once (pure)."""
+"""Conversion of a model's text to the text for people, piece by piece or at once (pure)."""
 
 import re
 from collections.abc import Callable
@@ -19,7 +19,7 @@ _THINKS: Final = re.compile(r"<\s{0,3}/?\s{0,3}(?:think|thought|antthinking|fina
 _WHOLE: Final = frozenset({"stop", "length", "toolUse"})
 
 Show = Callable[[str], str]
-"""From a file that the model names to what stands in its place."""
+"""Function from a file that the model names to the text that replaces it."""
 
 
 def named(reference: str) -> str:

@@ -24,10 +24,10 @@ class Break(StrEnum):
     """A kind of place at which a text may be cut, the best first."""
 
     PARAGRAPH = "paragraph"
-    """Behind an empty line."""
+    """Break after an empty line."""
     NEWLINE = "newline"
     SENTENCE = "sentence"
-    """Behind `.`, `!` or `?`, closing quotes and a space."""
+    """Break after `.`, `!` or `?`, closing quotes and a space."""
     SPACE = "space"
 
 

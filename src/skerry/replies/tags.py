@@ -29,7 +29,7 @@ _DIRECTIVE: Final = re.compile(
 _LONGEST_DIRECTIVE: Final = 170
 _WORDS: Final = ("reply_to_current", "reply_to:", "audio_as_voice")
 _BEGINS: Final = frozenset({"", " ", "\t", "`", "~", "M"})
-"""With what a line begins that may be a fence or name a file, and one that has not begun."""
+"""First characters of a line that may be a fence or name a file, and of one that has not begun."""
 _HEAD: Final = re.compile(r"[ \t]{0,100}(`{3,}|~{3,}|MEDIA:)")
 _HEAD_BEGUN: Final = re.compile(r"[ \t]{0,100}(?:`{1,2}|~{1,2}|M(?:E(?:D(?:I(?:A)?)?)?)?)?\Z")
 _TICKS: Final = re.compile(r"`+")

@@ -57,7 +57,7 @@ from skerry.store import Unit, outbox, runs
 logger = logging.getLogger(__name__)
 
 BEGUN_ANEW: Final = "↻ That answer broke off; here it is from the beginning:"
-"""Stands between blocks that left and the answer of another model to the same message."""
+"""Text between sent blocks and the answer of another model to the same message."""
 
 
 class _Said(Struct):

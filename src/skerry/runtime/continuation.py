@@ -20,7 +20,8 @@ GO_ON: Final = (
 )
 """Instruction to the model after the beginning of its own answer. No transcript has it."""
 SEAM: Final = 16
-"""So many characters that come again at the seam are a repetition; fewer may be chance."""
+"""Number of repeated characters at the seam from which they count as a repetition; fewer may be
+chance."""
 
 
 class Seam:

@@ -43,7 +43,7 @@ LONGEST_PAUSE: Final = 300.0
 LONGEST_HINT: Final = 86_400.0
 """Seconds that a platform can make us wait."""
 MAX_ATTEMPTS: Final = 300
-"""With the pauses about a day: a platform may be out of reach for a night."""
+"""Number of attempts, with the pauses about a day: a platform may be out of reach for a night."""
 
 
 REPEATED: Final = "🔁 You may have this already:\n\n"

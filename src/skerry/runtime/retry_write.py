@@ -12,7 +12,7 @@ from skerry.model.ids import RunId
 logger = logging.getLogger(__name__)
 
 STORE_SECONDS: Final = 1.0
-"""Between two tries."""
+"""Seconds between two tries."""
 T = TypeVar("T")
 
 

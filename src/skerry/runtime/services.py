@@ -61,7 +61,7 @@ class Runtime(Struct, frozen=True):
     deliver: Callable[[ReplyTo], None]
     """Wakes the sender of the account; called after the COMMIT."""
     leash: Leash
-    """Does what may hang."""
+    """Supervisor of work that may hang."""
     room: Callable[[ReplyTo], tuple[int, TextUnit]] = usual_room
     """Says how much the platform takes at once."""
     typing: Callable[[ReplyTo], Awaitable[None]] = no_signal

@@ -27,7 +27,7 @@ class Writing(Struct):
     changed: bool = False
     """True when the transcript differs from the messages."""
     _kept: dict[str, tuple[ToolResultMessage, ToolResultMessage]] = field(default_factory=dict)
-    """By call: a result that `tool_result_persist` has seen, and what the transcript gets."""
+    """Results by call: one that `tool_result_persist` has seen, and its entry in the transcript."""
     _dropped: frozenset[str] = frozenset()
     """Calls of the last response, if that was blocked."""
 

@@ -17,7 +17,7 @@ from skerry.model.queue import CHOICES
 from skerry.model.session import SessionSettings
 
 NEAR_MS: Final = 300_000
-"""Between the end of a session and the first line of the next of its conversation."""
+"""Milliseconds between the end of a session and the first line of the next of its conversation."""
 _STAMP: Final = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d)-(\d\d)-(\d\d)(?:\.(\d{1,6}))?Z?")
 _LONGEST_LABEL: Final = 500
 _MOST_TOKENS: Final = 1 << 50

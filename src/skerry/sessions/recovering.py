@@ -45,7 +45,7 @@ class Outcome(StrEnum):
 
     ADDED = "added to its session"
     EARLIER = "imported as an earlier session"
-    """As a session of the same conversation, because it has new messages since."""
+    """Imported as a session of the same conversation, because it has new messages since."""
     IMPORTED = "imported"
     KNOWN = "already there"
 

@@ -22,7 +22,7 @@ from skerry.model.session import entry_id
 from skerry.store import reached
 
 FOLDER: Final = "recovered"
-"""In the state directory; below it one folder an agent."""
+"""Folder in the state directory, with one folder per agent."""
 REMEDY: Final = (
     "`skerry sessions recovered list` names them; with the gateway stopped, `import` takes them"
     " in and `discard` deletes them."

@@ -14,9 +14,9 @@ from skerry.model.errors import StateError
 from skerry.store.store import DATABASE
 
 FOLDER: Final = "backups"
-"""In the state directory."""
+"""Folder in the state directory."""
 ASIDE: Final = "replaced-"
-"""With a time, the folder in that one of what a restore puts aside."""
+"""Prefix of the folders for replaced files, followed by a time."""
 KEPT_DAILY: Final = 7
 _STAMP: Final = "%Y%m%dT%H%M%S"
 
@@ -32,10 +32,10 @@ class BackupKind(StrEnum):
     """Reason for a backup; its retention follows from it."""
 
     MANUAL = "manual"
-    """By command; kept until somebody deletes the file."""
+    """Made by command; kept until somebody deletes the file."""
     DAILY = "daily"
     MIGRATION = "migration"
-    """Before a newer version changed the tables."""
+    """Made before a newer version changed the tables."""
     REPLACED = "replaced"
     """Database replaced by a restore, in a folder of its own; kept until somebody deletes that."""
 
@@ -47,7 +47,7 @@ class Backup:
     path: Path
     kind: BackupKind
     made_at: int
-    """In ms."""
+    """Time in milliseconds since 1970."""
     size: int
 
     @property

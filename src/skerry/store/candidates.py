@@ -46,7 +46,7 @@ class Entry:
     """An entry that was read."""
 
     rowid: int
-    """In the index: the session's number and the entry's own."""
+    """Row in the index: the session's number and the entry's own."""
     at: int
     said: Message
     text: str
@@ -67,7 +67,7 @@ class Gathered:
     """The candidates, and how rare the words are."""
 
     entries: Sequence[Entry]
-    """Those with words and those beside them, in the order in which they were said."""
+    """Entries with words and those beside them, in the order of the conversation."""
     found: Mapping[int, float]
     """Weight of an entry's words by their rarity, by rowid; entries without any are missing."""
     exact: frozenset[int]

@@ -1,4 +1,4 @@
-"""In which condition the database is: what SQLite's errors mean for who runs a gateway."""
+"""Condition of the database: SQLite's errors, and their meaning for the operator of a gateway."""
 
 import logging
 import sqlite3

@@ -41,7 +41,7 @@ class Redacted(Struct, frozen=True):
     replies: int = 0
     """Parts in the outbox."""
     answers: int = 0
-    """Kept answers to repeated requests."""
+    """Stored answers to repeated requests."""
     labels: int = 0
     prompts: int = 0
     """Texts that system prompts began with, and notes of what changed since."""

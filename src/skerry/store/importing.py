@@ -28,12 +28,12 @@ class Incoming:
     key: SessionKey
     """The conversation that it belongs to."""
     session_id: SessionId
-    """By which it is known when it is imported again."""
+    """Id by which it is recognised when it is imported again."""
     created_at: int
     messages: Sequence[tuple[int, Message]]
-    """In order, each with the time of its entry in milliseconds."""
+    """Messages in order, each with the time of its entry in milliseconds."""
     archived: Archived | None = None
-    """As what it was archived; None where it is to be the present one, if there is none yet."""
+    """Reason of its archiving; None if it is to be the present one, if there is none yet."""
     label: str = ""
     settings: SessionSettings = field(default_factory=SessionSettings)
     tokens: tuple[int, int, int] = (0, 0, 0)

@@ -19,10 +19,11 @@ class Wanted(Struct, frozen=True):
 
     agent: str | None = None
     agents: frozenset[str] | None = None
-    """Only sessions of these agents."""
+    """Agents whose sessions are listed."""
     label: str | None = None
     search: str = ""
-    """In the key, the id, the label, what the person first said, the last message; in any case."""
+    """Text in the key, the id, the label, the person's first message, or the last message; in any
+    case."""
     active_since: int = 0
     archived: bool | None = False
     """True: archived sessions with content; None: these and the present ones."""
@@ -31,10 +32,10 @@ class Wanted(Struct, frozen=True):
     without: frozenset[str] = frozenset()
     """Kinds of conversations that are left out, by the first word in the agent's scope: `cron`."""
     keys: frozenset[str] | None = None
-    """Only these conversations."""
+    """Session keys to list."""
     pinned: bool | None = None
     heard: bool = False
-    """Only those in which a person spoke."""
+    """Lists only sessions in which a person wrote."""
     by_heard: bool = False
     """The one in which a person spoke last comes first."""
 

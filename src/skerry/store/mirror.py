@@ -43,7 +43,7 @@ INDEX_SECONDS = 5.0
 BATCH_BYTES = 4 * 1024 * 1024
 """Written to one file at a time: what is missing may be gigabytes of images."""
 INDEX_SHARE = 50
-"""So many times as long as writing the session maps took, they rest: each is written whole."""
+"""Factor on the time of writing the session maps, for the pause after it: each is written whole."""
 _encode = msgspec.json.encode
 
 

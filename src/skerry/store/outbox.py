@@ -27,7 +27,7 @@ class PartState(StrEnum):
     """The adapter has it; found at a start, nobody knows yet whether it arrived."""
     SENT = "sent"
     UNKNOWN = "unknown"
-    """It may have arrived and nobody can say; a person decides."""
+    """Uncertain delivery; a person decides."""
     FAILED = "failed"
     """The platform refused it, or was tried too often; a person decides."""
     DROPPED = "dropped"
@@ -41,7 +41,7 @@ class WaitingPart(Struct, frozen=True):
     state: PartState
     attempts: int
     retry_at: int = 0
-    """Not before, in ms; 0 is at once."""
+    """Time of the next attempt, in milliseconds since 1970; 0 is at once."""
     repeated: bool = False
     """True when it may have arrived already, and is sent once more with a mark."""
 

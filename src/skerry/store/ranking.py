@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from skerry_recall.scores import Floats, Ints
 
 SITTING_MS: Final = 3_600_000
-"""After an hour in which nobody spoke another sitting begins: what stands there is no neighbour."""
+"""Milliseconds without a message after which another sitting begins: its entries are not
+neighbours."""
 _PROFILE: Final = replace(BEST, distinct=False, newer=0.0)
 """Profile of the ranking. Only whole exchanges can be compared for repetition: a repeated question
 may have another answer."""

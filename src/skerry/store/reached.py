@@ -16,9 +16,9 @@ from skerry.infra.untrusted_json import UNREADABLE
 from skerry.store.unit import Reader, Unit
 
 FILE: Final = "state.reached.json"
-"""In the state directory. It is not part of a backup, and a restore removes it."""
+"""File in the state directory. It is not part of a backup, and a restore removes it."""
 NOTE: Final = "rolled-back.json"
-"""In the folder of what was recovered: what was found, until a person has read of it."""
+"""File in the folder of recovered messages with the difference, until a person has read it."""
 
 
 class Reached(Struct, frozen=True, rename="camel"):

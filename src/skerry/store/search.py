@@ -51,13 +51,13 @@ class Question:
     text: str
     limit: int = 8
     others: bool = False
-    """Also in the owner's other conversations, if this one is the owner's."""
+    """Adds the owner's other conversations, if this one is the owner's."""
     everywhere: bool = False
-    """In every conversation of the agent; for whom may read them all."""
+    """Searches every conversation of the agent; for callers who may read them all."""
     only: frozenset[str] | None = None
     """Restricts the search to sessions with these keys."""
     within: SessionId | None = None
-    """Only in this incarnation."""
+    """Restricts the search to this incarnation."""
     until: tuple[SessionId, int] | None = None
     """Entries of this session from this number on are left out: they are the question itself."""
 

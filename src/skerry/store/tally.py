@@ -24,7 +24,7 @@ from skerry.store.unit import Reader, Unit, marks
 _QUARTER_MS: Final = 900_000
 """Days of every time zone begin with one of these quarters of an hour."""
 _QUARTERS: Final = 96
-"""Those of a day on which no clock is changed."""
+"""Quarters of a day on which no clock is changed."""
 _CALL: Final = "toolCall"
 _COUNTS: Final = (
     "sum(CASE WHEN role = 'user' THEN count ELSE 0 END),"

@@ -13,7 +13,7 @@ Parameters = tuple[Any, ...]
 
 
 Broken = Callable[[str, int, str], None]
-"""Told of an entry that cannot be read: its session, its number, and why."""
+"""Callback for an entry that cannot be read: its session, its number, and the reason."""
 
 
 def _unheard(_session_id: str, _seq: int, _why: str) -> None:

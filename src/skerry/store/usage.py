@@ -35,7 +35,7 @@ class By(StrEnum):
     CHANNEL = "channel"
     PURPOSE = "purpose"
     SESSION = "session"
-    """From the rows of calls, which are kept for a limited time."""
+    """Sums from the rows of calls, which are kept for a limited time."""
 
 
 class BookedCall(Struct, frozen=True):
@@ -70,11 +70,11 @@ class Sums(NamedTuple):
 
     calls: int = 0
     failed: int = 0
-    """Those that failed, were given up or were lost."""
+    """Calls that failed, were given up or were lost."""
     uncounted: int = 0
-    """Those of which it is not known how many tokens they used: as if they had used none."""
+    """Calls with an unknown number of tokens: counted as none."""
     unpriced: int = 0
-    """Those of which it is not known what they cost: as if they had cost nothing."""
+    """Calls with an unknown cost: counted as none."""
     input: int = 0
     output: int = 0
     cache_read: int = 0

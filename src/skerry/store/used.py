@@ -15,9 +15,9 @@ class Used:
     """Usage and message counts of one or several sessions in some days."""
 
     calls: dict[tuple[str, str, str], Sums] = field(default_factory=dict)
-    """By day, provider and model."""
+    """Sums by day, provider and model."""
     said: dict[str, Said] = field(default_factory=dict)
-    """By day."""
+    """Counts by day."""
     tools: dict[str, int] = field(default_factory=dict)
     """Number of calls of each tool."""
     seconds: dict[str, list[float]] = field(default_factory=dict)

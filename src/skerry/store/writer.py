@@ -30,7 +30,7 @@ MAX_RIDERS: Final = 10_000
 """Units that ride and wait for one to ride with; only on a full disk do they gather."""
 
 QUIET_SECONDS: Final = 60.0
-"""Between two lines that say that the file took nothing; checkpoints come every second."""
+"""Seconds between two log lines about a full disk; checkpoints come every second."""
 
 
 class _Job(Struct):
@@ -200,7 +200,7 @@ class Writer:
         return failed
 
     def _answer(self, batch: list[_Job]) -> None:
-        """In the event loop: give every caller its value, and the mirror its hint."""
+        """Gives every caller its value, and the mirror its hint; runs in the event loop."""
         touched: list[str] = []
         for job in batch:
             if job.future is None:

@@ -25,7 +25,7 @@ class Seen(Struct, frozen=True):
     """A file as it is now, with what is recorded of it."""
 
     name: str
-    """In the workspace."""
+    """Path in the workspace."""
     path: str
     """Canonical and absolute, as in its record."""
     kind: FileKind

@@ -93,7 +93,7 @@ class Begins(Struct):
     _kept: OrderedDict[tuple[SessionKey, str], tuple[SessionId, Begin]] = field(
         default_factory=OrderedDict
     )
-    """By conversation and audience, of its last session."""
+    """Initial prompts by conversation and audience, of the last session."""
 
     async def find(self, key: SessionKey, session_id: SessionId, audience: str) -> Begin | None:
         """Returns the initial prompt of the session; None if it has none, or is made anew."""

@@ -79,7 +79,7 @@ class _News(Struct, frozen=True):
 
 
 class Prompts(Struct):
-    """Made once; keeps what it read."""
+    """Builder of system prompts, made once; caches the files."""
 
     files: WorkspaceFiles = field(default_factory=WorkspaceFiles)
     records: Records = field(default_factory=Records)

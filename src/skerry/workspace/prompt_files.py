@@ -23,13 +23,13 @@ MEMORY: Final = "MEMORY.md"
 HEARTBEAT: Final = "HEARTBEAT.md"
 BOOTSTRAP: Final = "BOOTSTRAP.md"
 BOOT: Final = "BOOT.md"
-"""Not part of a prompt: what a boot run is told to do."""
+"""File of a boot run's instructions; it is not part of a prompt."""
 ORDER: Final = (IDENTITY, SOUL, USER, AGENTS, TOOLS, MEMORY, HEARTBEAT, BOOTSTRAP)
-"""In which they stand in the prompt."""
+"""Order of the files in the prompt."""
 FOR_SUBAGENTS: Final = frozenset({AGENTS, TOOLS})
 
 OF_OWNER: Final = frozenset({USER, TOOLS})
-"""They say who the owner is and what is on their machines; the others say who the agent is."""
+"""Files about the owner and their machines; the others are about the agent."""
 _GUESTS: Final = frozenset({Origin.KNOWN, Origin.STRANGER})
 
 HEAD_SHARE: Final = 0.7

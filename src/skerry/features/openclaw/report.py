@@ -24,7 +24,7 @@ class Missed:
     """Something that the person had there and will not have here."""
 
     what: str
-    """In words of people, such as `Scheduled jobs`."""
+    """Name for people, such as `Scheduled jobs`."""
     names: tuple[str, ...]
     why: str
 
@@ -40,11 +40,11 @@ class Report:
     """The keys of the configuration."""
     workspaces: list[dict[str, Any]] = field(default_factory=list)
     sessions: dict[str, int] = field(default_factory=dict)
-    """By what became of them."""
+    """Number of sessions by result."""
     owners: list[str] = field(default_factory=list)
     """Conversations whose user messages are taken as the owner's."""
     credentials: list[str] = field(default_factory=list)
-    """By name."""
+    """Names of credentials."""
     left_out: Counter[str] = field(default_factory=Counter)
     """Parts of sessions that are not taken, by their kind."""
     unmapped: list[Unmapped] = field(default_factory=list)

@@ -94,7 +94,8 @@ class SessionsPatchParams(SessionParams):
     archived: bool | None = None
     """Comes alone: true takes the conversation off the list, false returns it."""
     expected_marked_unread_at: Annotated[float, Field(ge=0)] | None = None
-    """With null, `unread: false` leaves a mark that a person set."""
+    """Time of the mark that the client saw; with null, `unread: false` leaves a mark that a person
+    set."""
 
 
 class SessionsResetParams(OnceParams):

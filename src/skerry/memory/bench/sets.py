@@ -47,7 +47,7 @@ class Scope:
     name: str
     passages: Sequence[Passage]
     units: Sequence[str]
-    """For each passage the unit that counts as found with it."""
+    """Unit of each passage, which counts as found with it."""
     queries: Sequence[Query]
     offsets: Sequence[tuple[int, int]] = ()
     """Begin and end of each passage in its unit, where spans are scored."""

@@ -36,7 +36,7 @@ from skerry.store import Reader, Unit, compactions, sessions
 logger = logging.getLogger(__name__)
 
 SUMMARY_SECONDS: Final = 300.0
-"""For the summary of a model; then it is extracted."""
+"""Seconds for the summary of a model; after them it is extracted."""
 SPLIT: Final = "## Turn Context (split turn)"
 """Above what the person asked, whose turn goes on behind the summary."""
 

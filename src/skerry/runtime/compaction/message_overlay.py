@@ -16,7 +16,7 @@ class View:
 
     def __init__(self) -> None:
         self._replaced: dict[int, tuple[Message, Message]] = {}
-        """By index: the message of the conversation, and what is sent in its place."""
+        """Pairs by index: the message of the conversation, and its replacement."""
         self._sources: list[Message] = []
         self._copy: History | None = None
 
