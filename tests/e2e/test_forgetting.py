@@ -113,7 +113,7 @@ async def test_what_a_reader_of_the_database_held_up_is_done_soon_after_it_has_e
             done = await wire.call("memory.forget", {"phrases": ["zebra quokka"]})
             assert (done["done"], list(holding(home, b"zebra")) != []) == (False, True)
             with anyio.fail_after(60):
-                while "not all is forgotten yet" not in caplog.text:  # noqa: ASYNC110 - of a log nobody is told
+                while "the erasure is not complete" not in caplog.text:  # noqa: ASYNC110 - of a log nobody is told
                     await anyio.sleep(0.05)
         await gone(home)
 

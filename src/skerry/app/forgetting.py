@@ -126,7 +126,7 @@ class Forgetter(Struct):
             try:
                 return await self.store.read(begun)
             except SkerryError as error:
-                logger.warning("what is to be forgotten cannot be read: %s", error)
+                logger.warning("the text to be erased cannot be read: %s", error)
             await anyio.sleep(next(waits))
 
     async def _see_through(self, job: Forgetting) -> None:
@@ -135,7 +135,7 @@ class Forgetter(Struct):
             try:
                 await self._end(job)
             except (SkerryError, OSError) as error:
-                logger.warning("not all is forgotten yet; it is tried again: %s", error)
+                logger.warning("the erasure is not complete; it is tried again: %s", error)
                 await anyio.sleep(next(waits))
             else:
                 self._ending.discard(job.serial)
@@ -156,7 +156,7 @@ class Forgetter(Struct):
         try:
             await self._finish(job)
         except StateError as error:
-            logger.warning("the database is not written anew yet; it is tried again: %s", error)
+            logger.warning("the database is not rewritten yet; it is tried again: %s", error)
             return False
         return True
 
@@ -164,7 +164,7 @@ class Forgetter(Struct):
         self.reach("forget.finishing")
         await finish(self.store, job.serial)
         self.reach("forget.finished")
-        logger.info("something was forgotten for agent %s", job.agent)
+        logger.info("text was erased for agent %s", job.agent)
 
     async def _sweep(self, job: Forgetting, redaction: Redaction) -> Forgotten:
         """Take it out of everything once; the indexes come last, since they are made of the rest.

@@ -103,7 +103,7 @@ class Upkeep(Struct, frozen=True):
         busy = since is not None and waits
         name = None if busy else await in_daemon_thread(copy, "store-backup")
         if name is None:
-            logger.info("the daily backup waits until what is being forgotten is gone")
+            logger.info("the daily backup waits for the end of an erasure")
             return
         logger.info("the database is copied: %s", name)
         await self._note(BACKUP, name)
@@ -117,7 +117,7 @@ class Upkeep(Struct, frozen=True):
         try:
             await work
         except (StateError, OSError):
-            logger.exception("upkeep of the state failed; it is tried again")
+            logger.exception("maintenance of the state failed; it is tried again")
 
 
 @asynccontextmanager
@@ -137,7 +137,7 @@ async def looked_after(store: Store, *, orderly: bool) -> AsyncGenerator[None]:
         try:
             await _look(store)
         except StateError:
-            logger.exception("whether the database is damaged could not be found out")
+            logger.exception("the database could not be checked for damage")
         done.set()
 
     async with beside(look):
@@ -164,5 +164,5 @@ async def unless_damaged(store: Store, work: Awaitable[T]) -> T | None:
     except StateError:
         if not store.condition.damage:
             raise
-        logger.exception("the database is damaged; what was left open waits until it is restored")
+        logger.exception("the database is damaged; open runs wait until it is restored")
         return None

@@ -87,13 +87,15 @@ class Reload:
             applied = await self._settings.reload()
         except ConfigInvalidError as error:
             if before is None or before.issues != error.issues:
-                logger.warning("the edit is not used, what was in force stays: %s", error)
+                logger.warning(
+                    "the edit is rejected, the previous configuration stays in force: %s", error
+                )
                 self._tell([], str(error))
         except OSError:
-            logger.exception("the edit is not used")
+            logger.exception("the edit is rejected")
         else:
             if before is not None:
-                logger.info("the configuration file is in order again")
+                logger.info("the configuration file is valid again")
                 if not applied.changed:
                     self._tell([], "")
 

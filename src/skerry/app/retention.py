@@ -30,7 +30,7 @@ async def retain(store: Store, config: Callable[[], Config], clock: Clock, hooks
         try:
             await look(store, config(), clock.now_ms(), hooks)
         except (StateError, OSError):
-            logger.exception("session.maintenance was not looked at; it is tried again tomorrow")
+            logger.exception("session.maintenance failed; it is tried again tomorrow")
         await anyio.sleep(DAY_SECONDS)
 
 

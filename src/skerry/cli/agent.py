@@ -29,7 +29,7 @@ PAUSE: Final = 1.0
 DEFAULT_SECONDS: Final = 86_400.0
 """Seconds to wait when the gateway's own limit decides."""
 _AGAIN: Final = (
-    "The gateway may have taken the message. Once it runs, repeat this with --idempotency-key {}:"
+    "The gateway may have the message already. Once it runs, repeat this with --idempotency-key {}:"
     " nothing runs twice."
 )
 

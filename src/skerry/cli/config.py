@@ -249,7 +249,7 @@ def _edit() -> int:
         )
         done = write_text(path, source.text(copy, after), _author(), base=base)
     except ConfigError as error:
-        error.remedy = f"Your text is kept in {copy}; `skerry config edit` goes on with it."
+        error.remedy = f"Your text is kept in {copy}; `skerry config edit` continues with it."
         raise
     copy.unlink()
     return _written(done)

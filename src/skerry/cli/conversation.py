@@ -24,7 +24,7 @@ NOTHING_TO_RETRY: Final = "NOTHING_TO_RETRY"
 """Code with which the gateway refuses it when the last message was answered."""
 _JOINED: Final = "joined"
 """The answer was given to another message, which this one had entered."""
-CUT: Final = "the gateway was interrupted; it answers anew"
+CUT: Final = "the gateway was interrupted; it answers again"
 LONGEST_PAUSE: Final = 8.0
 """Seconds between two tries to reconnect, at most."""
 

@@ -294,7 +294,7 @@ def _sessions(add: _Add) -> None:
     )
     export.add_argument("--output", metavar="FILE", help="where to (default: stdout)")
     _sessions_command(add, "delete", "archive a conversation; restore undoes it", name=True)
-    _sessions_command(add, "reset", "begin a conversation anew; restore undoes it", name=True)
+    _sessions_command(add, "reset", "reset a conversation; restore undoes it", name=True)
     _sessions_command(add, "restore", "bring a deleted or reset session back", name=True)
     rename = _sessions_command(add, "rename", "give a conversation a name", name=True)
     rename.add_argument("label", metavar="NAME", help='its new name; "" takes it away')
@@ -325,7 +325,7 @@ def _session_files(add: _Add) -> None:
     importing.add_argument("--dry-run", action="store_true", help="check them, change nothing")
     _output(importing)
     mirror = _command(
-        add, "mirror", "sessions", "write sessions.json and the transcripts anew; none may run"
+        add, "mirror", "sessions", "rewrite sessions.json and the transcripts; no gateway may run"
     )
     mirror.set_defaults(action="mirror")
     _output(mirror)

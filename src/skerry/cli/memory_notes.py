@@ -144,4 +144,4 @@ def _lines(found: dict[str, Any]) -> None:
     if found["hint"]:
         notice(one_line(found["hint"]))
     if found["nextFrom"]:
-        notice(f"It goes on: --from {found['nextFrom']}")
+        notice(f"Continue with: --from {found['nextFrom']}")

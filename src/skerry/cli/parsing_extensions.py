@@ -26,7 +26,9 @@ def files(add: Add) -> None:
         if name != "list":
             parser.add_argument("path", metavar="PATH", help="in the workspace")
         if name == "trust":
-            parser.add_argument("--hash", metavar="H", help="of what you read; nobody is asked")
+            parser.add_argument(
+                "--hash", metavar="H", help="hash of the text that you read; skips the question"
+            )
         parser.add_argument("--agent", metavar="ID", help="agent (default: the default agent)")
         output(reach(parser))
 

@@ -58,7 +58,7 @@ def _install(*, start: bool) -> int:
     show(f"Wrote {file}")
     if start:
         _systemctl("restart", NAME)
-        show(f"{styled('Running', 'green')}, and started anew at each login and after a crash.")
+        show(f"{styled('Running', 'green')}, and started at each login and after a crash.")
     else:
         show(f"It starts at the next login. Now: systemctl --user start {NAME}")
     _hint_at_keys()

@@ -199,7 +199,7 @@ class GatewayClient(anyio.AsyncContextManagerMixin):
             raise GatewayUnreachableError(self.address.url, reason) from error
         except ValueError as error:
             failure = ClientError(f"{key} holds no key of a device.")
-            failure.remedy = "Remove it; the next connection makes a new one, to be approved anew."
+            failure.remedy = "Remove it; the next connection makes a new one, to be approved again."
             raise failure from error
 
     def _introduction(self) -> dict[str, Any]:

@@ -102,7 +102,7 @@ def guard(
         raise ConfigProtectedError(str(before.path), [*map(show_place, by_hand)], remedy)
     moved = list(_moved_keys(old.merged, new.merged, borrows))
     if moved:
-        remedy = "Give the key anew with the new address: the old key is for the old one."
+        remedy = "Set the key again with the new address: the old key is for the old one."
         raise ConfigProtectedError(str(before.path), moved, remedy)
     if lookup(old.tree, FLAG) is True:
         return

@@ -116,7 +116,7 @@ def save(place: Place, path: str, text: str, base: str, rules: Rules | None) -> 
     root, name = place
     _check_root(root, path)
     if not base and not is_memory(path):
-        raise SaveError(f"{path!r} is not there; new files are MEMORY.md or in memory/.")
+        raise SaveError(f"{path!r} does not exist; new files are MEMORY.md or in memory/.")
     saved = _data(text)
 
     def change(old: bytes | None) -> bytes:
@@ -140,16 +140,16 @@ def save(place: Place, path: str, text: str, base: str, rules: Rules | None) -> 
 
 def _check_root(root: Path, path: str) -> None:
     if root.is_symlink() and not is_memory(path):
-        raise NotMemoryError(f"{path!r} is left alone: it goes through a symbolic link.")
+        raise NotMemoryError(f"{path!r} is not changed: it goes through a symbolic link.")
 
 
 def _data(text: str) -> bytes:
     try:
         data = text.encode()
     except UnicodeEncodeError as error:
-        raise SaveError("It is not saved: half a character stands in it.") from error
+        raise SaveError("It is not saved: it contains half a character.") from error
     if b"\0" in data:
-        raise SaveError("It is not saved: a zero byte stands in it, so it is no text.")
+        raise SaveError("It is not saved: it contains a zero byte, so it is not text.")
     if len(data) > MAX_BYTES:
         raise SaveError(f"It is not saved: it has more than {MAX_BYTES >> 20} MiB.")
     return data
@@ -157,7 +157,7 @@ def _data(text: str) -> bytes:
 
 def _changed(path: str) -> ChangedError:
     error = ChangedError(f"{path!r} was changed since it was opened, and is not saved.")
-    error.remedy = "Read it again, and bring both together."
+    error.remedy = "Read it again, and merge both."
     return error
 
 

@@ -150,7 +150,7 @@ def decoded(data: bytes) -> tuple[str, str]:
         if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
             return data.decode("utf-16"), "UTF-16"
         if b"\0" in data:
-            raise UnreadableError("it has a zero byte, so it is no text")
+            raise UnreadableError("it has a zero byte, so it is not text")
         return data.decode("utf-8-sig"), "UTF-8"
     except UnicodeDecodeError as error:
         if error.encoding.startswith("utf-16"):

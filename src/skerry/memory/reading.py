@@ -27,7 +27,7 @@ class NotMemoryError(MemoryBackendError):
     """A path is none of the memory's."""
 
     code = "memory.path"
-    remedy = "`skerry memory files` lists what is there."
+    remedy = "`skerry memory files` lists the files."
 
 
 def is_elsewhere(path: str) -> bool:
@@ -44,7 +44,7 @@ def place_of(path: str, workspace: Path, extra: Sequence[str]) -> tuple[Path, st
     """
     if not path.endswith(SUFFIX) or "\0" in path:
         raise NotMemoryError(
-            f"{path!r} is no Markdown file. Only .md files of the memory are read."
+            f"{path!r} is not a Markdown file. Only .md files of the memory are read."
         )
     if is_memory(path):
         return workspace, path
@@ -76,9 +76,7 @@ def read_lines(
         with Beneath(root, rules).open(name) as file:
             return window(path, _lines(file), start, lines)
     except (FileNotFoundError, NotADirectoryError):
-        hint = (
-            "There is no such file. memory_search, or `skerry memory files`, tells what is there."
-        )
+        hint = "This file does not exist. memory_search, or `skerry memory files`, lists the files."
         return MemoryText(path, "", start, hint=hint)
     except EscapeError as error:
         raise NotMemoryError(f"{path!r} is not read: {error.reason}.") from error
@@ -102,7 +100,7 @@ def window(path: str, lines: Iterator[str], start: int, count: int | None) -> Me
         if left < 0:
             return MemoryText(path, "\n".join(shown), start, next_line=number)
         shown.append(line)
-    hint = "" if shown else f"There is no line {start}."
+    hint = "" if shown else f"Line {start} does not exist."
     return MemoryText(path, "\n".join(shown), start, hint=hint)
 
 

@@ -75,7 +75,7 @@ class Notebook(Struct, frozen=True):
         for path, note in self.all():
             if note.id == name:
                 return self._take_out(path, note)
-        raise NoteError(f"No note {name} is there; perhaps it was taken out by hand.")
+        raise NoteError(f"Note {name} does not exist; it may have been removed by hand.")
 
     def all(self) -> Iterator[tuple[str, Note]]:
         """Yield the notes of MEMORY.md, then of the logs, the newest first."""
@@ -96,10 +96,10 @@ class Notebook(Struct, frozen=True):
             content = _text(old)
             there = next((one for one in notes(content) if one.id == note.id), None)
             if there is None:
-                raise NoteError(f"Note {note.id} was just taken out of {path}.")
+                raise NoteError(f"Note {note.id} was just removed from {path}.")
             if there.is_edited:
                 raise NoteError(
-                    f"Note {note.id} was changed by hand since: take it out of {path}, line"
+                    f"Note {note.id} was changed by hand since: remove it from {path}, line"
                     f" {there.first}, by hand."
                 )
             return without(content, there).encode()
@@ -125,4 +125,4 @@ def _text(data: bytes | None) -> str:
     try:
         return (data or b"").decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise NoteError("The file is not UTF-8 text; it is left as it is.") from error
+        raise NoteError("The file is not UTF-8 text; it is not changed.") from error

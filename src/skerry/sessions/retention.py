@@ -106,7 +106,7 @@ async def carry_out(store: Store, hooks: Hooks, agents_dir: Path, due: Plan, now
         try:
             await retention.wipe(store)
         except StoreFailedError as error:
-            logger.warning("what was removed may still stand in free parts of the file: %s", error)
+            logger.warning("removed text may still be in free parts of the file: %s", error)
     return Plan(tuple(away), tuple(gone))
 
 

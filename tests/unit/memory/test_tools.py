@@ -241,7 +241,7 @@ async def test_lines_of_a_file_are_read(tmp_path: Path) -> None:
     assert await here.call(get, path) == {**path, "text": "one\ntwo\nthree\nfour"}
     assert (await here.call(get, {**path, "from": 2, "lines": 2}))["text"] == "two\nthree"
     told = await here.call(get, {**path, "from": 9})
-    assert told == {**path, "text": "", "hint": "There is no line 9."}
+    assert told == {**path, "text": "", "hint": "Line 9 does not exist."}
 
 
 async def test_a_file_that_is_missing_is_empty_with_a_hint(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ from skerry.store import openclaw as database
 
 _BY: Final = "skerry import openclaw"
 _LOST: Final = "its credentials cannot be read"
-_ENTER: Final = "enter them anew: skerry auth add PROVIDER"
+_ENTER: Final = "enter them again: skerry auth add PROVIDER"
 _BOOT_KEY: Final = ("hooks", "internal", "entries", "boot-md", "enabled")
 
 

@@ -20,7 +20,7 @@ _WHY: Final = {
     ".env": "variables of the environment; set those that you want where the gateway starts",
     "browser": "profiles of a browser, which this version does not drive",
     "canvas": "this version has no canvas",
-    "credentials": "who was let in on channels; this version has no channels",
+    "credentials": "pairings of channels; this version has no channels",
     "cron": "this version has no schedules",
     "delivery-queue": "messages of channels; this version has no channels",
     "devices": "clients of the other gateway; connect each to this one and approve it",
@@ -30,7 +30,7 @@ _WHY: Final = {
     "identity": "keys of a device; this gateway has its own",
     "logs": "logs",
     "media": "files that channels brought",
-    "memory": "an index, which is built anew from the files in the workspaces",
+    "memory": "an index, which is rebuilt from the files in the workspaces",
     "sandboxes": "copies for sandboxes",
     "skills": "this version does not run skills; copy those that you want into a workspace",
     "state": "internal state of the other gateway",
@@ -68,7 +68,9 @@ def inside(home: Path, path: Path) -> bool:
 def missed(home: Path, theirs: Mapping[str, Any]) -> Iterator[Missed]:
     """Yield what the person had there and will not have here."""
     if names := _keys(theirs, "channels", without=("defaults", "modelByChannel")):
-        yield Missed("Channels", names, "This version has no channels; nobody reaches it there.")
+        yield Missed(
+            "Channels", names, "This version has no channels; messages there do not reach it."
+        )
     if names := tuple(_jobs(home)):
         what = f"{len(names)} scheduled {'job' if len(names) == 1 else 'jobs'}"
         yield Missed(what, names, "This version has no schedules; they do not run.")

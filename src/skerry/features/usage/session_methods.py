@@ -39,7 +39,7 @@ class SessionsUsageParams(RangeParams):
 
     ignored: ClassVar = {
         **RangeParams.ignored,
-        "includeContextWeight": "How the prompt was made up is told by `prompt.show`.",
+        "includeContextWeight": "`prompt.show` reports the parts of the prompt.",
         "creatorKey": "Every conversation belongs to the one owner.",
     }
 
@@ -185,7 +185,7 @@ def _days(call: Call, params: SessionsUsageParams) -> list[str]:
 
 
 def _shortened(count: int) -> Json:
-    text = f"{count} sessions are told by their sums only. Ask for fewer days, or for one by `key`."
+    text = f"{count} sessions have their sums only. Ask for fewer days, or for one by `key`."
     return {"path": "limit", "message": text}
 
 

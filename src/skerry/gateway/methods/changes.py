@@ -45,7 +45,7 @@ class SessionsPatchParams(SessionParams):
     refused: ClassVar = {
         **dict.fromkeys(
             ("icon", "color", "category", "boardFace", "boardPresentation"),
-            "of its looks a conversation keeps its label and whether it is pinned.",
+            "a conversation stores only its label and its pin.",
         ),
         **dict.fromkeys(
             ("statusNote", "attention", "ttlMinutes"),
@@ -76,7 +76,7 @@ class SessionsPatchParams(SessionParams):
             ("agentRuntime", "nativeRuntimeConsent"), "runs have one runtime, the gateway's own."
         ),
         "contextWindow": "the window is the model's; choose another model.",
-        "fastMode": "models are asked at one speed.",
+        "fastMode": "models are called at one speed.",
         "traceLevel": "what is logged is set for the whole gateway: `logging.level`.",
         "groupActivation": "when an agent answers in a group is set in its channel's section.",
     }

@@ -50,11 +50,11 @@ class ChatHistoryParams(Params):
     """
 
     ignored: ClassVar = {
-        "pendingBefore": "Every message that waits is told in `activeRuns`.",
-        "inputRunIds": "Messages that came stand in the transcript or in `activeRuns`.",
+        "pendingBefore": "`activeRuns` lists every waiting message.",
+        "inputRunIds": "Accepted messages are in the transcript or in `activeRuns`.",
     }
     refused: ClassVar = {
-        "cursor": "no answer has one; `offset` with `nextOffset` of the last answer goes on."
+        "cursor": "answers have none; set `offset` to `nextOffset` of the last answer."
     }
 
     session_key: Name

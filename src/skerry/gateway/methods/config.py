@@ -61,7 +61,7 @@ class ApplyParams(SetParams):
     ignored: ClassVar = {
         **dict.fromkeys(
             ("sessionKey", "deliveryContext", "note"),
-            "What became of the change stands in this answer, and in no conversation.",
+            "The result of the change is in this answer, and in no conversation.",
         ),
         "restartDelayMs": "A restart that is due waits for the runs under way.",
     }

@@ -30,7 +30,7 @@ class ModelsListParams(Params):
         **dict.fromkeys(
             ("includeProviderCapabilities", "includeDetails"), "Every row has all that is known."
         ),
-        "refresh": "Models are looked up anew at every request; what providers say, after minutes.",
+        "refresh": "Every request looks models up; lists of providers are cached for minutes.",
         "authProfileId": "Models are the same for whoever asks.",
     }
 

@@ -53,7 +53,7 @@ class InvokeParams(OnceParams):
             "turnSourceAccountId",
             "turnSourceThreadId",
         ),
-        "A node is told what to do, not in which conversation.",
+        "A node receives the command without its conversation.",
     )
 
     node_id: Name

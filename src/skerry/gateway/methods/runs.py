@@ -60,7 +60,7 @@ _NOT_DELIVERED: Final = "The answer goes to the clients of the gateway, to no ch
 _NO_MESSAGE_TOOL: Final = "Agents have no tool that sends messages."
 _INTERNAL: Final = "it is for OpenClaw's own processes."
 _PROVENANCE: Final = "what a connection sends is said by whom it belongs to."
-_KEPT: Final = "every message stands in its transcript."
+_KEPT: Final = "every message is stored in its transcript."
 
 
 class AgentParams(Params):
@@ -154,10 +154,10 @@ class ChatSendParams(Params):
             ),
             _NOT_DELIVERED,
         ),
-        **dict.fromkeys(("fastMode", "fastAutoOnSeconds"), "Models are asked at one speed."),
-        "replyToId": "The model is not told which message this answers.",
+        **dict.fromkeys(("fastMode", "fastAutoOnSeconds"), "Models are called at one speed."),
+        "replyToId": "The model does not receive the message that this answers.",
         "mentions": "There are no people to mention but the owner.",
-        "workContext": "The model is not told what the page shows.",
+        "workContext": "The model does not receive what the page shows.",
     }
     refused: ClassVar = {
         **dict.fromkeys(("systemInputProvenance", "systemProvenanceReceipt"), _PROVENANCE),

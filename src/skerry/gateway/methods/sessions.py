@@ -32,7 +32,7 @@ class SessionsListParams(Params):
             ),
             "Every conversation belongs to the one owner.",
         ),
-        "includeActivitySummary": "Runs that are on are told by `status` and by events.",
+        "includeActivitySummary": "`status` and events report active runs.",
     }
 
     limit: Annotated[int, Field(ge=1, le=1 << 40)] = 200

@@ -20,7 +20,7 @@ class MessagesParams(Params):
 class SubscribeParams(MessagesParams):
     """Parameters of `sessions.messages.subscribe`."""
 
-    ignored: ClassVar = {"includeApprovals": "No agent does anything that waits for approval."}
+    ignored: ClassVar = {"includeApprovals": "No agent has actions that need approval."}
 
 
 def sessions_subscribe(call: Call, _params: NoParams) -> Json:

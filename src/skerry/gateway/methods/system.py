@@ -41,7 +41,7 @@ class StatusParams(Params):
     """Parameters of `status`."""
 
     ignored: ClassVar = {
-        "includeChannelSummary": "No channel says anything of itself yet.",
+        "includeChannelSummary": "Channels report no status yet.",
         "includeCliProjection": "Every answer has all that is known.",
     }
 

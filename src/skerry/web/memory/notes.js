@@ -50,7 +50,7 @@ export class NotesView {
     const undo = button("Take out", () => this.#takeOut(note, undo));
     undo.ariaLabel = `Take out: ${note.text}`;
     undo.disabled = note.edited;
-    if (note.edited) undo.title = "It was changed by hand: take it out by hand.";
+    if (note.edited) undo.title = "It was changed by hand: remove it by hand.";
     const about = make("span", { className: "about" }, whose(note));
     const text = make("p", { dir: "auto" }, note.text);
     return make("li", {}, text, make("div", { className: "hit-head" }, mark, about, place, undo));
@@ -74,7 +74,7 @@ export class NotesView {
   async #takeOut(note, pressed) {
     if (!pressed.dataset.asked) {
       pressed.dataset.asked = "yes";
-      pressed.textContent = "Really take it out?";
+      pressed.textContent = "Really remove it?";
       return;
     }
     try {

@@ -347,5 +347,5 @@ def test_the_report_opens_with_what_will_be_missed_and_counts_what_repeats(
     assert shown.err.count("model_change") == 1
     assert "5 model_change" in shown.err
     assert len(shown.err.splitlines()) < 20
-    for promise in ("anew;", "approved anew", "pair anew", "beside each other"):
+    for promise in ("anew;", "approved again", "pair anew", "beside each other"):
         assert promise not in shown.out + shown.err
