@@ -89,5 +89,5 @@ def test_a_file_cannot_ask_for_endless_work(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["", "../x", "a/b", ".hidden", "x" * 65])
 def test_a_provider_names_no_other_file(vault: Vault, name: str) -> None:
-    with pytest.raises(CredentialError, match="no name"):
+    with pytest.raises(CredentialError, match="not the name"):
         vault.put(name, {"a": "sk"})

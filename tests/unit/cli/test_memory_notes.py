@@ -37,7 +37,7 @@ async def test_a_person_finds_reads_and_is_told_why(tmp_path: Path) -> None:
             "1. memory/a.md#L2-L3  0.900\n   Mill[31m Road\n   no. 7\n      0.9000  text"
             "         how well its words fit\n\n"
         )
-        assert b"words alone" in found.stderr
+        assert b"Only words" in found.stderr
         assert b"qmd: it does not answer" in found.stderr
         assert backend.asked[0].since is not None
         assert backend.asked[0].explain
