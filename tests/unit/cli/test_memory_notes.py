@@ -67,4 +67,4 @@ async def test_a_person_notes_and_takes_it_back(tmp_path: Path) -> None:
         undone = await skerry(rig, "undo", name)
         assert undone.stdout == b"Removed from MEMORY.md: Mia likes tea.\n"
         again = await skerry(rig, "undo", name)
-        assert (again.returncode, b"No note" in again.stderr) == (1, True)
+        assert (again.returncode, b"does not exist" in again.stderr) == (1, True)
