@@ -46,7 +46,7 @@ class MethodTable:
 
     @property
     def needs(self) -> Mapping[str, access.Need]:
-        """Return what the caller of each method needs: of the kernel, of features, of plugins."""
+        """Returns the needs of each method: of the kernel, of features, of plugins."""
         return MappingProxyType(self._needs)
 
     @property

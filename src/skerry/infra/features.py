@@ -29,11 +29,11 @@ class Feature:
         """The group of the help and the text of its command, which `cli.add` completes."""
         self.command = command or name
         self.registers = registers
-        """Whether `plugin.register` is called; a feature may consist of a command alone."""
+        """True when `plugin.register` is called; a feature may consist of a command alone."""
         self.config = config
         """The class in `config` of the section `<name>` of the configuration file."""
         self.tables = tables
-        """Whether `tables.STEPS` builds tables of the state database; all begin with `<name>`."""
+        """True when `tables.STEPS` builds tables of the state database; all begin with `<name>`."""
 
     def load(self, path: str) -> Any:
         """Return `module:attribute` of the feature, which is imported by this."""

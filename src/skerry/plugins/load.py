@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 
 REGISTER_SECONDS: Final = 10.0
 DATA: Final = "plugin-data"
-"""Of the state directory: a folder for the files of each plugin."""
+"""Folder in the state directory, with a folder for the files of each plugin."""
 
 
 @dataclass(slots=True)

@@ -32,7 +32,9 @@ def check(registered: Registered, tools: Collection[str], methods: Collection[st
             )
     for command in registered.commands:
         if not (_is(str, command.name, command.description) and callable(command.run)):
-            raise PluginError(f"{command.name!r} is no command: name, function, description.")
+            raise PluginError(
+                f"{command.name!r} is not a command: it needs a name, a function and a description."
+            )
     for name, run in registered.services:
         if not (_is(str, name) and inspect.iscoroutinefunction(run)):
             raise PluginError(f"The service {name!r} is no async function.")

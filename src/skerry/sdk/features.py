@@ -1,4 +1,4 @@
-"""What a feature of the gateway registers, and the sum of it over all features."""
+"""Registrations of a feature of the gateway, and their sum over all features."""
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
@@ -19,11 +19,11 @@ class Features(Struct, frozen=True):
     """The sum of what features registered; each part is imported at its first use."""
 
     methods: dict[str, Need] = field(default_factory=dict)
-    """What the caller of each method needs."""
+    """Needs of each method."""
     handlers: list[Later] = field(default_factory=list)
     """Each gives methods: a sequence of `gateway.method.Method`."""
     events: dict[str, tuple[Need, str]] = field(default_factory=dict)
-    """What the receiver of each event needs, and a sentence for the reference."""
+    """Needs for receiving each event, and a sentence for the reference."""
     checks: list[Later] = field(default_factory=list)
     """Each gives an async function from an `Installation` to checks of `skerry doctor`."""
     status_checks: list[Later] = field(default_factory=list)
@@ -37,7 +37,7 @@ class Features(Struct, frozen=True):
 
 
 class Installation(Struct, frozen=True):
-    """What a check of an installation looks at."""
+    """Installation that a check examines."""
 
     state_dir: Path
     environ: Mapping[str, str]
@@ -46,7 +46,7 @@ class Installation(Struct, frozen=True):
 
 
 class FeatureApi:
-    """What the `register(api)` of a feature is given.
+    """Object passed to the `register(api)` of a feature.
 
     A part is named `module:attribute`, relative to the folder of the feature.
     """
@@ -85,7 +85,7 @@ class FeatureApi:
 
 @cache
 def registered(features: tuple[Feature, ...] = FEATURES) -> Features:
-    """Return what the features registered; imports `plugin` of each."""
+    """Returns the registrations of the features; imports `plugin` of each."""
     found = Features()
     for one in features:
         if one.registers:

@@ -11,12 +11,12 @@ def add(group: ArgumentParser) -> None:
     """Add what `skerry devices` has."""
     add = group.add_subparsers(metavar="COMMAND", title="commands").add_parser
     for name, text in (
-        ("list", "who waits to be let in, and who is paired"),
+        ("list", "list pending requests and paired devices"),
         ("approve", "let a device in"),
         ("reject", "refuse a device"),
         ("remove", "forget a device and close its connections"),
         ("rotate", "make a new token for a device; print it"),
-        ("revoke", "shut a device out until it is approved again"),
+        ("revoke", "revoke a device until it is approved again"),
     ):
         parser = command(add, name, _RUN, text)
         parser.set_defaults(action=name)

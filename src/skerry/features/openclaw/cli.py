@@ -16,8 +16,10 @@ def add(group: ArgumentParser) -> None:
         "directory", nargs="?", default="~/.openclaw", metavar="DIR", help="default ~/.openclaw"
     )
     either = parser.add_mutually_exclusive_group()
-    either.add_argument("--apply", action="store_true", help="do it; without it only look")
-    either.add_argument("--dry-run", action="store_true", help="only look, as without --apply")
+    either.add_argument(
+        "--apply", action="store_true", help="write the import; without it only preview"
+    )
+    either.add_argument("--dry-run", action="store_true", help="only preview, as without --apply")
     parser.add_argument(
         "--yes-to",
         action="append",

@@ -11,6 +11,8 @@ def undelivered(status: Mapping[str, Any]) -> Iterator[Check]:
     parts = status.get("undelivered", {})
     if parts:
         counted = ", ".join(f"{number} {state}" for state, number in sorted(parts.items()))
-        message = f"parts of replies: {counted}."
-        remedy = "The conversation has every reply. Which, and why: skerry outbox list"
+        message = f"parts of replies are not delivered: {counted}."
+        remedy = (
+            "The conversation has every reply. For the parts and the reasons: skerry outbox list"
+        )
         yield Check("delivery", Level.WARNING, message, remedy)

@@ -1,1 +1,1 @@
-"""Counts what calls of models used, and what they cost."""
+"""Counts usage and cost of model calls."""

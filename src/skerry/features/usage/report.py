@@ -1,4 +1,4 @@
-"""What was used, asked of the running gateway, or read from the database without one."""
+"""Usage, requested from the running gateway, or read from the database without one."""
 
 import sqlite3
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ async def report(
     url: str | None = None,
     token: str | None = None,
 ) -> tuple[dict[str, Any], bool]:
-    """Return what `usage.report` says to `params`, and whether a running gateway said it.
+    """Returns the answer of `usage.report` to `params`, and whether a running gateway gave it.
 
     Raises:
         ConfigError: the configuration cannot be used.
@@ -71,6 +71,6 @@ def _read(config: Config, params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _unread(error: sqlite3.Error) -> StoreFailedError:
-    unread = StoreFailedError(f"What was used cannot be read: {error}.")
+    unread = StoreFailedError(f"The usage cannot be read: {error}.")
     unread.remedy = "Start the gateway, which brings the database up to date: skerry gateway run."
     return unread
