@@ -66,7 +66,7 @@ class Handler(Generic[P, R]):
         self.call = call
         self.priority = priority
         self.shown = False
-        """Whether it is also called when somebody looks at a prompt; it then has no effects."""
+        """True when it is also called for a mere look at a prompt; it then has no effects."""
         self.failures = 0
         self.in_a_row = 0
         self.last_error = ""

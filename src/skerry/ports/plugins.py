@@ -29,7 +29,7 @@ class PluginReport(Struct, frozen=True):
     methods: tuple[str, ...] = ()
     services: tuple[str, ...] = ()
     sha256: str = ""
-    """Of its files, as they were loaded."""
+    """Hash of its files, as they were loaded."""
 
     def but(self, status: PluginStatus, reason: str, remedy: str = "") -> "PluginReport":
         """Return the report with another status."""

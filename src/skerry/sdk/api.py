@@ -36,7 +36,7 @@ class Registered(Struct):
     commands: list[Command] = field(default_factory=list)
     methods: list[GatewayMethod] = field(default_factory=list)
     sha256: str = ""
-    """Of the plugin's files, as they were loaded."""
+    """Hash of the plugin's files, as they were loaded."""
     services: list[tuple[str, Callable[[], Coroutine[Any, Any, None]]]] = field(
         default_factory=list
     )
