@@ -58,7 +58,7 @@ async def test_a_hit_says_why_it_stands_there_and_leads_to_its_lines(
 ) -> None:
     (workspace(gateway) / "MEMORY.md").write_text(LONG_TERM)
     page = await opened(browser, gateway)
-    await expect(page.locator(".hits")).to_contain_text("MEMORY.md for what always counts")
+    await expect(page.locator(".hits")).to_contain_text("MEMORY.md for lasting facts")
     await page.get_by_label("Search the memory").fill("who is my dentist?")
     await page.keyboard.press("Enter")
     hit = page.locator(".hits > li").first

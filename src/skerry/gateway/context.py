@@ -52,7 +52,7 @@ class LoadedPlugins(Protocol):
 
     @property
     def services(self) -> Sequence[tuple[str, Callable[[], Coroutine[Any, Any, None]]]]:
-        """Returns what plugins run for as long as the gateway runs, each with its name."""
+        """Returns the services of plugins, which run as long as the gateway, each with its name."""
         ...
 
     def changed(self, report: PluginReport) -> bool:

@@ -66,9 +66,9 @@ def test_the_bytes_say_what_an_image_is(data: bytes, kind: str) -> None:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (encoded(b"%PDF-1.7"), "no PNG, JPEG, GIF or WebP"),
-        (encoded(b"<svg/>"), "no PNG, JPEG, GIF or WebP"),
-        (encoded(b"RIFF\x00\x00\x00\x00WAVE"), "no PNG, JPEG, GIF or WebP"),
+        (encoded(b"%PDF-1.7"), "not a PNG, JPEG, GIF or WebP"),
+        (encoded(b"<svg/>"), "not a PNG, JPEG, GIF or WebP"),
+        (encoded(b"RIFF\x00\x00\x00\x00WAVE"), "not a PNG, JPEG, GIF or WebP"),
         ("no base64!", "is not base64"),
         ("", "has no content"),
         (None, "has no content"),

@@ -161,7 +161,7 @@ async def test_a_young_memory_is_found_by_the_meaning_that_it_has(kept: Kept) ->
     found = await kept.find("kitten")
     assert (found.mode, found.hits[0].path) == (MemoryMode.HYBRID, "memory/cat.md")
     assert found.fallback is None
-    assert "80 of 200 passages wait" in found.notes[0]
+    assert "80 of 200 passages have no vector yet" in found.notes[0]
 
 
 @pytest.mark.parametrize("restart", [False, True])

@@ -160,7 +160,7 @@ async def test_a_pinned_model_without_its_key_is_no_silent_change(
 ) -> None:
     pinned = config(tmp_path, agents=primary("openai/x"))
     async with catalog(pinned, machine=replace(BARE, packaged=gguf), GROQ_API_KEY="k") as models:
-        with pytest.raises(ModelUnavailableError, match="no key for OpenAI"):
+        with pytest.raises(ModelUnavailableError, match="No key is set for OpenAI"):
             await models.choose(None)
 
 

@@ -258,6 +258,6 @@ async def test_another_port_of_the_same_name_is_not_confirmed(tmp_path: Path) ->
 
 async def test_a_name_that_no_server_has_is_told_with_those_that_there_are(tmp_path: Path) -> None:
     async with catalog(tmp_path, "http://127.0.0.1:1/v1") as models:
-        with pytest.raises(ModelUnavailableError, match="no local server 'far'") as caught:
+        with pytest.raises(ModelUnavailableError, match="Unknown local server 'far'") as caught:
             await models.trust("far", is_trusted=True)
     assert "near" in caught.value.remedy

@@ -38,7 +38,7 @@ def test_a_provider_alone_is_its_usual_model() -> None:
 
 
 def test_a_known_provider_without_its_key_says_which_variable() -> None:
-    with pytest.raises(ModelUnavailableError, match="no key for Groq") as caught:
+    with pytest.raises(ModelUnavailableError, match="No key is set for Groq") as caught:
         resolver(GROQ_API_KEY="").named("groq/x")
     assert "GROQ_API_KEY" in caught.value.remedy
 
