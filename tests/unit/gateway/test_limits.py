@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from skerry.gateway import handshake, methods
 from skerry.gateway.method import Params
+from skerry.sdk.features import registered
 
 BOUNDED_BY_THE_FRAME: Final = {
     # Handed on to a node, or kept from it, as they are; a frame has a limit.
@@ -75,7 +76,9 @@ class Walk:
 def test_no_parameter_is_without_a_limit() -> None:
     for module in pkgutil.iter_modules(methods.__path__):
         importlib.import_module(f"{methods.__name__}.{module.name}")
-    kinds = {kind for kind in below(Params) if kind.__module__.startswith("skerry.gateway")}
+    registered().added()
+    ours = ("skerry.gateway", "skerry.features")
+    kinds = {kind for kind in below(Params) if kind.__module__.startswith(ours)}
     assert handshake.ConnectParams in kinds
     found: set[str] = set()
     for kind in kinds:

@@ -7,6 +7,7 @@ from typing import Any
 import anyio
 import pytest
 
+from skerry.gateway.dispatch import MethodTable
 from skerry.policy import access
 from skerry.policy.access import Role
 from tests.support.device import REMOTE, Device
@@ -93,8 +94,9 @@ async def test_an_operator_that_becomes_a_node_is_approved_anew(rig: Rig) -> Non
 
 async def test_a_node_may_call_what_nodes_may_and_nothing_else(rig: Rig) -> None:
     async with node(rig, Device()) as wire:
-        for name in [*access.METHODS, "no.such.method"]:
-            need = access.METHODS.get(name, access.UNKNOWN)
+        needs = MethodTable().needs
+        for name in [*needs, "no.such.method"]:
+            need = needs.get(name, access.UNKNOWN)
             message = (await wire.ask(name, {"bogus": 1})).get("error", {}).get("message", "")
             refused = message == "unauthorized role: node"
             assert refused is (need.role not in {None, Role.NODE}), name
