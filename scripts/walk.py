@@ -4,6 +4,9 @@ The gateway, its store and its provider are the real ones, in this process; only
 is ours. A first turn warms everything up; the second one is followed from its frame to its end. The
 program that asks, and the fakes, do not count.
 
+A turn ends when its `final` event arrives. What the gateway does behind the answer with what was
+said, such as the mirror, is listed apart, and does not count: nobody waits for it.
+
     python -m scripts.walk              the files in the order in which they are entered
     python -m scripts.walk --functions  the functions too
     python -m scripts.walk --most 60    exit 1 where there are more files
@@ -35,7 +38,7 @@ SOURCE: Final = Path(__file__).resolve().parent.parent / "src"
 BESIDE: Final = ("skerry/testing/", "skerry/client/")
 """Packages that take no part in a turn of the gateway."""
 SETTLE: Final = 0.5
-"""Seconds behind the last event: what is written after an answer belongs to its turn."""
+"""Seconds behind the last event in which the work behind the answer is followed."""
 
 
 class Follower:
@@ -44,6 +47,9 @@ class Follower:
     def __init__(self) -> None:
         self.on = False
         self.entered: list[tuple[str, str]] = []
+        self.behind: list[tuple[str, str]] = []
+        """Calls after the end of the turn."""
+        self.answered = False
         self._files: dict[str, str | None] = {}
 
     def __call__(self, frame: FrameType, event: str, _: Any) -> None:
@@ -52,7 +58,8 @@ class Follower:
             code = frame.f_code
             file = self._named(code.co_filename)
             if file is not None:
-                self.entered.append((file, code.co_qualname))
+                calls = self.behind if self.answered else self.entered
+                calls.append((file, code.co_qualname))
 
     def _named(self, path: str) -> str | None:
         if path not in self._files:
@@ -68,11 +75,10 @@ async def turn(wire: Wire, text: str) -> None:
     await wire.send({"type": "req", "id": text, "method": "chat.send", "params": params})
     await wire.event("chat", state="final")
     wire.frames.clear()
-    await anyio.sleep(SETTLE)
 
 
-async def followed(home: Path) -> list[tuple[str, str]]:
-    """Return (file, function) of each call during one text turn of a gateway in `home`."""
+async def followed(home: Path) -> Follower:
+    """Follow the calls during and behind one text turn of a gateway in `home`."""
     follower = Follower()
     threading.setprofile(follower)
     async with AsyncExitStack() as stack:
@@ -89,13 +95,16 @@ async def followed(home: Path) -> list[tuple[str, str]]:
         auth = {"token": settings.config.gateway.auth.secret}
         wire = await stack.enter_async_context(connected(f"ws://127.0.0.1:{port}", auth=auth))
         await turn(wire, "first")
+        await anyio.sleep(SETTLE)
         sys.setprofile(follower)
         follower.on = True
         await turn(wire, "second")
+        follower.answered = True
+        await anyio.sleep(SETTLE)
         follower.on = False
         sys.setprofile(None)
     threading.setprofile(None)
-    return follower.entered
+    return follower
 
 
 def package(file: str) -> str:
@@ -132,8 +141,10 @@ def main() -> int:
     parser.add_argument("--most", type=int, metavar="N", help="exit 1 where there are more files")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as home:
-        entered = anyio.run(followed, Path(home))
-    files = report(entered, functions=options.functions)
+        follower = anyio.run(followed, Path(home))
+    files = report(follower.entered, functions=options.functions)
+    later = {file for file, _ in follower.behind} - {file for file, _ in follower.entered}
+    print(f"Behind the answer, besides: {len(later)} files: {', '.join(sorted(later))}")
     if options.most is not None and files > options.most:
         print(f"more than {options.most} files", file=sys.stderr)
         return 1

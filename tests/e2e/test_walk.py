@@ -20,11 +20,13 @@ STEPS = (
 async def test_the_way_of_a_message_has_its_steps_in_their_order(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    entered = await followed(tmp_path)
+    follower = await followed(tmp_path)
+    entered = follower.entered
     files = list(dict.fromkeys(file for file, _ in entered))
     assert [one for one in files if one in STEPS] == list(STEPS)
     assert report(entered, functions=True) == len(files)
     assert not [one for one in files if one.startswith(("skerry/testing/", "skerry/client/"))]
+    assert "skerry/store/mirror.py" in {file for file, _ in follower.behind}
     assert f"{len(files)} files" in capsys.readouterr().out.splitlines()[-1]
 
 

@@ -39,10 +39,10 @@ from skerry.runtime.compaction.summarizer import Summariser
 from skerry.runtime.conversation_cache import Conversation, Histories
 from skerry.runtime.untrusted_results import fenced
 from skerry.sessions import cutting
-from skerry.sessions.budget import budget, tokens
 from skerry.sessions.cutting import batches, cut, spoken
 from skerry.sessions.history import open_calls
 from skerry.sessions.summary import chunks, extracted, fitted
+from skerry.sessions.window import budget, tokens
 from skerry.store import Reader, Store, Unit, compactions, open_store, sessions
 from skerry.testing.model import MODEL, ScriptedModel, Step
 from tests.support.core import open_core

@@ -27,8 +27,7 @@ from skerry.model.ids import RunId, SessionId, SessionKey
 from skerry.model.message import UserMessage
 from skerry.model.origin import Origin
 from skerry.model.run import Purpose, RunRequest
-from skerry.sessions.opening import enter, opening
-from skerry.sessions.resets import Limits
+from skerry.sessions.opening import Limits, enter, opening
 from skerry.store import DATABASE, Reader, Store, Unit, archive, open_store, sessions
 from tests.support.shown import shown
 

@@ -59,6 +59,8 @@ class Core:
     hooks: Hooks
     models: ScriptedModels
     ledger: Ledger
+    configs: list[Config]
+    """The last one holds; append another to change the configuration."""
     _ended: dict[str, anyio.Event] = field(default_factory=dict)
 
     async def ask(self, text: str, run_id: str = "", key: SessionKey = MAIN) -> RunResult:
@@ -135,6 +137,7 @@ async def open_core(  # noqa: PLR0913 - each has a default; a test names what it
         tools=ToolsConfig(guests=GuestTools(allow=granted)),
         messages=MessagesConfig(queue=queue or QueueConfig(debounce_ms=0)),
     )
+    configs = [config]
     workspace = config.workspace(config.agents.default_id)
     workspace.mkdir(parents=True, exist_ok=True)
     events: list[RunEvent] = []
@@ -143,13 +146,13 @@ async def open_core(  # noqa: PLR0913 - each has a default; a test names what it
     opening = opening or open_store(home / "state.sqlite", reach=reach)
     models = model if isinstance(model, ScriptedModels) else ScriptedModels(model)
     async with hooks, opening as store, Lanes(limit) as lanes:
-        ledger = Ledger(store, lambda: config, clock, CallLog(home))
+        ledger = Ledger(store, lambda: configs[-1], clock, CallLog(home))
         await ledger.open()
         runtime = Runtime(
             store=store,
             models=models,
             tools={tool.spec.name: tool for tool in tools},
-            config=lambda: config,
+            config=lambda: configs[-1],
             clock=clock,
             histories=Histories(store),
             running=Running(),
@@ -165,4 +168,4 @@ async def open_core(  # noqa: PLR0913 - each has a default; a test names what it
             prompts=Prompts.over(store, Records()),
         )
         dispatch = Dispatch(runtime, lanes, reach)
-        yield Core(dispatch, store, events, woken, workspace, lanes, hooks, models, ledger)
+        yield Core(dispatch, store, events, woken, workspace, lanes, hooks, models, ledger, configs)

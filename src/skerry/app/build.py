@@ -2,7 +2,6 @@
 
 from collections.abc import (
     AsyncGenerator,
-    Awaitable,
     Callable,
     Coroutine,
     Iterable,
@@ -20,11 +19,11 @@ from msgspec import Struct, field
 from skerry.app.command_dependencies import Desk
 from skerry.app.cooling import kept_cooldowns
 from skerry.app.embedding import open_embedding
-from skerry.app.extensions import Extensions, load_extensions, load_hook_folders
-from skerry.app.forgetting import Forgetter
+from skerry.app.extensions import OwnTools, load_extensions, load_hook_folders
+from skerry.app.forgetting import Forgetter, Live
 from skerry.app.maintenance import Upkeep, looked_after, unless_damaged
 from skerry.app.memories import BuiltinMemories
-from skerry.app.memory import MemoryParts, take_slot
+from skerry.app.memory import take_slot
 from skerry.app.memory_slot import SlotMemories
 from skerry.app.records import stored_records
 from skerry.app.reload import Reload
@@ -52,16 +51,18 @@ from skerry.infra.supervised_tasks import Leash
 from skerry.lanes.lanes import Lanes
 from skerry.lanes.running import Running
 from skerry.model.errors import StateError, StateLockedError
-from skerry.model.ids import SessionKey
+from skerry.policy.records import Records
 from skerry.ports.channel import ChannelAdapter
 from skerry.ports.memory import Memories
 from skerry.ports.model import Models
-from skerry.ports.prompt import PromptReport
+from skerry.ports.tool import reads_only
 from skerry.providers.catalog import Catalog
 from skerry.runtime.conversation_cache import Histories
 from skerry.runtime.delivery import Delivery, Sender
 from skerry.runtime.dispatcher import Dispatch
+from skerry.runtime.prompt_report import report
 from skerry.runtime.receiver import receive
+from skerry.runtime.recovery import Known, recover
 from skerry.runtime.services import Runtime
 from skerry.runtime.usage.ledger import Ledger
 from skerry.store import DATABASE, Store, nothing, open_store, runs
@@ -131,47 +132,61 @@ async def open_application(
     check_secret(settings.config)
 
     redact = _hide(settings, environ, outside)
-    clock, health = outside.clock, Health()
-    started_ms = clock.now_ms()
+    clock, health, started_ms = outside.clock, Health(), outside.clock.now_ms()
     broadcast = Broadcast(clock)
-    news = News(broadcast, clock.now_ms)
-    indexer = Indexer()
+    news, indexer = News(broadcast, clock.now_ms), Indexer()
 
-    own: BuiltinMemories | None = None
-
-    def committed(session_ids: list[str]) -> None:
-        news.touch(session_ids)
-        indexer.touch(session_ids)
-        if own is not None:
-            own.touch()
+    def config() -> Config:
+        return settings.config
 
     async with (
-        open_state(settings.config, outside.reach, committed, starting=True) as state,
-        _running(partial(indexer.run, state[0])),
-        _models(settings, environ, outside, state[0]) as models,
+        open_state(config(), outside.reach, starting=True) as (store, mirror),
+        _running(partial(indexer.run, store)),
+        _models(settings, environ, outside, store) as models,
         outside.hooks,
     ):
-        desk = Desk(lambda: settings.config, settings=settings)
-        own = BuiltinMemories(lambda: settings.config, state[0], clock, redact, outside.reach)
-        slot, memory, forgetter = _remembering(settings, outside, own, state, redact, environ)
-        extensions = await load_extensions(
-            settings.config, outside.hooks, models, state[0], desk, memory
-        )
-        await load_hook_folders(settings.config, outside.hooks, environ, clock, state[0])
-        async with _core(settings, state, models, broadcast, outside, extensions) as core:
-            dispatch, delivery, ledger = core
-            desk.dispatch, forgetter.runtime = dispatch, dispatch.runtime
-
-            def show_prompt(key: SessionKey) -> Awaitable[PromptReport]:
-                from skerry.runtime.prompt_report import report  # noqa: PLC0415 - only when asked for
-
-                return report(dispatch.runtime, key)
-
+        store.follow(news.touch)
+        store.follow(indexer.touch)
+        ledger, records, live = await _state_of_runs(store, config, clock)
+        embedding = open_embedding(config, environ, ledger, wanted=outside.models is None)
+        async with embedding as embedder:
+            own = BuiltinMemories(config, store, clock, redact, embedder, outside.reach)
+            transcripts, memories = StoredTranscripts(store), outside.memories or own
+            slot = SlotMemories(config, memories, transcripts, clock, redact, environ)
+            forgetter = Forgetter(config, store, mirror, slot, clock, outside.reach, live)
+            memory = take_slot(slot, config, outside.hooks, clock, forgetter)
+            tools, delivery = OwnTools(memory.tools), _delivery(settings, outside, store)
+            runtime = Runtime(
+                store=store,
+                models=models,
+                tools=tools,
+                config=config,
+                clock=clock,
+                histories=live.histories,
+                running=live.running,
+                publish=broadcast.publish,
+                parts=delivery.parts,
+                hooks=outside.hooks,
+                deliver=delivery.wake,
+                room=delivery.room,
+                typing=delivery.typing,
+                leash=Leash(clock),
+                accounts=ledger,
+                warn=ledger.warn,
+                records=records,
+                prompts=live.prompts,
+                meter=ledger.meter,
+            )
+            lanes = Lanes(*_limits(config()))
+            dispatch = Dispatch(runtime, lanes, outside.reach)
             reload = Reload(settings, broadcast, health, lambda: bool(dispatch.active()))
+            desk = Desk(config, dispatch, settings, reload.restart.set)
+            plugins = await load_extensions(config(), desk, models, memory, tools)
+            await load_hook_folders(config(), outside.hooks, environ, clock, store)
             context = GatewayContext(
-                config=lambda: settings.config,
+                config=config,
                 dispatcher=dispatch,
-                store=state[0],
+                store=store,
                 models=models,
                 setup=ModelChoice(settings, models, environ),
                 broadcast=broadcast,
@@ -181,22 +196,20 @@ async def open_application(
                 started_ms=started_ms,
                 health=health,
                 notices=Notices(clock),
-                commands=extensions.commands,
-                plugins=extensions.plugins,
+                commands=runtime.commands,
+                plugins=plugins,
                 configuration=settings,
                 hooks=outside.hooks,
-                show_prompt=show_prompt,
+                show_prompt=partial(report, runtime),
                 memory=memory.desk,
                 forgets=forgetter,
-                records=dispatch.runtime.records,
+                records=records,
                 budgets=lambda: [*ledger.report(), *ledger.meter.report()],
                 hurry=delivery.hurry,
             )
-            desk.restart = reload.restart.set
+            store.follow(own.touch)
             async with (
-                open_embedding(
-                    lambda: settings.config, environ, ledger, wanted=outside.models is None
-                ) as own.embedder,
+                _working(settings, dispatch, mirror, delivery, outside),
                 own.open(keep=memory.desk is not None and not slot.has_qmd),
                 slot.open(keep=memory.desk is not None),
                 _running(reload.run, forgetter.run, *services(context)),
@@ -204,24 +217,14 @@ async def open_application(
                 yield Application(context, dispatch, settings, outside.hooks, reload.restart)
 
 
-def _remembering(
-    settings: Settings,
-    outside: Outside,
-    own: BuiltinMemories,
-    state: tuple[Store, Mirror],
-    redact: Redactor,
-    environ: Mapping[str, str],
-) -> tuple[SlotMemories, MemoryParts, Forgetter]:
-    """Put a memory into the slot: QMD before the built-in one, if that is configured."""
-    clock = outside.clock
-
-    def config() -> Config:
-        return settings.config
-
-    transcripts = StoredTranscripts(state[0])
-    slot = SlotMemories(config, outside.memories or own, transcripts, clock, redact, environ)
-    forgetter = Forgetter(config, *state, slot, clock, outside.reach)
-    return slot, take_slot(slot, config, outside.hooks, clock, forgetter), forgetter
+async def _state_of_runs(
+    store: Store, config: Callable[[], Config], clock: Clock
+) -> tuple[Ledger, Records, Live]:
+    """Return what runs share beside the store: the ledger, who wrote which file, what is live."""
+    ledger = Ledger(store, config, clock, CallLog(config().state_dir))
+    await ledger.open()
+    records = await stored_records(store, clock)
+    return ledger, records, Live(Running(), Histories(store), Prompts.over(store, records))
 
 
 def _hide(settings: Settings, environ: Mapping[str, str], outside: Outside) -> Redactor:
@@ -242,7 +245,6 @@ def _hide(settings: Settings, environ: Mapping[str, str], outside: Outside) -> R
 async def open_state(
     config: Config,
     reach: Callable[[str], None] = nothing,
-    on_commit: Callable[[list[str]], None] = lambda _: None,
     *,
     starting: bool = False,
 ) -> AsyncGenerator[tuple[Store, Mirror]]:
@@ -270,12 +272,7 @@ async def open_state(
         workspace = config.workspace(config.agents.default_id)
         mirror = Mirror(config.state_dir / "agents", workspace, reach)
         path = config.state_dir / DATABASE
-
-        def committed(session_ids: list[str]) -> None:
-            mirror.touch(session_ids)
-            on_commit(session_ids)
-
-        opening = open_store(path, on_commit=committed, reach=reach)
+        opening = open_store(path, on_commit=mirror.touch, reach=reach)
         async with opening as store, looked_after(store, orderly=orderly):
             await unless_damaged(store, mirror.repair(store))
             yield store, mirror
@@ -295,71 +292,44 @@ async def _models(
         yield catalog
 
 
-@asynccontextmanager
-async def _core(
-    settings: Settings,
-    state: tuple[Store, Mirror],
-    models: Models,
-    broadcast: Broadcast,
-    outside: Outside,
-    extensions: Extensions,
-) -> AsyncGenerator[tuple[Dispatch, Delivery, Ledger]]:
-    """Take up what was left open, then receive, run and deliver."""
-    store, mirror = state
-    senders = {
-        (one.channel, one.account): Sender(
-            one,
-            store,
-            outside.clock,
-            outside.reach,
-            outside.hooks,
-            lambda: settings.config.messages.delivery.unknown,
-        )
-        for one in outside.adapters
-    }
-    delivery = Delivery(senders)
-    calls = CallLog(settings.config.state_dir)
-    ledger = Ledger(store, lambda: settings.config, outside.clock, calls)
-    await ledger.open()
-    records = await stored_records(store, outside.clock)
-    runtime = Runtime(
-        store=store,
-        models=models,
-        tools=extensions.tools,
-        commands=extensions.commands,
-        config=lambda: settings.config,
-        clock=outside.clock,
-        histories=Histories(store),
-        running=Running(),
-        publish=broadcast.publish,
-        parts=delivery.parts,
-        hooks=outside.hooks,
-        deliver=delivery.wake,
-        room=delivery.room,
-        typing=delivery.typing,
-        leash=Leash(outside.clock),
-        accounts=ledger,
-        warn=ledger.warn,
-        records=records,
-        prompts=Prompts.over(store, records),
-        meter=ledger.meter,
+def _delivery(settings: Settings, outside: Outside, store: Store) -> Delivery:
+    """Return what sends answers to the platforms."""
+    return Delivery(
+        {
+            (one.channel, one.account): Sender(
+                one,
+                store,
+                outside.clock,
+                outside.reach,
+                outside.hooks,
+                lambda: settings.config.messages.delivery.unknown,
+            )
+            for one in outside.adapters
+        }
     )
+
+
+@asynccontextmanager
+async def _working(
+    settings: Settings, dispatch: Dispatch, mirror: Mirror, delivery: Delivery, outside: Outside
+) -> AsyncGenerator[None]:
+    """Take up what was left open, then receive, run and deliver for the block."""
+    runtime, store = dispatch.runtime, dispatch.runtime.store
     again = await unless_damaged(store, _left_open(runtime, settings.config)) or []
     async with AsyncExitStack() as stack:
         stack.push_async_callback(_flush, store, mirror, delivery)
-        sending: Iterator[Service] = (sender.run for sender in senders.values())
         retaining = partial(retain, store, lambda: settings.config, outside.clock, outside.hooks)
         upkeep = Upkeep(store, settings.config.state_dir, outside.clock)
         background = (partial(mirror.run, store), upkeep.run, retaining)
+        sending: Iterator[Service] = (sender.run for sender in delivery.senders.values())
         await stack.enter_async_context(_running(*background, *sending))
-        lanes = await stack.enter_async_context(Lanes(*_limits(settings.config)))
+        lanes = await stack.enter_async_context(dispatch.lanes)
         settings.on_change(lambda config: lanes.resize(*_limits(config)))
-        dispatch = Dispatch(runtime, lanes, outside.reach)
         for run in again:
             dispatch.resume(run)
         receiving = (partial(receive, one, dispatch.receive) for one in outside.adapters)
         await stack.enter_async_context(_running(*receiving))
-        yield dispatch, delivery, ledger
+        yield
 
 
 async def _left_open(runtime: Runtime, config: Config) -> list[runs.OpenRun]:
@@ -367,9 +337,6 @@ async def _left_open(runtime: Runtime, config: Config) -> list[runs.OpenRun]:
     store = runtime.store
     if not await store.read(runs.any_open):
         return []  # an ordinary start writes nothing
-    from skerry.ports.tool import reads_only  # noqa: PLC0415 - as said above
-    from skerry.runtime.recovery import Known, recover  # noqa: PLC0415 - nor needs it what ends runs
-
     policy = config.session.send_policy
     harmless = frozenset(name for name, tool in runtime.tools.items() if reads_only(tool))
     known = Known(harmless, lambda request: runtime.commands.given(request) is not None)

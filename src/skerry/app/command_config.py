@@ -14,6 +14,7 @@ from skerry.commands.table import Argument, Command, CommandCall, CommandError
 from skerry.config.expand import Expanded
 from skerry.config.paths import MISSING, Place, lookup, parse_place, replaced, show_place
 from skerry.config.redact import public, redact, redact_config, unresolved
+from skerry.config.reload_rules import needs_restart
 from skerry.config.source import Source
 from skerry.config.write import META, by_hand
 from skerry.model.errors import ConfigError, ConfigInvalidError
@@ -74,7 +75,7 @@ class _Changing:
             CommandError: nothing does.
         """
         if self.desk.settings is None:
-            raise CommandError("The gateway is still starting.")
+            raise CommandError("This gateway has no configuration that can be changed.")
         return self.desk.settings
 
     async def config(self, call: CommandCall) -> str:
@@ -118,7 +119,7 @@ class _Changing:
     async def restart(self, _: CommandCall) -> str:
         """Answer `/restart`; its own run ends before the gateway does."""
         if self.desk.restart is None:
-            raise CommandError("The gateway is still starting.")
+            raise CommandError("This gateway cannot restart itself.")
         self.desk.restart()
         return "⚙️ The gateway restarts."
 
@@ -148,10 +149,7 @@ class _Changing:
         remedy = by_hand({show_place(place): None if value is MISSING else value})
         applied = await self.settings.edit(edit, "/config", remedy)
         if not applied.changed:
-            return f"`{show_place(place)}` already has this value."
-        # Imported here, as below: few gateways are changed by this command.
-        from skerry.config.reload_rules import needs_restart  # noqa: PLC0415
-
+            return f"`{show_place(place)}` is so already."
         restart = needs_restart(applied.changed)
         when = "It needs a restart." if restart else "The change is in effect."
         done = "is removed" if value is MISSING else f"is {_text(_shown(place, value))}"
@@ -171,8 +169,6 @@ def _refuse_start(place: Place) -> None:
     Raises:
         CommandError: it does.
     """
-    from skerry.config.reload_rules import needs_restart  # noqa: PLC0415 - as above
-
     if needs_restart([place]):
         name = show_place(place)
         raise CommandError(

@@ -5,27 +5,16 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from skerry.app.settings import Settings
-from skerry.commands.table import CommandError
 from skerry.config.root import Config
 from skerry.runtime.dispatcher import Dispatch
 
 
-class Desk(Struct):
-    """Dependencies of the commands; the dispatcher is made after them."""
+class Desk(Struct, frozen=True):
+    """What the commands ask."""
 
     config: Callable[[], Config]
-    dispatch: Dispatch | None = None
+    dispatcher: Dispatch
     settings: Settings | None = None
+    """None where nothing keeps the configuration."""
     restart: Callable[[], None] | None = None
     """Ends the gateway so that it starts again, once what runs has ended."""
-
-    @property
-    def dispatcher(self) -> Dispatch:
-        """Return the dispatcher.
-
-        Raises:
-            CommandError: the gateway has not started.
-        """
-        if self.dispatch is None:
-            raise CommandError("The gateway is still starting.")
-        return self.dispatch

@@ -11,6 +11,7 @@ from skerry.model.errors import ModelError
 from skerry.model.ids import SessionKey
 from skerry.model.message import CHARS_PER_TOKEN
 from skerry.ports.prompt import PromptReport
+from skerry.runtime.prompt_report import report
 from skerry.runtime.services import Runtime
 from skerry.store import Unit, frozen, sessions
 
@@ -22,9 +23,6 @@ def prompt_commands(desk: Desk) -> list[Command]:
     """Return `/context`."""
 
     async def context(call: CommandCall) -> str:
-        # Imported here: it is asked for now and then.
-        from skerry.runtime.prompt_report import report  # noqa: PLC0415
-
         form = call.arguments.lower() or "list"
         if form not in _FORMS:
             raise CommandError(f"/context takes {', '.join(_FORMS)}.")

@@ -6,8 +6,7 @@ from datetime import timedelta
 
 from skerry.commands.table import CommandCall, CommandError
 from skerry.config.root import Config
-from skerry.infra.clock import Clock, SystemClock
-from skerry.infra.zone import day
+from skerry.infra.clock import Clock, SystemClock, day
 from skerry.store import Reader, Store, usage
 from skerry.store.usage import By, Sums
 

@@ -4,12 +4,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, ValuesView
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
-
 from skerry.app.command_dependencies import Desk
 from skerry.app.memory import MemoryParts
 from skerry.app.records import stored_records
-from skerry.commands.table import Command, CommandTable
+from skerry.commands.table import Command
 from skerry.config.root import Config
 from skerry.hooks.hooks import Hooks
 from skerry.infra.clock import Clock
@@ -22,14 +20,6 @@ if TYPE_CHECKING:
     from skerry.plugins.load import Plugins
 
 
-class Extensions(Struct, frozen=True):
-    """Tools, commands and plugins of the gateway; made once, at the start."""
-
-    tools: Mapping[str, Tool]
-    commands: CommandTable
-    plugins: "Plugins | None"
-
-
 class OwnTools(Mapping[str, Tool]):
     """Our own tools by name, made when somebody first looks: the first message is soon enough.
 
@@ -39,6 +29,10 @@ class OwnTools(Mapping[str, Tool]):
 
     def __init__(self, memory: Callable[[], Iterable[Tool]]) -> None:
         self._memory = memory
+
+    def add(self, tools: Mapping[str, Tool]) -> None:
+        """Take the tools of plugins."""
+        self._made.update(tools)
 
     @cached_property
     def _made(self) -> dict[str, Tool]:
@@ -68,28 +62,30 @@ class OwnTools(Mapping[str, Tool]):
 
 
 async def load_extensions(
-    config: Config, hooks: Hooks, models: Models, store: Store, desk: Desk, memory: MemoryParts
-) -> Extensions:
-    """Return our tools and commands with those of the plugins, whose hooks take part from now on.
+    config: Config, desk: Desk, models: Models, memory: MemoryParts, tools: OwnTools
+) -> "Plugins | None":
+    """Add our commands, and what the plugins register, to the gateway of `desk`.
 
     A plugin that cannot be loaded is reported and leaves the others alone.
     """
-    tools = OwnTools(memory.tools)
+    runtime = desk.dispatcher.runtime
+    commands = runtime.commands
 
     def fill() -> tuple[Command, ...]:
         # Imported here: they are many, and the first message is soon enough.
         from skerry.app.commands import every_command  # noqa: PLC0415
 
-        return (*every_command(models, store, desk, commands), *memory.commands())
+        return (*every_command(models, runtime.store, desk, commands), *memory.commands())
 
-    commands = CommandTable(fill)
+    commands.provide(fill)
     if not config.plugins.load.paths:
-        return Extensions(tools, commands, None)
+        return None
     # Imported here: a start without plugins does not pay for them.
     from skerry.plugins.load import load_plugins  # noqa: PLC0415
 
-    plugins = await load_plugins(config, hooks, commands, tools)
-    return Extensions({**tools, **plugins.tools}, commands, plugins)
+    plugins = await load_plugins(config, runtime.hooks, commands, tools)
+    tools.add(plugins.tools)
+    return plugins
 
 
 async def load_hook_folders(

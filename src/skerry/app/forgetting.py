@@ -19,17 +19,18 @@ from msgspec.structs import replace
 from skerry.config.protected import gate
 from skerry.config.root import Config
 from skerry.infra.clock import Clock
-from skerry.lanes.running import ActiveRun
+from skerry.lanes.running import ActiveRun, Running
 from skerry.model.errors import SkerryError, StateError
 from skerry.model.ids import AgentId
 from skerry.model.redaction import Redaction
 from skerry.model.redaction_report import Forgotten
 from skerry.ports.memory import Memories, MemoryForgets
-from skerry.runtime.services import Runtime
+from skerry.runtime.conversation_cache import Histories
 from skerry.store import Reader, Store, nothing
 from skerry.store.forgetting import Forgetting, Redacted, begin, begun, finish, found, redact
 from skerry.store.listing import Wanted, recent
 from skerry.store.mirror import Mirror
+from skerry.workspace.prompt_builder import Prompts
 from skerry.workspace.prompt_files import ORDER
 
 if TYPE_CHECKING:  # loaded when something is to be forgotten, not with each start
@@ -46,6 +47,14 @@ ROUNDS: Final = 20
 """Limit on the waits for runs that wrote it again; somebody may repeat it for ever."""
 
 
+class Live(Struct, frozen=True):
+    """What a gateway has in memory of its conversations."""
+
+    running: Running
+    histories: Histories
+    prompts: Prompts
+
+
 class Forgetter(Struct):
     """Forgets what it is told. Implements `ports.memory.Forgets`. Keep `run` going."""
 
@@ -56,8 +65,8 @@ class Forgetter(Struct):
     clock: Clock
     reach: Callable[[str], None] = nothing
     """Called at each named fault point."""
-    runtime: Runtime | None = None
-    """Runtime with the runs in flight; it is made after this."""
+    live: Live | None = None
+    """The runs in flight, and what they keep in memory; None where no gateway runs."""
     alone: bool = False
     """True when no gateway runs: QMD's files are then unused."""
     _ending: set[int] = field(default_factory=set)
@@ -174,9 +183,9 @@ class Forgetter(Struct):
         async with self._sweeping:
             rows = await redact(self.store, job.agent, redaction)
             self.reach("forget.redacted")
-            if self.runtime is not None:
-                self.runtime.histories.clear()
-                self.runtime.prompts.forget()
+            if self.live is not None:
+                self.live.histories.clear()
+                self.live.prompts.forget()
             sessions = await self.store.read(partial(_sessions, agent=job.agent))
             await self.mirror.rewrite(self.store, sessions)
             self.reach("forget.mirrored")
@@ -191,7 +200,7 @@ class Forgetter(Struct):
         return replace(report, documents=held)
 
     def _active(self, agent: AgentId) -> list[ActiveRun]:
-        runs = self.runtime.running.of() if self.runtime is not None else []
+        runs = self.live.running.of() if self.live is not None else []
         return [run for run in runs if run.request.key.agent == agent]
 
     def _papers(self, agent: AgentId, *, extra: bool = False) -> "Papers":

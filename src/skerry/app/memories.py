@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import anyio
@@ -28,10 +29,6 @@ FOLDER: Final = "memory"
 """Folder in the state directory, for `<agentId>.sqlite`."""
 
 
-def _no_embedder(_: AgentId) -> "Embedder | None":
-    return None
-
-
 class BuiltinMemories(Struct):
     """One memory an agent, each with its own file; made when it is first asked for.
 
@@ -43,9 +40,10 @@ class BuiltinMemories(Struct):
     clock: Clock
     redact: Callable[[str], str]
     """Takes secrets out of what was said."""
+    embedder: "Callable[[AgentId], Embedder | None]"
+    """Returns the agent's embedding model; None where it searches by words alone."""
     reach: Callable[[str], None] = nothing
     """Called at each named fault point."""
-    embedder: "Callable[[AgentId], Embedder | None]" = _no_embedder
     _made: "dict[AgentId, BuiltinMemory]" = field(default_factory=dict)
     _keepers: dict[AgentId, Keeper] = field(default_factory=dict)
     _glances: "dict[AgentId, Glance]" = field(default_factory=dict)
@@ -56,7 +54,7 @@ class BuiltinMemories(Struct):
             self._made[agent] = self._make(agent)
         return self._made[agent]
 
-    def touch(self) -> None:
+    def touch(self, _: object = None) -> None:
         """Note that something was said."""
         for keeper in self._keepers.values():
             keeper.touch()
@@ -104,7 +102,7 @@ class BuiltinMemories(Struct):
             index,
             self.clock,
             talks=_Talks(StoredTranscripts(self.store), agent, self.redact, self.config),
-            embedder=lambda: self.embedder(agent),
+            embedder=partial(self.embedder, agent),
             weighing=lambda: weighing(self.config(), agent),
             settings=lambda: settings(self.config(), agent),
         )

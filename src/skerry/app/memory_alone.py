@@ -22,6 +22,7 @@ from skerry.model.memory import MemoryBackendError, MemoryProgress
 from skerry.runtime.usage.ledger import Ledger
 from skerry.store import nothing
 from skerry.store.calls import CallLog
+from skerry_recall.embed import EmbeddingError, EmbeddingTimeoutError, Kind
 
 if TYPE_CHECKING:  # loaded with the memory itself
     from skerry.memory.builtin import BuiltinMemory
@@ -70,8 +71,6 @@ class MemoryAlone:
         embedder = self.memories.embedder(agent)
         if embedder is None or not (await memory.status()).vectors:
             return
-        from skerry_recall.embed import EmbeddingError, EmbeddingTimeoutError, Kind  # noqa: PLC0415 - 20 MB, with vectors
-
         with anyio.move_on_after(LOAD_SECONDS):
             while True:
                 try:
@@ -110,10 +109,8 @@ async def open_memory(
         redactor.know(secrets(config, environ))
         ledger = Ledger(store, lambda: config, clock, CallLog(config.state_dir))
         await ledger.open()
-        own = BuiltinMemories(lambda: config, store, clock, redactor, reach)
-        async with (
-            open_embedding(lambda: config, environ, ledger) as own.embedder,
-            own.open(keep=False),
-        ):
+        async with open_embedding(lambda: config, environ, ledger) as embedder:
+            own = BuiltinMemories(lambda: config, store, clock, redactor, embedder, reach)
             forgets = Forgetter(lambda: config, store, mirror, own, clock, reach, alone=True)
-            yield MemoryAlone(own, Desk(own, lambda: config, clock, forgets), forgets)
+            async with own.open(keep=False):
+                yield MemoryAlone(own, Desk(own, lambda: config, clock, forgets), forgets)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from skerry.app.setup import picked
 from skerry.app.trial import Trial, tried_once
+from skerry.app.usage import book_trial
 from skerry.client.client import GatewayClient
 from skerry.client.discover import find
 from skerry.client.models import model_list, model_offering, model_status, model_trust, model_use
@@ -168,8 +169,6 @@ async def trial(environ: Mapping[str, str], ref: str | None) -> Trial | ModelErr
             done = await tried_once(*await catalog.open(entry, patient=True))
         except ModelError as error:
             return error
-    from skerry.app.usage import book_trial  # noqa: PLC0415 - only a trial books by itself
-
     book_trial(config, done.model, done.usage, done.total, entry.name)
     return done
 

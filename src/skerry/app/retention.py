@@ -9,8 +9,7 @@ import anyio
 from skerry.app.records import forget_gone
 from skerry.config.root import Config
 from skerry.hooks.hooks import Hooks
-from skerry.infra.clock import DAY_MS, Clock
-from skerry.infra.zone import day
+from skerry.infra.clock import DAY_MS, Clock, day
 from skerry.model.errors import StateError
 from skerry.store import Store, usage
 

@@ -9,8 +9,7 @@ import anyio
 from msgspec.structs import replace
 
 from skerry.app.auth import Keeper
-from skerry.auth.order import split_reference
-from skerry.auth.profiles import Profile
+from skerry.auth.profiles import Profile, split_reference
 from skerry.config.load import Loaded
 from skerry.config.root import Config
 from skerry.infra.http import HttpClient
@@ -28,8 +27,8 @@ from skerry.ports.tries import Wanted
 from skerry.providers.builtin_providers import LOCAL
 from skerry.providers.candidates import Choice
 from skerry.providers.catalog import Catalog
-from skerry.providers.failing import remedy_of
 from skerry.providers.model_catalog import Facts
+from skerry.providers.model_health import remedy_of
 from skerry.providers.names import Names
 from skerry.providers.offered import Offered, ask
 from skerry.providers.resolve import Resolver, shown

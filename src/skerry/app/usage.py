@@ -3,8 +3,7 @@
 import sqlite3
 
 from skerry.config.root import Config
-from skerry.infra.clock import SystemClock
-from skerry.infra.zone import day
+from skerry.infra.clock import SystemClock, day
 from skerry.model.errors import StoreFailedError
 from skerry.model.message import Usage
 from skerry.model.run import Purpose

@@ -11,8 +11,7 @@ import anyio.to_thread
 import httpx2
 
 from skerry.auth.cooldowns import Cooldowns
-from skerry.auth.order import ordered, pinned
-from skerry.auth.profiles import FILE, SECRETS, Kind, Profile, Profiles, read
+from skerry.auth.profiles import FILE, SECRETS, Kind, Profile, Profiles, ordered, pinned, read
 from skerry.auth.refresh import Renewal
 from skerry.auth.vault import Vault
 from skerry.config.auth import PASSPHRASE

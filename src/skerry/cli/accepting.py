@@ -15,12 +15,14 @@ from typing import Final
 
 import msgspec
 
+from skerry.app.build import open_state
 from skerry.cli.recovered import Bad, broken_entries
 from skerry.cli.render import show, show_json, table
 from skerry.config.load import load
 from skerry.infra.atomic import make_private
 from skerry.infra.clock import SystemClock
 from skerry.model.errors import ClientError
+from skerry.sessions import recovering
 from skerry.store import aside
 from skerry.store.legible import Broken
 
@@ -44,10 +46,6 @@ async def accept(state_dir: Path, arguments: Namespace) -> int:
     Raises:
         ClientError: one that is named can be read, or there is none.
     """
-    # Heavy imports, which only this action needs.
-    from skerry.app.build import open_state  # noqa: PLC0415 - see above
-    from skerry.sessions import recovering  # noqa: PLC0415 - see above
-
     done: list[_Done] = []
     async with open_state(load(os.environ, fetch=False).config) as (store, mirror):
         for bad in _chosen(broken_entries(state_dir), arguments.entries):

@@ -1,7 +1,9 @@
 """Names the command that was meant, where one is written that does not exist."""
 
+import re
 import sys
 from argparse import ArgumentParser
+from difflib import get_close_matches
 from typing import NoReturn
 
 
@@ -23,9 +25,6 @@ class Parser(ArgumentParser):
         Raises:
             WrongUsageError: always.
         """
-        import re  # noqa: PLC0415 - only after a mistake
-        from difflib import get_close_matches  # noqa: PLC0415 - only after a mistake
-
         found = re.fullmatch(
             r"argument COMMAND: invalid choice: '(.{0,64})' \(choose from (.*)\)", message
         )

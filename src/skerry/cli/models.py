@@ -17,7 +17,7 @@ from skerry.cli.render import model_line, notice, one_line, show, show_json, tab
 from skerry.config.load import load
 from skerry.model.errors import ModelError
 from skerry.ports.model import ModelInfo, ModelPick, ModelState, ModelStatus, Resting
-from skerry.providers.failing import remedy_of
+from skerry.providers.model_health import remedy_of
 from skerry.providers.names import Names
 from skerry.providers.packaged import EMBEDDED
 

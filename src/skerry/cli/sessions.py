@@ -10,11 +10,13 @@ from typing import Any, Final
 
 import anyio
 
+from skerry.app.build import open_state
 from skerry.cli import transcripts
 from skerry.cli.render import notice, one_line, show, show_json, table
 from skerry.cli.transcripts import Transcript
 from skerry.client.client import GatewayClient
 from skerry.client.discover import find
+from skerry.config.load import load
 from skerry.infra.atomic import write_atomic
 from skerry.model.errors import ClientError, GatewayUnreachableError
 
@@ -210,10 +212,6 @@ async def _prune(client: GatewayClient, arguments: Namespace) -> None:
 
 
 async def _mirror(arguments: Namespace) -> int:
-    # The application is a heavy import, which only this action needs.
-    from skerry.app.build import open_state  # noqa: PLC0415 - see above
-    from skerry.config.load import load  # noqa: PLC0415 - see above
-
     config = load(os.environ, fetch=False).config
     async with open_state(config) as (store, mirror):
         count = await mirror.rebuild(store)

@@ -149,8 +149,8 @@ class CommandTable:
     `ours` gives those that are there from the beginning; it is asked when somebody first looks.
     """
 
-    def __init__(self, ours: Callable[[], Iterable[Command]] | None = None) -> None:
-        self._ours = ours
+    def __init__(self) -> None:
+        self._ours: Callable[[], Iterable[Command]] | None = None
         self._commands: dict[str, Command] = {}
         self._names: dict[str, Command] = {}
         self._words: dict[str, Command] = {}
@@ -159,6 +159,10 @@ class CommandTable:
     def __iter__(self) -> Iterator[Command]:
         self._fill()
         return iter(sorted(self._commands.values(), key=lambda one: one.name))
+
+    def provide(self, ours: Callable[[], Iterable[Command]]) -> None:
+        """Take what makes our own commands, which is called when somebody first looks."""
+        self._ours = ours
 
     def add(self, command: Command) -> None:
         """Make the command known.

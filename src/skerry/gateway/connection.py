@@ -27,10 +27,9 @@ from skerry.gateway.handshake_errors import HandshakeError
 from skerry.gateway.method import Call, RefusedError
 from skerry.gateway.methods.system import snapshot
 from skerry.gateway.nodes import Node
-from skerry.gateway.outgoing import Outgoing
 from skerry.gateway.peer import Peer
 from skerry.gateway.presence import PresenceEntry
-from skerry.gateway.protocol import GatewayProtocol
+from skerry.gateway.protocol import GatewayProtocol, Outgoing
 from skerry.gateway.protocol_versions import DRESSES
 from skerry.infra import heap
 from skerry.infra.threads import in_daemon_thread

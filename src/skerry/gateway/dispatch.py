@@ -11,7 +11,7 @@ import anyio.to_thread
 from skerry.gateway import given
 from skerry.gateway.frames import ErrorCode, ErrorShape, Json, RequestFrame
 from skerry.gateway.method import Call, Method, RefusedError, missing_scope
-from skerry.gateway.methods import chat, runs, subscriptions, system
+from skerry.gateway.methods import chat, extension, rest, runs, subscriptions, system
 from skerry.model.errors import BusyError, ModelError, SkerryError, StateError
 from skerry.model.rights import MissingScopeError
 from skerry.policy import access
@@ -112,9 +112,6 @@ class MethodTable:
 
     def _find(self, name: str) -> Method[Any] | None:
         if self._is_left_out(name):
-            # They are many: to import them takes about 40 ms of CPU, and 2 MB.
-            from skerry.gateway.methods import extension, rest  # noqa: PLC0415 - as said above
-
             self._add(*rest.METHODS, *self._features.added())
             for own, method in self._plugins.items():
                 self._methods[own] = extension.method(method)

@@ -11,8 +11,9 @@ import msgspec
 from pydantic import BaseModel, ValidationError
 
 from skerry.gateway.frames import ErrorCode, Json
-from skerry.gateway.method import Method, Params, RefusedError
+from skerry.gateway.method import Call, Method, Params, RefusedError
 from skerry.gateway.problems import describe
+from skerry.model.ids import SessionKey, agent_id
 
 P = TypeVar("P", bound=BaseModel)
 
@@ -97,3 +98,18 @@ def _sorted_out(method: Method[Any], raw: bytes, extra: set[str]) -> tuple[bytes
         if name in refused or name in ignored:
             del given[name]
     return msgspec.json.encode(given), warnings
+
+
+def session_key(call: Call, text: str | None, agent: str | None) -> SessionKey:
+    """Return the key that a request names by key, by agent, or by neither: then the main one.
+
+    Raises:
+        InvalidSessionKeyError: the key does not parse.
+        RefusedError: the key belongs to another agent than the one that is named too.
+    """
+    owner = agent_id(agent) if agent else call.context.config().agents.default_id
+    key = SessionKey.parse(text or "", owner)
+    if agent and key.agent != owner:
+        message = f"sessionKey belongs to agent {key.agent!r}, not to {owner!r}"
+        raise RefusedError(ErrorCode.INVALID_REQUEST, message)
+    return key

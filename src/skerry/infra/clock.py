@@ -1,7 +1,10 @@
-"""The clock: every reading of the wall time goes through it."""
+"""The clock, through which the wall time is read, and the days of a time zone."""
 
+import os
 import time
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, tzinfo
+from datetime import time as clock
+from pathlib import Path
 from typing import Final, Protocol
 
 DAY_MS: Final = 86_400_000
@@ -27,3 +30,56 @@ class SystemClock:
     def now_ms(self) -> int:
         """Return milliseconds since 1970, UTC."""
         return time.time_ns() // 1_000_000
+
+
+_LINK: Final = Path("/etc/localtime")
+_DIRECTORY: Final = "/zoneinfo/"
+
+
+def day(now_ms: int, zone: str | None) -> date:
+    """Return the date at `now_ms`; `zone` is an IANA name, None the zone of this machine."""
+    return datetime.fromtimestamp(now_ms / 1000, UTC).astimezone(named(zone)).date()
+
+
+def begin(day: date, zone: str | None) -> int:
+    """Return when the day begins there, in ms since 1970; `zone` as of `day`.
+
+    Raises:
+        OverflowError, ValueError: it is too far from today for this machine's clock.
+    """
+    there = datetime.combine(day, clock.min, named(zone))
+    return int(there.timestamp() * 1000)  # without a zone it is this machine's
+
+
+def named(zone: str | None) -> tzinfo | None:
+    """Return the zone of an IANA name; None is the zone of this machine."""
+    if zone is None:
+        return None
+    from zoneinfo import ZoneInfo  # noqa: PLC0415 - only where a zone is configured
+
+    return ZoneInfo(zone)
+
+
+class Calendar:
+    """Tells the day to whoever asks often; it works it out once a minute, as days begin so."""
+
+    def __init__(self) -> None:
+        self._known: tuple[int, str | None, date] | None = None
+
+    def day(self, now_ms: int, zone: str | None) -> date:
+        """Return what the function of that name returns."""
+        minute, known = now_ms // 60_000, self._known
+        if known is None or known[0] != minute or known[1] != zone:
+            known = self._known = minute, zone, day(now_ms, zone)
+        return known[2]
+
+
+def host_zone() -> str:
+    """Return the IANA name of this machine's zone, or where it has none the zone's short name."""
+    named = os.environ.get("TZ", "").lstrip(":")
+    if not named:
+        try:
+            named = os.readlink(_LINK).partition(_DIRECTORY)[2]  # noqa: PTH115 - text
+        except OSError:
+            named = ""
+    return named or time.tzname[0]

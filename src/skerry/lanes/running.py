@@ -9,6 +9,7 @@ from msgspec import Struct, field
 
 from skerry.lanes.backlog import Batch
 from skerry.lanes.lanes import Job
+from skerry.model.event import RunEvent, RunEventBody
 from skerry.model.ids import RunId, SessionId, SessionKey
 from skerry.model.message import Message, UserMessage
 from skerry.model.queue import QueueRules
@@ -91,6 +92,11 @@ class ActiveRun(Struct, eq=False):
         """Return the prompt of the run, as a message of the transcript."""
         batch = self.batch or Batch((self,))
         return batch.said(self.accepted_at)
+
+    def event(self, body: RunEventBody) -> RunEvent:
+        """Return an event of the run."""
+        key = self.request.key
+        return RunEvent(self.request.run_id, str(key), self.session_id, key.agent, body)
 
     @property
     def taken_up(self) -> bool:

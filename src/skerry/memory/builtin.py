@@ -11,11 +11,15 @@ from msgspec.structs import replace
 
 from skerry.infra.clock import Clock
 from skerry.memory.database import DamagedError
+from skerry.memory.embedding import Wanted, embed, waits
 from skerry.memory.index import Index, Talks
 from skerry.memory.indexer import Settings, StoppedError
 from skerry.memory.keeping import ORDER
+from skerry.memory.lacking import has_vectors, lacking
 from skerry.memory.listing import listing
+from skerry.memory.query_embedding import LoadingError, ask
 from skerry.memory.searching import Asking, Weighing, by_words, search
+from skerry.memory.state import EACH_SECONDS, filled
 from skerry.memory.transcripts import SESSIONS, path_of
 from skerry.memory.waiting import for_files, for_vector
 from skerry.model.ids import AgentId
@@ -34,6 +38,7 @@ from skerry.model.memory import (
     SyncReport,
 )
 from skerry.model.redaction import Redaction
+from skerry_recall.embed import EmbeddingError
 
 if TYPE_CHECKING:  # numpy and the model come with the first use
     import numpy as np
@@ -188,9 +193,6 @@ class BuiltinMemory:
         embedder = self._embedder()
         if embedder is None:
             return 0
-        from skerry.memory.embedding import Wanted, embed  # noqa: PLC0415 - as said above
-        from skerry_recall.embed import EmbeddingError  # noqa: PLC0415 - as said above
-
         async with self._embedding:
             try:
                 tell, begun = partial(self._tell, progress), anyio.current_time()
@@ -218,8 +220,6 @@ class BuiltinMemory:
         embedder = self._embedder()
         if embedder is None:
             return False
-        from skerry.memory.embedding import waits  # noqa: PLC0415 - as said above
-
         return await self._mended(partial(waits, self._index, embedder.model))
 
     async def forget(self, redaction: Redaction) -> int:
@@ -294,10 +294,6 @@ class BuiltinMemory:
         embedder = self._embedder()
         if embedder is None or not text.strip():
             return None, "", None
-        from skerry.memory.lacking import has_vectors  # noqa: PLC0415 - as said above
-        from skerry.memory.query_embedding import LoadingError, ask  # noqa: PLC0415 - as said above
-        from skerry_recall.embed import EmbeddingError  # noqa: PLC0415 - as said above
-
         model, waits = embedder.model, None
         if not await self._mended(partial(has_vectors, self._index)):
             return None, str(model), None  # to embed it costs a tenth of a second
@@ -339,8 +335,6 @@ class BuiltinMemory:
                 if collection is None:
                     return by_words(tables, question), False, MemoryFallback(NAME, behind), notes
                 if label:
-                    from skerry.memory.lacking import lacking  # noqa: PLC0415 - as said above
-
                     lack = lacking(tables, label, 0 if vector is None else len(vector))
                     self._resized |= lack.resized
                     vector, lacks, notes = vector if lack.meant else None, lack.fallback, lack.notes
@@ -369,8 +363,6 @@ class BuiltinMemory:
             return listing(tables)
 
     def _status(self, state: MemoryStatus) -> MemoryStatus:
-        from skerry.memory.state import EACH_SECONDS, filled  # noqa: PLC0415 - when somebody looks
-
         share = self._index.settings.share
         with self._index.tables() as tables:
             return filled(state, tables, self._each or EACH_SECONDS, share)

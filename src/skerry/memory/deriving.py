@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Final
 from skerry.memory.derived import Difference, difference, equal, is_of
 from skerry.memory.indexer import StoppedError
 from skerry.memory.tables import Tables
+from skerry_recall.collection import Collection
 
 if TYPE_CHECKING:  # numpy comes with the first search or the first text, not with a start
-    from skerry_recall.collection import Collection
     from skerry_recall.passage import Passage
 
 logger = logging.getLogger(__name__)
@@ -156,8 +156,6 @@ class Deriving:
 
     def made(self, tables: Tables, generation: str) -> "Collection":
         """Return a collection of these tables that nobody searches yet."""
-        from skerry_recall.collection import Collection  # noqa: PLC0415 - as said above
-
         folder = self._folder / generation
         shutil.rmtree(folder, ignore_errors=True)
         collection = Collection(folder)
@@ -230,8 +228,6 @@ class Deriving:
 
     def _open(self, generation: str) -> "Collection":
         """Return the collection; one whose files were removed is begun anew."""
-        from skerry_recall.collection import Collection  # noqa: PLC0415 - as said above
-
         if self._collection is not None and self._generation != generation:
             self.drop()
         if self._collection is not None and self._written and not self._exists():

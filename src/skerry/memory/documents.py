@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from skerry.infra.zone import begin
+from skerry.infra.clock import begin
 from skerry.model.memory import MemorySource
 from skerry_recall.chunk import TOKEN, Chunk, chunks
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from skerry.config.memory import Citations
 from skerry.config.memory_qmd import QmdLimits
-from skerry.infra.zone import day
+from skerry.infra.clock import day
 from skerry.memory.citations import citation, cited
 from skerry.model.memory import MemoryAnswer, MemoryHit, is_unverified
 from skerry.model.origin import Origin

@@ -6,9 +6,13 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from skerry.infra.zone import named as zone_of
+from skerry.infra.clock import named as zone_of
 from skerry.memory.tables import Row, Tables
 from skerry.model.memory import MemoryHit, MemoryQuestion, MemorySource
+from skerry_recall.fuse import PROFILES, Decay, Options, rank
+from skerry_recall.models import SCALES
+from skerry_recall.question import phrases, read
+from skerry_recall.terms import shared
 
 if TYPE_CHECKING:  # numpy costs 20 MB, which only a search needs
     import numpy as np
@@ -41,8 +45,6 @@ class Weighing:
 
     def profile_of(self, question: MemoryQuestion) -> "Profile":
         """Return the profile of an answer: a question that names one has it as it is."""
-        from skerry_recall.fuse import PROFILES  # noqa: PLC0415 - as said above
-
         if question.profile is not None and question.profile in PROFILES:
             return PROFILES[question.profile]
         profile = PROFILES[self.profile]
@@ -75,11 +77,6 @@ def search(
     asking: Asking,
 ) -> list[MemoryHit]:
     """Return the passages that answer the question, the best first."""
-    from skerry_recall.fuse import Decay, Options, rank  # noqa: PLC0415 - as said above
-    from skerry_recall.models import SCALES  # noqa: PLC0415 - as said above
-    from skerry_recall.question import phrases, read  # noqa: PLC0415 - as said above
-    from skerry_recall.terms import shared  # noqa: PLC0415 - as said above
-
     weighing, now = asking.weighing, asking.now
     asked = read(question.text, shared(), now, zone_of(asking.zone))
     scores = collection.scores(

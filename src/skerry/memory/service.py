@@ -15,8 +15,7 @@ from msgspec.structs import replace
 from skerry.config.memory_qmd import QmdLimits
 from skerry.config.protected import gate
 from skerry.config.root import Config
-from skerry.infra.clock import Clock
-from skerry.infra.zone import day
+from skerry.infra.clock import Clock, day
 from skerry.memory.heard import unheard
 from skerry.memory.notes import notes
 from skerry.memory.reading import NotMemoryError, is_elsewhere, place_of, read_lines, told, window

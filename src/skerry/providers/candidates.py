@@ -26,9 +26,8 @@ from skerry.model.errors import (
 from skerry.model.run import Purpose
 from skerry.ports.model import ModelInfo, ModelProvider
 from skerry.ports.tries import OWN_FAULT, Attempt, Candidate, Wanted
-from skerry.providers.failing import Failures
+from skerry.providers.model_health import Failures, Silences, is_dead, is_silence
 from skerry.providers.resolve import Target
-from skerry.providers.silences import Silences, is_dead, is_silence
 
 logger = logging.getLogger(__name__)
 

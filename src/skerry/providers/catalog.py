@@ -9,8 +9,7 @@ import anyio
 
 from skerry.auth.cooldowns import Cooldowns
 from skerry.auth.credentials import Credentials
-from skerry.auth.order import split_reference
-from skerry.auth.profiles import Profile
+from skerry.auth.profiles import Profile, split_reference
 from skerry.config.root import Config
 from skerry.infra.clock import Clock, SystemClock
 from skerry.infra.http import HttpClient
@@ -30,16 +29,16 @@ from skerry.providers.adapters import adapter
 from skerry.providers.builtin_providers import LOCAL, LocalServer, known_provider
 from skerry.providers.candidates import CatalogTries, Choice, Entry, Probes
 from skerry.providers.embedded import EmbeddedProvider, EmbeddedSettings
-from skerry.providers.failing import Failures
 from skerry.providers.hardware import Machine
 from skerry.providers.model_catalog import Facts
+from skerry.providers.model_health import Failures, Silences
 from skerry.providers.names import Names
+from skerry.providers.offering import Asking
 from skerry.providers.packaged import EMBEDDED, embedded_info
 from skerry.providers.pins import PinnedProvider, Pins, Verdict
 from skerry.providers.probe import LocalModel, probe
 from skerry.providers.resolve import Resolver, Target, local, shown
 from skerry.providers.retry import RetryingProvider, RetryPolicy
-from skerry.providers.silences import Silences
 from skerry.providers.watchdog import WatchedProvider
 
 if TYPE_CHECKING:
@@ -266,8 +265,6 @@ class Catalog(anyio.AsyncContextManagerMixin):
 
     async def offered(self, setup: ModelSetup | None = None) -> Offering:
         """Ask the providers that can be used which models they have, or the one of `setup`."""
-        from skerry.providers.offering import Asking  # noqa: PLC0415 - only a person's list needs it
-
         asking = Asking(self._http, self._resolver, self._names, self._asked)
         if setup is not None:
             return await asking.one(setup, await self._endpoint(setup.provider))

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Final
 
-from skerry.auth.order import split_reference
+from skerry.auth.profiles import split_reference
 from skerry.config.agents import AgentsConfig
 from skerry.config.models import Mode, ModelsConfig
 from skerry.model.errors import ModelUnavailableError

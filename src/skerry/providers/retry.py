@@ -9,7 +9,23 @@ from msgspec import Struct
 from skerry.model.errors import ModelError
 from skerry.model.unanswered import ModelSilentError
 from skerry.ports.model import Listener, ModelProvider, ModelReply, ModelRequest
-from skerry.providers.first_token import Spoken
+
+
+class Spoken:
+    """Passes on what it hears. `begun` says whether it heard anything yet."""
+
+    def __init__(self, hear: Listener) -> None:
+        self._hear = hear
+        self.begun = False
+        self.listener = Listener(self._text, self._thinking, hear.on_note, hear.on_spent)
+
+    def _text(self, text: str) -> None:
+        self.begun = True
+        self._hear.on_text(text)
+
+    def _thinking(self, thinking: str) -> None:
+        self.begun = True
+        self._hear.on_thinking(thinking)
 
 
 class RetryPolicy(Struct, frozen=True):

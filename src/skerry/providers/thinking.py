@@ -8,7 +8,7 @@ from typing import Final, Generic, TypeVar
 from skerry.model.errors import ModelRequestError
 from skerry.model.thinking import ThinkingLevel
 from skerry.ports.model import Listener, ModelReply, ModelRequest
-from skerry.providers.first_token import Spoken
+from skerry.providers.retry import Spoken
 
 logger = logging.getLogger(__name__)
 

@@ -9,8 +9,81 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from skerry.model.message import COMMAND, AssistantMessage, Block, Message, TextBlock
-from skerry.replies.no_reply import SILENT, Silence
 from skerry.replies.tags import Marks, Tags
+
+SILENT: Final = "NO_REPLY"
+_EDGE: Final = " \t\r\n`*\"'.!\u2026\u201c\u201d\u2018\u2019"
+"""What may stand around the word."""
+_OBJECT: Final = '{"action":"NO_REPLY"}'
+_LONGEST: Final = 64
+"""Characters of a silent reply with what stands around the word."""
+_TAIL: Final = re.compile(
+    r"(?<!\w)N(?:O(?:_(?:R(?:E(?:P(?:L(?:Y[\s`*\"'.!]{0,8})?)?)?)?)?)?)?\Z"  # begun, or whole
+)
+_SURE: Final = 3
+"""Letters of the word after which nothing else is meant by it."""
+
+
+def is_silent(text: str) -> bool:
+    """Return whether the text is the word and nothing else."""
+    return text.strip(_EDGE) == SILENT or "".join(text.split()) == _OBJECT
+
+
+class Silence:
+    """Lets a text through as it comes, less the word where it counts."""
+
+    __slots__ = ("_before", "_held", "_open", "silent")
+
+    def __init__(self) -> None:
+        self._before = ""
+        """The last character that was let through: the word is none behind a letter."""
+        self._held = ""
+        self._open = False
+        """Whether something was said, so that the reply is not silent."""
+        self.silent = False
+        """Whether the reply, which has ended, is silent."""
+
+    def feed(self, text: str) -> str:
+        """Return what may be said now."""
+        if self._open and not self._held and "N" not in text:
+            self._before = text[-1:] or self._before
+            return text
+        self._held += text
+        if not self._open:
+            if _may_be_silent(self._held):
+                return ""
+            self._open = True
+        start = len(self._before)
+        found = _TAIL.search(self._before + self._held, start)
+        end = found.start() - start if found else len(self._held)
+        said, self._held = self._held[:end], self._held[end:]
+        self._before = said[-1:] or self._before
+        return said
+
+    def end(self, *, cut: bool) -> str:
+        """Return what was held back and is to be said; `cut`: the reply broke off."""
+        held, self._held = self._held, ""
+        word = held.strip(_EDGE)
+        if not self._open and is_silent(held):
+            self.silent = True
+            return ""
+        begun = bool(word) and SILENT.startswith(word)
+        if word == SILENT or (cut and begun and (len(word) >= _SURE or not self._open)):
+            return ""
+        return held
+
+
+def _may_be_silent(text: str) -> bool:
+    """Return whether a reply that begins so may turn out to be silent."""
+    if len(text) > _LONGEST:
+        return False
+    word = text.lstrip(_EDGE)
+    if word and word[0] not in "N{":
+        return False  # as most replies
+    if SILENT.startswith(word) or is_silent(text):
+        return True
+    return word.startswith("{") and _OBJECT.startswith("".join(word.split()))
+
 
 _PLAIN: Final = re.compile(r"[<\[{]|MEDIA:|" + SILENT)
 """Pattern of a text that may need shaping."""

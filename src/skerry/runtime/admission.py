@@ -1,23 +1,29 @@
-"""Entry of a message into its conversation, in one unit with its effect on the session there."""
+"""Accepts a message, and enters it into its conversation, each in one unit of the store."""
 
-from collections.abc import Sequence
-from typing import Final
+import uuid
+from collections.abc import Callable, Sequence
+from typing import Final, Self
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from skerry.commands.table import CommandCall, tell_command
+from skerry.config.root import Config
+from skerry.config.session import SendPolicy
 from skerry.hooks.events import WEBCHAT
 from skerry.lanes.running import ActiveRun
+from skerry.model.errors import KeyReusedError
 from skerry.model.ids import SessionId
+from skerry.model.inbound import InboundMessage, ReplyTo
 from skerry.model.message import Message
-from skerry.model.run import RunRequest
+from skerry.model.queue import QueueMode, QueueRules
+from skerry.model.run import RunRequest, RunResult
 from skerry.model.session import SessionSettings
 from skerry.runtime.services import Runtime
 from skerry.sessions import lifecycle
-from skerry.sessions.opening import Opened, enter
-from skerry.sessions.resets import Expiry
+from skerry.sessions.opening import Expiry, Limits, Opened, enter
 from skerry.sessions.sending import sends_to
-from skerry.store import Unit, archive, listing, outbox, sessions
+from skerry.store import Unit, archive, inbound, listing, outbox, runs, sessions
 from skerry.store.listing import Wanted
 
 NOTICE: Final = -1
@@ -26,7 +32,7 @@ _BY_ITSELF: Final = frozenset(Expiry)
 
 
 class Entered(Struct, frozen=True):
-    """Position of the message in its conversation."""
+    """A message that is written into its conversation."""
 
     opened: Opened
     entry: int
@@ -45,28 +51,128 @@ class Entered(Struct, frozen=True):
             active.ended_before = self.opened.ended
 
 
-def write(
-    unit: Unit, runtime: Runtime, active: ActiveRun, said: Sequence[Message], new_id: SessionId
-) -> Entered:
-    """Write what was said into the session that it is to enter, which may begin with it."""
-    request, at = active.request, active.accepted_at
-    limits = runtime.limits(request)
-    opened = enter(unit, request, limits, new_id, at)
-    session_id, tail = opened.session_id, opened.tail
-    written = [*opened.notes, *said]
-    if written:
-        heard = at if limits is not None else 0
-        sessions.append(unit, session_id, tail, request.run_id, written, at, heard=heard)
-    settings = sessions.settings(unit, session_id)
-    if request.label and not _is_taken(unit, request):
-        archive.change(unit, session_id, label=request.label, settings=settings)
-    policy = runtime.config().session.send_policy
-    to = sends_to(policy, settings, request.key, request.reply_to) if opened.notes else None
-    if to is not None:
-        texts = [part for one in opened.notes for part in runtime.parts(to, one.text)]
-        outbox.add(unit, request.run_id, NOTICE, to, texts, at)
-    tail += len(opened.notes)
-    return Entered(opened, tail + 1 if said else 0, tail, settings)
+class Queued(Struct, frozen=True):
+    """A message that waits: the session it waits for, and what holds for it in the queue."""
+
+    session_id: SessionId
+    request: RunRequest
+    settings: SessionSettings | None = None
+    rules: QueueRules | None = None
+
+    def apply(self, active: ActiveRun) -> None:
+        """Note it in the run, once the unit is committed."""
+        active.session_id, active.request = self.session_id, self.request
+        active.settings, active.rules = self.settings, self.rules
+
+
+class Arrival(Struct, frozen=True):
+    """A message with all that its unit needs: the unit may run twice, in the store's thread."""
+
+    request: RunRequest
+    said: Sequence[Message]
+    """The entries that it writes; none where hooks keep them from the transcript."""
+    accepted_at: int
+    new_id: SessionId
+    """The id of the session that may begin with it."""
+    limits: Limits | None
+    """How long its session lives; None where no person speaks to a model."""
+    policy: SendPolicy
+    parts: Callable[[ReplyTo, str], list[str]]
+    queue: Callable[[SessionSettings], QueueRules]
+    """Returns what holds for it in the queue of a session with these settings."""
+    hooked: bool = False
+    """Whether hooks look at its entry first, which is then written when the run starts."""
+    arrived: InboundMessage | None = None
+    """The message of a platform that it is."""
+
+    @classmethod
+    def of(
+        cls,
+        runtime: Runtime,
+        config: Config,
+        active: ActiveRun,
+        said: Sequence[Message] = (),
+        arrived: InboundMessage | None = None,
+    ) -> Self:
+        """Return the message of a run, under the configuration that holds for it."""
+        request = active.request
+        mode = request.queue_mode
+        if request.opening is not None or runtime.commands.given(request) is not None:
+            mode = QueueMode.OWN  # it is no word to the model, but answered in a turn of its own
+        channel = request.reply_to.channel if request.reply_to else WEBCHAT
+        queue = config.messages.queue
+        return cls(
+            request,
+            said,
+            active.accepted_at,
+            SessionId(str(uuid.uuid4())),
+            runtime.limits(request, config),
+            config.session.send_policy,
+            runtime.parts,
+            lambda settings: queue.rules(channel, settings, mode),
+            bool(runtime.hooks.before_message_write.handlers),
+            arrived,
+        )
+
+    def accept(self, unit: Unit, *, free: bool) -> runs.OpenRun | RunResult | Entered | Queued:
+        """Write what accepting means; return what is known if the id, or message, is not new.
+
+        Args:
+            unit: The unit to write it in.
+            free: Nothing else writes the transcript, so the user's entry may be written at once,
+                but where hooks are to see it: accepting waits for nobody.
+
+        Raises:
+            KeyReusedError: the id belongs to another request.
+
+        """
+        request, at = self.request, self.accepted_at
+        run_id = request.run_id
+        if self.arrived is not None:
+            earlier = inbound.take(unit, self.arrived, run_id)
+            run_id = earlier or run_id
+        known = runs.find(unit, run_id)
+        if known is not None:
+            if self.arrived is None and runs.says_other(unit, request):
+                raise KeyReusedError(run_id)
+            return known
+        if request.expected is not None:
+            sessions.expect(unit, request.key, request.expected)
+        if free and not self.hooked:
+            entered = self.enter(unit)
+            opened = entered.opened
+            runs.add(unit, opened.request, opened.session_id, entered.entry, at)
+            return entered
+        session_id, _ = sessions.ensure(unit, request.key, self.new_id, at)
+        if free:
+            queued = Queued(session_id, request)
+        else:
+            settings = request.settled(sessions.settings(unit, session_id))
+            rules = self.queue(settings)
+            queued = Queued(session_id, replace(request, queue_mode=rules.mode), settings, rules)
+        runs.add(unit, queued.request, session_id, 0, at)
+        return queued
+
+    def enter(self, unit: Unit) -> Entered:
+        """Write what was said into the session that it is to enter, which may begin with it."""
+        request, at = self.request, self.accepted_at
+        opened = enter(unit, request, self.limits, self.new_id, at)
+        session_id, tail = opened.session_id, opened.tail
+        written = [*opened.notes, *self.said]
+        if written:
+            heard = at if self.limits is not None else 0
+            sessions.append(unit, session_id, tail, request.run_id, written, at, heard=heard)
+        settings = sessions.settings(unit, session_id)
+        if request.label and not _is_taken(unit, request):
+            archive.change(unit, session_id, label=request.label, settings=settings)
+        to = None
+        if opened.notes:
+            to = sends_to(self.policy, settings, request.key, request.reply_to)
+        if to is not None:
+            texts = [part for one in opened.notes for part in self.parts(to, one.text)]
+            outbox.add(unit, request.run_id, NOTICE, to, texts, at)
+        tail += len(opened.notes)
+        return Entered(opened, tail + 1 if self.said else 0, tail, settings)
 
 
 def _is_taken(unit: Unit, request: RunRequest) -> bool:

@@ -16,9 +16,8 @@ import anyio
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from skerry.config.root import Config
 from skerry.hooks.events import RunContext
-from skerry.lanes.running import ActiveRun, Continued
+from skerry.lanes.running import Continued
 from skerry.model.errors import StoreFailedError
 from skerry.model.event import (
     LoopEvent,
@@ -33,7 +32,6 @@ from skerry.model.event import (
 from skerry.model.inbound import PeerKind, ReplyTo
 from skerry.model.message import AssistantMessage, Message
 from skerry.model.run import Purpose, RunResult, StopReason
-from skerry.model.session import SessionSettings
 from skerry.replies.chunking import Chunker, Coalescer
 from skerry.replies.shaping import Shaped, Show, shaped
 from skerry.replies.split_points import Piece
@@ -50,8 +48,10 @@ from skerry.replies.style import (
 )
 from skerry.replies.tags import Marks
 from skerry.runtime.finalize import Block, passed, said_by, told_at_end
+from skerry.runtime.run_plan import RunPlan
 from skerry.runtime.services import Runtime
 from skerry.runtime.typing_indicator import Composing
+from skerry.sessions.sending import sends_to
 from skerry.store import Unit, outbox, runs
 
 logger = logging.getLogger(__name__)
@@ -354,20 +354,21 @@ class Replying:
         return marks.reply_to or (self.to.message_id if marks.reply_to_current else None)
 
 
-def replying(
-    runtime: Runtime,
-    config: Config,
-    active: ActiveRun,
-    answering: tuple[RunContext, ReplyTo],
-    show: Show,
-    variables: Callable[[], Mapping[str, str]],
-) -> Replying:
-    """Returns the sender of the run's answers to a platform."""
-    own, (context, to) = active.settings or SessionSettings(), answering
-    limit, unit = runtime.room(to)
+def answers(plan: RunPlan, variables: Callable[[], Mapping[str, str]]) -> Replying | None:
+    """Return what sends the run's answers to a platform; None where nothing goes to one."""
+    active, request, config = plan.active, plan.active.request, plan.config
+    to = sends_to(config.session.send_policy, plan.settings, request.key, request.reply_to)
+    if to is None:
+        command = plan.command[0] if plan.command else None
+        if command is None or not (command.breaks_silence and command.permits(request.may)):
+            return None
+        to = request.reply_to
+    if to is None:
+        return None
+    limit, unit = plan.runtime.room(to)
     direct = to.peer.kind is PeerKind.DIRECT
-    sent = style(config.agents.defaults, own, limit, unit, direct=direct)
-    if active.request.purpose is not Purpose.MESSAGE:
+    sent = style(config.agents.defaults, plan.settings, limit, unit, direct=direct)
+    if request.purpose is not Purpose.MESSAGE:
         sent = replace(sent, typing=TypingMode.NEVER)  # nobody waits for it
     before = config.messages.response_prefix
 
@@ -377,7 +378,7 @@ def replying(
             return text  # what a command answers is said by no model
         return f"{prefix(before, known)} {text}"
 
-    found = Replying(runtime, context, to, sent, show, prefixed)
+    found = Replying(plan.runtime, plan.hooks, to, sent, plan.show, prefixed)
     if active.continued is not None:
         found.take_up(active.continued)
     return found

@@ -1,6 +1,7 @@
 """The conversations that are in use, kept in memory as the model needs them."""
 
 from collections import OrderedDict
+from collections.abc import Sequence
 from typing import Final
 
 from msgspec import Struct, field
@@ -9,12 +10,12 @@ from skerry.model.ids import SessionId
 from skerry.model.message import Message, UserMessage
 from skerry.model.session import TranscriptEntry
 from skerry.ports.model import History
-from skerry.runtime.compaction.message_overlay import View
 from skerry.runtime.run_hooks import with_context
 from skerry.runtime.untrusted_results import fenced
 from skerry.sessions.cutting import spoken
 from skerry.sessions.history import is_command_answer, mended
 from skerry.sessions.summary import shown
+from skerry.sessions.window import View
 from skerry.store import Reader, Store, compactions, frozen, sessions
 
 KEPT: Final = 256
@@ -32,13 +33,20 @@ class Conversation(Struct):
     compactions: int = 0
     """Number of compactions."""
     flushed: bool = False
-    """True when notes were flushed, or it was tried, since the last compaction."""
+    """Whether notes were flushed, or it was tried, since the last compaction."""
+    sent_from: int = 0
+    """Index of the first message that the last request of the present run had."""
     view: View = field(default_factory=View)
     """Overlay with the messages to send."""
     weight: int = 0
     """Its characters when it was last asked for."""
     told: set[str] = field(default_factory=set)
     """Notices that its people have seen: each is told once."""
+
+    @property
+    def sent(self) -> Sequence[Message]:
+        """Return what of it the model was sent, and what it did since."""
+        return self.history.messages[self.sent_from :]
 
     def add(self, message: Message) -> None:
         """Add a message as the model reads it: what a tool brought from elsewhere in a fence."""

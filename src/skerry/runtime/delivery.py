@@ -31,6 +31,7 @@ from skerry.model.inbound import Peer, ReplyTo
 from skerry.model.outbound import OutboundPart, Receipt, Settlement, TextUnit
 from skerry.model.undelivered import DeliveryDelayedError
 from skerry.ports.channel import ChannelAdapter
+from skerry.replies.splitting import split
 from skerry.runtime.services import usual_room
 from skerry.store import Reader, Store, Unit, outbox
 from skerry.store.outbox import PartState, WaitingPart
@@ -194,8 +195,6 @@ class Sender(Struct):
         """Let the adapter send the part; with the mark it may be too long for one message."""
         texts = [one.part.text]
         if one.repeated:
-            from skerry.replies.splitting import split  # noqa: PLC0415 - as above
-
             texts = split(REPEATED + one.part.text, self.adapter.text_limit, self.adapter.text_unit)
         shown: list[str] = []
         for text in texts:
@@ -263,9 +262,6 @@ class Delivery(Struct, frozen=True):
         sender = self.senders.get((to.channel, to.account))
         if sender is None:
             return [text]
-        # Imported here, with five modules: not every gateway talks to a platform.
-        from skerry.replies.splitting import split  # noqa: PLC0415
-
         return split(text, sender.adapter.text_limit, sender.adapter.text_unit)
 
     def room(self, to: ReplyTo) -> tuple[int, TextUnit]:

@@ -14,28 +14,34 @@ import logging
 import uuid
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import Final, TypeVar
 
 import anyio
 from msgspec.structs import replace
 
+from skerry.config.root import Config
 from skerry.hooks.events import MessageReceived
 from skerry.lanes.backlog import Batch
 from skerry.lanes.lanes import Lanes
 from skerry.lanes.running import ActiveRun
 from skerry.model.errors import BusyError, KeyReusedError, UnknownAgentError
-from skerry.model.ids import RunId, SessionId, SessionKey
+from skerry.model.ids import RunId, SessionKey
 from skerry.model.inbound import InboundMessage, ReplyTo, well_formed
 from skerry.model.origin import Origin
 from skerry.model.run import Admission, AdmissionStatus, Compacted, RunRequest, RunResult
+from skerry.model.session import SessionSettings
 from skerry.ports.dispatch import InLine, QueueReport
+from skerry.routing import bindings
+from skerry.routing.owner import is_owner, rights
+from skerry.routing.routing import session_key
+from skerry.runtime.admission import Arrival, Entered, tell
 from skerry.runtime.caller_context import run_context
+from skerry.runtime.compaction.manual import compact_session
+from skerry.runtime.message_parser import understood
 from skerry.runtime.queue import Queue
 from skerry.runtime.services import Runtime
-from skerry.store import Unit, inbound, runs, sessions
-
-if TYPE_CHECKING:
-    from skerry.runtime.admission import Entered
+from skerry.sessions import lifecycle
+from skerry.store import inbound, runs
 
 logger = logging.getLogger(__name__)
 
@@ -66,11 +72,6 @@ class Dispatch:
         if not arrived.text.strip():
             logger.info("a message without text arrived over %s", arrived.channel)
             return
-        # What only a message needs is imported with the first, here and below.
-        from skerry.routing import bindings  # noqa: PLC0415 - as said above
-        from skerry.routing.owner import is_owner, rights  # noqa: PLC0415 - as said above
-        from skerry.routing.routing import session_key  # noqa: PLC0415 - as said above
-
         config = self.runtime.config()
         agents = config.agents
         place = bindings.Origin.of(arrived)
@@ -96,21 +97,22 @@ class Dispatch:
             await self.runtime.store.write(lambda unit: inbound.take(unit, arrived, request.run_id))
             logger.info("/%s of %s is not theirs to give", command[0].name, arrived.channel)
             return
-        await self._admit(await self._understood(request), arrived)
+        await self._admit(await understood(self.runtime, config, request), config, arrived)
 
     async def submit(self, request: RunRequest) -> Admission:
         """Accept the run durably, or say what is already known of its id."""
-        known = self.runtime.config().agents.ids
+        config = self.runtime.config()
+        known = config.agents.ids
         if request.key.agent not in known:
             raise UnknownAgentError(request.key.agent, known)
-        request = await self._understood(request)
+        request = await understood(self.runtime, config, request)
         while (active := self.runtime.running.get(request.run_id)) is not None:
             await active.admitted.wait()
             if not active.withdrawn:  # else the store knows the id, or has nothing of it
                 if runs.digest(active.request) != runs.digest(request):
                     raise KeyReusedError(request.run_id)
                 return _admission(active, AdmissionStatus.IN_FLIGHT)
-        return await self._admit(request)
+        return await self._admit(request, config)
 
     async def wait(self, run_id: RunId, timeout: float | None) -> RunResult | None:  # noqa: ASYNC109 - the port's signature
         """Return how the run ended; None after `timeout` seconds, or when nobody knows the run."""
@@ -182,9 +184,6 @@ class Dispatch:
 
     async def compact(self, key: SessionKey, instructions: str) -> Compacted | None:
         """Summarise the earlier part of a conversation; None where there is nothing to."""
-        # Imported here: few gateways are asked for it.
-        from skerry.runtime.compaction.manual import compact_session  # noqa: PLC0415
-
         return await self.alone(key, lambda: compact_session(self.runtime, key, instructions))
 
     async def drain(self, seconds: float) -> bool:
@@ -208,17 +207,13 @@ class Dispatch:
                 host.batch = Batch((*host.joined, host))
             return
         active.goes_on, active.sent = found.left_trace, found.said
-        active.rules = self._queue.rules(active)
+        arrival = Arrival.of(self.runtime, self.runtime.config(), active)
+        active.rules = arrival.queue(active.settings or SessionSettings())
         self._queue.put(active)
 
-    async def _understood(self, request: RunRequest) -> RunRequest:
-        from skerry.runtime.message_parser import understood  # noqa: PLC0415 - only messages need it
-
-        return await understood(self.runtime, request)
-
-    async def _admit(self, request: RunRequest, arrived: InboundMessage | None = None) -> Admission:
-        from skerry.runtime import admission  # noqa: PLC0415 - only messages need it
-
+    async def _admit(
+        self, request: RunRequest, config: Config, arrived: InboundMessage | None = None
+    ) -> Admission:
         self._refuse_draining()
         self.runtime.store.refuse_damaged()
         active = ActiveRun(request, accepted_at=self.runtime.clock.now_ms())
@@ -226,27 +221,23 @@ class Dispatch:
         self.runtime.running.add(active)
         free = self.lanes.idle(str(request.key))
         self._queue.put(active)
-        new_id = SessionId(str(uuid.uuid4()))
+        said = [request.said(active.accepted_at)]
+        arrival = Arrival.of(self.runtime, config, active, said, arrived)
         with anyio.CancelScope(shield=True):  # the lane waits for the outcome, whoever hangs up
             try:
-                found = await self.runtime.store.write(
-                    lambda unit: self._accept(unit, active, arrived, new_id, free=free)
-                )
+                found = await self.runtime.store.write(lambda unit: arrival.accept(unit, free=free))
             except BaseException:
                 self._withdraw(active)
                 raise
-        match found:
-            case runs.OpenRun() | RunResult():
-                self._withdraw(active)
-                return _known(found)
-            case admission.Entered():
-                found.apply(active)
-                await admission.tell(self.runtime, found)
-            case session_id:
-                active.session_id = session_id
-                if session_id == new_id:
-                    self._began(request.key, session_id)
-        self._tell(active, arrived)
+        if isinstance(found, runs.OpenRun | RunResult):
+            self._withdraw(active)
+            return _known(found)
+        found.apply(active)
+        if isinstance(found, Entered):
+            await tell(self.runtime, found)
+        elif found.session_id == arrival.new_id:
+            lifecycle.start(self.runtime.hooks, request.key, found.session_id)
+        self._tell(active, config, arrived)
         active.admitted.set()
         if not free:
             await self._queue.arrange(active)
@@ -257,23 +248,16 @@ class Dispatch:
         if self._draining:
             raise BusyError(_STOPPING)
 
-    def _began(self, key: SessionKey, session_id: SessionId) -> None:
-        from skerry.sessions import lifecycle  # noqa: PLC0415 - only messages need it
-
-        lifecycle.start(self.runtime.hooks, key, session_id)
-
     def _withdraw(self, active: ActiveRun) -> None:
         self.runtime.running.withdraw(active)
         self._queue.forget(active)
 
-    def _tell(self, active: ActiveRun, arrived: InboundMessage | None) -> None:
+    def _tell(self, active: ActiveRun, config: Config, arrived: InboundMessage | None) -> None:
         """Let plugins see what was accepted, each message once; nothing waits for them."""
         hooks, request = self.runtime.hooks, active.request
         if not hooks.message_received.handlers:
             return
-        context = run_context(
-            request, active.session_id, self.runtime.config().workspace(request.key.agent)
-        )
+        context = run_context(request, active.session_id, config.workspace(request.key.agent))
         heard = MessageReceived(
             context=context, sender="", content=request.text, timestamp=active.accepted_at
         )
@@ -287,49 +271,6 @@ class Dispatch:
                 thread_id=arrived.thread_id,
             )
         hooks.message_received.start(heard)
-
-    def _accept(
-        self,
-        unit: Unit,
-        active: ActiveRun,
-        arrived: InboundMessage | None,
-        new_id: SessionId,
-        *,
-        free: bool,
-    ) -> "runs.OpenRun | RunResult | Entered | SessionId":
-        """Write what accepting means; return what is known if the id, or message, is not new.
-
-        Else return where the message stands, or, while it waits, the session that it waits for.
-        `free`: nothing else writes the transcript, so the user's entry may stand there at once.
-        """
-        request = active.request
-        run_id = request.run_id
-        if arrived is not None:
-            earlier = inbound.take(unit, arrived, run_id)
-            run_id = earlier or run_id
-        known = runs.find(unit, run_id)
-        if known is not None:
-            if arrived is None and runs.says_other(unit, request):
-                raise KeyReusedError(run_id)
-            return known
-        if request.expected is not None:
-            sessions.expect(unit, request.key, request.expected)
-        at = active.accepted_at
-        # One that hooks look at is written when the run starts: accepting waits for nobody.
-        if not free or self.runtime.hooks.before_message_write.handlers:
-            session_id, _ = sessions.ensure(unit, request.key, new_id, at)
-            if not free:
-                active.settings = request.settled(sessions.settings(unit, session_id))
-                active.rules = self._queue.rules(active)
-                active.request = request = replace(request, queue_mode=active.rules.mode)
-            runs.add(unit, request, session_id, 0, at)
-            return session_id
-        from skerry.runtime import admission  # noqa: PLC0415 - only messages need it
-
-        entered = admission.write(unit, self.runtime, active, [request.said(at)], new_id)
-        opened = entered.opened
-        runs.add(unit, opened.request, opened.session_id, entered.entry, at)
-        return entered
 
 
 def _admission(active: ActiveRun, status: AdmissionStatus) -> Admission:

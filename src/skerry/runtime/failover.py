@@ -80,6 +80,16 @@ class Failover:
         """Requested model that is not available, if another answered in its place."""
         self._spent = Usage()
 
+    @property
+    def provider(self) -> str:
+        """Return the provider that was asked, or nothing when none could be."""
+        return self.current.model.provider if self.current else ""
+
+    @property
+    def model(self) -> str:
+        """Return the model that was asked, or nothing when none could be."""
+        return self.current.model.id if self.current else ""
+
     def spend(self, usage: Usage) -> None:
         """Count tokens of the present call that stand in no reply."""
         self._spent += usage

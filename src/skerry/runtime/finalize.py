@@ -11,10 +11,11 @@ from msgspec.structs import replace
 from skerry.hooks.events import RunContext
 from skerry.hooks.hooks import Hooks
 from skerry.hooks.payloads import MessageSending
+from skerry.model.errors import StateError
 from skerry.model.ids import RunId, SessionId
 from skerry.model.inbound import ReplyTo
 from skerry.model.message import AssistantMessage, Message, TextBlock, Usage
-from skerry.model.run import RunResult, StopReason
+from skerry.model.run import RunFailure, RunResult, StopReason
 from skerry.replies.shaping import Shaped, Show, named, shaped
 from skerry.sessions.history import aborted_result, is_command_answer, open_calls
 from skerry.store import Reader, Unit, outbox, runs, sessions
@@ -73,6 +74,13 @@ def for_guest(result: RunResult, guest: RunId) -> RunResult:
         cut_off=False,
         notices=(),
     )
+
+
+def unexpected(error: Exception) -> RunFailure:
+    """Return what people are told of a failure that is not the model's."""
+    if isinstance(error, StateError):
+        return RunFailure(error.code, f"The run could not be stored: {error}", retryable=True)
+    return RunFailure("internal", "The run failed unexpectedly; see the log.")
 
 
 class Block(Struct, frozen=True):

@@ -47,11 +47,12 @@ class LoopPorts(Struct, frozen=True):
     save: Callable[[Sequence[Message]], Awaitable[None]]
     """Make messages durable; awaited before a tool starts and after it ended."""
     steered: Callable[[], bool]
-    """True when a message waits to enter, so that the remaining tool calls are skipped."""
-    steering: Callable[[], Awaitable[Sequence[UserMessage]]]
-    """Returns the messages that enter the run now, made durable after all that came before."""
-    follow_ups: Callable[[], Awaitable[Sequence[UserMessage]]]
-    """Returns the messages that continue the run that would stop, made durable likewise."""
+    """Whether a message waits to enter, so that the remaining tool calls are skipped."""
+    steering: Callable[[Sequence[Message]], Awaitable[Sequence[UserMessage]]]
+    """Return what is to enter the run now, made durable behind the unsaved messages given to it;
+    those stay unsaved where nothing enters."""
+    follow_ups: Callable[[Sequence[Message]], Awaitable[Sequence[UserMessage]]]
+    """Return what is to continue the run that would stop, made durable likewise."""
     add: Callable[[Message], None]
     """Add a message to the history that the next response sees."""
     emit: Callable[[LoopEvent], None]
@@ -80,7 +81,7 @@ class AgentLoop(Struct):
         self.messages.extend(done)
         await anyio.lowlevel.checkpoint_if_cancelled()  # aborted while it waited for its turn
         await self._make(open_calls(done))
-        pending = await self.ports.steering()
+        pending = await self._entering(self.ports.steering)
         first = True
         while True:
             if not first:
@@ -92,7 +93,7 @@ class AgentLoop(Struct):
                 break
             if message.tool_calls or pending:
                 continue
-            pending = await self.ports.follow_ups()
+            pending = await self._entering(self.ports.follow_ups)
             if not pending:
                 break
         self._emit(AgentEnd(tuple(self.messages)))
@@ -131,7 +132,16 @@ class AgentLoop(Struct):
         self._emit(TurnEnd(message, tuple(results)))
         if message.stop_reason in {"error", "aborted"}:
             return message, ()
-        return message, await self.ports.steering()
+        return message, await self._entering(self.ports.steering)
+
+    async def _entering(
+        self, poll: Callable[[Sequence[Message]], Awaitable[Sequence[UserMessage]]]
+    ) -> Sequence[UserMessage]:
+        """Return what is to enter; what was unsaved before it is durable then."""
+        entered = await poll(self.unsaved)
+        if entered:
+            self.unsaved.clear()
+        return entered
 
     async def _make(self, calls: Sequence[ToolCall]) -> list[ToolResultMessage]:
         """Make calls of tools one by one, up to a message that steers; return all results."""

@@ -12,7 +12,7 @@ from skerry.config.protected import gate
 from skerry.config.root import Config
 from skerry.infra.rooted_fs import Beneath, EscapeError
 from skerry.model.ids import AgentId
-from skerry.replies.shaping import Show, named
+from skerry.replies.shaping import named
 
 logger = logging.getLogger(__name__)
 
@@ -21,27 +21,23 @@ MEDIA: Final = "media"
 _WEB: Final = ("http://", "https://")
 
 
-def shown_files(config: Config, agent: AgentId) -> Show:
-    """Returns the function that describes a file in an answer."""
-
-    def show(reference: str) -> str:
-        if reference.lower().startswith(_WEB):
-            return f"📎 {reference}"
-        roots = (config.workspace(agent), config.state_dir / MEDIA)
-        reason = "there is no such file"
-        for root in roots:
-            try:
-                path = _beneath(reference, root)
-                with Beneath(root, gate(config)).open(path):
-                    return named(reference)
-            except EscapeError as error:
-                logger.warning("a file of an answer is not shown: %s", error)
-                reason = "it is not in the workspace"
-            except OSError:
-                continue
-        return f"📎 {PurePath(reference).name} (not sent: {reason})"
-
-    return show
+def shown_file(config: Config, agent: AgentId, reference: str) -> str:
+    """Return in words what an answer shows of a file."""
+    if reference.lower().startswith(_WEB):
+        return f"📎 {reference}"
+    roots = (config.workspace(agent), config.state_dir / MEDIA)
+    reason = "there is no such file"
+    for root in roots:
+        try:
+            path = _beneath(reference, root)
+            with Beneath(root, gate(config)).open(path):
+                return named(reference)
+        except EscapeError as error:
+            logger.warning("a file of an answer is not shown: %s", error)
+            reason = "it is not in the workspace"
+        except OSError:
+            continue
+    return f"📎 {PurePath(reference).name} (not sent: {reason})"
 
 
 def _beneath(reference: str, root: Path) -> str:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from skerry.commands.directives import Directive, directives, in_order, without
 from skerry.commands.queueing import parse
 from skerry.commands.table import Command, CommandError
+from skerry.config.root import Config
 from skerry.model.origin import Origin
 from skerry.model.rights import MissingScopeError
 from skerry.model.run import Inline, OpeningKind, Purpose, RunRequest
@@ -23,9 +24,9 @@ from skerry.runtime.services import Runtime
 from skerry.sessions.opening import opening
 
 
-async def understood(runtime: Runtime, request: RunRequest) -> RunRequest:
+async def understood(runtime: Runtime, config: Config, request: RunRequest) -> RunRequest:
     """Return the request with what its text means beside what it says."""
-    found = await _opened(runtime, request)
+    found = await _opened(runtime, config, request)
     if found.opening is not None and not found.opening.done:
         _refuse_beyond(runtime, found, found.opening.kind)
     if found.purpose is not Purpose.MESSAGE:
@@ -35,7 +36,7 @@ async def understood(runtime: Runtime, request: RunRequest) -> RunRequest:
         _check(given[0], found)
     if "/" not in found.text or (found.opening is not None and found.opening.bare):
         return found
-    return await _inlined(runtime, found)
+    return await _inlined(runtime, config, found)
 
 
 def _refuse_beyond(runtime: Runtime, request: RunRequest, name: str) -> None:
@@ -56,7 +57,7 @@ def _check(command: Command, request: RunRequest) -> None:
         raise MissingScopeError(command.name, scope)
 
 
-async def _inlined(runtime: Runtime, request: RunRequest) -> RunRequest:
+async def _inlined(runtime: Runtime, config: Config, request: RunRequest) -> RunRequest:
     """Return the request without its directives, which hold for its run.
 
     Those that the sender may not give are words, and so is a name that no model has.
@@ -66,9 +67,7 @@ async def _inlined(runtime: Runtime, request: RunRequest) -> RunRequest:
     # Only whoever knows the models can tell where the name of one ends.
     if given is not None and not (given[0].name == "model" and " " in given[1]):
         return request
-    models = (
-        await names(runtime.models, runtime.config()) if "/model" in request.text.lower() else {}
-    )
+    models = await names(runtime.models, config) if "/model" in request.text.lower() else {}
     found = [
         one
         for one in directives(request.text, lambda word: word.lower() in models)
@@ -114,19 +113,19 @@ def _changes(one: Directive, models: Mapping[str, str]) -> dict[str, Any]:
             return {}
 
 
-async def _opened(runtime: Runtime, request: RunRequest) -> RunRequest:
+async def _opened(runtime: Runtime, config: Config, request: RunRequest) -> RunRequest:
     """Return the request with what its text does to the conversation.
 
     The owner may name a model right behind `/new`: by `provider/model`, by its id or its alias.
     """
-    found = opening(request, runtime.config().session.reset_triggers)
+    found = opening(request, config.session.reset_triggers)
     wanted = found.opening
     if wanted is None or wanted.kind is not OpeningKind.NEW or wanted.bare:
         return found
     if found.origin is not Origin.OWNER:
         return found
     word, _, rest = found.text.partition(" ")
-    model = await named(runtime.models, runtime.config(), word)
+    model = await named(runtime.models, config, word)
     if model is None:
         return found
     bare = not (rest.strip() or found.images)

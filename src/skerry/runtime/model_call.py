@@ -27,6 +27,31 @@ from skerry.runtime.failover import Failover
 logger = logging.getLogger(__name__)
 
 
+class Draft:
+    """The present, or interrupted, response as a person reads it."""
+
+    def __init__(self, show: Show = named) -> None:
+        """Begin with an empty text; `show` says what stands for a file that the model names."""
+        self._show = show
+        self.pieces: list[str] = []
+        self.shaper = Shaper(show=show)
+
+    @property
+    def text(self) -> str:
+        """Return what a person has read of it."""
+        return "".join(self.pieces)
+
+    @property
+    def marks(self) -> Marks:
+        """Return how the model wants it sent."""
+        return self.shaper.marks
+
+    def begin(self, think: Callable[[str], None], resumed: str = "") -> None:
+        """Begin another response, behind what a person has of it already."""
+        self.pieces = [resumed] if resumed else []
+        self.shaper = Shaper(think, self._show)
+
+
 class Speaker:
     """The model of one run. Keeps what it says, so that a cancelled call leaves its text behind.
 
@@ -39,7 +64,7 @@ class Speaker:
         failover: Failover,
         emit: Callable[[LoopEvent], None],
         now_ms: Callable[[], int],
-        show: Show = named,
+        draft: "Draft | None" = None,
     ) -> None:
         """Make the model of a run.
 
@@ -47,19 +72,19 @@ class Speaker:
             failover: Finds who answers.
             emit: Hears what is said, as a person reads it.
             now_ms: The time.
-            show: Says what stands in place of a file that the model names.
+            draft: Takes what is said of the present response; others may read it.
 
         """
         self._failover = failover
         self._emit = emit
         self._now_ms = now_ms
-        self._show = show
-        self._shaper = Shaper(self._think, show)
-        self._pieces: list[str] = []
+        self.draft = draft or Draft()
+        self.draft.begin(self._think)
         self._thoughts: list[str] = []
         self.resumed = ""
-        """Part of the response that the person has from before a restart."""
-        self._seam = Seam("")
+        """What the person has of the response that comes, from before a restart."""
+        self._seam: Seam | None = None
+        """Only behind what was said before a restart."""
         self._listener = Listener(self._say, self._think, self._note, failover.spend)
         self.notes: dict[str, None] = {}
         """Notes for the person about how models were called, in order."""
@@ -84,24 +109,12 @@ class Speaker:
     @property
     def provider(self) -> str:
         """Return the provider that was asked, or nothing when none could be."""
-        current = self._failover.current
-        return current.model.provider if current else ""
+        return self._failover.provider
 
     @property
     def model(self) -> str:
         """Return the model that was asked, or nothing when none could be."""
-        current = self._failover.current
-        return current.model.id if current else ""
-
-    @property
-    def partial(self) -> str:
-        """Returns the text of the present, or interrupted, response that a person has read."""
-        return "".join(self._pieces)
-
-    @property
-    def marks(self) -> Marks:
-        """Return how the model wants its response sent."""
-        return self._shaper.marks
+        return self._failover.model
 
     async def respond(
         self, ask: Callable[[ModelInfo], Awaitable[ModelRequest]]
@@ -126,7 +139,7 @@ class Speaker:
             answering = f"{self.provider}/{self.model} answered."
             self.gone = f"{gone.model} cannot be used: {gone.error} {answering}"
         self._hear_rest(cut=False)
-        content = joined(self.resumed, reply.content)
+        content = joined(self.resumed, reply.content) if self.resumed else reply.content
         self.resumed = ""
         self._forget()
         self.usage += reply.usage
@@ -154,22 +167,21 @@ class Speaker:
         said: list[Block] = []
         if self._thoughts:
             said.append(ThinkingBlock("".join(self._thoughts)))
-        if self._pieces:
-            said.append(TextBlock(self.partial))
+        if text := self.draft.text:
+            said.append(TextBlock(text))
         return self._message(tuple(said), stop_reason, Usage(), error)
 
     def _withdraw(self) -> None:
         """Take back what a model said that then failed; of what has left, who hears it is told."""
-        if self._thoughts or self.partial != self.resumed:
+        if self._thoughts or self.draft.text != self.resumed:
             self.resumed = ""
             self._emit(MessageWithdrawn())
         self._forget()
 
     def _forget(self) -> None:
-        self._pieces = [self.resumed] if self.resumed else []
+        self.draft.begin(self._think, self.resumed)
         self._thoughts.clear()
-        self._shaper = Shaper(self._think, self._show)
-        self._seam = Seam(self.resumed)
+        self._seam = Seam(self.resumed) if self.resumed else None
 
     def _message(
         self, content: tuple[Block, ...], stop_reason: str, usage: Usage, error: str | None = None
@@ -184,15 +196,17 @@ class Speaker:
         self.notes[text] = None
 
     def _say(self, delta: str) -> None:
-        self._hear(self._shaper.feed(self._seam.feed(storable(delta))))
+        said = storable(delta)
+        self._hear(self.draft.shaper.feed(self._seam.feed(said) if self._seam else said))
 
     def _hear_rest(self, *, cut: bool) -> None:
-        self._hear(self._shaper.feed(self._seam.end()))
-        self._hear(self._shaper.end(cut=cut))
+        if self._seam is not None:
+            self._hear(self.draft.shaper.feed(self._seam.end()))
+        self._hear(self.draft.shaper.end(cut=cut))
 
     def _hear(self, said: str) -> None:
         if said:
-            self._pieces.append(said)
+            self.draft.pieces.append(said)
             self._emit(MessageUpdate(said))
 
     def _think(self, delta: str) -> None:

@@ -18,7 +18,6 @@ from skerry.runtime.caller_context import run_context
 from skerry.runtime.command_call import command_call
 from skerry.runtime.finalize import Block, Outgoing, announce, outgoing, told_at_end
 from skerry.runtime.retry_write import persisted
-from skerry.runtime.run_executor import run_event
 from skerry.runtime.services import Runtime
 from skerry.sessions.sending import sends_to
 from skerry.store import Unit, runs
@@ -31,11 +30,11 @@ async def answer_apart(
 ) -> None:
     """Answer the command now; no more than the person reads it."""
     active.started_at = runtime.clock.now_ms()
-    runtime.publish(run_event(active, RunStarted(active.started_at)))
+    runtime.publish(active.event(RunStarted(active.started_at)))
     call = command_call(active, command, arguments)
     tell_command(runtime.hooks, call, active.session_id)
     text = await runtime.leash.do(lambda: answer(command, call), f"command /{command.name}")
-    runtime.publish(run_event(active, TextDelta(text)))
+    runtime.publish(active.event(TextDelta(text)))
     await _end(runtime, active, _result(runtime, active, StopReason.DONE, (text,)), told=True)
 
 
@@ -92,7 +91,7 @@ async def _end(
         # It stays open in the store, and the next start takes it up; nobody waits for that here.
         logger.exception("the end of run %s could not be stored", result.run_id)
     runtime.running.finish(active, result)
-    runtime.publish(run_event(active, RunEnded(result)))
+    runtime.publish(active.event(RunEnded(result)))
     if to is not None:
         runtime.deliver(to)
     return True

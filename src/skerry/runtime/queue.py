@@ -24,6 +24,8 @@ from skerry.model.ids import RunId, SessionKey
 from skerry.model.queue import DropPolicy, QueueMode, QueueRules
 from skerry.model.run import RunRequest
 from skerry.ports.dispatch import QueueReport, SessionQueue
+from skerry.runtime import out_of_band
+from skerry.runtime.run import Run
 from skerry.runtime.services import Runtime
 
 STRETCH: Final = 10
@@ -78,16 +80,6 @@ class Queue(Struct):
         run.turn = turn = Turn(self, run)
         self.lanes.submit(str(run.request.key), turn, place=place, delay=turn.delay)
 
-    def rules(self, run: ActiveRun) -> QueueRules:
-        """Returns the queue rules of a run that found its session busy."""
-        request = run.request
-        mode = request.queue_mode
-        is_command = self.runtime.commands.given(request) is not None
-        if is_command or request.opening is not None:
-            mode = QueueMode.OWN  # it is no word to the model, but answered in a turn of its own
-        config = self.runtime.config().messages.queue
-        return config.rules(channel(request), run.settings, mode)
-
     def forget(self, run: ActiveRun) -> None:
         """Take the place of a run back that does not exist after all."""
         self._leave(run)
@@ -112,8 +104,6 @@ class Queue(Struct):
         key = str(run.request.key)
         if not self._leave(run):
             return
-        from skerry.runtime import out_of_band  # noqa: PLC0415 - needed while a session is at work only
-
         work = partial(out_of_band.answer_apart, self.runtime, run, command, arguments)
         self.lanes.submit(f"{key}:aside:{run.request.run_id}", work, counted=False)
 
@@ -126,8 +116,6 @@ class Queue(Struct):
         steers = any(run in host.steering for host in self.runtime.running.of(key))
         if run.entry or steers or not run.admitted.is_set() or not self._leave(run):
             return False
-        from skerry.runtime import out_of_band  # noqa: PLC0415 - needed while a session is at work only
-
         work = partial(out_of_band.end_unsaid, self.runtime, run)
         self.lanes.submit(f"{key}:aside:{run.request.run_id}", work, counted=False)
         return True
@@ -167,8 +155,6 @@ class Queue(Struct):
         if guests or found.dropped:
             host.batch = found
         self._told.discard(host.request.key)
-        from skerry.runtime.run import Run  # noqa: PLC0415 - much of a gateway's code: its first run
-
         await Run(self.runtime, host, self.put_back).execute()
 
     def behind(self, front: ActiveRun) -> list[ActiveRun]:
@@ -234,8 +220,6 @@ class Queue(Struct):
         dropped = backlog.excess(queued, rules)
         if not dropped:
             return
-        from skerry.runtime import out_of_band  # noqa: PLC0415 - few ever write so much
-
         if rules.drop is DropPolicy.SUMMARIZE:
             queued[len(dropped)].unseen += sum(1 + run.unseen for run in dropped)
         for run in dropped:

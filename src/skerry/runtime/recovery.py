@@ -25,6 +25,7 @@ from skerry.model.ids import RunId, SessionKey
 from skerry.model.inbound import PeerKind, ReplyTo
 from skerry.model.message import Message, Usage
 from skerry.model.run import RunFailure, RunRequest, RunResult, StopReason
+from skerry.replies.chunking import remainder
 from skerry.runtime.caller_context import run_context
 from skerry.runtime.finalize import (
     COMMAND_INTERRUPTED,
@@ -269,9 +270,6 @@ def _unsaid(run: runs.OpenRun, result: RunResult) -> list[Block]:
     """Returns the part that the person has not received: all, or the text of no block."""
     if run.delivered is None:
         return [Block(text) for text in result.payloads]
-    # Imported here: few runs are interrupted between their blocks.
-    from skerry.replies.chunking import remainder  # noqa: PLC0415
-
     rest = remainder(run.partial, run.delivered).text.strip("\n")
     return [Block(rest)] if rest.strip() else []
 

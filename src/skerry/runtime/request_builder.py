@@ -1,10 +1,8 @@
-"""Request to the model of one run: the system prompt, the conversation that fits, the tools."""
+"""Builds what the model of a run is sent: system prompt, the conversation that fits, tools."""
 
-from collections.abc import Sequence
 from typing import Final
 
-from skerry.config.root import Config
-from skerry.lanes.running import ActiveRun, Continued
+from skerry.lanes.running import Continued
 from skerry.model import message
 from skerry.model.errors import ModelOverflowError
 from skerry.model.message import CHARS_PER_TOKEN, AssistantMessage, Message, UserMessage
@@ -12,15 +10,12 @@ from skerry.model.run import RunFailure
 from skerry.model.thinking import ThinkingLevel, nearest
 from skerry.model.tool import ToolSpec
 from skerry.ports.model import History, ModelInfo, ModelRequest
-from skerry.runtime.compaction import context_pruning
 from skerry.runtime.compaction.compactor import Compactor, Task
-from skerry.runtime.compaction.context_window import Keeper, held
+from skerry.runtime.compaction.context_window import Keeper, held, prune, shorten
 from skerry.runtime.conversation_cache import Conversation
-from skerry.runtime.run_defaults import RunDefaults
 from skerry.runtime.run_hooks import Pipeline, with_context
-from skerry.runtime.services import Runtime
-from skerry.sessions.budget import Budget, budget
-from skerry.sessions.window import first_that_fits
+from skerry.runtime.run_plan import RunPlan
+from skerry.sessions.window import Budget, budget, first_that_fits
 from skerry.workspace.prompt_builder import Asked, Prompt
 
 _NO_PROMPT: Final = message.user("", 0)
@@ -31,25 +26,18 @@ TOO_LONG: Final = (
 KEPT: Final = "Every message is kept; /recall finds it."
 
 
-class Asking:
+class RequestBuilder:
     """Builds each request of one run. The system prompt is built once for each model it asks."""
 
-    def __init__(
-        self,
-        runtime: Runtime,
-        config: Config,
-        active: ActiveRun,
-        compactor: Compactor,
-        conversation: Conversation,
-        defaults: RunDefaults,
-    ) -> None:
-        self._runtime = runtime
-        self._config = config
-        self._active = active
+    def __init__(self, plan: RunPlan, compactor: Compactor, conversation: Conversation) -> None:
+        self._plan = plan
+        self._runtime = plan.runtime
+        self._config = plan.config
+        self._active = active = plan.active
         self._pipeline: Pipeline = compactor.pipeline
         self._conversation = conversation
+        conversation.sent_from = 0
         self._history = conversation.history
-        self._defaults = defaults
         self.keeper = Keeper(compactor, conversation, self._moved, ended=active.ended_before)
         self.prompt = _NO_PROMPT
         """Text of the person."""
@@ -67,18 +55,11 @@ class Asking:
         self._tools = 0
         self._sent = 0
         """Tokens of the last request, about."""
-        self._first = 0
-        """Index of the first message that it had: what came before did not fit."""
 
     @property
     def begun(self) -> bool:
         """Return whether a request was built."""
         return self._model is not None
-
-    @property
-    def sent(self) -> Sequence[Message]:
-        """Returns the messages that the model was sent, and those since."""
-        return self._history.messages[self._first :]
 
     def begin_with(self, prompt: UserMessage, continued: Continued | None = None) -> None:
         """Note what the person said: the last message of the history, but where a run goes on."""
@@ -102,11 +83,9 @@ class Asking:
         await self.keeper.before_call(model, limits, self._system)
         if conversation.compactions != self._compactions:
             await self._begin(model)  # what the question needs may have been summarised just now
-        context_pruning.prune(
-            conversation, defaults.context_pruning, model, self._runtime.clock.now_ms()
-        )
+        prune(conversation, defaults.context_pruning, model, self._runtime.clock.now_ms())
         sent, first, self._sent = self._fitting(model, limits)
-        self._first = first
+        conversation.sent_from = first
         system = await self._pipeline.llm_input(self._system, model, sent.messages)
         thinking = self._thinking(model)
         session_id = self._active.session_id
@@ -130,7 +109,7 @@ class Asking:
     def _fitting(self, model: ModelInfo, limits: Budget) -> tuple[History, int, int]:
         """Returns the messages that fit, the index of the first, and the number of all tokens."""
         keeper, conversation = self.keeper, self._conversation
-        context_pruning.shorten(conversation, keeper.fitting(limits))
+        shorten(conversation, keeper.fitting(limits))
         sent = conversation.view.of(self._history)
         fixed = len(self._system) // CHARS_PER_TOKEN + self._tools
         room = model.context_window - model.max_tokens - len(self._system) // CHARS_PER_TOKEN
@@ -173,9 +152,9 @@ class Asking:
 
     def _thinking(self, model: ModelInfo) -> ThinkingLevel:
         """Return how much the model thinks; less than somebody asked for is noted."""
-        asked = self._defaults.thinking
+        asked = self._plan.thinking
         level = nearest(asked, model.levels)
-        if self._defaults.asked and level is not asked:
+        if self._plan.thinking_asked and level is not asked:
             self.notes[f"{model.ref} has no thinking level {asked}; it used {level}."] = None
         return level
 
@@ -186,8 +165,8 @@ class Asking:
         """
         self._put(self.prompt)
         history, limit = self._history, model.prompt_limit
-        caller = self._defaults.caller
-        tools = self._runtime.offered(caller) if model.supports_tools else ()
+        plan = self._plan
+        tools = self._runtime.offered(plan.caller, plan.config) if model.supports_tools else ()
         self._specs = specs = tuple([tool.spec for tool in tools])
         built = await self._built(model, specs)
         self._noted = with_context(self.prompt, built.note) if built.note else self.prompt

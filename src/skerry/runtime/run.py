@@ -5,21 +5,19 @@ the end after its COMMIT.
 """
 
 import logging
-import uuid
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
 
+from skerry.config.root import Config
 from skerry.hooks.events import AgentEnd
 from skerry.lanes.running import ActiveRun, Continued
 from skerry.model.event import RunEnded, RunStarted
-from skerry.model.ids import SessionId
-from skerry.model.inbound import ReplyTo
 from skerry.model.message import Message, Usage, UserMessage
 from skerry.model.run import RunResult, StopReason
-from skerry.runtime import admission
+from skerry.runtime.admission import Arrival, Entered, tell
 from skerry.runtime.caller_context import run_context
 from skerry.runtime.conversation_cache import Conversation
 from skerry.runtime.finalize import (
@@ -33,9 +31,11 @@ from skerry.runtime.finalize import (
     settle,
     settle_failed,
     told_at_end,
+    unexpected,
 )
 from skerry.runtime.retry_write import persisted
-from skerry.runtime.run_executor import Dialogue, run_event, unexpected
+from skerry.runtime.run_executor import RunExecutor
+from skerry.runtime.run_plan import run_plan
 from skerry.runtime.services import Runtime
 from skerry.runtime.transcript_writer import Writing
 from skerry.runtime.usage.ledger import note_warned
@@ -62,27 +62,29 @@ class Run(Struct, frozen=True):
         Only when the gateway itself stops does it not end: then the store has the run open, and the
         next start takes it up.
         """
-        active = self.active
+        active, config = self.active, self.runtime.config()  # one for the whole run
         started_at = active.started_at = self.runtime.clock.now_ms()
-        self.runtime.publish(run_event(active, RunStarted(started_at)))
+        self.runtime.publish(active.event(RunStarted(started_at)))
         for guest in active.joined:
             joined = RunStarted(started_at, active.request.run_id)
-            self.runtime.publish(run_event(guest, joined))
+            self.runtime.publish(guest.event(joined))
         prompt = active.said()
         writing = Writing(self.runtime.hooks)
         try:
-            conversation, prompt = await self._enter(prompt, writing)
+            conversation, prompt = await self._enter(config, prompt, writing)
         except Exception as error:
             # Whatever it is, those who wait must hear of it, and once: it does not run again.
             logger.exception("run %s could not start", active.request.run_id)
-            self._end(await self._settle_failed(self._failed_to_start(error, started_at)))
+            failed = self._failed_to_start(error, started_at)
+            self._end(await self._settle_failed(config, failed))
             return
-        dialogue = Dialogue(self.runtime, active, conversation, writing)
-        stop_reason = await dialogue.hold(prompt)
-        await self._finish(dialogue, writing, stop_reason, started_at)
+        plan = run_plan(self.runtime, config, active)
+        executor = RunExecutor(plan, conversation, writing)
+        stop_reason = await executor.run(prompt)
+        await self._finish(executor, writing, stop_reason, started_at)
 
     async def _enter(
-        self, prompt: UserMessage, writing: Writing
+        self, config: Config, prompt: UserMessage, writing: Writing
     ) -> tuple[Conversation, UserMessage]:
         """Make the person's message durable if it is not yet, and load what was said before.
 
@@ -95,12 +97,12 @@ class Run(Struct, frozen=True):
             prompt = await self._persisted(lambda: self._entered(prompt))
             return await self._persisted(self._load_continued), prompt
         if active.entry == 0:
-            workspace = self.runtime.config().workspace(request.key.agent)
+            workspace = config.workspace(request.key.agent)
             context = run_context(request, active.session_id, workspace)
             entries = tuple(await writing.entries([prompt], context))
         elif active.joined:
             prompt = await self._persisted(lambda: self._entered(prompt))
-        return await self._persisted(lambda: self._load(prompt, entries)), prompt
+        return await self._persisted(lambda: self._load(config, prompt, entries)), prompt
 
     async def _entered(self, prompt: UserMessage) -> UserMessage:
         """Return the prompt as it stands in the transcript."""
@@ -113,20 +115,23 @@ class Run(Struct, frozen=True):
         said = found[0].message if found else prompt
         return said if isinstance(said, UserMessage) else prompt
 
-    async def _load(self, prompt: UserMessage, entries: Sequence[Message]) -> Conversation:
+    async def _load(
+        self, config: Config, prompt: UserMessage, entries: Sequence[Message]
+    ) -> Conversation:
         """Write what is left of the prompt, if that is to do; return the conversation with it."""
         active, request = self.active, self.active.request
         before, tail = active.entry, active.entry
         if active.entry == 0:
-            new_id = SessionId(str(uuid.uuid4()))
+            arrival = Arrival.of(self.runtime, config, active, entries)
+            guests = [guest.request.run_id for guest in active.joined]
 
-            def enter(unit: Unit) -> admission.Entered:
+            def enter(unit: Unit) -> Entered:
                 # While it waited, its conversation may have been reset or deleted.
-                entered = admission.write(unit, self.runtime, active, entries, new_id)
+                entered = arrival.enter(unit)
                 opened = entered.opened
                 runs.enter(unit, request.run_id, opened.session_id, entered.entry)
-                for guest in active.joined:
-                    runs.join(unit, guest.request.run_id, request.run_id, entered.entry)
+                for guest_id in guests:
+                    runs.join(unit, guest_id, request.run_id, entered.entry)
                 if opened.request is not request:
                     runs.note_opening(unit, opened.request)
                 return entered
@@ -135,7 +140,7 @@ class Run(Struct, frozen=True):
             entered.apply(active)
             for guest in active.joined:
                 guest.session_id = active.session_id
-            await admission.tell(self.runtime, entered)
+            await tell(self.runtime, entered)
             before, tail = entered.tail + 1, entered.entry or entered.tail
         elif active.settings is None:
             settings = await self.runtime.store.read(
@@ -173,30 +178,30 @@ class Run(Struct, frozen=True):
         return await persisted(self.active.request.run_id, step)
 
     async def _finish(
-        self, dialogue: Dialogue, writing: Writing, stop_reason: StopReason, started_at: int
+        self, executor: RunExecutor, writing: Writing, stop_reason: StopReason, started_at: int
     ) -> None:
-        active, conversation = self.active, dialogue.conversation
-        notices = await dialogue.notices()
+        active, conversation = self.active, executor.conversation
+        notices = await executor.notices()
         result = RunResult(
             run_id=active.request.run_id,
             session_key=str(active.request.key),
             session_id=active.session_id,
             stop_reason=stop_reason,
-            payloads=payloads(dialogue.loop.messages, dialogue.show),
-            provider=dialogue.speaker.provider,
-            model=dialogue.speaker.model,
-            usage=dialogue.speaker.usage,
+            payloads=payloads(executor.loop.messages, executor.plan.show),
+            provider=executor.speaker.provider,
+            model=executor.speaker.model,
+            usage=executor.speaker.usage,
             started_at=started_at,
             ended_at=self.runtime.clock.now_ms(),
-            error=dialogue.failure,
+            error=executor.failure,
             aborted_by=active.aborted_by if stop_reason is StopReason.ABORTED else None,
-            cut_off=cut_off(dialogue.loop.messages),
+            cut_off=cut_off(executor.loop.messages),
             notices=notices,
         )
 
-        self._tell_end(dialogue, result)
+        self._tell_end(executor, result)
         try:
-            conversation.tail = await self._settle(dialogue, writing, result)
+            conversation.tail = await self._settle(executor, writing, result)
         except Exception as error:
             # What is not stored is not said.
             logger.exception("the end of run %s could not be stored", result.run_id)
@@ -204,24 +209,27 @@ class Run(Struct, frozen=True):
             failed = msgspec.structs.replace(
                 result, stop_reason=StopReason.ERROR, payloads=(), error=unexpected(error)
             )
-            result = await self._settle_failed(failed)
+            result = await self._settle_failed(executor.plan.config, failed)
         conversation.forget_command()
         if writing.changed:  # the next run sees what the transcript has
             self.runtime.histories.forget(active.session_id)
         self._end(result)
 
-    async def _settle(self, dialogue: Dialogue, writing: Writing, result: RunResult) -> int:
+    async def _settle(self, executor: RunExecutor, writing: Writing, result: RunResult) -> int:
         """Store the end, after the hooks that it passes; return the transcript's new tail."""
-        hooks, context, replying = self.runtime.hooks, dialogue.context, dialogue.replying
+        hooks, context = self.runtime.hooks, executor.plan.hooks
+        replying = executor.replying
         going, first = Outgoing(), 0
         warned = self.runtime.warn(self.active.request)
+        tail = executor.conversation.tail
+        guests = [guest.request.run_id for guest in self.active.joined]
         if replying is not None:
-            left = await replying.finish(result, dialogue.loop.messages)
+            left = await replying.finish(result, executor.loop.messages)
             if warned is not None:
                 left.append(Block(warned.text))
             first = replying.blocks
             going = await outgoing(hooks, context, left, replying.to, self.runtime.parts)
-        unsaved = await writing.entries(dialogue.loop.unsaved, context)
+        unsaved = await writing.entries(executor.loop.unsaved, context)
         if warned is not None:
             unsaved = [*unsaved, notice(warned.text, result.ended_at)]
             self.runtime.histories.forget(self.active.session_id)  # it is no word to the model
@@ -230,19 +238,19 @@ class Run(Struct, frozen=True):
             if warned is not None:
                 note_warned(unit, warned)
             announce(unit, result, going, first)
-            guests = [guest.request.run_id for guest in self.active.joined]
-            return settle(unit, result, dialogue.conversation.tail, unsaved, guests)
+            return settle(unit, result, tail, unsaved, guests)
 
         return await self._persisted(lambda: self.runtime.store.write(end))
 
-    async def _settle_failed(self, result: RunResult) -> RunResult:
+    async def _settle_failed(self, config: Config, result: RunResult) -> RunResult:
         """Store that the run failed, and what the person is told of it; return `result`.
 
         If even that fails, the run stays open and the next start takes it up.
         """
-        active = self.active
+        active, request, entry = self.active, self.active.request, self.active.entry
         guests = [guest.request.run_id for guest in active.joined]
-        to = self._to()
+        policy = config.session.send_policy
+        to = sends_to(policy, active.settings, request.key, request.reply_to)
         try:
             going = Outgoing()
             if to is not None:
@@ -252,23 +260,23 @@ class Run(Struct, frozen=True):
             def end(unit: Unit) -> None:
                 if going:
                     announce(unit, result, going, outbox.next_block(unit, result.run_id))
-                settle_failed(unit, result, active.entry, guests)
+                settle_failed(unit, result, entry, guests)
 
             await self._persisted(lambda: self.runtime.store.write(end))
         except Exception:
             logger.exception("run %s stays open in the store", result.run_id)
         return result
 
-    def _tell_end(self, dialogue: Dialogue, result: RunResult) -> None:
+    def _tell_end(self, executor: RunExecutor, result: RunResult) -> None:
         """Let plugins look at the whole; nothing waits for them."""
         point = self.runtime.hooks.agent_end
         if not point.handlers:
             return
         point.start(
             AgentEnd(
-                context=dialogue.context,
-                messages=tuple(dialogue.conversation.history.messages),
-                new_messages=tuple(dialogue.loop.messages),
+                context=executor.plan.hooks,
+                messages=tuple(executor.conversation.history.messages),
+                new_messages=tuple(executor.loop.messages),
                 success=result.stop_reason is StopReason.DONE,
                 error=result.error.message if result.error else None,
                 duration_ms=max(result.ended_at - result.started_at, 0),
@@ -283,14 +291,9 @@ class Run(Struct, frozen=True):
         for run in (active, *active.joined):
             ended = result if run is active else for_guest(result, run.request.run_id)
             self.runtime.running.finish(run, ended)
-            self.runtime.publish(run_event(run, RunEnded(ended)))
+            self.runtime.publish(run.event(RunEnded(ended)))
         if active.request.reply_to is not None:
             self.runtime.deliver(active.request.reply_to)
-
-    def _to(self) -> ReplyTo | None:
-        """Return where the reply goes; None where it stays in the transcript."""
-        request, policy = self.active.request, self.runtime.config().session.send_policy
-        return sends_to(policy, self.active.settings, request.key, request.reply_to)
 
     def _failed_to_start(self, error: Exception, started_at: int) -> RunResult:
         request = self.active.request

@@ -24,7 +24,7 @@ from skerry.runtime.conversation_cache import Histories
 from skerry.runtime.failover import Accounts, Failover, NoAccounts
 from skerry.runtime.usage.budgets import Warned
 from skerry.runtime.usage.limits import Meter
-from skerry.sessions.resets import Limits, limits
+from skerry.sessions.opening import Limits, limits
 from skerry.store import Store
 from skerry.workspace.prompt_builder import Prompts
 
@@ -50,6 +50,8 @@ class Runtime(Struct, frozen=True):
     models: Models
     tools: Mapping[str, Tool]
     config: Callable[[], Config]
+    """Returns the present configuration. A message is accepted, and a run executed, with the one
+    that it found at its beginning."""
     clock: Clock
     histories: Histories
     running: Running
@@ -78,17 +80,17 @@ class Runtime(Struct, frozen=True):
     commands: CommandTable = field(default_factory=CommandTable)
     """Commands that are answered without a model."""
 
-    def offered(self, caller: Caller) -> list[Tool]:
+    def offered(self, caller: Caller, config: Config) -> list[Tool]:
         """Return the tools that a run of the caller may use."""
-        return offered(self.tools.values(), caller, self.config().tools.guests.granted)
+        return offered(self.tools.values(), caller, config.tools.guests.granted)
 
     def asking(self, wanted: Wanted) -> Failover:
         """Return who finds a model that answers, within the budgets, with every call booked."""
         return Failover(self.models, wanted, self.accounts)
 
-    def limits(self, request: RunRequest) -> Limits | None:
+    def limits(self, request: RunRequest, config: Config) -> Limits | None:
         """Return how long the request's session lives; None where no person speaks to a model."""
         if request.purpose is not Purpose.MESSAGE or self.commands.given(request):
             return None
         channel = request.reply_to.channel if request.reply_to else WEBCHAT
-        return limits(self.config().session, request.key, channel)
+        return limits(config.session, request.key, channel)

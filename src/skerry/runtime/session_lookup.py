@@ -6,7 +6,6 @@ from skerry.lanes.running import ActiveRun
 from skerry.model.origin import Origin
 from skerry.model.recall import Found
 from skerry.store import Store
-from skerry.store.search import Question, search
 
 
 class Recollection(Struct, frozen=True):
@@ -20,6 +19,9 @@ class Recollection(Struct, frozen=True):
 
         The owner's other conversations are opened to the owner alone.
         """
+        # Imported here: it brings the parts of the memory's search with it.
+        from skerry.store.search import Question, search  # noqa: PLC0415
+
         active = self.active
         question = Question(
             active.request.key,

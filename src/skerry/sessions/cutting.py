@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from skerry.model.message import AssistantMessage, Message, ToolResultMessage, UserMessage
-from skerry.sessions.budget import weight
 from skerry.sessions.history import is_note
+from skerry.sessions.window import weight
 
 Numbered = tuple[int, Message]
 """An entry: its number in the transcript, and what it says."""

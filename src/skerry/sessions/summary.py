@@ -15,8 +15,8 @@ from skerry.model.message import (
     encode_arguments,
 )
 from skerry.model.origin import Origin
-from skerry.sessions.budget import tokens
 from skerry.sessions.cutting import calls_of
+from skerry.sessions.window import tokens
 
 RESULT_CHARS: Final = 2000
 """Characters of a tool's result that the summariser reads."""

@@ -1,10 +1,84 @@
-"""First message of a long conversation from which the rest fits a model (pure)."""
+"""The window of a model: the tokens of each part, what is sent of a conversation (pure)."""
 
 from bisect import bisect_left
 from itertools import chain
+from operator import is_
+from typing import Final
 
-from skerry.model.message import CHARS_PER_TOKEN, UserMessage
+from msgspec import Struct
+from msgspec.structs import replace
+
+from skerry.config.context import Compaction
+from skerry.model.message import CHARS_PER_TOKEN, Message, UserMessage, size
 from skerry.ports.model import History
+
+RESERVE_SHARE: Final = 3
+KEEP_SHARE: Final = 3
+SUMMARY_SHARE: Final = 4
+LEAST_ROOM: Final = 256
+"""Tokens; a window that the system prompt fills is an error of the model's call, not of ours."""
+RESULT_SHARE: Final = 0.3
+"""Of the room, what one message may take of a request (openclaw-behaviour 7.3, 30 %)."""
+LEAST_RESULT: Final = 2000
+"""Characters that every message may have in a request."""
+
+
+class Budget(Struct, frozen=True):
+    """Tokens of one window."""
+
+    window: int
+    reserve: int
+    room: int
+    """What the conversation may have before it is compacted."""
+    keep: int
+    """What stays as it is of the newest messages."""
+    summary: int
+    """What the summary may have."""
+
+    def tighter(self, times: int) -> "Budget":
+        """Return what to keep after the model refused a conversation that should have fitted."""
+        if not times:
+            return self
+        keep = self.keep // 4**times
+        return replace(self, keep=keep, summary=max(64, self.summary // 2**times))
+
+    def below(self, refused: int) -> "Budget":
+        """Return how a window is used that did not take a request of `refused` tokens."""
+        if not 0 < refused < self.window:
+            return self
+        fixed = self.window - self.reserve - self.room
+        reserve = min(self.reserve, refused // RESERVE_SHARE)
+        room = min(self.room, max(refused - reserve - fixed, LEAST_ROOM))
+        keep = min(self.keep, room // KEEP_SHARE)
+        return Budget(refused, reserve, room, keep, min(self.summary, room // SUMMARY_SHARE))
+
+    @property
+    def most_chars(self) -> int:
+        """Return how many characters one message may have in a request."""
+        return max(LEAST_RESULT, int(self.room * CHARS_PER_TOKEN * RESULT_SHARE))
+
+
+def budget(window: int, fixed: int, settings: Compaction) -> Budget:
+    """Return how a window of `window` tokens is used; `fixed` are the system prompt and tools."""
+    wanted = max(settings.reserve_tokens, settings.reserve_tokens_floor)
+    reserve = min(wanted, window // RESERVE_SHARE)
+    room = max(window - reserve - fixed, LEAST_ROOM)
+    keep = min(settings.keep_recent_tokens, room // KEEP_SHARE)
+    summary = min(reserve * 4 // 5, room // SUMMARY_SHARE)
+    return Budget(window, reserve, room, keep, summary)
+
+
+def tokens(text: str) -> int:
+    """Return about how many tokens the text has, rather too many: outside ASCII one a character."""
+    foreign = 0 if text.isascii() else len(text) - len(text.encode("ascii", "ignore"))
+    return (len(text) + (CHARS_PER_TOKEN - 1) * foreign) // CHARS_PER_TOKEN + 1
+
+
+def weight(message: Message) -> int:
+    """Return about how many tokens the message has."""
+    text = message.text
+    foreign = 0 if text.isascii() else len(text) - len(text.encode("ascii", "ignore"))
+    return (size(message) + (CHARS_PER_TOKEN - 1) * foreign) // CHARS_PER_TOKEN + 1
 
 
 def first_that_fits(history: History, budget: int) -> int:
@@ -25,3 +99,56 @@ def first_that_fits(history: History, budget: int) -> int:
         if isinstance(messages[index], UserMessage):
             return index
     return 0
+
+
+class View:
+    """A conversation with some messages replaced. The conversation itself stays as it is."""
+
+    def __init__(self) -> None:
+        self._replaced: dict[int, tuple[Message, Message]] = {}
+        """By index: the message of the conversation, and what is sent in its place."""
+        self._sources: list[Message] = []
+        self._copy: History | None = None
+
+    def replace(self, history: History, place: int, message: Message) -> None:
+        """Send `message` in place of the one at `place`, as long as that is there."""
+        self._replaced[place] = history.messages[place], message
+        if self._copy is not None and place < len(self._copy.messages):
+            self._copy.cut(place)
+            del self._sources[place:]
+
+    def of(self, history: History) -> History:
+        """Return what to send: the conversation itself where nothing is replaced."""
+        messages = history.messages
+        self._replaced = {
+            place: pair
+            for place, pair in self._replaced.items()
+            if place < len(messages) and messages[place] is pair[0]
+        }
+        if not self._replaced:
+            self._copy, self._sources = None, []
+            return history
+        copy = self._copy = self._copy or History()
+        same = _common(self._sources, messages)
+        copy.cut(same)
+        del self._sources[same:]
+        for place in range(same, len(messages)):
+            self._sources.append(messages[place])
+            copy.append(self._at(place, messages[place]))
+        return copy
+
+    def shown(self, history: History) -> list[Message]:
+        """Return the messages as they would be sent."""
+        return [self._at(place, one) for place, one in enumerate(history.messages)]
+
+    def _at(self, place: int, message: Message) -> Message:
+        source, replacement = self._replaced.get(place, (None, message))
+        return replacement if source is message else message
+
+
+def _common(first: list[Message], second: list[Message]) -> int:
+    """Return how many messages the two have in common at their begin, by identity."""
+    for place, same in enumerate(map(is_, first, second)):
+        if not same:
+            return place
+    return min(len(first), len(second))

@@ -89,6 +89,10 @@ class Store:
         """
         self._writer.ride(work)
 
+    def follow(self, touch: Callable[[list[str]], None]) -> None:
+        """Call `touch` in the event loop, after each COMMIT, with the sessions that it changed."""
+        self._writer.followers.append(touch)
+
     async def works(self) -> bool:
         """Return whether the gateway can serve; a write is tried where the last one failed."""
         if self.condition.writing is not Storage.OK:

@@ -55,7 +55,7 @@ class Writer:
     ) -> None:
         self._connection = connection
         self._loop = loop
-        self._on_commit = on_commit
+        self.followers = [on_commit]
         self._reach = reach
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._riders: deque[_Job] = deque(maxlen=MAX_RIDERS)
@@ -214,7 +214,11 @@ class Writer:
             if job.error is None:
                 touched += job.touched
         if touched:
-            self._on_commit(touched)
+            self._tell(touched)
+
+    def _tell(self, session_ids: list[str]) -> None:
+        for follow in self.followers:
+            follow(session_ids)
 
     def _complain(self, error: BaseException) -> None:
         """Log that a posted unit failed; where that was its own fault, with the place."""

@@ -14,7 +14,7 @@ from skerry.config.root import Config
 from skerry.hooks.events import RunContext
 from skerry.hooks.hooks import Hooks
 from skerry.hooks.payloads import BootstrapDraft, BootstrapFile
-from skerry.infra.zone import Calendar, host_zone
+from skerry.infra.clock import Calendar, host_zone
 from skerry.model.ids import AgentId, SessionId
 from skerry.model.run import RunRequest
 from skerry.model.tool import ToolSpec

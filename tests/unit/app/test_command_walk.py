@@ -9,7 +9,7 @@ import pytest
 
 from scripts.requirements import ROOT
 from skerry.app.command_dependencies import Desk
-from skerry.app.extensions import load_extensions
+from skerry.app.extensions import OwnTools, load_extensions
 from skerry.app.memory import take_slot
 from skerry.commands.table import CommandTable
 from skerry.config.commands import CommandsConfig
@@ -66,11 +66,8 @@ async def everything(
         runtime = core.dispatch.runtime
         desk = Desk(runtime.config, core.dispatch, restart=lambda: restarts.append("once"))
         memory = take_slot(FakeMemories(FakeBackend()), runtime.config, core.hooks, runtime.clock)
-        found = await load_extensions(
-            runtime.config(), core.hooks, core.models, core.store, desk, memory
-        )
-        for one in found.commands:
-            table.add(one)
+        tools = OwnTools(memory.tools)
+        await load_extensions(runtime.config(), desk, core.models, memory, tools)
         yield core, table, model, restarts
 
 

@@ -14,8 +14,8 @@ from skerry.model.queue import QueueMode
 from skerry.model.run import RunResult
 from skerry.model.session import SessionSettings
 from skerry.ports.model import ModelRequest
-from skerry.providers.joined import Items
-from skerry.runtime import run_executor
+from skerry.providers.turns import Items
+from skerry.runtime import loop_ports
 from skerry.store import Unit, archive, sessions
 from skerry.testing.model import MODEL, Gate, ScriptedModel, ScriptedModels, Seen, Step, echo
 from tests.support.core import MAIN, Core, open_core, request
@@ -179,7 +179,7 @@ async def test_a_command_leaves_the_session_s_last_model_known(tmp_path: Path) -
 async def test_nothing_of_a_command_is_written_behind_its_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run_executor, "CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr(loop_ports, "CHECKPOINT_SECONDS", 0.0)
     async with open_core(tmp_path, ScriptedModel(echo), commands=commands()) as core:
         posted: list[object] = []
         monkeypatch.setattr(core.store, "post", posted.append)

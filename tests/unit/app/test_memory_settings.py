@@ -105,7 +105,9 @@ class Home:
     def __init__(self, folder: Path, store: Store) -> None:
         self.folder = folder
         self.config = config(folder, {})
-        self.memories = BuiltinMemories(lambda: self.config, store, SystemClock(), str)
+        self.memories = BuiltinMemories(
+            lambda: self.config, store, SystemClock(), str, lambda _: None
+        )
         self.notes = self.config.workspace(MAIN) / "memory"
         self.notes.mkdir(parents=True)
 

@@ -9,8 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skerry.auth.credentials import Credentials, profiles_file, vault_of
-from skerry.auth.order import ordered, pinned, split_reference
-from skerry.auth.profiles import Kind, Profile, change, parse, read
+from skerry.auth.profiles import (
+    Kind,
+    Profile,
+    change,
+    ordered,
+    parse,
+    pinned,
+    read,
+    split_reference,
+)
 from skerry.config.protected import protected
 from skerry.config.root import Config
 from skerry.infra.http import HttpClient

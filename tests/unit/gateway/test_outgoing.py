@@ -9,7 +9,7 @@ import anyio
 import pytest
 from websockets.frames import Frame, Opcode
 
-from skerry.gateway import outgoing, protocol
+from skerry.gateway import protocol
 from skerry.gateway.connection import MAX_WORKING
 from skerry.gateway.frames import MAX_BUFFERED
 from skerry.gateway.protocol import GatewayProtocol
@@ -98,7 +98,7 @@ async def test_a_client_that_leaves_too_much_unread_is_given_up_with_a_reason(
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert MAX_BUFFERED == 52_428_800
-    monkeypatch.setattr(outgoing, "MAX_BUFFERED", 4_000_000)
+    monkeypatch.setattr(protocol, "MAX_BUFFERED", 4_000_000)
 
     def write(unit: Unit) -> None:
         session_id, tail = sessions.ensure(unit, SessionKey.main(), SessionId("s"), 1)
@@ -127,7 +127,7 @@ async def test_a_client_that_never_reads_again_is_cut_off(
         cut_off.set()
 
     monkeypatch.setattr(GatewayProtocol, "connection_lost", lose)
-    monkeypatch.setattr(outgoing, "MAX_BUFFERED", 1_000_000)
+    monkeypatch.setattr(protocol, "MAX_BUFFERED", 1_000_000)
     assert protocol.CLOSE_SECONDS == 5.0
     monkeypatch.setattr(protocol, "CLOSE_SECONDS", 0.2)
     async with stuck(rig):

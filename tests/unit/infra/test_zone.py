@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from skerry.infra.zone import Calendar, day
+from skerry.infra.clock import Calendar, day
 
 ZONES = (None, "UTC", "Asia/Kathmandu", "Pacific/Apia", "America/St_Johns")
 

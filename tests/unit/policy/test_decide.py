@@ -72,7 +72,7 @@ def test_whoever_shows_no_scopes_at_a_door_has_none() -> None:
 
 def table() -> CommandTable:
     commands = CommandTable()
-    desk = Desk(lambda: pytest.fail("not asked"))
+    desk = Desk(lambda: pytest.fail("not asked"), pytest)  # type: ignore[arg-type]
     for one in every_command(ScriptedModels(None), pytest, desk, commands):  # type: ignore[arg-type]
         commands.add(one)
     return commands

@@ -6,7 +6,7 @@ from skerry.model.errors import (
     ModelOverflowError,
     ModelRateLimitError,
 )
-from skerry.providers.failing import Failures, remedy_of
+from skerry.providers.model_health import Failures, remedy_of
 
 
 def test_a_failure_lasts_until_the_model_answers() -> None:

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skerry.model.message import Message, user
-from skerry.providers.joined import Items, Joined
+from skerry.providers.turns import Items, Joined
 
 ITEMS = st.binary(min_size=1, max_size=3)
 

@@ -18,7 +18,7 @@ from skerry.model.message import user
 from skerry.ports.model import History, ModelInfo, ModelRequest
 from skerry.ports.tries import Wanted
 from skerry.providers.catalog import Catalog
-from skerry.providers.silences import SECONDS, Silences
+from skerry.providers.model_health import SECONDS, Silences
 from skerry.runtime.failover import Failover
 from skerry.runtime.model_call import Speaker
 from skerry.testing.clock import FakeClock

@@ -62,7 +62,7 @@ async def booked(script: list[list[HttpStep]], *, gate: Gate | None = None) -> M
                 tasks.start_soon(speaker.respond, ask)
                 if gate is not None:
                     await gate.reached.wait()
-                    while not speaker.partial:
+                    while not speaker.draft.text:
                         await anyio.lowlevel.checkpoint()
                     tasks.cancel_scope.cancel()
     (call,) = books.calls

@@ -65,8 +65,8 @@ class Stage:
                 execute=self.execute,
                 save=self.save,
                 steered=lambda: bool(self.steering),
-                steering=lambda: self.enter(self.steering),
-                follow_ups=lambda: self.enter(self.follow_ups),
+                steering=lambda unsaved: self.enter(self.steering, unsaved),
+                follow_ups=lambda unsaved: self.enter(self.follow_ups, unsaved),
                 add=self.history.append,
                 emit=self.told.append,
                 now_ms=FakeClock(7).now_ms,
@@ -93,12 +93,13 @@ class Stage:
     async def save(self, messages: Sequence[Message]) -> None:
         self.durable += messages
 
-    async def enter(self, mailbox: deque[UserMessage]) -> Sequence[UserMessage]:
+    async def enter(
+        self, mailbox: deque[UserMessage], unsaved: Sequence[Message]
+    ) -> Sequence[UserMessage]:
         if not mailbox:
             return []
         entered = mailbox.popleft()
-        self.durable += [*self.loop.unsaved, entered]
-        self.loop.unsaved.clear()
+        self.durable += [*unsaved, entered]
         return [entered]
 
     async def abort(self) -> None:
@@ -249,7 +250,7 @@ async def test_an_abort_between_two_turns_opens_a_turn_for_its_end() -> None:
     stage = Stage(say("one"))
     polls = 0
 
-    async def steering() -> Sequence[UserMessage]:
+    async def steering(_: Sequence[Message]) -> Sequence[UserMessage]:
         nonlocal polls
         polls += 1
         if polls == 2:  # the first is before the first response

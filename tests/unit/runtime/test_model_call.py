@@ -32,7 +32,7 @@ async def test_a_response_is_told_in_pieces_and_returned_whole() -> None:
     assert told == [MessageUpdate("Hel"), MessageUpdate("lo")]
     assert (said.text, said.tool_calls, said.stop_reason) == ("Hello", (READ,), "toolUse")
     assert (said.api, said.provider, said.model, said.timestamp) == ("script", "test", "script", 7)
-    assert (one.failure, one.partial) == (None, "")
+    assert (one.failure, one.draft.text) == (None, "")
 
 
 async def test_a_nul_of_a_model_reaches_neither_the_person_nor_the_store() -> None:
@@ -129,7 +129,7 @@ async def test_what_a_cancelled_call_thought_is_left_behind_too() -> None:
         tasks.start_soon(one.respond, ask)
         await gate.reached.wait()
         tasks.cancel_scope.cancel()
-    assert one.partial == "so"
+    assert one.draft.text == "so"
     assert one.broken_off("aborted", None).content == (ThinkingBlock("Hm."), TextBlock("so"))
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import anyio
 
-from skerry.runtime.run_executor import CHECKPOINT_CHARS
+from skerry.runtime.loop_ports import CHECKPOINT_CHARS
 from skerry.store import Unit, runs
 from skerry.testing.model import Gate, ScriptedModel
 from tests.support.core import Core, open_core, request

@@ -4,7 +4,7 @@ import pytest
 
 from skerry.config.context import Compaction
 from skerry.model import message
-from skerry.sessions.budget import budget, tokens, weight
+from skerry.sessions.window import budget, tokens, weight
 
 
 @pytest.mark.requirement("compaction-config-defaults")

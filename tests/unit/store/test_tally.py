@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from skerry.infra import sqlite
-from skerry.infra.zone import begin
+from skerry.infra.clock import begin
 from skerry.model import message
 from skerry.model.ids import AgentId, SessionId, SessionKey
 from skerry.model.message import (

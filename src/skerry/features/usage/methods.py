@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field
 
 from skerry.gateway.frames import Json
 from skerry.gateway.method import Call, Method, Name, NoParams, Params
-from skerry.infra.zone import day, host_zone
+from skerry.infra.clock import day, host_zone
 from skerry.store import usage
 from skerry.store.usage import By, Sums
 

@@ -12,8 +12,7 @@ from skerry.config.load import load_good
 from skerry.config.root import Config
 from skerry.features.usage.methods import counted
 from skerry.infra import sqlite
-from skerry.infra.clock import SystemClock
-from skerry.infra.zone import day, host_zone
+from skerry.infra.clock import SystemClock, day, host_zone
 from skerry.model.errors import GatewayUnreachableError, StoreFailedError
 from skerry.store import DATABASE, Reader, usage
 from skerry.store.usage import By

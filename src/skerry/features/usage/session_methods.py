@@ -13,9 +13,9 @@ from pydantic import Field
 
 from skerry.features.usage.methods import MOST_DAYS, RangeParams, days_of, told
 from skerry.gateway.frames import ErrorCode, Json
+from skerry.gateway.given import session_key
 from skerry.gateway.method import Call, Method, Name, Params, RefusedError
-from skerry.gateway.methods.keys import session_key
-from skerry.infra.zone import begin
+from skerry.infra.clock import begin
 from skerry.model.message import AssistantMessage, ToolResultMessage
 from skerry.model.session import SessionEntry, TranscriptEntry
 from skerry.store import Reader, sessions, usage, used

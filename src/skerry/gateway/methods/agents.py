@@ -7,9 +7,9 @@ import anyio.to_thread
 
 from skerry.config.root import Config
 from skerry.gateway.frames import ErrorCode, Json
+from skerry.gateway.given import session_key
 from skerry.gateway.method import Call, Method, Name, NoParams, Params, RefusedError
 from skerry.gateway.methods import rows
-from skerry.gateway.methods.keys import session_key
 from skerry.model.errors import ModelUnavailableError
 from skerry.model.ids import AgentId
 from skerry.model.thinking import ThinkingLevel

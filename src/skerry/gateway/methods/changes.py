@@ -9,10 +9,10 @@ from pydantic import Field
 
 from skerry.commands.table import CommandCall, tell_command
 from skerry.gateway.frames import ErrorCode, Json
+from skerry.gateway.given import session_key
 from skerry.gateway.idempotency import once
 from skerry.gateway.method import Call, Method, Name, OnceParams, RefusedError
 from skerry.gateway.methods import overrides, rows, shelving
-from skerry.gateway.methods.keys import session_key
 from skerry.gateway.methods.labels import Label, check_free
 from skerry.hooks.events import WEBCHAT
 from skerry.model.ids import SessionId, SessionKey

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from skerry.gateway.attachments import has_images, without_images
 from skerry.gateway.frames import ErrorCode, Json
+from skerry.gateway.given import session_key
 from skerry.gateway.idempotency import once
 from skerry.gateway.method import (
     Call,
@@ -22,7 +23,6 @@ from skerry.gateway.method import (
     RefusedError,
 )
 from skerry.gateway.methods import agents, extension, models, rows
-from skerry.gateway.methods.keys import session_key
 from skerry.hooks.events import RunContext
 from skerry.lanes.backlog import parts
 from skerry.model import message

@@ -6,9 +6,9 @@ from uuid import uuid4
 from pydantic import ConfigDict, Field
 
 from skerry.gateway.frames import Json
+from skerry.gateway.given import session_key
 from skerry.gateway.idempotency import once
 from skerry.gateway.method import Call, Message, Method, Name, OnceParams
-from skerry.gateway.methods.keys import session_key
 from skerry.gateway.presence import Told
 from skerry.model.ids import RunId
 from skerry.model.origin import Origin

@@ -9,8 +9,8 @@ from typing import Annotated, Final, Literal
 from pydantic import Field
 
 from skerry.gateway.frames import Json
+from skerry.gateway.given import session_key
 from skerry.gateway.method import Call, Method, Name, NoParams, Params
-from skerry.gateway.methods.keys import session_key
 
 Limit = Annotated[int, Field(ge=1, le=500)]
 

@@ -3,8 +3,8 @@
 from typing import Final
 
 from skerry.gateway.frames import ErrorCode, Json
+from skerry.gateway.given import session_key
 from skerry.gateway.method import Call, Method, Name, Params, RefusedError
-from skerry.gateway.methods.keys import session_key
 from skerry.model.message import CHARS_PER_TOKEN
 
 

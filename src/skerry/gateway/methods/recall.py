@@ -5,8 +5,8 @@ from typing import Annotated, ClassVar, Final
 from pydantic import Field
 
 from skerry.gateway.frames import Json
+from skerry.gateway.given import session_key
 from skerry.gateway.method import Call, Method, Name, Params
-from skerry.gateway.methods.keys import session_key
 from skerry.model.recall import Hit, Said
 from skerry.store.search import MAX_HITS, Question, search
 

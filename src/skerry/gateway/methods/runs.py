@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from skerry.commands.table import CommandCall, tell_command
 from skerry.gateway import attachments, replies
 from skerry.gateway.frames import ErrorCode, Json
+from skerry.gateway.given import session_key
 from skerry.gateway.method import (
     MAX_TEXT,
     Call,
@@ -22,7 +23,6 @@ from skerry.gateway.method import (
     RefusedError,
 )
 from skerry.gateway.methods import overrides
-from skerry.gateway.methods.keys import session_key
 from skerry.gateway.methods.labels import Label, check_free
 from skerry.hooks.events import WEBCHAT
 from skerry.model.ids import RunId

@@ -6,9 +6,9 @@ from typing import Annotated, ClassVar, Final, Literal
 from pydantic import Field
 
 from skerry.gateway.frames import ErrorCode, Json
+from skerry.gateway.given import session_key
 from skerry.gateway.method import Call, Method, Name, Params, RefusedError
 from skerry.gateway.methods import rows
-from skerry.gateway.methods.keys import session_key
 from skerry.model.ids import SessionKey
 from skerry.model.message import AssistantMessage, ToolResultMessage
 from skerry.model.session import SessionEntry, TranscriptEntry

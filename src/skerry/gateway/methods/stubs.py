@@ -9,8 +9,8 @@ from typing import Annotated, Final, Literal
 from pydantic import Field
 
 from skerry.gateway.frames import Json, raw
+from skerry.gateway.given import session_key
 from skerry.gateway.method import Call, Method, Name, NoParams, Params
-from skerry.gateway.methods.keys import session_key
 from skerry.store import DATABASE
 
 Offset = Annotated[int, Field(ge=0, le=1 << 40)]

@@ -4,8 +4,8 @@ from typing import ClassVar, Final
 
 from skerry.gateway.broadcast import MAX_TOPICS
 from skerry.gateway.frames import ErrorCode, Json
+from skerry.gateway.given import session_key
 from skerry.gateway.method import Call, Method, Name, NoParams, Params, RefusedError
-from skerry.gateway.methods.keys import session_key
 from skerry.gateway.session_events import SESSIONS, messages_of
 from skerry.store import sessions
 

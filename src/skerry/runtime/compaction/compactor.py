@@ -8,7 +8,7 @@ leaves the conversation as it was, or compacted.
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import Final, Self
+from typing import Final
 
 import anyio
 from msgspec import Struct
@@ -16,7 +16,6 @@ from msgspec.structs import replace
 
 from skerry.config.context import Compaction
 from skerry.hooks.events import AfterCompaction, BeforeCompaction
-from skerry.lanes.running import ActiveRun
 from skerry.model.event import CompactionEnded, CompactionStarted, RunEventBody
 from skerry.model.ids import SessionId, SessionKey
 from skerry.model.message import COMPACTION, CompactionMessage, Message, TextBlock, Usage
@@ -28,9 +27,9 @@ from skerry.ports.tries import Wanted
 from skerry.runtime.caller_context import taint, worst
 from skerry.runtime.run_hooks import Pipeline
 from skerry.runtime.services import Runtime
-from skerry.sessions.budget import Budget, weight
 from skerry.sessions.cutting import Cut, Numbered, cut, spoken
 from skerry.sessions.summary import extracted, files, fitted, shown, with_files
+from skerry.sessions.window import Budget, weight
 from skerry.store import Reader, Unit, compactions, sessions
 
 logger = logging.getLogger(__name__)
@@ -50,12 +49,6 @@ class Whose(Struct, frozen=True):
     """Model to call, and the account that is charged."""
     purpose: Purpose = Purpose.MESSAGE
     origin: Origin = Origin.STRANGER
-
-    @classmethod
-    def of(cls, active: ActiveRun, wanted: Wanted) -> Self:
-        """Return the conversation of a run."""
-        request = active.request
-        return cls(request.key, active.session_id, wanted, request.purpose, request.origin)
 
 
 class Task(Struct, frozen=True):

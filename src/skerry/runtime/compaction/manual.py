@@ -16,7 +16,7 @@ from skerry.runtime.conversation_cache import Conversation
 from skerry.runtime.run_hooks import Pipeline
 from skerry.runtime.services import Runtime
 from skerry.runtime.transcript_writer import Writing
-from skerry.sessions.budget import budget
+from skerry.sessions.window import budget
 from skerry.store import sessions
 
 

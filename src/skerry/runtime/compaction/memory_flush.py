@@ -14,8 +14,8 @@ from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, Field
 
 from skerry.config.context import MemoryFlush
+from skerry.infra.clock import day
 from skerry.infra.rooted_fs import EscapeError
-from skerry.infra.zone import day
 from skerry.model import message
 from skerry.model.errors import ModelOverflowError, ToolError
 from skerry.model.event import LoopEvent
@@ -32,12 +32,12 @@ from skerry.ports.tool import ToolContext
 from skerry.ports.tries import Wanted
 from skerry.runtime import tool_calls
 from skerry.runtime.caller_context import taint, worst
-from skerry.runtime.compaction.context_pruning import fit
+from skerry.runtime.compaction.context_window import fit
 from skerry.runtime.model_call import Speaker
 from skerry.runtime.run_hooks import Pipeline
 from skerry.runtime.services import Runtime
-from skerry.sessions.budget import LEAST_ROOM, RESULT_SHARE, Budget
 from skerry.sessions.cutting import batches
+from skerry.sessions.window import LEAST_ROOM, RESULT_SHARE, Budget
 from skerry.workspace.prompt_files import unfenced
 
 logger = logging.getLogger(__name__)

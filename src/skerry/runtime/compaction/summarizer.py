@@ -15,8 +15,8 @@ from skerry.ports.model import History, ModelInfo, ModelRequest
 from skerry.ports.tries import Wanted
 from skerry.runtime.model_call import Speaker
 from skerry.runtime.services import Runtime
-from skerry.sessions.budget import Budget, tokens
 from skerry.sessions.summary import SYSTEM, chunks, extracted, fault, fitted, lines, request_text
+from skerry.sessions.window import Budget, tokens
 
 logger = logging.getLogger(__name__)
 

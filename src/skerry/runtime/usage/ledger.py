@@ -12,8 +12,7 @@ from typing import Any, Final
 import anyio.to_thread
 
 from skerry.config.root import Config
-from skerry.infra.clock import Clock
-from skerry.infra.zone import Calendar, host_zone
+from skerry.infra.clock import Calendar, Clock, host_zone
 from skerry.model.errors import BudgetError, ModelStreamCutError, StoreFailedError
 from skerry.model.message import Usage
 from skerry.model.origin import Origin

@@ -16,8 +16,7 @@ from skerry.commands.table import CommandTable
 from skerry.config.root import Config
 from skerry.features.usage.cli_run import price, unknown
 from skerry.hooks.hooks import Hooks
-from skerry.infra.clock import SystemClock
-from skerry.infra.zone import day
+from skerry.infra.clock import SystemClock, day
 from skerry.model.message import Usage
 from skerry.ports.model import ModelCost, ModelInfo
 from skerry.store import DATABASE, Store, Unit, open_store, usage

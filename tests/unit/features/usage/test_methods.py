@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from skerry.infra.clock import SystemClock
-from skerry.infra.zone import day
+from skerry.infra.clock import SystemClock, day
 from skerry.model.ids import SessionId, SessionKey
 from skerry.store import Unit, sessions, usage
 from tests.support.gateway import Rig

@@ -14,9 +14,9 @@ from skerry.model.message import AssistantMessage, TextBlock, ToolCall, ToolResu
 from skerry.ports.model import History
 from skerry.providers.anthropic import AnthropicProvider
 from skerry.providers.streaming_call import Endpoint
-from skerry.runtime.compaction.context_pruning import fit, prune, shorten
+from skerry.runtime.compaction.context_window import fit, prune, shorten
 from skerry.runtime.conversation_cache import Conversation
-from skerry.sessions.budget import budget
+from skerry.sessions.window import budget
 from skerry.testing.clock import FakeClock
 from skerry.testing.model import MODEL
 from skerry.testing.model_server import StubModelServer

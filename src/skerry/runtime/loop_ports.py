@@ -1,0 +1,317 @@
+"""Fills the ports of the loop for one run: events, transcript, mailbox, tools, responses."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final
+
+import anyio
+
+from skerry.commands.table import Command, answer, tell_command
+from skerry.config.protected import gate
+from skerry.infra.rooted_fs import Beneath
+from skerry.lanes.running import ActiveRun
+from skerry.model.event import (
+    LoopEvent,
+    MessageUpdate,
+    MessageWithdrawn,
+    RunEventBody,
+    RunStarted,
+    TextDelta,
+    TextEnded,
+    TextWithdrawn,
+    ThinkingDelta,
+    ThinkingUpdate,
+    ToolExecutionEnd,
+    ToolExecutionStart,
+    ToolFinished,
+    ToolStarted,
+    TurnEnd,
+)
+from skerry.model.memory import Heard
+from skerry.model.message import (
+    AssistantMessage,
+    Message,
+    ToolCall,
+    ToolResultMessage,
+    UserMessage,
+)
+from skerry.policy.decide import Actor
+from skerry.ports.model import ModelInfo, ModelRequest
+from skerry.ports.tool import ToolContext
+from skerry.runtime import tool_calls
+from skerry.runtime.block_streaming import Replying
+from skerry.runtime.caller_context import run_context, taint
+from skerry.runtime.command_call import command_call
+from skerry.runtime.continuation import going_on
+from skerry.runtime.conversation_cache import Conversation
+from skerry.runtime.model_call import Draft, Speaker
+from skerry.runtime.request_builder import RequestBuilder
+from skerry.runtime.run_hooks import Pipeline
+from skerry.runtime.run_plan import RunPlan
+from skerry.runtime.session_lookup import Recollection
+from skerry.runtime.transcript_writer import Writing
+from skerry.runtime.usage.limits import RunMeter
+from skerry.sessions.history import command_answer
+from skerry.store import Unit, runs, sessions
+
+CHECKPOINT_SECONDS: Final = 1.0
+CHECKPOINT_CHARS: Final = 2048
+CHECKPOINT_SHARE: Final = 8
+"""Of a long text, so much more is waited for: each checkpoint writes all of it."""
+
+
+class RunEvents:
+    """Publishes what the loop does, and stores the partial text of a response."""
+
+    def __init__(self, plan: RunPlan, draft: Draft, replying: Replying | None) -> None:
+        self._runtime = plan.runtime
+        self._active = plan.active
+        self._draft = draft
+        self._replying = replying
+        self._since_checkpoint = 0
+        self._checkpointed = 0
+        self._checkpoint_timer: asyncio.TimerHandle | None = None
+
+    def emit(self, event: LoopEvent) -> None:
+        """Pass an event of the loop on to clients, and to the platform of the message."""
+        if self._replying is not None:
+            self._replying.hear(event, self._draft.marks)
+        match event:
+            case MessageUpdate(delta):
+                self.publish(TextDelta(delta))
+                self._keep_partial(len(delta))
+            case ThinkingUpdate(delta):
+                self.publish(ThinkingDelta(delta))
+            case MessageWithdrawn():
+                self.publish(TextWithdrawn())
+                self.begin_checkpoint()
+            case ToolExecutionStart(call):
+                self.publish(ToolStarted(call.id, call.name, call.arguments))
+            case ToolExecutionEnd(call, result):
+                self.publish(ToolFinished(call.id, call.name, result.is_error, result.text))
+            case TurnEnd():
+                self.publish(TextEnded())
+
+    def publish(self, body: RunEventBody) -> None:
+        """Send an event of the run to its clients."""
+        self._runtime.publish(self._active.event(body))
+
+    def begin_checkpoint(self) -> None:
+        """Count the characters of the next checkpoint from zero."""
+        self._since_checkpoint = self._checkpointed = 0
+        if self._checkpoint_timer is not None:
+            self._checkpoint_timer.cancel()
+            self._checkpoint_timer = None
+
+    def _keep_partial(self, added: int) -> None:
+        """Store the partial text, every second or 2 KB, so that a crash leaves it.
+
+        Once 16 KB are stored, an eighth more takes the place of 2 KB: else a long answer would
+        cost the square of its length.
+        """
+        self._since_checkpoint += added
+        if self._since_checkpoint >= max(CHECKPOINT_CHARS, self._checkpointed // CHECKPOINT_SHARE):
+            self._checkpoint()
+        elif self._checkpoint_timer is None:  # by a timer: a model may fall silent in mid-sentence
+            loop = asyncio.get_running_loop()
+            self._checkpoint_timer = loop.call_later(CHECKPOINT_SECONDS, self._checkpoint)
+
+    def _checkpoint(self) -> None:
+        self.begin_checkpoint()
+        run_id, partial = self._active.request.run_id, self._draft.text
+        self._checkpointed = len(partial)
+        self._runtime.store.post(lambda unit: runs.checkpoint(unit, run_id, partial))
+
+
+class RunTranscript:
+    """Writes the messages of a run behind the conversation's last entry."""
+
+    def __init__(
+        self,
+        plan: RunPlan,
+        conversation: Conversation,
+        writing: Writing,
+        replying: Replying | None,
+    ) -> None:
+        self._plan = plan
+        self._conversation = conversation
+        self._writing = writing
+        self._replying = replying
+
+    async def save(self, messages: Sequence[Message], guest: ActiveRun | None = None) -> None:
+        """Make messages durable; the last is that of `guest`, where there is one."""
+        plan, runtime, active = self._plan, self._plan.runtime, self._plan.active
+        run_id, session_id = active.request.run_id, active.session_id
+        tail = self._conversation.tail
+        own: Sequence[Message] = messages if guest is None else messages[:-1]
+        last: Sequence[Message] = ()
+        guest_id, heard = None, 0
+        if guest is not None:
+            guest_id = guest.request.run_id
+            limited = runtime.limits(guest.request, plan.config) is not None
+            heard = guest.accepted_at if limited else 0
+
+        with anyio.CancelScope(shield=True):  # an abort must not lose count of what is stored
+            if self._replying is not None:
+                await self._replying.settle()
+            own = await self._writing.entries(own, plan.hooks)
+            if guest is not None:
+                context = run_context(guest.request, guest.session_id, plan.workspace)
+                last = await self._writing.entries(messages[-1:], context)
+            now = runtime.clock.now_ms()
+
+            def write(unit: Unit) -> int:
+                end = sessions.append(unit, session_id, tail, run_id, own, now) if own else tail
+                runs.leave_trace(unit, run_id)
+                if guest_id is not None:
+                    if last:
+                        end = sessions.append(
+                            unit, session_id, end, guest_id, last, now, heard=heard
+                        )
+                    runs.join(unit, guest_id, run_id, end)
+                return end
+
+            self._conversation.tail = await runtime.store.write(write)
+        if guest is not None:
+            active.join(guest)
+
+
+class RunMailbox:
+    """Lets messages that wait for the run enter its loop."""
+
+    def __init__(self, plan: RunPlan, transcript: RunTranscript, limits: RunMeter) -> None:
+        self._runtime = plan.runtime
+        self._active = plan.active
+        self._transcript = transcript
+        self._limits = limits
+
+    async def steering(self, unsaved: Sequence[Message]) -> Sequence[UserMessage]:
+        """Let the next waiting message enter, one at a time (the default of pi-agent-core).
+
+        It stays in the mailbox until it has entered, whatever ends this run before. One that was
+        aborted stays for good, and gets a turn of its own that ends it.
+        """
+        for guest in tuple(self._active.steering):
+            if guest.aborted_by is not None or self._limits.reached():
+                continue
+            entered = guest.request.said(guest.accepted_at)
+            if guest.turn is not None:  # its own turn comes all the same
+                await self._transcript.save([*unsaved, entered])
+                guest.heard = True
+            else:
+                await self._transcript.save([*unsaved, entered], guest)
+                started = RunStarted(self._runtime.clock.now_ms(), self._active.request.run_id)
+                self._runtime.publish(guest.event(started))
+            self._active.steering.remove(guest)
+            return [entered]
+        return []
+
+    async def follow_ups(self, unsaved: Sequence[Message]) -> Sequence[UserMessage]:
+        """Look a last time; what comes later has a turn of its own."""
+        entered = await self.steering(unsaved)
+        if not entered:
+            self._active.working = False  # nothing may enter a loop that has decided to stop
+        return entered
+
+
+class RunTools:
+    """Runs the tool calls of a run, within its rights and its limits."""
+
+    def __init__(
+        self, plan: RunPlan, conversation: Conversation, pipeline: Pipeline, limits: RunMeter
+    ) -> None:
+        self._plan = plan
+        self._conversation = conversation
+        self._pipeline = pipeline
+        self._limits = limits
+
+    async def execute(self, call: ToolCall) -> ToolResultMessage:
+        """Return the result of a call, a refusal or a failure included."""
+        self._limits.tool()
+        return await self._pipeline.tool(call, self._execute)
+
+    async def _execute(self, call: ToolCall) -> ToolResultMessage:
+        plan, runtime = self._plan, self._plan.runtime
+        at = runtime.clock.now_ms()
+        context = self.context()
+        tools = {one.spec.name: one for one in runtime.offered(plan.caller, plan.config)}
+        return await runtime.leash.do(
+            lambda: tool_calls.execute(call, tools, context, at), f"tool {call.name}"
+        )
+
+    def context(self) -> ToolContext:
+        """Return what a tool may use; most runs call none, and it takes half a millisecond."""
+        plan, conversation = self._plan, self._conversation
+        read = taint(conversation.history.messages)
+        heard = Heard.of(plan.caller.key, conversation.sent)
+        actor, who = Actor.of(plan.caller, read), str(plan.caller.key)
+        rules = gate(plan.config, actor, plan.runtime.records, who)
+        recall = Recollection(plan.runtime.store, plan.active)
+        return ToolContext(Beneath(plan.workspace, rules), recall, plan.caller, read, heard)
+
+
+class Responder:
+    """Produces each response: of a command, of the gateway where a limit is reached, of a model."""
+
+    def __init__(
+        self,
+        plan: RunPlan,
+        speaker: Speaker,
+        requests: RequestBuilder,
+        limits: RunMeter,
+        pipeline: Pipeline,
+        events: RunEvents,
+    ) -> None:
+        self._plan = plan
+        self._speaker = speaker
+        self._requests = requests
+        self._limits = limits
+        self._pipeline = pipeline
+        self._events = events
+        self.status: tuple[str, ...] = ()
+        """The gateway's state, where the message asks for it beside what it says."""
+
+    async def respond(self) -> AssistantMessage:
+        """Return the next response to the history; one that failed has stop reason `error`."""
+        speaker, requests = self._speaker, self._requests
+        try:
+            if self._plan.command is not None:
+                return await self._answer(*self._plan.command)
+            if stopped := self._limits.stops():
+                return speaker.said(stopped)
+            if not requests.begun:
+                await self._report_status()
+                speaker.reference = await self._pipeline.resolve(
+                    requests.prompt.text, speaker.reference, self._plan.runtime.models
+                )
+            if speaker.resumed:  # clients that come now read it too
+                self._events.publish(TextDelta(speaker.resumed))
+            response = await speaker.respond(self._request)
+            while await requests.too_long(speaker.failure, response):
+                response = await speaker.respond(self._request)
+            speaker.failure = requests.given_up(speaker.failure)
+            response = await self._pipeline.llm_output(response)
+            return self._limits.admitted(response)
+        finally:
+            self._events.begin_checkpoint()
+
+    async def _request(self, model: ModelInfo) -> ModelRequest:
+        request = await self._requests.request(model)
+        said = self._speaker.resumed
+        return going_on(request, said) if said else request
+
+    async def _answer(self, command: Command, arguments: str) -> AssistantMessage:
+        """Return the answer to the command that the prompt is."""
+        runtime, active = self._plan.runtime, self._plan.active
+        call = command_call(active, command, arguments, self._requests.compact)
+        tell_command(runtime.hooks, call, active.session_id)
+        what = f"command /{command.name}"
+        text = await runtime.leash.do(lambda: answer(command, call), what)
+        self._events.emit(MessageUpdate(text))
+        return command_answer(text, runtime.clock.now_ms())
+
+    async def _report_status(self) -> None:
+        active, status = self._plan.active, self._plan.runtime.commands.find("status")
+        inline = active.request.inline
+        if inline is not None and inline.status and status is not None:
+            self.status = (await answer(status, command_call(active, status)),)
