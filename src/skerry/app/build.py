@@ -220,7 +220,7 @@ async def open_application(
 async def _state_of_runs(
     store: Store, config: Callable[[], Config], clock: Clock
 ) -> tuple[Ledger, Records, Live]:
-    """Return what runs share beside the store: the ledger, who wrote which file, what is live."""
+    """Return the parts that runs share beside the store: the ledger, who wrote which file, what is live."""
     ledger = Ledger(store, config, clock, CallLog(config().state_dir))
     await ledger.open()
     records = await stored_records(store, clock)
@@ -293,7 +293,7 @@ async def _models(
 
 
 def _delivery(settings: Settings, outside: Outside, store: Store) -> Delivery:
-    """Return what sends answers to the platforms."""
+    """Return the parts that sends answers to the platforms."""
     return Delivery(
         {
             (one.channel, one.account): Sender(

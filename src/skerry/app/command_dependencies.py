@@ -10,7 +10,7 @@ from skerry.runtime.dispatcher import Dispatch
 
 
 class Desk(Struct, frozen=True):
-    """What the commands ask."""
+    """Data: what the commands ask."""
 
     config: Callable[[], Config]
     dispatcher: Dispatch

@@ -48,7 +48,7 @@ ROUNDS: Final = 20
 
 
 class Live(Struct, frozen=True):
-    """What a gateway has in memory of its conversations."""
+    """Data: what a gateway has in memory of its conversations."""
 
     running: Running
     histories: Histories

@@ -67,7 +67,7 @@ class Calendar:
         self._known: tuple[int, str | None, date] | None = None
 
     def day(self, now_ms: int, zone: str | None) -> date:
-        """Return what the function of that name returns."""
+        """Return the parts that the function of that name returns."""
         minute, known = now_ms // 60_000, self._known
         if known is None or known[0] != minute or known[1] != zone:
             known = self._known = minute, zone, day(now_ms, zone)

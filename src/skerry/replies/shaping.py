@@ -13,7 +13,7 @@ from skerry.replies.tags import Marks, Tags
 
 SILENT: Final = "NO_REPLY"
 _EDGE: Final = " \t\r\n`*\"'.!\u2026\u201c\u201d\u2018\u2019"
-"""What may stand around the word."""
+"""Characters that may surround the word."""
 _OBJECT: Final = '{"action":"NO_REPLY"}'
 _LONGEST: Final = 64
 """Characters of a silent reply with what stands around the word."""
@@ -39,12 +39,12 @@ class Silence:
         """The last character that was let through: the word is none behind a letter."""
         self._held = ""
         self._open = False
-        """Whether something was said, so that the reply is not silent."""
+        """True if something was said, so that the reply is not silent."""
         self.silent = False
-        """Whether the reply, which has ended, is silent."""
+        """True if the reply, which has ended, is silent."""
 
     def feed(self, text: str) -> str:
-        """Return what may be said now."""
+        """Return the parts that may be said now."""
         if self._open and not self._held and "N" not in text:
             self._before = text[-1:] or self._before
             return text
@@ -61,7 +61,7 @@ class Silence:
         return said
 
     def end(self, *, cut: bool) -> str:
-        """Return what was held back and is to be said; `cut`: the reply broke off."""
+        """Return the parts that was held back and is to be said; `cut`: the reply broke off."""
         held, self._held = self._held, ""
         word = held.strip(_EDGE)
         if not self._open and is_silent(held):

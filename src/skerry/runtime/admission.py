@@ -75,13 +75,13 @@ class Arrival(Struct, frozen=True):
     new_id: SessionId
     """The id of the session that may begin with it."""
     limits: Limits | None
-    """How long its session lives; None where no person speaks to a model."""
+    """Measure of how long its session lives; None where no person speaks to a model."""
     policy: SendPolicy
     parts: Callable[[ReplyTo, str], list[str]]
     queue: Callable[[SessionSettings], QueueRules]
     """Returns what holds for it in the queue of a session with these settings."""
     hooked: bool = False
-    """Whether hooks look at its entry first, which is then written when the run starts."""
+    """True if hooks look at its entry first, which is then written when the run starts."""
     arrived: InboundMessage | None = None
     """The message of a platform that it is."""
 

@@ -33,7 +33,7 @@ class Conversation(Struct):
     compactions: int = 0
     """Number of compactions."""
     flushed: bool = False
-    """Whether notes were flushed, or it was tried, since the last compaction."""
+    """True if notes were flushed, or it was tried, since the last compaction."""
     sent_from: int = 0
     """Index of the first message that the last request of the present run had."""
     view: View = field(default_factory=View)
@@ -45,7 +45,7 @@ class Conversation(Struct):
 
     @property
     def sent(self) -> Sequence[Message]:
-        """Return what of it the model was sent, and what it did since."""
+        """Return the parts that of it the model was sent, and what it did since."""
         return self.history.messages[self.sent_from :]
 
     def add(self, message: Message) -> None:

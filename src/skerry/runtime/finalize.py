@@ -77,7 +77,7 @@ def for_guest(result: RunResult, guest: RunId) -> RunResult:
 
 
 def unexpected(error: Exception) -> RunFailure:
-    """Return what people are told of a failure that is not the model's."""
+    """Return the parts that people are told of a failure that is not the model's."""
     if isinstance(error, StateError):
         return RunFailure(error.code, f"The run could not be stored: {error}", retryable=True)
     return RunFailure("internal", "The run failed unexpectedly; see the log.")

@@ -47,12 +47,12 @@ class LoopPorts(Struct, frozen=True):
     save: Callable[[Sequence[Message]], Awaitable[None]]
     """Make messages durable; awaited before a tool starts and after it ended."""
     steered: Callable[[], bool]
-    """Whether a message waits to enter, so that the remaining tool calls are skipped."""
+    """True if a message waits to enter, so that the remaining tool calls are skipped."""
     steering: Callable[[Sequence[Message]], Awaitable[Sequence[UserMessage]]]
-    """Return what is to enter the run now, made durable behind the unsaved messages given to it;
+    """Return the parts that is to enter the run now, made durable behind the unsaved messages given to it;
     those stay unsaved where nothing enters."""
     follow_ups: Callable[[Sequence[Message]], Awaitable[Sequence[UserMessage]]]
-    """Return what is to continue the run that would stop, made durable likewise."""
+    """Return the parts that is to continue the run that would stop, made durable likewise."""
     add: Callable[[Message], None]
     """Add a message to the history that the next response sees."""
     emit: Callable[[LoopEvent], None]
@@ -137,7 +137,7 @@ class AgentLoop(Struct):
     async def _entering(
         self, poll: Callable[[Sequence[Message]], Awaitable[Sequence[UserMessage]]]
     ) -> Sequence[UserMessage]:
-        """Return what is to enter; what was unsaved before it is durable then."""
+        """Return the parts that is to enter; what was unsaved before it is durable then."""
         entered = await poll(self.unsaved)
         if entered:
             self.unsaved.clear()

@@ -57,7 +57,7 @@ from skerry.store import Unit, runs, sessions
 CHECKPOINT_SECONDS: Final = 1.0
 CHECKPOINT_CHARS: Final = 2048
 CHECKPOINT_SHARE: Final = 8
-"""Of a long text, so much more is waited for: each checkpoint writes all of it."""
+"""Part of a long text, so much more is waited for: each checkpoint writes all of it."""
 
 
 class RunEvents:
@@ -240,7 +240,7 @@ class RunTools:
         )
 
     def context(self) -> ToolContext:
-        """Return what a tool may use; most runs call none, and it takes half a millisecond."""
+        """Return the parts that a tool may use; most runs call none, and it takes half a millisecond."""
         plan, conversation = self._plan, self._conversation
         read = taint(conversation.history.messages)
         heard = Heard.of(plan.caller.key, conversation.sent)

@@ -38,7 +38,7 @@ class Draft:
 
     @property
     def text(self) -> str:
-        """Return what a person has read of it."""
+        """Return the parts that a person has read of it."""
         return "".join(self.pieces)
 
     @property
@@ -82,7 +82,7 @@ class Speaker:
         self.draft.begin(self._think)
         self._thoughts: list[str] = []
         self.resumed = ""
-        """What the person has of the response that comes, from before a restart."""
+        """Data: what the person has of the response that comes, from before a restart."""
         self._seam: Seam | None = None
         """Only behind what was said before a restart."""
         self._listener = Listener(self._say, self._think, self._note, failover.spend)

@@ -35,18 +35,18 @@ class RunPlan(Struct, frozen=True):
     wanted: Wanted
     """The model that is asked for, and what decides with which credential."""
     thinking: ThinkingLevel
-    """How much the model is to think, if it can."""
+    """Measure of how much the model is to think, if it can."""
     thinking_asked: bool
-    """Whether somebody asked for just that level, so that a lower one is reported."""
+    """True if somebody asked for just that level, so that a lower one is reported."""
     caller: Caller
-    """Who asks, and where."""
+    """Party who asks, and where."""
     hooks: RunContext
     """The run as hooks see it."""
     show: Show
     """Says what an answer shows of a file that the model names."""
 
     def variables(self, failover: Failover) -> Mapping[str, str]:
-        """Return what the prefix of an answer may name."""
+        """Return the parts that the prefix of an answer may name."""
         agent_id = self.caller.key.agent
         agent = self.config.agents.get(agent_id)
         identity = agent.identity if agent else None

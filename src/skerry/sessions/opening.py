@@ -35,14 +35,14 @@ _WITHOUT_PEOPLE: Final = frozenset(
 
 
 class Expiry(StrEnum):
-    """Which limit a session has passed."""
+    """Choice of which limit a session has passed."""
 
     DAILY = "daily"
     IDLE = "idle"
 
 
 class Limits(Struct, frozen=True):
-    """How long a session lives; None is no limit of that kind."""
+    """Measure of how long a session lives; None is no limit of that kind."""
 
     at_hour: int | None = None
     """0 to 23, local time."""
@@ -69,7 +69,7 @@ class Limits(Struct, frozen=True):
 
 
 def limits(config: SessionConfig, key: SessionKey, channel: str) -> Limits:
-    """Return what holds for a conversation when a message comes over `channel`."""
+    """Return the parts that holds for a conversation when a message comes over `channel`."""
     if key.kind in _WITHOUT_PEOPLE:
         return Limits()
     for name, own in reversed(config.reset_by_channel.items()):
@@ -105,7 +105,7 @@ def boundary(now: int, hour: int, zone: tzinfo | None = None) -> int:
 
 
 def _limits(*said: ResetConfig) -> Limits:
-    """Return what is said, the first word winning; without a word the day ends it."""
+    """Return the parts that is said, the first word winning; without a word the day ends it."""
     mode = next((one.mode for one in said if one.mode), ResetMode.DAILY)
     hour = next((one.at_hour for one in said if one.at_hour is not None), None)
     idle = next((one.idle_minutes for one in said if one.idle_minutes), None)

@@ -18,7 +18,7 @@ SUMMARY_SHARE: Final = 4
 LEAST_ROOM: Final = 256
 """Tokens; a window that the system prompt fills is an error of the model's call, not of ours."""
 RESULT_SHARE: Final = 0.3
-"""Of the room, what one message may take of a request (openclaw-behaviour 7.3, 30 %)."""
+"""Part of the room, what one message may take of a request (openclaw-behaviour 7.3, 30 %)."""
 LEAST_RESULT: Final = 2000
 """Characters that every message may have in a request."""
 
@@ -29,14 +29,14 @@ class Budget(Struct, frozen=True):
     window: int
     reserve: int
     room: int
-    """What the conversation may have before it is compacted."""
+    """Data: what the conversation may have before it is compacted."""
     keep: int
-    """What stays as it is of the newest messages."""
+    """Data: what stays as it is of the newest messages."""
     summary: int
-    """What the summary may have."""
+    """Data: what the summary may have."""
 
     def tighter(self, times: int) -> "Budget":
-        """Return what to keep after the model refused a conversation that should have fitted."""
+        """Return the parts that to keep after the model refused a conversation that should have fitted."""
         if not times:
             return self
         keep = self.keep // 4**times
@@ -118,7 +118,7 @@ class View:
             del self._sources[place:]
 
     def of(self, history: History) -> History:
-        """Return what to send: the conversation itself where nothing is replaced."""
+        """Return the parts that to send: the conversation itself where nothing is replaced."""
         messages = history.messages
         self._replaced = {
             place: pair
