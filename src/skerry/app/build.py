@@ -220,7 +220,7 @@ async def open_application(
 async def _state_of_runs(
     store: Store, config: Callable[[], Config], clock: Clock
 ) -> tuple[Ledger, Records, Live]:
-    """Return the parts that runs share beside the store: the ledger, who wrote which file, what is live."""
+    """Return the parts that runs share beside the store: ledger, file records, live state."""
     ledger = Ledger(store, config, clock, CallLog(config().state_dir))
     await ledger.open()
     records = await stored_records(store, clock)

@@ -79,7 +79,7 @@ class Arrival(Struct, frozen=True):
     policy: SendPolicy
     parts: Callable[[ReplyTo, str], list[str]]
     queue: Callable[[SessionSettings], QueueRules]
-    """Returns what holds for it in the queue of a session with these settings."""
+    """Gives its rules in the queue of a session with these settings."""
     hooked: bool = False
     """True if hooks look at its entry first, which is then written when the run starts."""
     arrived: InboundMessage | None = None
