@@ -355,7 +355,7 @@ class Replying:
 
 
 def answers(plan: RunPlan, variables: Callable[[], Mapping[str, str]]) -> Replying | None:
-    """Return the parts that sends the run's answers to a platform; None where nothing goes to one."""
+    """Return the sender of the run's answers to a platform; None where nothing goes to one."""
     active, request, config = plan.active, plan.active.request, plan.config
     to = sends_to(config.session.send_policy, plan.settings, request.key, request.reply_to)
     if to is None:

@@ -49,10 +49,10 @@ class LoopPorts(Struct, frozen=True):
     steered: Callable[[], bool]
     """True if a message waits to enter, so that the remaining tool calls are skipped."""
     steering: Callable[[Sequence[Message]], Awaitable[Sequence[UserMessage]]]
-    """Return the parts that is to enter the run now, made durable behind the unsaved messages given to it;
+    """Return the messages that enter the run now, made durable behind the unsaved ones given to it;
     those stay unsaved where nothing enters."""
     follow_ups: Callable[[Sequence[Message]], Awaitable[Sequence[UserMessage]]]
-    """Return the parts that is to continue the run that would stop, made durable likewise."""
+    """Return the messages that are to continue the run that would stop, made durable likewise."""
     add: Callable[[Message], None]
     """Add a message to the history that the next response sees."""
     emit: Callable[[LoopEvent], None]
@@ -137,7 +137,7 @@ class AgentLoop(Struct):
     async def _entering(
         self, poll: Callable[[Sequence[Message]], Awaitable[Sequence[UserMessage]]]
     ) -> Sequence[UserMessage]:
-        """Return the parts that is to enter; what was unsaved before it is durable then."""
+        """Return the messages that are to enter; what was unsaved before it is durable then."""
         entered = await poll(self.unsaved)
         if entered:
             self.unsaved.clear()

@@ -240,7 +240,7 @@ class RunTools:
         )
 
     def context(self) -> ToolContext:
-        """Return the parts that a tool may use; most runs call none, and it takes half a millisecond."""
+        """Return the context of a tool; most runs call none, and it takes half a millisecond."""
         plan, conversation = self._plan, self._conversation
         read = taint(conversation.history.messages)
         heard = Heard.of(plan.caller.key, conversation.sent)

@@ -36,7 +36,7 @@ class Budget(Struct, frozen=True):
     """Data: what the summary may have."""
 
     def tighter(self, times: int) -> "Budget":
-        """Return the parts that to keep after the model refused a conversation that should have fitted."""
+        """Return the budget after the model refused a conversation that should have fitted."""
         if not times:
             return self
         keep = self.keep // 4**times
@@ -118,7 +118,7 @@ class View:
             del self._sources[place:]
 
     def of(self, history: History) -> History:
-        """Return the parts that to send: the conversation itself where nothing is replaced."""
+        """Return the messages to send: the conversation itself where nothing is replaced."""
         messages = history.messages
         self._replaced = {
             place: pair
