@@ -21,7 +21,7 @@ LONG = {"soak"}
 
 
 def run(name: str, minutes: str | None) -> list[str]:
-    """Run one benchmark; return its lines, or none if it could not run."""
+    """Runs one benchmark; returns its lines, or none if it could not run."""
     command = [sys.executable, "-m", f"bench.{name}"]
     if minutes and name in LONG:
         command += ["--minutes", minutes]
@@ -35,7 +35,7 @@ def run(name: str, minutes: str | None) -> list[str]:
 
 
 def missed(lines: Iterable[str]) -> list[str]:
-    """Return the names of figures beyond their budgets; an empty budget is none."""
+    """Returns the names of figures beyond their budgets; an empty budget is none."""
     beyond = []
     for line in lines:
         name, budget, measured, *_ = (part.strip() for part in line.split(SEPARATOR))
@@ -48,7 +48,7 @@ def missed(lines: Iterable[str]) -> list[str]:
 
 
 def save(found: dict[str, list[str]], marks: Sequence[float]) -> None:
-    """Put the figures of this run into the document."""
+    """Puts the figures of this run into the document."""
     rows = [
         "| " + SEPARATOR.join([*(part.strip() for part in line.split(SEPARATOR)), f"`{name}`"])
         for name, lines in found.items()
@@ -66,7 +66,7 @@ def save(found: dict[str, list[str]], marks: Sequence[float]) -> None:
 
 
 def main() -> int:
-    """Return 1 if a benchmark could not run, or with `--strict` if a budget was missed."""
+    """Returns 1 if a benchmark could not run, or with `--strict` if a budget was missed."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("names", nargs="*", help="all without any")
     parser.add_argument("--save", action="store_true", help="write docs/benchmarks.md anew")

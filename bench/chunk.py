@@ -34,7 +34,7 @@ def request() -> ModelRequest:
 
 
 async def ours(http: HttpClient, base_url: str) -> tuple[float, float, int]:
-    """Return CPU and wall seconds of one call, and how often text came."""
+    """Returns CPU and wall seconds of one call, and how often text came."""
     provider = RetryingProvider(CompatProvider(http, Endpoint("Stub", base_url)))
     reads: list[str] = []
     wall, cpu = time.perf_counter(), time.process_time()
@@ -43,7 +43,7 @@ async def ours(http: HttpClient, base_url: str) -> tuple[float, float, int]:
 
 
 async def plain(http: httpx2.AsyncClient, base_url: str) -> tuple[float, float, int]:
-    """Return the same for httpx2 as it comes: its pool, its lines, json."""
+    """Returns the same for httpx2 as it comes: its pool, its lines, json."""
     body = {
         "model": "stub",
         "messages": [

@@ -47,7 +47,7 @@ def register(api):
 
 
 def plugin() -> str:
-    """Return the text of a plugin with a handler at every hook point, which changes nothing."""
+    """Returns the text of a plugin with a handler at every hook point, which changes nothing."""
     points = Hooks().points
     at_once = [name for name, point in points.items() if isinstance(point, SyncTransform)]
     waiting = [name for name in points if name not in at_once]

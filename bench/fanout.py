@@ -27,7 +27,7 @@ async def main() -> None:
     with stubbed_gateway() as (gateway, _):
 
         async def turn_cpu() -> tuple[float, float]:
-            """Return CPU seconds and events of one turn."""
+            """Returns CPU seconds and events of one turn."""
             before, events = gateway.tree.cpu(), client.events
             await client.turns(TURNS, ["fanout"])
             used = gateway.tree.cpu() - before

@@ -28,7 +28,7 @@ _SCHED: Final = 2  # CPUCLOCK_SCHED of the kernel: user and system time in nanos
 
 
 def yardstick() -> float:
-    """Return the CPU ms of a fixed piece of Python, which grow when neighbours share the core."""
+    """Returns the CPU ms of a fixed piece of Python, which grow when neighbours share the core."""
     kept: dict[int, str] = {}
     begin = time.process_time()
     for number in range(300_000):
@@ -37,7 +37,7 @@ def yardstick() -> float:
 
 
 def figure(name: str, budget: str, measured: str, beside: str = "") -> None:
-    """Print one figure: what it is, its budget, what was measured, what was measured beside it."""
+    """Prints one figure: what it is, its budget, what was measured, what was measured beside it."""
     print(SEPARATOR.join((f"{name:<44}", f"{budget:<8}", f"{measured:<12}", beside)), flush=True)
 
 
@@ -48,7 +48,7 @@ class Tree:
     pid: int
 
     def cpu(self) -> float:
-        """Return the CPU seconds that they have used, those that have ended too.
+        """Returns the CPU seconds that they have used, those that have ended too.
 
         Of those that run it is the clock behind `clock_getcpuclockid`, to the nanosecond; of those
         that ended /proc/PID/stat counts in ticks of 10 ms.
@@ -56,11 +56,11 @@ class Tree:
         return sum(time.clock_gettime((~pid << 3) | _SCHED) + _ended(pid) for pid in self._all())
 
     def rss(self) -> float:
-        """Return the resident memory, in MB."""
+        """Returns the resident memory, in MB."""
         return sum(_status(pid, "VmRSS") for pid in self._all())
 
     def peak(self) -> float:
-        """Return the most resident memory that the process itself ever had, in MB."""
+        """Returns the most resident memory that the process itself ever had, in MB."""
         return _status(self.pid, "VmHWM")
 
     def _all(self) -> list[int]:
@@ -72,7 +72,7 @@ class Tree:
 
 
 def _ended(pid: int) -> float:
-    """Return the CPU seconds of the children of a process that have ended."""
+    """Returns the CPU seconds of the children of a process that have ended."""
     told = Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()
     user, system = told[13:15]  # cutime and cstime, counted from the state, field 3
     return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
@@ -97,7 +97,7 @@ class Gateway:
 
 @contextmanager
 def gateway(home: Path, config: Mapping[str, Any] | None = None) -> Iterator[Gateway]:
-    """Run `skerry gateway run` for the block, as a person does; its state is in `home`."""
+    """Runs `skerry gateway run` for the block, as a person does; its state is in `home`."""
     file = home / "skerry.json"
     if config is not None:
         file.touch(mode=0o600)
@@ -126,7 +126,7 @@ class Model:
 
 @contextmanager
 def model_server(*options: str) -> Iterator[Model]:
-    """Run the stub for the block; without options it echoes."""
+    """Runs the stub for the block; without options it echoes."""
     command = [sys.executable, "-m", "skerry.testing.model_server", "--port", "0", *options]
     with TemporaryDirectory() as home, _running(command, Path(home)) as process:
         assert process.stdout is not None
@@ -136,7 +136,7 @@ def model_server(*options: str) -> Iterator[Model]:
 
 @contextmanager
 def stubbed_gateway(*options: str) -> Iterator[tuple[Gateway, Model]]:
-    """Run a gateway with its defaults, in a new home, whose only model is the stub."""
+    """Runs a gateway with its defaults, in a new home, whose only model is the stub."""
     with (
         TemporaryDirectory(prefix="skerry-") as home,
         model_server(*options) as model,
@@ -148,7 +148,7 @@ def stubbed_gateway(*options: str) -> Iterator[tuple[Gateway, Model]]:
 async def settled(
     gateway: Gateway, *, quiet: float = _QUIET_SECONDS, within: float = _SETTLE_SECONDS
 ) -> None:
-    """Wait until what the turns set going has ended: for so many seconds nothing is done."""
+    """Waits until what the turns set going has ended: for so many seconds nothing is done."""
     since = 0
     with anyio.move_on_after(within):
         while since < quiet:
@@ -195,14 +195,14 @@ class Driver:
         self._ids = count(1)
 
     async def request(self, method: str, params: Any) -> str:
-        """Send a request without waiting; return its id."""
+        """Sends a request without waiting; returns its id."""
         name = str(next(self._ids))
         frame = {"type": "req", "id": name, "method": method, "params": params}
         await self.socket.send(_encode(frame), text=True)
         return name
 
     async def final(self) -> str:
-        """Return the id of the next request that is done; one that failed ends the benchmark."""
+        """Returns the id of the next request that is done; one that failed ends the benchmark."""
         while True:
             raw = await self.socket.recv(decode=False)
             frame = _decode(raw)
@@ -214,7 +214,7 @@ class Driver:
                 return frame.id
 
     async def answer(self, method: str, params: Any) -> Any:
-        """Return what a request is answered, while nothing else is asked."""
+        """Returns what a request is answered, while nothing else is asked."""
         name = await self.request(method, params)
         while True:
             frame = json.loads(await self.socket.recv())
@@ -222,13 +222,13 @@ class Driver:
                 return frame["payload"]
 
     async def say(self, session: str, text: str = "hello") -> str:
-        """Start a turn; return its id."""
+        """Starts a turn; returns its id."""
         key = os.urandom(8).hex()
         params = {"message": text, "sessionKey": session, "idempotencyKey": key}
         return await self.request("agent", params)
 
     async def turns(self, number: int, sessions: Sequence[str], text: str = "hello") -> list[float]:
-        """Do `number` turns, one at a time in each session; return the seconds of each."""
+        """Does `number` turns, one at a time in each session; returns the seconds of each."""
         seconds: list[float] = []
         places: dict[str, tuple[str, float]] = {}
         left = number
@@ -247,7 +247,7 @@ class Driver:
 
 @asynccontextmanager
 async def driver(gateway: Gateway, protocol: int = 4) -> AsyncGenerator[Driver]:
-    """Connect to the gateway and be let in."""
+    """Connects to the gateway and is let in."""
     url = f"ws://127.0.0.1:{gateway.port}/"
     async with connect(
         url, compression=None, max_size=None, ping_interval=None, proxy=None

@@ -53,7 +53,7 @@ async def cpu(work: Callable[[], Awaitable[object]]) -> float:
 
 
 def write(folder: Path, files: int, rng: random.Random) -> list[str]:
-    """Write files of words that are as uneven as those of a language."""
+    """Writes files of words that are as uneven as those of a language."""
     words = [
         "".join(rng.choices("abcdefghijklmnopqrstuvwxyz", k=rng.randint(3, 9)))
         for _ in range(WORDS)
@@ -98,7 +98,7 @@ class Timed(Index):
 
 
 async def forgetting(memory: BuiltinMemory, folder: Path) -> float:
-    """Return the CPU seconds of forgetting a word that stands in one file, and is out of it."""
+    """Returns the CPU seconds of forgetting a word that stands in one file, and is out of it."""
     path = folder / "0" / "0.md"
     text = path.read_text()
     path.write_text(f"{text}.\nThe code is zebrafinch.\n")
@@ -108,18 +108,18 @@ async def forgetting(memory: BuiltinMemory, folder: Path) -> float:
 
 
 def weight(home: Path, pattern: str) -> int:
-    """Return the bytes of the files that match."""
+    """Returns the bytes of the files that match."""
     return sum(one.stat().st_size for one in home.glob(pattern) if one.is_file())
 
 
 def resident() -> float:
-    """Return the memory of the process now, in MB; what is mapped from files counts."""
+    """Returns the memory of the process now, in MB; what is mapped from files counts."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
 async def indexing(memory: BuiltinMemory, index: Timed, files: int) -> None:
-    """Print what it costs to index the files, to derive what is searched, and to look again."""
+    """Prints what it costs to index the files, to derive what is searched, and to look again."""
     first = await cpu(memory.read) - index.derived
     derived = index.derived
     await anyio.sleep(2.1)  # until then a file may be written again within the clock's grain

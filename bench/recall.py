@@ -34,21 +34,21 @@ ASKED = 6
 
 
 def vocabulary() -> list[str]:
-    """Return 60,000 words that look like words."""
+    """Returns 60,000 words that look like words."""
     letters = random.Random(3)  # noqa: S311 - the same words each time
     syllables = [a + b for a in "bdfgklmnprstvz" for b in ("a", "e", "i", "o", "u", "an", "er")]
     return ["".join(letters.choices(syllables, k=letters.randint(1, 4))) for _ in range(60_000)]
 
 
 def texts(count: int, words: Sequence[str]) -> list[str]:
-    """Return passages of words by Zipf's law."""
+    """Returns passages of words by Zipf's law."""
     generator = np.random.default_rng(5)
     drawn = np.minimum(generator.zipf(1.15, (count, WORDS)) - 1, 10**9) % len(words)
     return [" ".join([words[one] for one in row]) for row in drawn.tolist()]
 
 
 def questions(count: int, words: Sequence[str]) -> list[str]:
-    """Return questions of common, rarer and rare words."""
+    """Returns questions of common, rarer and rare words."""
     chosen = random.Random(11)  # noqa: S311 - the same questions each time
     spans = ((30, 200), (200, 1000), (1000, 5000), (5000, 30_000))
     return [
@@ -58,7 +58,7 @@ def questions(count: int, words: Sequence[str]) -> list[str]:
 
 
 def vectors(count: int) -> tuple[Floats, Floats]:
-    """Return vectors around 500 centres away from the origin, as models have them; questions."""
+    """Returns vectors around 500 centres away from the origin, as models have them; questions."""
     generator = np.random.default_rng(7)
     centres = generator.standard_normal((500, DIMENSIONS), np.float32)
     centres += 2 * generator.standard_normal(DIMENSIONS, np.float32)
@@ -71,7 +71,7 @@ def vectors(count: int) -> tuple[Floats, Floats]:
 
 
 def cost(ask: Callable[[int], object]) -> tuple[float, float, float]:
-    """Return CPU ms of a question at the median and the 99th percentile, and median wall ms."""
+    """Returns CPU ms of a question at the median and the 99th percentile, and median wall ms."""
     cpu: list[float] = []
     wall: list[float] = []
     for number in range(3):
@@ -98,7 +98,7 @@ def fts(passages: Sequence[str], folder: Path) -> sqlite3.Connection:
 
 
 def index(size: int, folder: Path) -> None:
-    """Index, and say what it took, beside FTS5."""
+    """Indexes, and says what it took, beside FTS5."""
     passages = texts(size, vocabulary())
     rows, asked = vectors(size)
     np.save(folder / "asked.npy", asked)
@@ -137,7 +137,7 @@ def index(size: int, folder: Path) -> None:
 
 
 def search(size: int, folder: Path) -> None:
-    """Ask what was indexed, by words, vectors, both."""
+    """Asks what was indexed, by words, vectors, both."""
     asked = questions(QUERIES, vocabulary())
     rows, wanted = vectors(size)
     words = Words()
@@ -181,7 +181,7 @@ def search(size: int, folder: Path) -> None:
 
 
 def memory(size: int, folder: Path) -> None:
-    """Ask both ways, and say what of the memory is resident."""
+    """Asks both ways, and says what of the memory is resident."""
     asked = zip(questions(QUERIES, vocabulary()), np.load(folder / "asked.npy"), strict=True)
     words = Words()
     before = resident("VmRSS")
@@ -199,7 +199,7 @@ def memory(size: int, folder: Path) -> None:
 
 
 def resident(name: str) -> float:
-    """Return a figure of this process's memory in MB."""
+    """Returns a figure of this process's memory in MB."""
     status = Path("/proc/self/status").read_text("ascii").split()
     return int(status[status.index(f"{name}:") + 1]) * 1024 / 1e6
 

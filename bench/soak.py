@@ -86,18 +86,18 @@ class Prose:
         self._weights = list(accumulate(1 / (place + 3) for place in range(len(self._words))))
 
     def words(self, count: int) -> str:
-        """Return so many words."""
+        """Returns so many words."""
         return " ".join(self._chance.choices(self._words, cum_weights=self._weights, k=count))
 
     def text(self, place: int) -> str:
-        """Return a message: mostly 20 to 90 words, now and then a tool's call."""
+        """Returns a message: mostly 20 to 90 words, now and then a tool's call."""
         if place % TOOLS == TOOLS - 1:
             return f'call session_search {{"query": "{self.words(4)}"}}'
         return f"{self.words(self._chance.randint(20, 90))} ({place})."
 
 
 def reply(body: dict[str, Any]) -> Sequence[HttpStep]:
-    """Return the echo of a person's words; to all else something short."""
+    """Returns the echo of a person's words; to all else something short."""
     is_talk = body.get("tools") and body["messages"][-1]["role"] == "user"
     return echo_chat(body) if is_talk else [SHORT]
 
@@ -110,7 +110,7 @@ class SameWork:
         random.Random(2).shuffle(self._things)  # noqa: S311 - the same order each time
 
     def took(self) -> float:
-        """Do it; return the CPU ms."""
+        """Does it; returns the CPU ms."""
         begin = time.process_time()
         kept: dict[str, str] = {}
         for thing in self._things:
@@ -132,7 +132,7 @@ class Traffic:
         self._begin = time.perf_counter()
 
     async def minute(self) -> int:
-        """Go on for a minute; return how many messages were answered in it."""
+        """Goes on for a minute; returns how many messages were answered in it."""
         end, before = time.perf_counter() + 60, self.said
         self.marks.clear()
         while time.perf_counter() < end:
@@ -154,7 +154,7 @@ def open_files(pid: int) -> int:
 
 
 def on_disk(folder: str) -> float:
-    """Return what the files have, in MB."""
+    """Returns what the files have, in MB."""
     return sum(one.stat().st_size for one in Path(folder).rglob("*") if one.is_file()) / 1e6
 
 
@@ -180,7 +180,7 @@ async def measured(running: Gateway, traffic: Traffic) -> Minute:
 
 
 def told(name: str, found: Minute) -> None:
-    """Print a minute beside the figures, for whoever watches."""
+    """Prints a minute beside the figures, for whoever watches."""
     print(
         f"{name}: {found.messages} messages, CPU {found.cpu_ms:.2f} ms a message beside"
         f" {found.same_ms:.0f} ms for the same work ({found.cpu_ms / found.same_ms:.3f} of it),"

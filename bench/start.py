@@ -27,7 +27,7 @@ IMPORTS = f"import {', '.join(LIBRARIES)}"
 
 
 def run_cpu(*arguments: str) -> float:
-    """Return the CPU seconds of a Python that is run to its end."""
+    """Returns the CPU seconds of a Python that is run to its end."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run([sys.executable, *arguments], check=True, stdout=subprocess.DEVNULL)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)

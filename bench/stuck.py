@@ -16,7 +16,7 @@ async def main() -> None:
     with stubbed_gateway() as (gateway, _):
 
         async def round_() -> tuple[float, float]:
-            """Return the median latency and the CPU of a turn, in ms."""
+            """Returns the median latency and the CPU of a turn, in ms."""
             before = gateway.tree.cpu()
             seconds = await client.turns(TURNS, ["others"])
             used = gateway.tree.cpu() - before

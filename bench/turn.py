@@ -22,7 +22,7 @@ CALL = 'call read {"path": "notes.txt"}'
 
 
 async def cpu_ms(client: Driver, tree: Gateway | Model, text: str, session: str) -> float:
-    """Return CPU ms of `tree` for one turn, measured over many."""
+    """Returns CPU ms of `tree` for one turn, measured over many."""
     before = tree.tree.cpu()
     await client.turns(TURNS, [session], text)
     return (tree.tree.cpu() - before) / TURNS * 1e3
@@ -66,7 +66,7 @@ async def short() -> None:
 
 
 async def whole() -> None:
-    """Print what turns cost in all: of all processes, until nothing is left to do for them."""
+    """Prints what turns cost in all: of all processes, until nothing is left to do for them."""
     rounds: list[float] = []
     with stubbed_gateway() as (gateway, _):
         async with driver(gateway) as client:

@@ -37,7 +37,7 @@ class Progress:
     live: bool = field(default_factory=sys.stdout.isatty)
 
     def run(self, number: int, title: str, command: Sequence[str]) -> None:
-        """Run the command with its output in the log.
+        """Runs the command with its output in the log.
 
         Raises:
             InstallError: it returned another code than 0.
@@ -69,7 +69,7 @@ class Progress:
 
 
 def wanted(profile: str) -> dict[str, str]:
-    """Return what the installation depends on; any change of it means installing again."""
+    """Returns what the installation depends on; any change of it means installing again."""
     return {
         "profile": profile,
         "project": hashlib.sha256((ROOT / "pyproject.toml").read_bytes()).hexdigest(),
@@ -85,7 +85,7 @@ def _digest(folder: Path) -> str:
 
 
 def installed() -> dict[str, str]:
-    """Return what the present installation was made of, or nothing where it is not whole."""
+    """Returns what the present installation was made of, or nothing where it is not whole."""
     if not (VENV / "bin" / "python").exists():
         return {}
     try:
@@ -96,7 +96,7 @@ def installed() -> dict[str, str]:
 
 
 def is_current(have: dict[str, str], want: dict[str, str]) -> bool:
-    """Return whether nothing is to be done; a developer's environment also serves a user."""
+    """Returns whether nothing is to be done; a developer's environment also serves a user."""
     return have in (want, {**want, "profile": "dev"})
 
 
@@ -110,7 +110,7 @@ def locked(name: str) -> list[str]:
 
 
 def install(have: dict[str, str], want: dict[str, str]) -> None:
-    """Bring `.venv` to what is wanted.
+    """Brings `.venv` to what is wanted.
 
     Raises:
         InstallError: a step without which nothing works failed.
@@ -152,7 +152,7 @@ def install(have: dict[str, str], want: dict[str, str]) -> None:
 
 
 def explain(error: InstallError) -> None:
-    """Print the end of the log and what to do."""
+    """Prints the end of the log and what to do."""
     lines = LOG.read_text(encoding="utf-8", errors="replace").splitlines()
     print(f"\nThis step failed: {error}. The last lines of {LOG}:", file=sys.stderr)
     print("\n".join(f"  {line}" for line in lines[-LOG_LINES:]), file=sys.stderr)
@@ -160,7 +160,7 @@ def explain(error: InstallError) -> None:
 
 
 def main() -> int:
-    """Install what is missing; return 0, or another code after saying what failed."""
+    """Installs what is missing; returns 0, or another code after saying what failed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("profile", choices=("user", "dev"))
     parser.add_argument("--check", action="store_true", help="only say whether it is current")

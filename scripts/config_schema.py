@@ -51,7 +51,7 @@ _Node = dict[str, Any]
 
 
 def schema() -> _Node:
-    """Return the schema of the file, in one piece: clients do not follow references."""
+    """Returns the schema of the file, in one piece: clients do not follow references."""
     _, found = models_json_schema([(Config, "validation")], by_alias=True)
     defs: _Node = found["$defs"]
     for section in _sections(Section):
@@ -71,7 +71,7 @@ def _sections(above: type[Section]) -> Iterator[type[Section]]:
 
 
 def _describe(node: _Node, section: type[Section]) -> None:
-    """Say of each key what the text below its field says.
+    """Says of each key what the text below its field says.
 
     pydantic can do that too, for every section as it is made: a tenth of a start.
     """
@@ -88,7 +88,7 @@ def _describe(node: _Node, section: type[Section]) -> None:
 
 
 def _as_written(field: FieldInfo) -> _Node | None:
-    """Return the schema of a duration or a size, which the file has as text: `30d`, `500mb`."""
+    """Returns the schema of a duration or a size, which the file has as text: `30d`, `500mb`."""
     marks = [*field.metadata]
     for one in get_args(field.annotation):
         marks += getattr(one, "__metadata__", ())
@@ -100,7 +100,7 @@ def _as_written(field: FieldInfo) -> _Node | None:
 
 
 def _texts(section: type[Section]) -> Iterator[tuple[str, str]]:
-    """Yield each field with the text that stands below it in the source."""
+    """Yields each field with the text that stands below it in the source."""
     (made,) = ast.parse(dedent(inspect.getsource(section))).body
     assert isinstance(made, ast.ClassDef)  # noqa: S101 - what `getsource` gives for a class
     for field, below in pairwise(made.body):
@@ -113,7 +113,7 @@ def _texts(section: type[Section]) -> Iterator[tuple[str, str]]:
 
 
 def _inline(node: Any, defs: _Node) -> Any:
-    """Return the node with every reference replaced by what it refers to."""
+    """Returns the node with every reference replaced by what it refers to."""
     if isinstance(node, list):
         return [_inline(one, defs) for one in node]
     if not isinstance(node, dict):
@@ -134,7 +134,7 @@ def _inline(node: Any, defs: _Node) -> Any:
 
 
 def _without_null(node: _Node) -> _Node:
-    """Return the node without the null that only means absence."""
+    """Returns the node without the null that only means absence."""
     options = node.get("anyOf", [])
     if {"type": "null"} not in options:
         return node
@@ -144,7 +144,7 @@ def _without_null(node: _Node) -> _Node:
 
 
 def _section(node: _Node, path: str) -> _Node:
-    """Return the node with what every section also takes: includes, short forms, references."""
+    """Returns the node with what every section also takes: includes, short forms, references."""
     node = dict(node)
     if "properties" in node:
         node["properties"] = {
@@ -166,7 +166,7 @@ def _section(node: _Node, path: str) -> _Node:
 
 
 def text() -> str:
-    """Return the file's content: a line for each section, so that two changes of it do merge."""
+    """Returns the file's content: a line for each section, so that two changes of it do merge."""
     tree = schema()
     sections = tree.pop("properties")
     rows = [f"{json.dumps(key)}: {json.dumps(one)}" for key, one in sections.items()]
@@ -175,5 +175,5 @@ def text() -> str:
 
 
 def write() -> None:
-    """Write the file."""
+    """Writes the file."""
     FILE.write_text(text(), encoding="utf-8")

@@ -38,7 +38,7 @@ FINAL = (
 
 
 def refusal(failed: list[str]) -> str:
-    """Return why these tests get no second try, or an empty text."""
+    """Returns why these tests get no second try, or an empty text."""
     if len(failed) > MOST:
         return f"{len(failed)} tests failed; up to {MOST} would run once more."
     final = [name for name in failed if name.startswith(FINAL)]
@@ -46,7 +46,7 @@ def refusal(failed: list[str]) -> str:
 
 
 def entry(test: str, said: str, date: str) -> str:
-    """Return the entry of a test that passed only alone, as TOML.
+    """Returns the entry of a test that passed only alone, as TOML.
 
     Args:
         test: Its id.
@@ -66,12 +66,12 @@ def entry(test: str, said: str, date: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Leave out what a text of TOML may not have."""
+    """Leaves out what a text of TOML may not have."""
     return text.encode(errors="replace").decode().replace("\x7f", "?")
 
 
 def keep(failed: list[str], said: dict[str, str], file: Path = FLAKY) -> None:
-    """Write the tests into the list, and print all that it names."""
+    """Writes the tests into the list, and prints all that it names."""
     date = time.strftime("%Y-%m-%d")
     with file.open("a", encoding="utf-8") as flaky:
         flaky.writelines(entry(name, said.get(name, ""), date) for name in failed)
@@ -82,7 +82,7 @@ def keep(failed: list[str], said: dict[str, str], file: Path = FLAKY) -> None:
 
 
 def main() -> None:
-    """Run the command."""
+    """Runs the command."""
     cache = Path(sys.argv[1], "v")
     failed: list[str] = sorted(_read(cache / "cache/lastfailed"))
     if why := refusal(failed):

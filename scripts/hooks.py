@@ -29,14 +29,14 @@ RESTS = f"After {REST_AFTER} failures in a row a handler rests for {REST} s; the
 
 
 def pages() -> dict[str, str]:
-    """Return the text of each page by its file name."""
+    """Returns the text of each page by its file name."""
     points = Hooks().points
     texts = {f"{name}.md": page(point) for name, point in points.items()}
     return texts | {"README.md": overview(list(points.values()))}
 
 
 def overview(points: list[Point[Any, Any]]) -> str:
-    """Return the list of all points."""
+    """Returns the list of all points."""
     when = _notes_of_hooks()
     rows = "\n".join(
         f"| [`{one.name}`]({one.name}.md) | {one.kind} | {one.timeout:g} s"
@@ -73,7 +73,7 @@ This page and those it links are written by `scripts/hooks.py` from the code.
 
 
 def page(point: Point[Any, Any]) -> str:
-    """Return the page of one point."""
+    """Returns the page of one point."""
     example = (EXAMPLES / f"{point.name}.py").read_text("utf-8")
     if isinstance(point, Observe):
         returned = "Nothing: what a handler returns is not looked at."
@@ -110,7 +110,7 @@ def page(point: Point[Any, Any]) -> str:
 
 
 def _record(record: type) -> str:
-    """Return the name of the record, the backtick that ends it, what it is, and its fields."""
+    """Returns the name of the record, the backtick that ends it, what it is, and its fields."""
     first, _, rest = str(record.__doc__).partition("\n")
     more = " ".join(rest.split())
     notes = _notes(ast.parse(inspect.getsource(sys.modules[record.__module__])), record.__name__)
@@ -132,7 +132,7 @@ def _type(annotation: object) -> str:
 
 
 def _notes(tree: ast.Module, name: str) -> dict[str, str]:
-    """Return what stands below each field of the class `name`."""
+    """Returns what stands below each field of the class `name`."""
     found = next(one for one in tree.body if isinstance(one, ast.ClassDef) and one.name == name)
     return {
         node.target.id: note
@@ -142,7 +142,7 @@ def _notes(tree: ast.Module, name: str) -> dict[str, str]:
 
 
 def _notes_of_hooks() -> dict[str, str]:
-    """Return when each point is passed."""
+    """Returns when each point is passed."""
     tree = ast.parse(Path(hooks.__file__).read_text("utf-8"))
     made = next(
         node
@@ -157,7 +157,7 @@ def _notes_of_hooks() -> dict[str, str]:
 
 
 def _followed(body: list[ast.stmt]) -> Iterator[tuple[ast.stmt, str]]:
-    """Yield each statement that a text follows, with the text in one line."""
+    """Yields each statement that a text follows, with the text in one line."""
     for node, following in pairwise(body):
         match following:
             case ast.Expr(value=ast.Constant(value=str(text))):
@@ -165,7 +165,7 @@ def _followed(body: list[ast.stmt]) -> Iterator[tuple[ast.stmt, str]]:
 
 
 def main() -> int:
-    """Write the pages; with `--check` return 1 if that would change one."""
+    """Writes the pages; with `--check` return 1 if that would change one."""
     parser = argparse.ArgumentParser(description="The reference pages of the hooks.")
     parser.add_argument("--check", action="store_true", help="write nothing")
     check = parser.parse_args().check

@@ -45,7 +45,7 @@ class Patch:
 
 
 def patches(text: str) -> list[Patch]:
-    """Return the patches of a list."""
+    """Returns the patches of a list."""
     return [
         Patch(
             one["name"], tuple(one["of"]), one["file"], one["find"], one["put"], tuple(one["tests"])
@@ -55,7 +55,7 @@ def patches(text: str) -> list[Patch]:
 
 
 def fault(patch: Patch, root: Path = ROOT) -> str:
-    """Return why a patch cannot be applied; "" when it can."""
+    """Returns why a patch cannot be applied; "" when it can."""
     path = root / patch.file
     if not path.is_file():
         return f"there is no {patch.file}"
@@ -82,7 +82,7 @@ class Copy:
         self._stamp = 1_000_000_000  # seconds since 1970: older than whatever is copied
 
     def make(self) -> None:
-        """Copy what git knows or would add, and make the environment."""
+        """Copies what git knows or would add, and makes the environment."""
         listed = subprocess.run(
             ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],  # noqa: S607
             cwd=self._source,
@@ -114,7 +114,7 @@ class Copy:
         command.chmod(0o755)
 
     def tried(self, patch: Patch) -> dict[str, str]:
-        """Apply a patch, run its tests and take it back; return what each test came to.
+        """Applies a patch, run its tests and takes it back; returns what each test came to.
 
         `failed` is what it should be, also by hanging; `passed`, `skipped`, `not run` (it cannot be
         imported) and `broken` (it cannot be set up) are not.
@@ -134,7 +134,7 @@ class Copy:
         os.utime(path, (self._stamp, self._stamp))
 
     def outcomes(self, tests: Sequence[str]) -> dict[str, str]:
-        """Run tests in the copy and return what each came to, the worst of its cases."""
+        """Runs tests in the copy and returns what each came to, the worst of its cases."""
         report = self._folder / "report.xml"
         report.unlink(missing_ok=True)
         command = [str(self.root / ".venv" / "bin" / "python"), "-m", "pytest", "-q"]
@@ -164,7 +164,7 @@ ORDER: Final = ("not run", "passed", "skipped", "broken", "failed")
 
 
 def read(report: Path, tests: Iterable[str]) -> dict[str, str]:
-    """Return what a report says of each test; of several cases the one that went worst counts."""
+    """Returns what a report says of each test; of several cases the one that went worst counts."""
     found = dict.fromkeys(tests, "not run")
     if not report.is_file():
         return found
@@ -181,7 +181,7 @@ def read(report: Path, tests: Iterable[str]) -> dict[str, str]:
 
 
 def main(argv: Sequence[str] | None = None, source: Path = ROOT) -> int:
-    """Try the patches of a tree; return 1 when one is not noticed or cannot be applied."""
+    """Tries the patches of a tree; returns 1 when one is not noticed or cannot be applied."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("only", nargs="*", help="words of a name, a file or a reason")
     words = " ".join(parser.parse_args(argv).only)

@@ -47,7 +47,7 @@ def height(hours: float, range_m: float = 2.1) -> float:
 
 
 def script(body: dict[str, Any]) -> Sequence[HttpStep]:
-    """Answer the questions; for the second the notes are read first."""
+    """Answers the questions; for the second the notes are read first."""
     messages = body["messages"]
     asked = [str(one["content"]) for one in messages if one["role"] == "user"][-1]
     if "notes" in asked and messages[-1]["role"] != "tool":
@@ -65,7 +65,7 @@ MODEL: Final = ("--model", "configured")
 
 
 def config(base_url: str) -> dict[str, Any]:
-    """Return the configuration of a gateway whose model has a name to be seen."""
+    """Returns the configuration of a gateway whose model has a name to be seen."""
     whole = model_config(base_url)
     listed = [{"id": "stub", "name": "Small model", "input": ["text", "image"]}]
     whole["models"]["providers"]["test"]["models"] = listed
@@ -73,7 +73,7 @@ def config(base_url: str) -> dict[str, Any]:
 
 
 async def take(browser: Browser, scheme: Literal["light", "dark"], file: Path) -> None:
-    """Hold the conversation and take its picture."""
+    """Holds the conversation and takes its picture."""
     async with (
         StubModelServer(script) as model,
         running_gateway(config=config(model.base_url), arguments=MODEL) as gateway,
@@ -97,7 +97,7 @@ async def take(browser: Browser, scheme: Literal["light", "dark"], file: Path) -
 
 
 async def talk(page: Page, *questions: str) -> None:
-    """Ask one after the other."""
+    """Asks one after the other."""
     for number, question in enumerate(questions, start=1):
         await page.get_by_label("Message", exact=True).fill(question)
         await page.keyboard.press("Enter")
@@ -106,7 +106,7 @@ async def talk(page: Page, *questions: str) -> None:
 
 
 async def main() -> None:
-    """Take both pictures."""
+    """Takes both pictures."""
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(
             executable_path=shutil.which("chromium"), args=["--no-sandbox"]

@@ -51,7 +51,7 @@ EVENTS: Final[Mapping[str, str]] = {
 
 
 def page() -> str:
-    """Return the text of the page."""
+    """Returns the text of the page."""
     head = _HEAD.format(
         versions=" and ".join(map(str, sorted(PROTOCOLS))),
         before=MAX_BEFORE_CONNECT,
@@ -85,13 +85,13 @@ def page() -> str:
 
 
 def about(method: Method[Any]) -> str:
-    """Return what a method does, in one line."""
+    """Returns what a method does, in one line."""
     said = (method.handler.__doc__ or method.params.__doc__ or "").split("\n\n")[0]
     return _one_line(said)
 
 
 def anchor(name: str) -> str:
-    """Return what a heading is linked by."""
+    """Returns what a heading is linked by."""
     return name.lower().replace(".", "")
 
 
@@ -125,7 +125,7 @@ def _rows(node: dict[str, Any], defs: dict[str, Any], prefix: str) -> Iterator[s
 
 
 def _resolved(node: dict[str, Any], defs: dict[str, Any]) -> dict[str, Any]:
-    """Return the node without references, and without the null that only means absence."""
+    """Returns the node without references, and without the null that only means absence."""
     options = [one for one in node.get("anyOf", ()) if one != {"type": "null"}]
     if len(options) == 1:
         return _resolved(
@@ -138,7 +138,7 @@ def _resolved(node: dict[str, Any], defs: dict[str, Any]) -> dict[str, Any]:
 
 
 def kind(node: dict[str, Any], defs: dict[str, Any]) -> str:
-    """Return what may stand there, with its limits."""
+    """Returns what may stand there, with its limits."""
     if "anyOf" in node:
         return " or ".join(
             kind(_resolved(one, defs), defs) for one in node["anyOf"] if one != {"type": "null"}
@@ -177,7 +177,7 @@ def _one_line(text: str) -> str:
 
 
 def main() -> int:
-    """Write the page."""
+    """Writes the page."""
     PAGE.write_text(page(), encoding="utf-8")
     return 0
 

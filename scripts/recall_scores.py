@@ -47,7 +47,7 @@ class Asked:
 
 
 def main() -> None:
-    """Print a table: a row a kind of memory, a column a least score."""
+    """Prints a table: a row a kind of memory, a column a least score."""
     data, cache = Path(sys.argv[1]), Path(sys.argv[2]) if len(sys.argv) > 2 else None  # noqa: PLR2004 - the second is optional
     every = [*trials(data), *trials(Path("tests/data/recall"))]
     used = [one for one in every if one.kind in ("session", "language", "chunking", "notes")]
@@ -67,7 +67,7 @@ def main() -> None:
 
 
 def rows(trial: Trial, every: Sequence[Trial]) -> Iterator[tuple[str, Sequence[Asked]]]:
-    """Yield each row by its name: memories with foreign questions of other sets.
+    """Yields each row by its name: memories with foreign questions of other sets.
 
     Conversations have a second one: what was asked of the other conversations.
     """
@@ -99,12 +99,12 @@ def rows(trial: Trial, every: Sequence[Trial]) -> Iterator[tuple[str, Sequence[A
 
 
 def some(chance: random.Random, queries: Sequence[Query]) -> Sequence[Query]:
-    """Return as many questions as are asked."""
+    """Returns as many questions as are asked."""
     return chance.sample(list(queries), min(MOST, len(queries)))
 
 
 def measured(memories: Sequence[Asked], vectors: Vectors) -> Iterator[tuple[float, float]]:
-    """Yield for each least score the shares of both kinds of questions, in per cent."""
+    """Yields for each least score the shares of both kinds of questions, in per cent."""
     kept_of, finds = [0.0] * len(LEAST), [0.0] * len(LEAST)
     for one in memories:
         with TemporaryDirectory() as folder:
@@ -121,7 +121,7 @@ def measured(memories: Sequence[Asked], vectors: Vectors) -> Iterator[tuple[floa
 
 
 def answers(found: Sequence[int], query: Query, scope: Scope) -> bool:
-    """Return whether a passage of those has what answers, or a part of it."""
+    """Returns whether a passage of those has what answers, or a part of it."""
     if not query.spans:
         return any(scope.units[row] in query.gold for row in found)
     return figure("recall@1000000", found, query, scope) > 0
@@ -137,7 +137,7 @@ class Search:
         self._collection.refresh(added=scope.passages, vectors=held)
 
     def find(self, query: Query) -> Iterator[list[int]]:
-        """Yield for each least score the rows of what is found."""
+        """Yields for each least score the rows of what is found."""
         asked = read(query.text, self._words, query.now)
         scores = self._collection.scores(asked.terms, self._vectors.queries.get(query.text))
         texts = partial(self._texts, scores.id)
@@ -151,7 +151,7 @@ class Search:
 
 
 def cell(both: tuple[float, float]) -> str:
-    """Return one cell."""
+    """Returns one cell."""
     return f"{both[0]:.0f} / {both[1]:.0f}"
 
 

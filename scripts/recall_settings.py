@@ -50,7 +50,7 @@ SETTINGS: Final = (
 
 
 def main() -> None:
-    """Measure every setting in every conversation, then leave each out."""
+    """Measures every setting in every conversation, then leaves each out."""
     data, cache = Path(sys.argv[1]), Path(sys.argv[2])
     kind = sys.argv[3] if len(sys.argv) > 3 else "turn"  # noqa: PLR2004 - the third is optional
     trial = next(one for one in trials(data) if one.kind == kind)
@@ -72,7 +72,7 @@ def main() -> None:
 
 
 async def kept(trial: Trial, cache: Path) -> Vectors:
-    """Return the vectors of the cache; a text without one is an error."""
+    """Returns the vectors of the cache; a text without one is an error."""
 
     async def missing(some: object) -> object:
         raise SystemExit(f"No vectors of {some!r:.80}: skerry memory bench --cache {cache}")
@@ -86,14 +86,14 @@ async def kept(trial: Trial, cache: Path) -> Vectors:
 
 
 def shown(trial: Trial) -> tuple[str, str]:
-    """Return the names of the two figures that count."""
+    """Returns the names of the two figures that count."""
     if trial.kind == "chunking":
         return "recall@4000", "recall@8000"
     return "recall@5", "recall@10"
 
 
 def measured(trial: Trial, vectors: Vectors) -> dict[str, dict[str, Figures]]:
-    """Return for each conversation or file the figures of each setting, and how many ask."""
+    """Returns for each conversation or file the figures of each setting, and how many ask."""
     found: dict[str, dict[str, Figures]] = {}
     for scope in split(trial):
         one = replace(trial, scopes=[scope])
@@ -111,7 +111,7 @@ def measured(trial: Trial, vectors: Vectors) -> dict[str, dict[str, Figures]]:
 
 
 def split(trial: Trial) -> list[Scope]:
-    """Return the scopes; the files are searched at once, and asked of one at a time."""
+    """Returns the scopes; the files are searched at once, and asked of one at a time."""
     if trial.kind != "chunking":
         return list(trial.scopes)
     (scope,) = trial.scopes
@@ -122,7 +122,7 @@ def split(trial: Trial) -> list[Scope]:
 
 
 def mean(cells: list[Figures]) -> Figures:
-    """Return the figures over all questions."""
+    """Returns the figures over all questions."""
     asked = sum(one["asked"] for one in cells)
     return {key: sum(one[key] * one["asked"] for one in cells) / asked for key in "ab"} | {
         "asked": asked
@@ -130,13 +130,13 @@ def mean(cells: list[Figures]) -> Figures:
 
 
 def worth(cells: list[Figures]) -> float:
-    """Return by what a setting is chosen: the sum of both recalls."""
+    """Returns by what a setting is chosen: the sum of both recalls."""
     both = mean(cells)
     return both["a"] + both["b"]
 
 
 def cell(one: Figures) -> str:
-    """Return one cell of the table."""
+    """Returns one cell of the table."""
     return f"{one['a']:.1f} / {one['b']:.1f}"
 
 

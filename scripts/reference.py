@@ -22,7 +22,7 @@ a name of your own. `skerry config schema` prints the same as a JSON Schema, for
 
 
 def page() -> str:
-    """Return the text of the page."""
+    """Returns the text of the page."""
     tree = config_schema.schema()
     lines = [_HEAD]
     for key, section in tree["properties"].items():
@@ -34,19 +34,19 @@ def page() -> str:
 
 
 def rows(key: str, section: dict[str, Any]) -> Iterator[str]:
-    """Yield a row for each key of a section."""
+    """Yields a row for each key of a section."""
     for path, node in leaves(section, key):
         about = one_line(node.get("description", ""))
         yield f"| `{path}` | {kind(node)} | {default(node)} | {about} |"
 
 
 def one_line(text: str) -> str:
-    """Return the text as a cell of a table."""
+    """Returns the text as a cell of a table."""
     return " ".join(text.split()).replace("|", "\\|")
 
 
 def kind(node: dict[str, Any]) -> str:
-    """Return what may stand there, with its limits."""
+    """Returns what may stand there, with its limits."""
     if node.get("format") == "password":
         return "secret"
     if "enum" in node:
@@ -60,7 +60,7 @@ def kind(node: dict[str, Any]) -> str:
 
 
 def default(node: dict[str, Any]) -> str:
-    """Return the value that holds where the key is absent."""
+    """Returns the value that holds where the key is absent."""
     value = node.get("default")
     if value in (None, "", [], {}):
         return "none"
@@ -68,7 +68,7 @@ def default(node: dict[str, Any]) -> str:
 
 
 def main() -> int:
-    """Write the page, and the schema that the gateway reads."""
+    """Writes the page, and the schema that the gateway reads."""
     config_schema.write()
     PAGE.parent.mkdir(exist_ok=True)
     PAGE.write_text(page(), encoding="utf-8")

@@ -25,14 +25,14 @@ class MarkError(Exception):
 
 
 def rules(path: Path = MANIFEST) -> dict[str, dict[str, Any]]:
-    """Return the rules of a manifest by their id."""
+    """Returns the rules of a manifest by their id."""
     with path.open("rb") as file:
         table: dict[str, dict[str, Any]] = tomllib.load(file)["rules"]
     return table
 
 
 def marks(tests: Path = ROOT / "tests") -> dict[str, list[str]]:
-    """Return the marked tests (`tests/file.py::name`) with the rules that each proves.
+    """Returns the marked tests (`tests/file.py::name`) with the rules that each proves.
 
     Raises:
         MarkError: a mark names no rule as plain text.
@@ -70,7 +70,7 @@ def _rule(decorator: ast.expr) -> str | None:
 
 
 def updated(text: str, found: dict[str, list[str]]) -> str:
-    """Return the manifest's text with `status` and `tests` as the marks say; the rest is kept."""
+    """Returns the manifest's text with `status` and `tests` as the marks say; the rest is kept."""
     proofs: dict[str, list[str]] = defaultdict(list)
     for test, ids in found.items():
         for rule in ids:
@@ -93,7 +93,7 @@ def _entry(block: str, tests: list[str]) -> str:
 
 
 def main() -> int:
-    """Print how many rules hold; with `--update` write the manifest first."""
+    """Prints how many rules hold; with `--update` write the manifest first."""
     parser = argparse.ArgumentParser(
         description="The rules of the seeds and the tests that prove them."
     )

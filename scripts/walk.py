@@ -53,7 +53,7 @@ class Follower:
         self._files: dict[str, str | None] = {}
 
     def __call__(self, frame: FrameType, event: str, _: Any) -> None:
-        """Hear of an event of the interpreter (`sys.setprofile`)."""
+        """Hears of an event of the interpreter (`sys.setprofile`)."""
         if self.on and event == "call":
             code = frame.f_code
             file = self._named(code.co_filename)
@@ -70,7 +70,7 @@ class Follower:
 
 
 async def turn(wire: Wire, text: str) -> None:
-    """Send a message and wait for the end of its run."""
+    """Sends a message and waits for the end of its run."""
     params = {"sessionKey": "main", "message": text, "idempotencyKey": text}
     await wire.send({"type": "req", "id": text, "method": "chat.send", "params": params})
     await wire.event("chat", state="final")
@@ -78,7 +78,7 @@ async def turn(wire: Wire, text: str) -> None:
 
 
 async def followed(home: Path) -> Follower:
-    """Follow the calls during and behind one text turn of a gateway in `home`."""
+    """Follows the calls during and behind one text turn of a gateway in `home`."""
     follower = Follower()
     threading.setprofile(follower)
     async with AsyncExitStack() as stack:
@@ -108,13 +108,13 @@ async def followed(home: Path) -> Follower:
 
 
 def package(file: str) -> str:
-    """Return the package that a file is in, such as `skerry/runtime`."""
+    """Returns the package that a file is in, such as `skerry/runtime`."""
     first, _, rest = file.partition("/")
     return f"{first}/{rest.partition('/')[0]}" if first == "skerry" else first
 
 
 def report(entered: list[tuple[str, str]], *, functions: bool) -> int:
-    """Print the way; return how many files it has."""
+    """Prints the way; returns how many files it has."""
     files: dict[str, dict[str, int]] = {}
     for file, function in entered:
         seen = files.setdefault(file, {})
@@ -135,7 +135,7 @@ def report(entered: list[tuple[str, str]], *, functions: bool) -> int:
 
 
 def main() -> int:
-    """Run the command; return the exit code."""
+    """Runs the command; returns the exit code."""
     parser = argparse.ArgumentParser(description="Print the way of a message, file by file.")
     parser.add_argument("--functions", action="store_true", help="print the functions too")
     parser.add_argument("--most", type=int, metavar="N", help="exit 1 where there are more files")

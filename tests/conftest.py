@@ -33,7 +33,7 @@ STORE = Path(__file__).parent / "unit" / "store"
 
 
 def pytest_configure() -> None:
-    """Keep the developer's own gateway, keys and proxies out of the tests."""
+    """Keeps the developer's own gateway, keys and proxies out of the tests."""
     for name in list(os.environ):
         ours = name.startswith(("SKERRY_", "OPENCLAW_")) and name not in KEPT
         if ours or name.endswith(("_API_KEY", "_PROXY", "_proxy")):
@@ -51,7 +51,7 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip what only `make test-all` can run; there nothing is skipped."""
+    """Skips what only `make test-all` can run; there nothing is skipped."""
     if os.environ.get("SKERRY_FULL") == "1":
         return
     for item in items:
@@ -61,12 +61,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture
 def anyio_backend() -> str:
-    """Run async tests on asyncio, the only backend the gateway uses."""
+    """Runs async tests on asyncio, the only backend the gateway uses."""
     return "asyncio"
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Keep how each failed test failed, for the list of those that pass only alone."""
+    """Keeps how each failed test failed, for the list of those that pass only alone."""
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     cache = getattr(session.config, "cache", None)
     if reporter is None or cache is None:
@@ -82,7 +82,7 @@ def _said(report: pytest.TestReport) -> str:
 
 @pytest.fixture(autouse=True)
 def _units(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run each unit of the store twice with SKERRY_UNITS=twice; its own tests in CI always."""
+    """Runs each unit of the store twice with SKERRY_UNITS=twice; its own tests in CI always."""
     full = os.environ.get("SKERRY_FULL") == "1"
     if os.environ.get("SKERRY_UNITS") == "twice" or (full and STORE in request.path.parents):
         from tests.support.twice import every_unit  # noqa: PLC0415 - most runs do without

@@ -21,7 +21,7 @@ def cases() -> dict[str, dict[str, Any]]:
 
 
 def marked() -> set[tuple[str, str]]:
-    """Return the cases that tests name, each with the test."""
+    """Returns the cases that tests name, each with the test."""
     found: set[tuple[str, str]] = set()
     for path in sorted((ROOT / "tests").rglob("test_*.py")):
         if "node_modules" in path.parts or "mark.abuse" not in path.read_text(encoding="utf-8"):

@@ -241,7 +241,7 @@ def test_the_guide_tells_the_deadline(what: str) -> None:
 
 
 def _impatient(code: str) -> list[str]:
-    """Return the limits of a test that a busy machine may not keep."""
+    """Returns the limits of a test that a busy machine may not keep."""
     calls = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Call)]
     limits = [(one, one.args[0]) for one in calls if _name(one) == "fail_after" and one.args]
     limits += [

@@ -22,7 +22,7 @@ MOST_LINES = 60
 
 
 def keys(section: type[BaseModel], prefix: str = "") -> Iterator[str]:
-    """Yield the dotted keys of the file that hold no further section."""
+    """Yields the dotted keys of the file that hold no further section."""
     for field in section.model_fields.values():
         if field.exclude:
             continue
@@ -51,7 +51,7 @@ def test_the_guide_names_every_variable_of_the_environment() -> None:
 
 
 def commands(parser: ArgumentParser, name: str = "") -> Iterator[tuple[str, set[str]]]:
-    """Yield each command that has none beneath it, with its long options."""
+    """Yields each command that has none beneath it, with its long options."""
     groups = [one for one in parser._actions if isinstance(one, _SubParsersAction)]
     for group in groups:
         for word, below in group.choices.items():

@@ -177,7 +177,7 @@ async def test_the_commands_of_a_page_work_one_after_another(page: Path, tmp_pat
 
 
 def _plugins(home: Path) -> dict[str, object]:
-    """Put the example of a plugin where the guide says, and return the section that names it."""
+    """Puts the example of a plugin where the guide says, and returns the section that names it."""
     folder = home / "plugins"
     folder.mkdir(mode=0o700, parents=True)
     example = ROOT / "docs" / "examples" / "plugins" / "kitchen.py"
@@ -187,7 +187,7 @@ def _plugins(home: Path) -> dict[str, object]:
 
 
 async def _run(text: str, folder: Path) -> None:
-    """Run the lines in a shell whose home has the gateway's state, as a person's has."""
+    """Runs the lines in a shell whose home has the gateway's state, as a person's has."""
     environ = {
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         "HOME": str(folder),

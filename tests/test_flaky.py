@@ -19,7 +19,7 @@ GOOD = {
 
 
 def wrong(entries: list[dict[str, Any]]) -> list[str]:
-    """Return what is wrong with a list; nothing when it is whole."""
+    """Returns what is wrong with a list; nothing when it is whole."""
     names = [str(one.get("test")) for one in entries]
     texts = [one.get(key) for one in entries for key in ("said", "seed")]
     checks = {

@@ -64,7 +64,7 @@ def prompt(text: str, system: str | None = None) -> PromptDraft:
 
 
 def example(name: str) -> Hooks:
-    """Return hooks at which the example has registered."""
+    """Returns hooks at which the example has registered."""
     spec = spec_from_file_location(f"example_{name}", EXAMPLES / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None

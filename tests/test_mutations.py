@@ -12,7 +12,7 @@ PATCHES = patches((ROOT / LIST).read_text(encoding="utf-8"))
 
 
 def proved() -> set[str]:
-    """Return what a patch may be of: findings of the reviews, promises, rules."""
+    """Returns what a patch may be of: findings of the reviews, promises, rules."""
     table = tomllib.loads((ROOT / "tests" / "reviews.toml").read_text(encoding="utf-8"))
     findings = {f"{review}.{one}" for review, ids in table["whole"].items() for one in ids}
     return findings | {"promises"} | {f"rules.{one}" for one in rules()}

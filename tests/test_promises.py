@@ -28,7 +28,7 @@ COMPLAINTS = (
 
 
 def names_in(path: str) -> set[str]:
-    """Return the names of a file's test functions."""
+    """Returns the names of a file's test functions."""
     tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
     found = [one for one in tree.body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)]
     return {one.name for one in found if one.name.startswith("test_")}

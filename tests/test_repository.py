@@ -21,13 +21,13 @@ MAKE = re.compile(r"\bmake ([a-z-]+)\b")
 CODE = re.compile(r"`[^`\n]+`|^(?: {4}|\t).*$", re.MULTILINE)
 UNCLEAR = re.compile(
     r"\s*((What|Whatever|Whether|Who|Whom|Whose|How|Of|Which|Where|When|Why|That|If)\b"
-    r"|Returns? what\b)"
+    r"|Returns? what\b|(Return|Yield|Take|Give|Make|Send|Keep|Tell|Bring|Add|Forget|Remove)\b)"
 )
-"""Beginnings of docstrings that leave the reader to guess the noun."""
+"""Beginnings of docstrings that leave the reader to guess the noun, or that command the reader."""
 
 
 def tracked(*patterns: str) -> list[Path]:
-    """Return the files of the repository, also new ones that nothing ignores."""
+    """Returns the files of the repository, also new ones that nothing ignores."""
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", *patterns]
     listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
     return sorted({ROOT / line for line in listed.splitlines() if (ROOT / line).is_file()})
@@ -42,7 +42,7 @@ DOCUMENTS = tracked("*.md")
 
 
 def opening(tree: ast.Module) -> str:
-    """Return what is wrong with the docstring of a file, or an empty text."""
+    """Returns what is wrong with the docstring of a file, or an empty text."""
     first, *rest = (ast.get_docstring(tree) or "").splitlines() or [""]
     checks = {
         "no docstring": bool(first),
@@ -67,7 +67,7 @@ def unclear(tree: ast.Module) -> list[str]:
 
 
 def mocks(tree: ast.Module) -> set[str]:
-    """Return what a file imports to mock with."""
+    """Returns what a file imports to mock with."""
     imported = {
         module
         for node in ast.walk(tree)

@@ -27,14 +27,14 @@ Entry = dict[str, Any]
 
 
 def read(text: str) -> tuple[list[str], dict[str, Entry]]:
-    """Return the ids that there must be, and the entries by id (`review.finding`)."""
+    """Returns the ids that there must be, and the entries by id (`review.finding`)."""
     table = tomllib.loads(text)
     whole = [f"{review}.{one}" for review, ids in table.pop("whole").items() for one in ids]
     return whole, {f"{review}.{one}": e for review, ids in table.items() for one, e in ids.items()}
 
 
 def faults(entry: Entry) -> list[str]:
-    """Return what is wrong with an entry; nothing when it is whole."""
+    """Returns what is wrong with an entry; nothing when it is whole."""
     texts = [entry.get("title", ""), *(entry[key] for key in KEYS & entry.keys() if key != "tests")]
     tests: list[str] = entry.get("tests", [])
     checks = {

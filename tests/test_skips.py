@@ -12,7 +12,7 @@ SKIPS = {"pytest.skip", "pytest.importorskip", "pytest.mark.skipif", "pytest.mar
 
 
 def told(call: ast.Call) -> str:
-    """Return the reason that a skip names, with the names of what is filled in."""
+    """Returns the reason that a skip names, with the names of what is filled in."""
     reason = next((one.value for one in call.keywords if one.arg == "reason"), None)
     match reason or (call.args[0] if call.args else None):
         case ast.Constant(value=str(text)):

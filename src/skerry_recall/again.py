@@ -65,7 +65,7 @@ class Candidate:
 def again(
     candidates: list[Candidate], scores: Scores, asked: Asked, hints: Hints, newer: float
 ) -> list[Candidate]:
-    """Return the candidates, the first `POOL` of them ordered by the hints; the others follow."""
+    """Returns the candidates, the first `POOL` of them ordered by the hints; the others follow."""
     first, rest = candidates[:POOL], candidates[POOL:]
     rows = [one.row for one in first]
     weighed = weigh(
@@ -90,7 +90,7 @@ def share_talk(
     short: int,
     shares: Sequence[tuple[Floats, float, float, float]],
 ) -> None:
-    """Give passages of conversations their share of the scores of neighbours, where one is long.
+    """Gives passages of conversations their share of the scores of neighbours, where one is long.
 
     What was said before and after belongs to it, unlike in a table or a list. For words and meaning
     each: the scores, what counts as none, the share of a passage beside it and of one beyond.
@@ -118,7 +118,7 @@ def share_talk(
 
 
 def _beside(rows: NDArray[np.intp], distance: int, scores: Scores, short: int) -> list[bool]:
-    """Return for each row whether the one so far from it is of the same document, and one is long.
+    """Returns for each row whether the one so far from it is of the same document, and one is long.
 
     All rows at once: one by one they would cost more than all else that is done with the texts.
     """
@@ -136,7 +136,7 @@ def related(
     scores: Scores,
     scale: tuple[float, float] | None,
 ) -> list[Candidate]:
-    """Return the candidates, each with how well it answers, whatever the others do: 0 to 1.
+    """Returns the candidates, each with how well it answers, whatever the others do: 0 to 1.
 
     That is what the words or the meaning say at least: a power of the share of the question's
     words, by their rarity, and the place of the cosine on the scale. No hit has less than one that
@@ -163,7 +163,7 @@ def related(
 
 
 def _scale(cosines: Floats) -> tuple[float, float]:
-    """Return the scale of a model that nobody measured: from the mean of all, if there are some."""
+    """Returns the scale of a model that nobody measured: from the mean of all, if any."""
     mean = float(cosines.mean()) if len(cosines) >= _SOME else 0.0
     return mean + _UNRELATED * (1 - mean), mean + _ANSWER * (1 - mean)
 
@@ -185,12 +185,12 @@ def dated(at: Longs, asked: Asked, hints: Hints) -> Floats:
 
 
 def _ms(day: date, zone: tzinfo | None) -> float:
-    """Return when a day begins, in ms since 1970."""
+    """Returns when a day begins, in ms since 1970."""
     return datetime.combine(day, time.min, zone).timestamp() * 1000
 
 
 def _newer(candidates: list[Candidate], at: Longs, asked: Asked, margin: float) -> list[Candidate]:
-    """Return the candidates, the newer of near-equal statements first; a place keeps its score.
+    """Returns the candidates, the newer of near-equal statements first; a place keeps its score.
 
     Where the question asks for what was before, the older one.
     """
@@ -213,7 +213,7 @@ def _newer(candidates: list[Candidate], at: Longs, asked: Asked, margin: float) 
 
 
 def distinct(candidates: list[Candidate], scores: Scores) -> list[Candidate]:
-    """Return those that repeat no other word for word; of repeats among the first the newest."""
+    """Returns those that repeat no other word for word; of repeats among the first the newest."""
     at = scores.at
     # Repeats have as many terms and begin alike: most texts need not be read to their end.
     lengths = scores.length[[one.row for one in candidates]].tolist()

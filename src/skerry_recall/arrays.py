@@ -36,21 +36,21 @@ class OnDisk:
         self._offset, self._shape = offset, shape
 
     def take(self, rows: Array) -> NDArray[np.float32]:
-        """Return these rows; about 1.5 us each."""
+        """Returns these rows; about 1.5 us each."""
         size = self._shape[1] * 4
         places = (self._offset + row * size for row in rows.tolist())
         parts = [os.pread(self._fd, size, place) for place in places]
         return np.frombuffer(b"".join(parts), np.float32).reshape(-1, self._shape[1])
 
     def some(self, begin: int, end: int) -> NDArray[np.float32]:
-        """Return those of the rows from `begin` to before `end` that there are."""
+        """Returns those of the rows from `begin` to before `end` that there are."""
         rows, size = min(end, self._shape[0]) - begin, self._shape[1]
         with open(self._fd, "rb", closefd=False) as file:
             file.seek(self._offset + begin * size * 4)
             return np.fromfile(file, np.float32, rows * size).reshape(rows, size)
 
     def whole(self) -> NDArray[np.float32]:
-        """Return all rows."""
+        """Returns all rows."""
         return self.some(0, self._shape[0])
 
 
@@ -59,7 +59,7 @@ class DamagedError(ValueError):
 
 
 def save(path: Path, arrays: Arrays) -> None:
-    """Write the arrays and have them on the disk; until then `path` is what it was.
+    """Writes the arrays and has them on the disk; until then `path` is what it was.
 
     Raises:
         OSError: it cannot be written; nothing is left behind.
@@ -82,7 +82,7 @@ def save(path: Path, arrays: Arrays) -> None:
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Write the file and have it on the disk; until then `path` is what it was.
+    """Writes the file and has it on the disk; until then `path` is what it was.
 
     Raises:
         OSError: it cannot be written; nothing is left behind.
@@ -106,7 +106,7 @@ def _replacing(path: Path) -> Generator[BinaryIO]:
 
 
 def verify(path: Path, but: str) -> None:
-    """Read every byte of the file, less those of one array, and compare them with their sums.
+    """Reads every byte of the file, less those of one array, and compares them with their sums.
 
     Raises:
         DamagedError: it is none, or not as it was written.
@@ -120,7 +120,7 @@ def verify(path: Path, but: str) -> None:
 
 
 def load(path: Path) -> dict[str, Array]:
-    """Return the arrays of the file, to be read only; it may be unlinked meanwhile.
+    """Returns the arrays of the file, to be read only; it may be unlinked meanwhile.
 
     Nothing but the header is read.
 
@@ -140,7 +140,7 @@ def load(path: Path) -> dict[str, Array]:
 
 
 def on_disk(path: Path, name: str) -> OnDisk:
-    """Return the rows of one array of the file without mapping them.
+    """Returns the rows of one array of the file without mapping them.
 
     Raises:
         DamagedError: it is none, or not as it was written.

@@ -98,16 +98,16 @@ class BatchEmbedder:
 
     @property
     def dims(self) -> int | None:
-        """Return the length of its vectors; None before the first answer."""
+        """Returns the length of its vectors; None before the first answer."""
         return self._inner.dims
 
     @property
     def bulk(self) -> int:
-        """Return how many passages make a job."""
+        """Returns how many passages make a job."""
         return MOST if self._failures < _FAILURES else self._inner.bulk
 
     async def embed(self, texts: Sequence[str], kind: Kind) -> "NDArray[np.float32]":
-        """Return one row a text; see `embed.Embedder`. A job may take an hour."""
+        """Returns one row a text; see `embed.Embedder`. A job may take an hour."""
         few = len(texts) < LEAST or len(texts) > MOST
         if few or kind is Kind.QUERY or self._failures >= _FAILURES:
             return await self._inner.embed(texts, kind)
@@ -134,7 +134,7 @@ class BatchEmbedder:
         return dict(zip(left, rows, strict=True))
 
     async def _by_job(self, texts: Sequence[str]) -> "dict[int, NDArray[np.float32]]":
-        """Return the vectors of the texts that the job has, by place."""
+        """Returns the vectors of the texts that the job has, by place."""
         all_pieces = pieces(texts, self._inner.wire.limits.text_tokens)
         lines = b"\n".join(
             _line(place, self._inner.wire.body(self.model.model, [piece.text], Kind.PASSAGE))
@@ -157,7 +157,7 @@ class BatchEmbedder:
         raise EmbeddingTimeoutError(f"{self.model}: the job was not done in time.")
 
     async def _job(self, lines: bytes) -> _Job:
-        """Return the job for these lines: an earlier one, or one that begins."""
+        """Returns the job for these lines: an earlier one, or one that begins."""
         digest = hashlib.sha256(lines).hexdigest()
         known = self._read(await self._ask("GET", f"/batches?limit={_KEPT}"), _Jobs).data
         for job in known:
@@ -186,7 +186,7 @@ class BatchEmbedder:
     def _answer(
         self, output: bytes, count: int
     ) -> "tuple[Sequence[NDArray[np.float32] | None], int]":
-        """Return the rows that the job has, None for a line that failed, and what they cost."""
+        """Returns the rows that the job has, None for a line that failed, and what they cost."""
         places: list[int] = []
         found: list[list[float | None] | None] = []
         tokens = 0
@@ -221,7 +221,7 @@ def _line(place: int, body: dict[str, Any]) -> bytes:
 
 
 def _form(lines: bytes, boundary: str) -> bytes:
-    """Return the file as a form (RFC 7578)."""
+    """Returns the file as a form (RFC 7578)."""
     head = (
         f'--{boundary}\r\nContent-Disposition: form-data; name="purpose"\r\n\r\nbatch\r\n'
         f'--{boundary}\r\nContent-Disposition: form-data; name="file"; filename="texts.jsonl"\r\n'

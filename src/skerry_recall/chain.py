@@ -68,7 +68,7 @@ class Chain:
         )
 
     def chosen(self, current: EmbeddingModel | None = None) -> Embedder | None:
-        """Return the model with which passages are embedded; None is by words alone.
+        """Returns the model with which passages are embedded; None is by words alone.
 
         It is the first that does not rest. `current` is that of the index: after one failure it is
         waited for, as embedding all again costs more than a minute without new vectors.
@@ -80,7 +80,7 @@ class Chain:
         return None
 
     def face(self) -> "Embedder | None":
-        """Return the chosen model, asked with all that this chain knows; None is by words alone.
+        """Returns the chosen model, asked with all that this chain knows; None is by words alone.
 
         What it is may change between two calls; what is returned stays.
         """
@@ -88,13 +88,13 @@ class Chain:
         return _Face(self, one) if one else None
 
     def trouble(self, model: EmbeddingModel | None = None) -> Trouble | None:
-        """Return why `model`, or the first of the chain, is not used now; None where it is."""
+        """Returns why `model`, or the first of the chain, is not used now; None where it is."""
         if model is None:
             model = self.embedders[0].model if self.embedders else None
         return self._resting(model) if model else None
 
     async def query(self, text: str, model: EmbeddingModel) -> "NDArray[np.float32]":
-        """Return the vector of a question in the space of `model`, that of the index.
+        """Returns the vector of a question in the space of `model`, that of the index.
 
         The last few hundred are remembered.
 
@@ -114,7 +114,7 @@ class Chain:
         return vector
 
     async def passages(self, texts: Sequence[str], model: EmbeddingModel) -> "NDArray[np.float32]":
-        """Return the vectors of passages by `model`, a row each.
+        """Returns the vectors of passages by `model`, a row each.
 
         Raises:
             EmbeddingError: the model is not in the chain, rests, fails, or refuses one of the
@@ -186,7 +186,7 @@ class _Face:
         return is_loading(self._inner)
 
     async def embed(self, texts: Sequence[str], kind: Kind) -> "NDArray[np.float32]":
-        """Return one row a text; see `embed.Embedder`."""
+        """Returns one row a text; see `embed.Embedder`."""
         if kind is Kind.PASSAGE:
             return await self._chain.passages(texts, self.model)
         import numpy as np  # noqa: PLC0415 - 20 MB, once there are vectors

@@ -48,7 +48,7 @@ class _Unit:
 
 
 def chunks(text: str, *, size: int = 256, overlap: int = 32) -> list[Chunk]:
-    """Return the pieces of at most `size` tokens; each begins with what ends the one before it.
+    """Returns the pieces of at most `size` tokens; each begins with what ends the one before it.
 
     Together they hold every character that is no white space. Up to `overlap` tokens of whole
     sentences or lines are repeated. A line is cut at the ends of sentences, a sentence that is
@@ -78,7 +78,7 @@ def chunks(text: str, *, size: int = 256, overlap: int = 32) -> list[Chunk]:
 
 
 def _chunk(text: str, begin: int, end: int, begins: list[int]) -> Chunk | None:
-    """Return the span without blank lines before it and white space behind it."""
+    """Returns the span without blank lines before it and white space behind it."""
     piece = text[begin:end].rstrip()
     if not piece:
         return None
@@ -91,7 +91,7 @@ def _chunk(text: str, begin: int, end: int, begins: list[int]) -> Chunk | None:
 
 
 def _packed(units: list[_Unit], limit: int, shared: int) -> list[tuple[int, int]]:
-    """Return the spans of the pieces: as many units as fit, then again from the shared ones."""
+    """Returns the spans of the pieces: as many units as fit, then again from the shared ones."""
     spans: list[tuple[int, int]] = []
     first, count = 0, len(units)
     while True:
@@ -111,7 +111,7 @@ def _packed(units: list[_Unit], limit: int, shared: int) -> list[tuple[int, int]
 
 
 def _before_heading(units: list[_Unit], first: int, last: int) -> int:
-    """Return where the piece ends if headings at its end go to the next one."""
+    """Returns where the piece ends if headings at its end go to the next one."""
     end = last
     while end - 1 > first and (units[end - 1].heading or units[end - 1].blank):
         end -= 1
@@ -135,7 +135,7 @@ def _units(text: str, limit: int) -> Iterator[_Unit]:
 
 
 def _cut(text: str, begin: int, end: int, limit: int) -> Iterator[tuple[int, int]]:
-    """Yield the span in parts that fit, between words, or else between characters."""
+    """Yields the span in parts that fit, between words, or else between characters."""
     while end - begin > limit:
         at = begin + limit
         space = max(text.rfind(one, begin + limit // 2, at) for one in " \t\u3000")
@@ -152,5 +152,5 @@ def _cut(text: str, begin: int, end: int, limit: int) -> Iterator[tuple[int, int
 
 
 def _belongs(char: str) -> bool:
-    """Return whether the character is part of the one before it."""
+    """Returns whether the character is part of the one before it."""
     return char in _JOINED or unicodedata.category(char).startswith("M")

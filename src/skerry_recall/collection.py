@@ -50,23 +50,23 @@ class Collection:
         self._state: _State | None = None
 
     def ids(self) -> frozenset[int]:
-        """Return the ids of the passages that it holds."""
+        """Returns the ids of the passages that it holds."""
         return frozenset(self._opened().snapshot.id.tolist())
 
     def embedded(self) -> frozenset[int]:
-        """Return the ids of the passages that have a vector."""
+        """Returns the ids of the passages that have a vector."""
         found = self._opened().snapshot
         held = np.concatenate([one.id for one in found.vectors])
         return frozenset(held.tolist()) & frozenset(found.id.tolist())
 
     @property
     def model(self) -> str:
-        """Return of which model the vectors are, as it was given with them."""
+        """Returns of which model the vectors are, as it was given with them."""
         return self._opened().parts.model
 
     @property
     def stamp(self) -> str:
-        """Return the name of the state that it was said to be equal to; empty for none."""
+        """Returns the name of the state that it was said to be equal to; empty for none."""
         return self._opened().stamp
 
     def refresh(
@@ -78,7 +78,7 @@ class Collection:
         model: str | None = None,
         stamp: str = "",
     ) -> None:
-        """Take passages out and in, and vectors of those that are held, as one change.
+        """Takes passages out and in, and vectors of those that are held, as one change.
 
         Afterwards it is equal to what `stamp` names.
 
@@ -99,7 +99,7 @@ class Collection:
             self._state = self._written(state, parts, stamp)
 
     def mark(self, stamp: str) -> None:
-        """Note what it is equal to as it is.
+        """Notes what it is equal to as it is.
 
         Raises:
             OSError: it cannot be written; nothing is changed.
@@ -112,7 +112,7 @@ class Collection:
             self._state = state
 
     def compact(self) -> None:
-        """Write all anew, so that nothing of what was removed is left in the files.
+        """Writes all anew, so that nothing of what was removed is left in the files.
 
         Raises:
             OSError: it cannot be written; nothing is changed.
@@ -122,7 +122,7 @@ class Collection:
             self._state = self._written(state, compacted(state.parts), state.stamp)
 
     def purge(self) -> None:
-        """Write anew what has something of passages that were removed; else as `compact`."""
+        """Writes anew what has something of passages that were removed; else as `compact`."""
         with self._lock:
             state = self._state or self._load()
             self._state = self._written(state, purged(state.parts), state.stamp)
@@ -136,7 +136,7 @@ class Collection:
         since: int | None = None,
         until: int | None = None,
     ) -> Scores:
-        """Return how well each passage fits the weighted terms and the vector of a question.
+        """Returns how well each passage fits the weighted terms and the vector of a question.
 
         Only passages of these documents and dates may be found: from `since` to before `until`, in
         ms since 1970; a passage without a date is in no such range.
@@ -175,7 +175,7 @@ class Collection:
             return _State(Parts())
 
     def _written(self, state: "_State", parts: Parts, stamp: str) -> "_State":
-        """Write what differs from the state, then what names it; return what is there now."""
+        """Writes what differs from the state, then what names it; returns what is there now."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         files: dict[str, str] = {}
         for name in _KINDS:

@@ -89,7 +89,7 @@ _FROM_NOW: Final = re.compile(
 
 
 def counted(question: str, today: date) -> Iterator[tuple[date, date]]:
-    """Yield the first and the last day of what counts from today; white space is single spaces."""
+    """Yields the first and the last day of what counts from today; white space is single spaces."""
     for one in _FROM_NOW.finditer(question):
         try:
             yield _days(one, today)
@@ -98,7 +98,7 @@ def counted(question: str, today: date) -> Iterator[tuple[date, date]]:
 
 
 def _days(one: re.Match[str], today: date) -> tuple[date, date]:
-    """Return the days of a match."""
+    """Returns the days of a match."""
     if amount := one["n1"] or one["n2"]:
         number = _NUMBERS.get(amount.lower()) or int(amount)
         unit = _UNITS[(one["u1"] or one["u2"]).lower()]
@@ -122,7 +122,7 @@ def _days(one: re.Match[str], today: date) -> tuple[date, date]:
 
 
 def _fixed(one: re.Match[str], today: date) -> tuple[date, date]:
-    """Return the days of an expression without a number and a weekday."""
+    """Returns the days of an expression without a number and a weekday."""
     if one["week"]:
         return today - _DAY * _WEEK, today - _DAY
     if one["present"]:
@@ -137,13 +137,13 @@ def _fixed(one: re.Match[str], today: date) -> tuple[date, date]:
 
 
 def _is_last(one: re.Match[str]) -> bool:
-    """Return whether the words beside a weekday say that it is past."""
+    """Returns whether the words beside a weekday say that it is past."""
     beside = one.string[max(0, one.start() - 14) : one.end() + 10].lower()
     return any(word in beside for word in ("last ", "letzt", "vorig", "pas", "derni", "scors"))
 
 
 def _ago(number: int, unit: str, today: date, *, is_exact: bool) -> tuple[date, date]:
-    """Return the days that are meant by so many units ago: the longer ago, the wider."""
+    """Returns the days that are meant by so many units ago: the longer ago, the wider."""
     if unit in {"day", "week"}:
         then = today - _DAY * min(number * (1 if unit == "day" else _WEEK), _MOST)
         wide = 0 if is_exact or unit == "day" else 3

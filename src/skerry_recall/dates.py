@@ -92,11 +92,11 @@ class Day:
 
     @property
     def is_exact(self) -> bool:
-        """Return whether it is a single day."""
+        """Returns whether it is a single day."""
         return self.day is not None and self.last is None
 
     def has(self, one: date) -> bool:
-        """Return whether the date is within."""
+        """Returns whether the date is within."""
         return (
             self.year in {None, one.year}
             and self.month in {None, one.month}
@@ -104,7 +104,7 @@ class Day:
         )
 
     def edges(self) -> tuple[tuple[int, int], tuple[int, int]]:
-        """Return the month and day with which it begins and ends."""
+        """Returns the month and day with which it begins and ends."""
         first, last = self.month or 1, self.month or _DECEMBER
         return (first, self.day or 1), (last, self.last or self.day or 31)
 
@@ -118,11 +118,11 @@ class Span:
 
     @property
     def is_exact(self) -> bool:
-        """Return whether it is a single day."""
+        """Returns whether it is a single day."""
         return self.first == self.last and self.first.is_exact
 
     def has(self, one: date) -> bool:
-        """Return whether the date is within."""
+        """Returns whether the date is within."""
         begin, end, at = self.first.edges()[0], self.last.edges()[1], (one.month, one.day)
         if self.first.year is None or self.last.year is None:
             return begin <= at <= end if begin <= end else at >= begin or at <= end
@@ -132,7 +132,7 @@ class Span:
 def named(
     question: str, now: int | None = None, zone: tzinfo | None = UTC
 ) -> tuple[Day | Span, ...]:
-    """Return the days that a question names.
+    """Returns the days that a question names.
 
     With `now`, in ms since 1970, also those it counts from there: yesterday, last week. `zone` is
     where days begin; None is the zone of this machine. Linear in the question.
@@ -155,7 +155,7 @@ def named(
 
 
 def within(one: Day | Span, years: range) -> Iterator[tuple[date, date]]:
-    """Yield the first and the last date of the days, for each of the years where they name none."""
+    """Yields the first and the last date of the days, for each year if they name none."""
     first, last = (one, one) if isinstance(one, Day) else (one.first, one.last)
     for year in years if first.year is None else (first.year,):
         (month, day), (until, end) = first.edges()[0], last.edges()[1]
@@ -167,17 +167,17 @@ def within(one: Day | Span, years: range) -> Iterator[tuple[date, date]]:
 
 
 def moment(at: int, zone: tzinfo | None = UTC) -> date:
-    """Return the day of a time in ms since 1970; after the year 9998 its last day."""
+    """Returns the day of a time in ms since 1970; after the year 9998 its last day."""
     return datetime.fromtimestamp(min(at, _LAST) / 1000, zone).date()
 
 
 def _until(year: int, month: int, day: int) -> date:
-    """Return a date; the last one of its month where that is shorter."""
+    """Returns a date; the last one of its month where that is shorter."""
     return date(year, month, min(day, monthrange(year, month)[1]))
 
 
 def _is_all(one: Day, first: date, last: date) -> bool:
-    """Return whether the month or year is all from the first to the last date."""
+    """Returns whether the month or year is all from the first to the last date."""
     (month, day), (end, _) = one.edges()
     return (
         (first.month, first.day, first.year) == (month, day, last.year)
@@ -188,7 +188,7 @@ def _is_all(one: Day, first: date, last: date) -> bool:
 
 
 def _named(question: str) -> Iterator[Day | Span]:
-    """Yield the days, months and years; two with a word between them that joins are one span."""
+    """Yields the days, months and years; two with a word between them that joins are one span."""
     held: Day | None = None
     end = 0
     for one in _NAMED.finditer(question):
@@ -208,7 +208,7 @@ def _named(question: str) -> Iterator[Day | Span]:
 
 
 def _joins(first: Day, second: Day, before: str) -> bool:
-    """Return whether two days are the ends of a span: of one kind, the second one later."""
+    """Returns whether two days are the ends of a span: of one kind, the second one later."""
     kinds = [(one.month is None, one.day is None) for one in (first, second)]
     if kinds[0] != kinds[1] or (first.year is not None and second.year is None):
         return False
@@ -218,7 +218,7 @@ def _joins(first: Day, second: Day, before: str) -> bool:
 
 
 def _day(one: re.Match[str]) -> Day | None:
-    """Return the day of a match; None where the word is no month here."""
+    """Returns the day of a match; None where the word is no month here."""
     month = one["month"]
     if month is None:
         if one["dotty"]:

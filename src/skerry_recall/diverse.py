@@ -11,12 +11,12 @@ ALIKE: Final = 0.25
 
 
 def tokens(text: str) -> frozenset[str]:
-    """Return the set of lower-cased words of a text."""
+    """Returns the set of lower-cased words of a text."""
     return frozenset(_TOKEN.findall(text.lower()))
 
 
 def jaccard(one: AbstractSet[str], other: AbstractSet[str]) -> float:
-    """Return the share of the tokens of both that both have, 0 to 1; two empty sets are equal."""
+    """Returns the share of the tokens of both that both have, 0 to 1; two empty sets are equal."""
     if not one and not other:
         return 1.0
     shared = len(one & other)
@@ -26,7 +26,7 @@ def jaccard(one: AbstractSet[str], other: AbstractSet[str]) -> float:
 def marginal(
     relevance: Sequence[float], sets: Sequence[AbstractSet[str]], balance: float, limit: int
 ) -> Iterator[tuple[int, float]]:
-    """Yield up to `limit` positions, each with the value by which it was chosen.
+    """Yields up to `limit` positions, each with the value by which it was chosen.
 
     Maximal marginal relevance (Carbonell and Goldstein, 1998): of those left, the next is that with
     the highest `balance * relevance - (1 - balance) * similarity`, where the relevance is scaled to
@@ -49,7 +49,7 @@ def marginal(
 
 
 def newest(keys: Sequence[Hashable], dates: Sequence[int]) -> list[tuple[int, int]]:
-    """Return for each key, in the order of their first positions, that position and the newest one.
+    """Returns for each key, in the order of first positions, that position and the newest one.
 
     Of those with equal dates the first counts.
     """
@@ -69,7 +69,7 @@ def newer_first(
     margin: float,
     asked: AbstractSet[str],
 ) -> list[int]:
-    """Return the positions, with the newer ones of near-equal texts before the older ones.
+    """Returns the positions, with the newer ones of near-equal texts before the older ones.
 
     Texts are near-equal where their Jaccard index is `ALIKE` at least, their scores differ by
     `margin` at most, and have the same of the words that are `asked` for, one at least.

@@ -77,26 +77,26 @@ class Embedder(Protocol):
 
     @property
     def model(self) -> EmbeddingModel:
-        """Return whose vectors they are: with the hash of a text the key of a cache."""
+        """Returns whose vectors they are: with the hash of a text the key of a cache."""
         ...
 
     @property
     def local(self) -> bool:
-        """Return whether it runs on this machine, at no cost and with nobody else reading."""
+        """Returns whether it runs on this machine, at no cost and with nobody else reading."""
         ...
 
     @property
     def bulk(self) -> int:
-        """Return how many passages are best asked for at once where there are many."""
+        """Returns how many passages are best asked for at once where there are many."""
         ...
 
     @property
     def dims(self) -> int | None:
-        """Return the length of its vectors; None before the first answer."""
+        """Returns the length of its vectors; None before the first answer."""
         ...
 
     async def embed(self, texts: Sequence[str], kind: Kind) -> "NDArray[np.float32]":
-        """Return one row a text, in their order, each `normalised`; shape (texts, dims).
+        """Returns one row a text, in their order, each `normalised`; shape (texts, dims).
 
         Any number of texts of any length may be asked for: they are batched as the model wants it,
         and a text that is too long for it gets the mean of its pieces. Cancelling is safe. A text
@@ -114,17 +114,17 @@ class Loads(Protocol):
 
     @property
     def is_loading(self) -> bool:
-        """Return whether it is being loaded now."""
+        """Returns whether it is being loaded now."""
         ...
 
 
 def is_loading(embedder: object) -> bool:
-    """Return whether what is asked waits for its model to be loaded."""
+    """Returns whether what is asked waits for its model to be loaded."""
     return isinstance(embedder, Loads) and embedder.is_loading
 
 
 def normalised(vectors: "ArrayLike") -> "NDArray[np.float32]":
-    """Return a vector, or a matrix of them in rows, with length 1.
+    """Returns a vector, or a matrix of them in rows, with length 1.
 
     Components that are no finite numbers become 0. A vector whose length is then below 1e-10 is
     returned as it is. Source: seed 002, `sanitizeAndNormalizeEmbedding`.
@@ -161,14 +161,14 @@ def checked(
 
 
 def has_direction(row: "NDArray[np.float32]") -> bool:
-    """Return whether a row is a vector: a text to which nothing of use was answered has none."""
+    """Returns whether a row is a vector: a text to which nothing of use was answered has none."""
     import numpy as np  # noqa: PLC0415 - see above
 
     return bool(np.isfinite(row).all() and np.abs(row).max(initial=0) > _NOTHING)
 
 
 def directed(row: "NDArray[np.float32]", who: str) -> "NDArray[np.float32]":
-    """Return the row, which is a vector.
+    """Returns the row, which is a vector.
 
     Raises:
         EmbeddingAnswerError: it is none.

@@ -109,7 +109,7 @@ class _Found(dict[str, tuple[str, ...]]):
         return found
 
     def length(self, forms: Sequence[str]) -> int:
-        """Return how many terms the forms have, which were all looked up."""
+        """Returns how many terms the forms have, which were all looked up."""
         longer = self._longer
         return len(forms) + (sum(longer.get(form, 0) for form in forms) if longer else 0)
 
@@ -132,7 +132,7 @@ class _Group:
 def excerpts(
     sources: Sequence[Source], question: str, *, room: int, each: int, most: int
 ) -> list[Excerpt]:
-    """Return up to `most` excerpts of together `room` characters, none longer than `each`.
+    """Returns up to `most` excerpts of together `room` characters, none longer than `each`.
 
     The sources are ordered, the best first. Those that touch each other in a document are shown
     together, in one excerpt or, where more is chosen than `each`, in several. Where not all fits,
@@ -176,7 +176,7 @@ def excerpts(
 
 
 def _groups(sources: Sequence[Source], most: int) -> list[_Group]:
-    """Return the groups of the passages, ordered by their best one; at most so many."""
+    """Returns the groups of the passages, ordered by their best one; at most so many."""
     groups: list[_Group] = []
     held: dict[str, list[_Group]] = {}
     for at, one in enumerate(sources):
@@ -195,7 +195,7 @@ def _groups(sources: Sequence[Source], most: int) -> list[_Group]:
 
 
 def _touches(group: _Group, one: Source, sources: Sequence[Source]) -> bool:
-    """Return whether a passage overlaps or adjoins a group, and is not a passage of it again."""
+    """Returns whether a passage overlaps or adjoins a group, and is not a passage of it again."""
     near = one.start_line <= group.end + 1 and one.end_line >= group.start - 1
     return near and all(sources[at].text != one.text for at in group.sources)
 
@@ -207,7 +207,7 @@ def _units(
     wanted: frozenset[str],
     known: dict[str, _Found],
 ) -> Iterable[_Unit]:
-    """Yield the lines of a group in their order, each once though passages overlap."""
+    """Yields the lines of a group in their order, each once though passages overlap."""
     made: dict[tuple[int, str, int], _Unit] = {}
     for at in sorted(group.sources, key=lambda at: (sources[at].start_line, at)):
         one = sources[at]
@@ -233,7 +233,7 @@ def _units(
 
 
 def _pieces(line: str) -> Iterable[str]:
-    """Yield a line, or the sentences of a long one; one that is longer still between words."""
+    """Yields a line, or the sentences of a long one; one that is longer still between words."""
     if len(line) <= UNIT:
         yield line
         return
@@ -250,7 +250,7 @@ def _pieces(line: str) -> Iterable[str]:
 
 
 def _weigh(groups: Sequence[_Group]) -> None:
-    """Score the words of each unit by BM25 among all of them, 0 to 1, its neighbours' included."""
+    """Scores the words of each unit by BM25 among all of them, 0 to 1, its neighbours' included."""
     units = [unit for group in groups for unit in group.units]
     having = Counter(term for unit in units for term in unit.counts)
     rare = {term: log(1 + (len(units) - n + 0.5) / (n + 0.5)) for term, n in having.items()}
@@ -277,7 +277,7 @@ def _weigh(groups: Sequence[_Group]) -> None:
 
 
 def _mark_others(groups: Sequence[_Group], question: str) -> None:
-    """Take from lines of another speaker than the question names, and from those that ask."""
+    """Takes from lines of another speaker than the question names, and from those that ask."""
     units = [unit for group in groups for unit in group.units]
     others = said_by_others([unit.text for unit in units], question)
     for unit, other in zip(units, others, strict=True):
@@ -285,12 +285,12 @@ def _mark_others(groups: Sequence[_Group], question: str) -> None:
 
 
 def _holds(parts: int, each: int) -> int:
-    """Return how many characters so many excerpts of `each` hold, wherever they are divided."""
+    """Returns how many characters so many excerpts of `each` hold, wherever they are divided."""
     return each + (parts - 1) * max(0, each - _ROOMLESS)
 
 
 def _cost(group: _Group, number: int) -> int:
-    """Return how many characters more a group takes with one unit more."""
+    """Returns how many characters more a group takes with one unit more."""
     unit, units = group.units[number], group.units
     before = unit.line - units[number - 1].line if number else 1
     cost = len(unit.text) + min(before, _BREAK)
@@ -301,7 +301,7 @@ def _cost(group: _Group, number: int) -> int:
 
 
 def _excerpts(group: _Group, sources: Sequence[Source], each: int) -> Iterable[Excerpt]:
-    """Yield what was chosen of a group, in parts of at most `each` characters."""
+    """Yields what was chosen of a group, in parts of at most `each` characters."""
     chosen = [at for at, unit in enumerate(group.units) if unit.chosen]
     if not chosen:
         return
@@ -323,7 +323,7 @@ def _excerpts(group: _Group, sources: Sequence[Source], each: int) -> Iterable[E
 
 
 def _text(group: _Group, shown: Sequence[int]) -> str:
-    """Return these units of a group, with marks where something is left out."""
+    """Returns these units of a group, with marks where something is left out."""
     parts: list[str] = []
     last = -1
     for at in shown:

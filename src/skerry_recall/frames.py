@@ -61,7 +61,7 @@ Told = Loaded | Vectors | Failed
 
 
 def frame(message: Asked | Told) -> bytes:
-    """Return the bytes of a message.
+    """Returns the bytes of a message.
 
     Raises:
         ValueError: it is longer than a frame may be.
@@ -71,7 +71,7 @@ def frame(message: Asked | Told) -> bytes:
 
 
 def checked_length(length: int) -> int:
-    """Return the length of a frame. Raises `ValueError` for one that is too long."""
+    """Returns the length of a frame. Raises `ValueError` for one that is too long."""
     if length > LONGEST:
         message = f"a frame of {length} bytes; {LONGEST} are allowed"
         raise ValueError(message)
@@ -91,7 +91,7 @@ def told(body: bytes) -> Told:
 
 
 def matrix(vectors: Vectors) -> "NDArray[np.float32]":
-    """Return the numbers; shape (rows, dims). Raises `ValueError` if they are not as many."""
+    """Returns the numbers; shape (rows, dims). Raises `ValueError` if they are not as many."""
     import numpy as np  # noqa: PLC0415 - 20 MB, once there are vectors
 
     return np.frombuffer(vectors.data, np.dtype("<f4")).reshape(vectors.rows, vectors.dims)

@@ -148,7 +148,7 @@ class _Side:
     """Increase of a row's score for a raw score of 1."""
 
     def parts(self, row: int) -> Iterator[tuple[str, float]]:
-        """Yield what this side says of a row, its rank counted from 1."""
+        """Yields what this side says of a row, its rank counted from 1."""
         if self.part[row] <= 0:
             return
         yield self.name, float(self.raw[row])
@@ -159,7 +159,7 @@ class _Side:
 
 
 def rank(scores: Scores, profile: Profile, limit: int, options: Options) -> list[Ranked]:
-    """Return up to `limit` rows, the best first; rows of equal score in their order.
+    """Returns up to `limit` rows, the best first; rows of equal score in their order.
 
     The stages are those of the seeds: union, weighted sum, decay, MMR. Without `candidates` in the
     profile every row is weighed; with it, a row that only one side found stays in, with what that
@@ -203,7 +203,7 @@ def _rows(
     options: Options,
     limit: int,
 ) -> Rows:
-    """Return the rows that may be among the hits, the best first.
+    """Returns the rows that may be among the hits, the best first.
 
     Those of days that the question names are preferred here already: in a large memory the words
     alone would leave them out.
@@ -224,7 +224,7 @@ def _rows(
 def smoothed(
     scores: Floats, document: Ints, near: Near, length: Ints | None = None, short: int = SHORT
 ) -> Floats:
-    """Return each score with a share of those of its neighbours in the same document.
+    """Returns each score with a share of those of its neighbours in the same document.
 
     `s'(i) = s(i) + beside * (s(i-1) + s(i+1)) + beyond * (s(i-2) + s(i+2))`: an answer often
     stands beside the passage that has the question's words. Given the lengths, a passage of more
@@ -253,7 +253,7 @@ def smoothed(
 
 
 def decayed(at: Longs, decay: Decay) -> Floats:
-    """Return the factor by which age multiplies each score: `exp(-ln 2 / half-life * age)`.
+    """Returns the factor by which age multiplies each score: `exp(-ln 2 / half-life * age)`.
 
     With a floor, `floor + (1 - floor) * factor`. What has no date, or one after now, has 1.
     """
@@ -268,7 +268,7 @@ def decayed(at: Longs, decay: Decay) -> Floats:
 
 
 def top(scores: Floats, count: int, found: Mask | None = None) -> Rows:
-    """Return the rows of the `count` highest scores, the best first, ties in row order.
+    """Returns the rows of the `count` highest scores, the best first, ties in row order.
 
     No score is below 0, and what is not `found` has 0. Of many rows the `count`-th highest of the
     maxima of blocks is a bound that `count` rows reach: ten times cheaper than partitioning all.
@@ -285,7 +285,7 @@ def top(scores: Floats, count: int, found: Mask | None = None) -> Rows:
 
 
 def _sides(scores: Scores, profile: Profile, limit: int) -> list[_Side]:
-    """Return the sides there are; the weights of both make 1, one alone has all of it."""
+    """Returns the sides there are; the weights of both make 1, one alone has all of it."""
     if scores.vector is None:
         return [_text(scores, profile, 1.0, limit)]
     weight = profile.text_weight / (profile.text_weight + profile.vector_weight)
@@ -299,7 +299,7 @@ def _sides(scores: Scores, profile: Profile, limit: int) -> list[_Side]:
 
 
 def _text(scores: Scores, profile: Profile, weight: float, limit: int) -> _Side:
-    """Weigh what shares words with the question, or stands beside such a passage."""
+    """Weighs what shares words with the question, or stands beside such a passage."""
     near = smoothed(scores.text, scores.document, profile.text_near, scores.length)
     allowed = _allowed(near, scores.mask)
     if profile.candidates is None:
@@ -312,7 +312,7 @@ def _text(scores: Scores, profile: Profile, weight: float, limit: int) -> _Side:
 
 
 def _vector(scores: Scores, raw: Floats, profile: Profile, weight: float, limit: int) -> _Side:
-    """Weigh by meaning, which finds every passage that may be found."""
+    """Weighs by meaning, which finds every passage that may be found."""
     if profile.candidates is None:
         # From the mean: who has more neighbours, or shorter ones, is not to gain by their number.
         mean = float(raw.mean())
@@ -332,12 +332,12 @@ def _vector(scores: Scores, raw: Floats, profile: Profile, weight: float, limit:
 
 
 def _allowed(scores: Floats, mask: Mask | None) -> Floats:
-    """Return the scores with 0 where nothing may be found."""
+    """Returns the scores with 0 where nothing may be found."""
     return scores if mask is None else scores * mask
 
 
 def _few(name: str, raw: Floats, rows: Rows, values: NDArray[np.floating]) -> _Side:
-    """Return a side that found only these rows, each with its share of the score."""
+    """Returns a side that found only these rows, each with its share of the score."""
     part = np.zeros_like(raw)
     part[rows] = values
     found = np.zeros(len(raw), np.bool_)
@@ -353,7 +353,7 @@ def _looked_at(
     profile: Profile,
     options: Options,
 ) -> list[Candidate]:
-    """Return the candidates, with their texts where a stage needs them, by the hints if any."""
+    """Returns the candidates, with their texts where a stage needs them, by the hints if any."""
     candidates = [Candidate(int(row), float(total[row])) for row in rows]
     if options.texts is None or not (profile.hints or profile.distinct or options.mmr):
         return candidates
@@ -374,7 +374,7 @@ def _looked_at(
 def _passing(
     candidates: list[Candidate], text: Floats, profile: Profile, floor: float
 ) -> list[Candidate]:
-    """Return those from the lowest score on; where there is none, those the words found."""
+    """Returns those from the lowest score on; where there is none, those the words found."""
     strict = [one for one in candidates if one.score >= floor]
     if strict:
         return strict
@@ -385,7 +385,7 @@ def _passing(
 def _ordered(
     candidates: list[Candidate], scores: Scores, profile: Profile, options: Options, limit: int
 ) -> Iterator[tuple[Candidate, float | None]]:
-    """Yield the rows in their last order, with the value by which MMR chose them, if it did."""
+    """Yields the rows in their last order, with the value by which MMR chose them, if it did."""
     if options.texts is None:
         yield from ((one, None) for one in candidates)
         return

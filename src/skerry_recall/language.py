@@ -87,7 +87,7 @@ _HAVING: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 
 
 def guess(text: str) -> str:
-    """Return the language of a text by its stemmer's name; '' is English, or unknown.
+    """Returns the language of a text by its stemmer's name; '' is English, or unknown.
 
     A word counts for each of its languages by its share of them. A wrong
     guess costs a longer index: a text is found by its plain words too. Takes 15 us.

@@ -32,7 +32,7 @@ class Piece:
 
 
 def tokens(text: str) -> int:
-    """Return how many tokens a text has at most: one for two ASCII characters, two for any other.
+    """Returns how many tokens a text has at most: one for two ASCII characters, two for any other.
 
     English prose has a quarter of its characters, Chinese about one a character, code lies between;
     only dense data such as base64 has more than this says.
@@ -42,7 +42,7 @@ def tokens(text: str) -> int:
 
 
 def pieces(texts: Sequence[str], limit: int) -> list[Piece]:
-    """Return the texts in pieces of at most `limit` tokens, above 8; a short text is one piece.
+    """Returns the texts in pieces of at most `limit` tokens, above 8; a short text is one piece.
 
     What no model can read, NUL and halves of surrogate pairs, is a space or a question mark.
     """
@@ -54,7 +54,7 @@ def pieces(texts: Sequence[str], limit: int) -> list[Piece]:
 
 
 def requests(all_pieces: Sequence[Piece], limits: Limits) -> Iterator[list[Piece]]:
-    """Yield the pieces, in their order, in as few requests as the limits allow."""
+    """Yields the pieces, in their order, in as few requests as the limits allow."""
     request: list[Piece] = []
     size = 0
     for piece in all_pieces:
@@ -72,7 +72,7 @@ def requests(all_pieces: Sequence[Piece], limits: Limits) -> Iterator[list[Piece
 def joined(
     vectors: "NDArray[np.float32]", all_pieces: Sequence[Piece], texts: int
 ) -> "NDArray[np.float32]":
-    """Return one vector a text: the mean of its pieces' vectors, by their lengths, normalised."""
+    """Returns one vector a text: the mean of its pieces' vectors, by their lengths, normalised."""
     if len(all_pieces) == texts:
         return vectors
     import numpy as np  # noqa: PLC0415 - 20 MB, once there are vectors
@@ -86,7 +86,7 @@ def joined(
 def of_size(
     rows: "Sequence[NDArray[np.float32] | None]", dims: int | None
 ) -> "NDArray[np.float32]":
-    """Return the rows as a matrix; one of another size, or none, is all zeros."""
+    """Returns the rows as a matrix; one of another size, or none, is all zeros."""
     import numpy as np  # noqa: PLC0415 - 20 MB, once there are vectors
 
     found = np.zeros((len(rows), dims or 0), np.float32)
@@ -102,7 +102,7 @@ def answered(
     texts: int,
     dims: int | None,
 ) -> "dict[int, NDArray[np.float32]]":
-    """Return the vectors of the texts all of whose pieces were answered, by place."""
+    """Returns the vectors of the texts all of whose pieces were answered, by place."""
     lacking = {piece.owner for piece, row in zip(all_pieces, rows, strict=True) if row is None}
     if len(lacking) == texts:
         return {}

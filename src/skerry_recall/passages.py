@@ -36,7 +36,7 @@ class Embedded:
 
 
 async def passages(embedder: Embedder, texts: Sequence[str]) -> Embedded:
-    """Return the vectors that there are of the texts, which of them have none, and why."""
+    """Returns the vectors that there are of the texts, which of them have none, and why."""
     asking = _Asking(embedder, texts)
     error = None
     try:
@@ -57,7 +57,7 @@ class _Asking:
         self.refused: dict[int, str] = {}
 
     async def ask(self, places: Sequence[int]) -> None:
-        """Ask for the texts of these places.
+        """Asks for the texts of these places.
 
         Raises:
             EmbeddingError: the model fails, or refuses whatever it is asked.
@@ -96,7 +96,7 @@ class _Asking:
         self.refused.update(dict.fromkeys(useless, f"the model answered {USELESS}"))
 
     async def _try(self, error: EmbeddingError) -> None:
-        """Make sure that it is the text: raise the error where the model takes no text at all."""
+        """Makes sure that it is the text: raises the error where the model takes no text at all."""
         if self._is_able or self.rows:
             return
         (row,) = await self._embedder.embed([EASY], Kind.PASSAGE)

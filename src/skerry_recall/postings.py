@@ -61,15 +61,15 @@ class Postings:
     count: NDArray[np.uint8]
 
     def __len__(self) -> int:
-        """Return how many passages there are."""
+        """Returns how many passages there are."""
         return len(self.id)
 
     def arrays(self) -> Arrays:
-        """Return its fields by name, as `Postings(**arrays)` takes them."""
+        """Returns its fields by name, as `Postings(**arrays)` takes them."""
         return {name: getattr(self, name) for name in self.__slots__}
 
     def find(self, term: str) -> tuple[Ints, NDArray[np.uint8]]:
-        """Return the rows that have the term, ascending, and how often each."""
+        """Returns the rows that have the term, ascending, and how often each."""
         wanted = term.encode()
         names, ends = self.names.data, self.ends.data
         low, high = 0, len(self.ends) - 1
@@ -85,13 +85,13 @@ class Postings:
         return self.row[:0], self.count[:0]
 
     def terms(self) -> list[bytes]:
-        """Return all terms in UTF-8, sorted."""
+        """Returns all terms in UTF-8, sorted."""
         names, ends = bytes(self.names.data), self.ends.tolist()
         return [names[begin:end] for begin, end in pairwise(ends)]
 
 
 def build(passages: Iterable[Passage], words: Words) -> Postings:
-    """Return the postings of the passages; about 25 us of CPU for one of 150 words.
+    """Returns the postings of the passages; about 25 us of CPU for one of 150 words.
 
     Raises:
         FullError: there are too many.
@@ -130,12 +130,12 @@ def build(passages: Iterable[Passage], words: Words) -> Postings:
 
 
 def _numbered(spoken: Known[str], numbers: Mapping[str, int]) -> Known[int]:
-    """Return the numbers of the terms of forms."""
+    """Returns the numbers of the terms of forms."""
     return Known(lambda form: map(numbers.__getitem__, spoken[form]))
 
 
 def merge(parts: Sequence[tuple[Postings, Mask | None]]) -> Postings:
-    """Return the rows of all parts as one, without those whose mask is False.
+    """Returns the rows of all parts as one, without those whose mask is False.
 
     Raises:
         FullError: there are too many.
@@ -164,7 +164,7 @@ def merge(parts: Sequence[tuple[Postings, Mask | None]]) -> Postings:
 
 
 def without(one: Postings, keep: Mask) -> Postings:
-    """Return the rows that are kept, and the terms that they have; nothing is sorted anew."""
+    """Returns the rows that are kept, and the terms that they have; nothing is sorted anew."""
     where = np.cumsum(keep) - 1
     alive = keep[one.row]
     starts = np.append(0, np.cumsum(alive))[one.starts]
@@ -186,14 +186,14 @@ def without(one: Postings, keep: Mask) -> Postings:
 
 
 def _renumbered(keys: list[Keys], number: Longs) -> Iterator[Keys]:
-    """Yield the entries with the numbers of their terms replaced; nothing is left of the list."""
+    """Yields the entries with the numbers of their terms replaced; nothing is left of the list."""
     while keys:
         one = keys.pop()
         yield _keys(number[_terms(one)], one.astype(np.uint32))
 
 
 def _entries(one: Postings, where: Longs, terms: Longs) -> Iterator[Keys]:
-    """Yield the entries of the rows that have a place in `where`, about `_BLOCK` at a time."""
+    """Yields the entries of the rows that have a place in `where`, about `_BLOCK` at a time."""
     whole = np.arange(0, len(one.row), _BLOCK)
     bounds = np.unique([*np.searchsorted(one.starts, whole), len(one.starts) - 1]).tolist()
     for low, high in pairwise(bounds):
@@ -209,7 +209,7 @@ def _entries(one: Postings, where: Longs, terms: Longs) -> Iterator[Keys]:
 def _packed(
     facts: Longs, length: Ints, names: Sequence[bytes], most: int, entries: Iterable[Keys]
 ) -> Postings:
-    """Sort rows by document and place, entries by term and row; drop terms without any.
+    """Sorts rows by document and place, entries by term and row; drops terms without any.
 
     Args:
         facts: Id, document, place and date of each row, in any order.
@@ -256,7 +256,7 @@ def norms(length: Ints, mean: float) -> Floats:
 
 
 def add(into: Floats, norm: Floats, found: tuple[Ints, NDArray[np.uint8]], weight: float) -> None:
-    """Add a term's scores: `weight * count * (k1 + 1) / (count + norm)`."""
+    """Adds a term's scores: `weight * count * (k1 + 1) / (count + norm)`."""
     row, count = found
     counted = count.astype(np.float32)
     below = norm.take(row)
@@ -267,7 +267,7 @@ def add(into: Floats, norm: Floats, found: tuple[Ints, NDArray[np.uint8]], weigh
 
 
 def idf(total: int, having: int) -> float:
-    """Return how much a word tells that `having` of `total` passages have; above 0."""
+    """Returns how much a word tells that `having` of `total` passages have; above 0."""
     return float(np.log1p((total - having + 0.5) / (having + 0.5)))
 
 
@@ -277,7 +277,7 @@ def _check(count: int) -> None:
 
 
 def _keys(term: Longs, low: NDArray[np.uint32]) -> Keys:
-    """Return entries of the numbers of terms, and of rows with counts."""
+    """Returns entries of the numbers of terms, and of rows with counts."""
     key = term.astype(np.uint64)
     key <<= np.uint64(32)
     key |= low

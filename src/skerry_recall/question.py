@@ -71,6 +71,6 @@ def phrases(question: str) -> list[str]:
 
 
 def identifiers(question: str) -> list[str]:
-    """Return the names that no language has, such as `ERR_CONN_42`, `notes.txt` or `10.0.0.1`."""
+    """Returns the names that no language has, such as `ERR_CONN_42`, `notes.txt` or `10.0.0.1`."""
     found = FORM.findall(question[:MAX_QUESTION])
     return [one for one in dict.fromkeys(found) if _NAMED.search(one)][:PHRASES]

@@ -35,7 +35,7 @@ class Failure:
 
 
 def failure(one: Failure) -> EmbeddingError:
-    """Return the error that it means."""
+    """Returns the error that it means."""
     said = _said(one.text)
     words = f"{one.who} answered {one.status}" + (f": {said}" if said else "")
     match one.status:
@@ -51,7 +51,7 @@ def failure(one: Failure) -> EmbeddingError:
 
 
 def _said(text: str) -> str:
-    """Return the provider's own words in one line."""
+    """Returns the provider's own words in one line."""
     try:
         parsed: Any = msgspec.json.decode(text)
     except (ValueError, RecursionError):

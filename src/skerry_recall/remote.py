@@ -52,11 +52,11 @@ class Spent:
 
 
 def nobody(spent: Spent) -> None:
-    """Keep no book."""
+    """Keeps no book."""
 
 
 def anything() -> None:
-    """Allow every request."""
+    """Allows every request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class Asking:
     async def ask(
         self, method: str, path: str, content: bytes = b"", *, kind: str = "application/json"
     ) -> bytes:
-        """Return the body of a good answer.
+        """Returns the body of a good answer.
 
         Raises:
             EmbeddingError: what the refusal means, or that nobody answers.
@@ -155,7 +155,7 @@ class RemoteEmbedder:
         self._slots = anyio.Semaphore(CONCURRENCY)
 
     async def embed(self, texts: Sequence[str], kind: Kind) -> "NDArray[np.float32]":
-        """Return one row a text; see `embed.Embedder`."""
+        """Returns one row a text; see `embed.Embedder`."""
         import numpy as np  # noqa: PLC0415 - 20 MB, once there are vectors
 
         all_pieces = pieces(texts, self.wire.limits.text_tokens)
@@ -191,7 +191,7 @@ class RemoteEmbedder:
     async def _patiently(
         self, texts: list[str], kind: Kind, failed: Sequence[EmbeddingError]
     ) -> "NDArray[np.float32]":
-        """Ask, and again after what may pass, unless another request failed for good meanwhile."""
+        """Asks, and again after what may pass, unless another request failed for good meanwhile."""
         for failures in range(RETRIES + 1):
             try:
                 return await self._booked(texts, kind)
@@ -229,7 +229,7 @@ class RemoteEmbedder:
 
 
 def delay(failures: int, error: EmbeddingError, chance: float) -> float | None:
-    """Return the seconds until the next try after so many failed before; None is to give up.
+    """Returns the seconds until the next try after so many failed before; None is to give up.
 
     0.5 s to 8 s, doubling, with full jitter (`chance` is in [0, 1)); a provider's own wish counts
     instead where it is at most a minute.
@@ -242,7 +242,7 @@ def delay(failures: int, error: EmbeddingError, chance: float) -> float | None:
 
 
 async def _read(response: httpx2.Response, limit: int, *, cut: bool) -> bytes:
-    """Return the body; of one that is too long the begin, where it may be cut."""
+    """Returns the body; of one that is too long the begin, where it may be cut."""
     parts: list[bytes] = []
     left = limit
     async for part in response.aiter_raw():

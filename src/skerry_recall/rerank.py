@@ -91,7 +91,7 @@ def weigh(
     asked: Asked,
     hints: Hints,
 ) -> list[Weighed]:
-    """Return the passages in the order given, each with its new score; all are candidates.
+    """Returns the passages in the order given, each with its new score; all are candidates.
 
     The scores stay within 0..1: the sum is scaled by the most and the least that it can be for
     this question. Dates are in ms since 1970, -1 is none. Takes some ten microseconds for each
@@ -139,7 +139,7 @@ def _dated(at: int, text: str, asked: Asked, hints: Hints) -> float:
 def _signs(
     text: str, other: float, asked: Asked, hints: Hints
 ) -> Iterator[tuple[str, float, float]]:
-    """Yield what speaks against a passage: a name, how far it holds (0 to 1), what it counts."""
+    """Yields what speaks against a passage: a name, how far it holds (0 to 1), what it counts."""
     yield "said", other, hints.said
     yield "asks", float(text.endswith("?")), hints.asks
     if asked.when:
@@ -148,7 +148,7 @@ def _signs(
 
 
 def _echoes(text: str, telling: frozenset[str]) -> float:
-    """Return how far a passage has the question's words only where the same is asked, 0 to 1."""
+    """Returns how far a passage has the question's words only where the same is asked, 0 to 1."""
     if not telling or "User: " not in text or not any(end in text for end in _ENDS):
         return 0.0
     least = _COPY * len(telling)
@@ -167,7 +167,7 @@ def _echoes(text: str, telling: frozenset[str]) -> float:
 
 
 def is_talk(text: str) -> bool:
-    """Return whether a text begins with lines that somebody says."""
+    """Returns whether a text begins with lines that somebody says."""
     found = 0
     for _, begin in _labels(text):
         if text.count("\n", 0, begin) >= _LOOKED:
@@ -179,17 +179,17 @@ def is_talk(text: str) -> bool:
 
 
 def _is_asking(line: str) -> bool:
-    """Return whether a line ends with a question."""
+    """Returns whether a line ends with a question."""
     return line.rstrip(" \t*_\"'”»)").endswith(tuple(_ENDS))
 
 
 def said_by_others(texts: Sequence[str], question: str) -> list[float]:
-    """Return the share of each text that others say than the speaker whom the question names."""
+    """Returns the share of each text that others say than the speaker whom the question names."""
     return _others(texts, frozenset(_WORD.findall(question.lower())))
 
 
 def _others(texts: Sequence[str], words: frozenset[str]) -> list[float]:
-    """Return the share of each text that others say than the one speaker whom the question names.
+    """Returns the share of each text that others say than the one speaker whom the question names.
 
     0 where it names no speaker of these texts, or several, and for what nobody is said to say. A
     label is a speaker where it recurs and what follows it are mostly sentences: `Phone: 0151 22`
@@ -214,25 +214,25 @@ def _others(texts: Sequence[str], words: frozenset[str]) -> list[float]:
 
 
 def _speaks(lines: Sequence[tuple[str, int]]) -> bool:
-    """Return whether a label, given the texts and places of its lines, names a speaker."""
+    """Returns whether a label, given the texts and places of its lines, names a speaker."""
     # Passages of a document overlap: the end of the line may be cut off in one of them.
     some = {line[:_SAME]: line for one in lines[:_SAMPLED] if (line := _line(*one))}
     return len(some) >= _TURNS and 2 * sum(map(_is_sentence, some.values())) >= len(some)
 
 
 def _line(text: str, begin: int) -> str:
-    """Return the line that begins there."""
+    """Returns the line that begins there."""
     end = text.find("\n", begin)
     return text[begin : end if end >= 0 else len(text)].rstrip(" *")
 
 
 def _is_sentence(line: str) -> bool:
-    """Return whether a labelled line is something that is said, not the value of a field."""
+    """Returns whether a labelled line is something that is said, not the value of a field."""
     return not (line[-1:].isalnum() or line[-1:] in ",;:/") and line.count(" ") >= _WORDS
 
 
 def _labels(text: str) -> Iterator[tuple[str, int]]:
-    """Yield who speaks, in lower case, and where the line begins.
+    """Yields who speaks, in lower case, and where the line begins.
 
     A line without a name continues what the one before it says.
     """
@@ -243,7 +243,7 @@ def _labels(text: str) -> Iterator[tuple[str, int]]:
 
 
 def _blocks(text: str) -> Iterator[tuple[str, str]]:
-    """Yield who says what, in order; what is before the first label nobody says."""
+    """Yields who says what, in order; what is before the first label nobody says."""
     who, begin = "", 0
     for speaker, at in _labels(text):
         yield who, text[begin:at]

@@ -38,5 +38,5 @@ class Scores:
     """Rows that may be found; None allows all. The others still count as neighbours."""
 
     def __len__(self) -> int:
-        """Return how many rows there are."""
+        """Returns how many rows there are."""
         return len(self.id)

@@ -24,7 +24,7 @@ class Removed:
     id: Longs
 
     def arrays(self) -> Arrays:
-        """Return the ids by name."""
+        """Returns the ids by name."""
         return {"id": self.id}
 
 
@@ -63,7 +63,7 @@ class Change:
 
 
 def changed(parts: Parts, change: Change) -> Parts:
-    """Return the parts after the change; those that do not differ are the same objects.
+    """Returns the parts after the change; those that do not differ are the same objects.
 
     Raises:
         ValueError: there are too many passages, or vectors that are not as they must be.
@@ -86,12 +86,12 @@ def changed(parts: Parts, change: Change) -> Parts:
 
 
 def compacted(parts: Parts) -> Parts:
-    """Return the same with all in the large part, and nothing else in any."""
+    """Returns the same with all in the large part, and nothing else in any."""
     return _with_large_vectors(_with_large_words(parts))
 
 
 def purged(parts: Parts) -> Parts:
-    """Return the same with nothing in the large part of what is no more held, or held anew."""
+    """Returns the same with nothing in the large part of what is no more held, or held anew."""
     words, vectors = parts.words, parts.vectors
     keep = _without(words.id, np.union1d(parts.removed.id, parts.recent_words.id))
     if keep is not None:
@@ -104,7 +104,7 @@ def purged(parts: Parts) -> Parts:
 
 
 def _settled(parts: Parts) -> Parts:
-    """Return the same with a small part that is small."""
+    """Returns the same with a small part that is small."""
     recent = max(len(parts.recent_words), len(parts.removed.id))
     if recent > max(RECENT, len(parts.words) // SHARE):
         parts = _with_large_words(parts)
@@ -123,7 +123,7 @@ def _with_large_words(parts: Parts) -> Parts:
 
 
 def _with_large_vectors(parts: Parts) -> Parts:
-    """Return the same with all vectors of held passages in the large part, ordered as these."""
+    """Returns the same with all vectors of held passages in the large part, ordered as these."""
     old, recent = parts.vectors, parts.recent_vectors
     ids = np.concatenate([old.id, recent.id])
     if not len(ids):
@@ -142,7 +142,7 @@ def _with_large_vectors(parts: Parts) -> Parts:
 
 
 def _with_vectors(parts: Parts, change: Change) -> Vectors:
-    """Return the small part of the vectors after the change."""
+    """Returns the small part of the vectors after the change."""
     old = parts.recent_vectors
     asked = np.fromiter(change.vectors, np.int64, len(change.vectors))
     held = frozenset(asked[np.isin(asked, _held(parts))].tolist()) if len(asked) else frozenset()
@@ -161,7 +161,7 @@ def _with_vectors(parts: Parts, change: Change) -> Vectors:
 
 
 def _unit(vectors: Iterable[Floats], size: int) -> Floats:
-    """Return the vectors as rows of length 1."""
+    """Returns the vectors as rows of length 1."""
     rows = list(vectors)
     size = size or len(rows[0])
     if any(one.shape != (size,) for one in rows) or not 0 < size <= MAX_DIMENSIONS:
@@ -175,7 +175,7 @@ def _unit(vectors: Iterable[Floats], size: int) -> Floats:
 
 
 def _held(parts: Parts) -> Longs:
-    """Return the ids of the passages, ordered by document and place."""
+    """Returns the ids of the passages, ordered by document and place."""
     words, recent = parts.words, parts.recent_words
     gone = np.union1d(parts.removed.id, recent.id)
     keep = _without(words.id, gone)
@@ -191,6 +191,6 @@ def _held(parts: Parts) -> Longs:
 
 
 def _without(ids: Longs, gone: Longs) -> Mask | None:
-    """Return which of the ids stay; None is all."""
+    """Returns which of the ids stay; None is all."""
     found = np.isin(ids, gone, invert=True)
     return None if found.all() else found

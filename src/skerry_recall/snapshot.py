@@ -63,7 +63,7 @@ class Snapshot:
         since: int | None = None,
         until: int | None = None,
     ) -> Scores:
-        """Return how well each passage fits; see `Collection.scores`."""
+        """Returns how well each passage fits; see `Collection.scores`."""
         found, possible = self._found(terms)
         text = self._text(found)
         return Scores(
@@ -79,7 +79,7 @@ class Snapshot:
         )
 
     def _found(self, terms: Mapping[str, float]) -> tuple[list[_Term], float]:
-        """Return the terms that are weighed, the rarest first, and the score of having all.
+        """Returns the terms that are weighed, the rarest first, and the score of having all.
 
         To that count those that no passage has, not those that are too many or too common.
         """
@@ -103,7 +103,7 @@ class Snapshot:
         return found, possible + sum(one.weight for one in found)
 
     def _text(self, terms: Sequence[_Term]) -> Floats:
-        """Return the sum of the terms' BM25 scores, a row each."""
+        """Returns the sum of the terms' BM25 scores, a row each."""
         into = tuple(np.zeros(len(part), np.float32) for part in self.postings)
         for term in terms:
             for part, norm, one in zip(into, self.norm, term.lists, strict=True):
@@ -112,7 +112,7 @@ class Snapshot:
         return into[0] if self.order is None else np.concatenate(into)[self.order]
 
     def cosines(self, question: Floats | None) -> Floats | None:
-        """Return the cosine of each row, NaN for one without a vector; None where all are.
+        """Returns the cosine of each row, NaN for one without a vector; None where all are.
 
         Raises:
             SizeError: the question has not as many dimensions as the vectors.
@@ -134,7 +134,7 @@ class Snapshot:
         return None if np.isnan(found).all() else found
 
     def _having(self, lists: Iterable[tuple[Ints, Array]]) -> int:
-        """Return how many rows that are held are in the lists."""
+        """Returns how many rows that are held are in the lists."""
         return sum(
             len(rows) if alive is None else int(np.count_nonzero(alive[rows]))
             for (rows, _), alive in zip(lists, self.alive, strict=True)
@@ -158,7 +158,7 @@ class Snapshot:
 
 
 def _fair(cosines: Floats | None, text: Floats, possible: float) -> Floats | None:
-    """Return the cosines with one for each row that has no vector: as good as its words are.
+    """Returns the cosines with one for each row that has no vector: as good as its words are.
 
     A row without a word of the question gets the mean, which neither hides nor lifts it; the one
     with the best words the best cosine, if these are good enough to speak for the meaning.
@@ -173,7 +173,7 @@ def _fair(cosines: Floats | None, text: Floats, possible: float) -> Floats | Non
 
 
 def snapshot(parts: Parts) -> Snapshot:
-    """Return how the parts are searched. About 20 ms at 100,000 passages, less without changes."""
+    """Returns how the parts are searched. About 20 ms at 100,000 passages, less without changes."""
     base, delta = parts.words, parts.recent_words
     gone = np.isin(base.id, np.concatenate([parts.removed.id, delta.id]))
     alive = ~gone if gone.any() else None
@@ -211,7 +211,7 @@ def _ordered(base: Postings, delta: Postings, name: str, order: Longs | None) ->
 
 
 def _rows(vectors: tuple[Vectors, ...], held: Longs) -> tuple[Longs | None, ...]:
-    """Return for each part of the vectors in which row of the collection each is."""
+    """Returns for each part of the vectors in which row of the collection each is."""
     sorting = np.argsort(held, kind="stable")
     ordered = held[sorting]
     found: list[Longs | None] = []

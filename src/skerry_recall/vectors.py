@@ -49,25 +49,25 @@ class Vectors:
     """Value of a byte, for each row."""
 
     def __len__(self) -> int:
-        """Return how many there are."""
+        """Returns how many there are."""
         return len(self.id)
 
     def arrays(self) -> Arrays:
-        """Return its fields by name, as `Vectors(**arrays)` takes them."""
+        """Returns its fields by name, as `Vectors(**arrays)` takes them."""
         return {name: getattr(self, name) for name in self.__slots__} | {"exact": self.whole()}
 
     def whole(self) -> Floats:
-        """Return the vectors, a row each."""
+        """Returns the vectors, a row each."""
         return self.exact if isinstance(self.exact, np.ndarray) else self.exact.whole()
 
     def some(self, begin: int, end: int) -> Floats:
-        """Return the vectors of these rows that there are."""
+        """Returns the vectors of these rows that there are."""
         if isinstance(self.exact, np.ndarray):
             return self.exact[begin:end]
         return self.exact.some(begin, end)
 
     def cosines(self, question: Floats) -> Floats:
-        """Return the cosine of each row: exact for the nearest, an estimate for the others."""
+        """Returns the cosine of each row: exact for the nearest, an estimate for the others."""
         if isinstance(self.exact, np.ndarray):
             return _dots(self.exact, question)
         apart = hamming(np.packbits(question > self.mean), self.bits)
@@ -90,7 +90,7 @@ class Vectors:
 
 
 def pack(id_: Longs, exact: Floats) -> Vectors:
-    """Return the vectors, which are of length 1, in all forms."""
+    """Returns the vectors, which are of length 1, in all forms."""
     mean = exact.mean(0) if len(exact) else np.zeros(exact.shape[1], np.float32)
     count, size = exact.shape if len(exact) > SMALL else (0, exact.shape[1])
     bits = np.empty((count, -(-size // 8)), np.uint8)
@@ -105,7 +105,7 @@ def pack(id_: Longs, exact: Floats) -> Vectors:
 
 
 def some_of(one: Vectors, keep: Mask) -> Vectors:
-    """Return the rows that are kept, in all forms."""
+    """Returns the rows that are kept, in all forms."""
     exact = np.empty((int(keep.sum()), one.mean.size), np.float32)
     at = 0
     for begin in range(0, len(one), SMALL):  # a copy of all would be as large as they are
@@ -118,7 +118,7 @@ def some_of(one: Vectors, keep: Mask) -> Vectors:
 
 
 def hamming(question: Bytes, rows: Bytes) -> Floats:
-    """Return in how many bits each row differs from the question."""
+    """Returns in how many bits each row differs from the question."""
     try:
         # Here, so that who never compares vectors never loads it.
         from simsimd import cdist  # noqa: PLC0415
@@ -131,13 +131,13 @@ def hamming(question: Bytes, rows: Bytes) -> Floats:
 
 
 def hamming_plain(question: Bytes, rows: Bytes) -> Floats:
-    """Return the same without simsimd, in about eight times its time."""
+    """Returns the same without simsimd, in about eight times its time."""
     found: Floats = np.bitwise_count(rows ^ question).sum(1, dtype=np.float32)
     return found
 
 
 def _dots(rows: Floats, question: Floats) -> Floats:
-    """Return the dot product of each row, in this thread.
+    """Returns the dot product of each row, in this thread.
 
     `@` wakes the threads of BLAS, which then spin: half of the CPU of a whole search was theirs.
     """
@@ -146,7 +146,7 @@ def _dots(rows: Floats, question: Floats) -> Floats:
 
 
 def _line(apart: Floats, sample: Longs, known: Floats) -> Floats:
-    """Return for all rows what the straight line through the sampled ones says, in place."""
+    """Returns for all rows what the straight line through the sampled ones says, in place."""
     x = apart[sample]
     off = x - x.mean()
     spread = float(off @ off)

@@ -6,7 +6,7 @@ from email.utils import parsedate_to_datetime
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the hint in seconds, from `retry-after-ms` or `retry-after`; None without one.
+    """Returns the hint in seconds, from `retry-after-ms` or `retry-after`; None without one.
 
     A date is taken against the response's own `date`, so that no clock here matters. Azure's
     `x-ms-retry-after-ms` counts as well. The headers have lower-case names.
@@ -27,7 +27,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def seconds(text: str) -> float | None:
-    """Return the number that the text is, if it can be a time to wait."""
+    """Returns the number that the text is, if it can be a time to wait."""
     try:
         value = float(text)
     except ValueError:

@@ -44,7 +44,7 @@ class Wire(Protocol):
         ...
 
     def body(self, model: str, texts: Sequence[str], kind: Kind) -> dict[str, Any]:
-        """Return the request."""
+        """Returns the request."""
         ...
 
     def answer(self, body: bytes) -> Answer:
@@ -86,7 +86,7 @@ class OpenAiWire:
         return {"authorization": f"Bearer {key}"}
 
     def body(self, model: str, texts: Sequence[str], kind: Kind) -> dict[str, Any]:  # noqa: ARG002 - its models embed both alike
-        """Return the request."""
+        """Returns the request."""
         # An empty text is refused; a space says as much.
         return {
             "model": model,
@@ -107,7 +107,7 @@ class VoyageWire(OpenAiWire):
     """OpenAI's form, with what a text is for."""
 
     def body(self, model: str, texts: Sequence[str], kind: Kind) -> dict[str, Any]:
-        """Return the request."""
+        """Returns the request."""
         role = "query" if kind is Kind.QUERY else "document"
         return {"model": model, "input": [text or " " for text in texts], "input_type": role}
 
@@ -141,7 +141,7 @@ class GeminiWire:
         return {"x-goog-api-key": key}
 
     def body(self, model: str, texts: Sequence[str], kind: Kind) -> dict[str, Any]:
-        """Return the request."""
+        """Returns the request."""
         task = "RETRIEVAL_QUERY" if kind is Kind.QUERY else "RETRIEVAL_DOCUMENT"
         return {
             "requests": [
@@ -170,7 +170,7 @@ def _decoded(body: bytes, shape: type[T]) -> T:
 
 
 def matrix(rows: Sequence[list[float | None] | None]) -> "NDArray[np.float64]":
-    """Return the rows of an answer; one of another size than most is all zeros, as is a missing."""
+    """Returns the rows of an answer; one of another size than most, or missing, is all zeros."""
     import numpy as np  # noqa: PLC0415 - 20 MB, once there are vectors
 
     sizes = Counter(len(row) for row in rows if row)

@@ -29,7 +29,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 def main() -> int:
-    """Serve until the owner is gone."""
+    """Serves until the owner is gone."""
     source = sys.stdin.buffer
     # What a library prints must not get between the frames.
     target = os.fdopen(os.dup(1), "wb", buffering=0)
@@ -76,7 +76,7 @@ def _write(target: BinaryIO, message: Told) -> None:
 
 
 def _end_with(parent: int) -> None:
-    """Let the kernel kill us when the owner dies, however; elsewhere the input ends."""
+    """Lets the kernel kill us when the owner dies, however; elsewhere the input ends."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:  # it died before the line above

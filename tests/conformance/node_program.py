@@ -14,7 +14,7 @@ SECONDS = 60
 
 
 def node() -> str:
-    """Return the Node that npm installed, or the system's."""
+    """Returns the Node that npm installed, or the system's."""
     return (
         shutil.which("node", path=f"{HERE}/node_modules/.bin{os.pathsep}{os.environ['PATH']}")
         or "node"
@@ -22,7 +22,7 @@ def node() -> str:
 
 
 async def run_node(program: str, *arguments: str) -> dict[str, Any]:
-    """Run the program; return the JSON that it printed."""
+    """Runs the program; returns the JSON that it printed."""
 
     def run() -> subprocess.CompletedProcess[str]:
         command = [node(), str(HERE / program), *arguments]

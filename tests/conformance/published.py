@@ -30,7 +30,7 @@ _OTHER = {"agent.identity.get": "AgentIdentityParams"}
 
 
 def definition(method: str) -> str:
-    """Return the name that a method's parameters have in the schemas."""
+    """Returns the name that a method's parameters have in the schemas."""
     if method in _OTHER:
         return _OTHER[method]
     parts = re.split(r"[.-]", method)
@@ -38,7 +38,7 @@ def definition(method: str) -> str:
 
 
 def published(version: str) -> dict[str, list[str]]:
-    """Return the properties of each definition of parameters."""
+    """Returns the properties of each definition of parameters."""
     program = [NODE, HERE / "openclaw" / "properties.mjs", SOURCES[version]]
     done = subprocess.run(program, capture_output=True, check=True, timeout=120)
     found: dict[str, list[str]] = json.loads(done.stdout)
@@ -46,7 +46,7 @@ def published(version: str) -> dict[str, list[str]]:
 
 
 def lines() -> list[dict[str, Any]]:
-    """Return the table as it is published now."""
+    """Returns the table as it is published now."""
     found = {version: published(version) for version in SOURCES}
     names = sorted({*MethodTable().names, "connect"})
     rows: list[dict[str, Any]] = []
@@ -60,7 +60,7 @@ def lines() -> list[dict[str, Any]]:
 
 
 def table() -> list[dict[str, Any]]:
-    """Return the table as it stands in the repository."""
+    """Returns the table as it stands in the repository."""
     return [msgspec.json.decode(line) for line in TABLE.read_bytes().splitlines()]
 
 

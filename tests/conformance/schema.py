@@ -28,13 +28,13 @@ EVENTS = {"agent": "AgentEvent", "chat": "ChatEvent", "tick": "TickEvent"} | {
 
 @cache
 def definitions() -> dict[str, Any]:
-    """Return the definitions, open: the live peer itself sends more than they list."""
+    """Returns the definitions, open: the live peer itself sends more than they list."""
     definitions: dict[str, Any] = opened(json.loads(PUBLISHED.read_text())["definitions"])
     return definitions
 
 
 def opened(schema: Any) -> Any:
-    """Return the schema without its `additionalProperties: false`."""
+    """Returns the schema without its `additionalProperties: false`."""
     if isinstance(schema, dict):
         return {
             key: opened(value)
@@ -46,17 +46,17 @@ def opened(schema: Any) -> Any:
 
 @cache
 def validator(name: str) -> Draft7Validator:
-    """Return the judge of one definition."""
+    """Returns the judge of one definition."""
     return Draft7Validator(definitions()[name])
 
 
 def problems(name: str, value: object) -> list[str]:
-    """Return what is wrong with `value` as a `name`."""
+    """Returns what is wrong with `value` as a `name`."""
     return [f"{name} {list(one.path)}: {one.message}" for one in validator(name).iter_errors(value)]
 
 
 def judge(frame: dict[str, Any], method: str | None = None) -> list[str]:
-    """Return what is wrong with a frame that we sent; `method` is what a response answers."""
+    """Returns what is wrong with a frame that we sent; `method` is what a response answers."""
     if frame["type"] == "event":
         found = problems("EventFrame", frame)
         payload = EVENTS.get(frame["event"])
@@ -76,5 +76,5 @@ def judge(frame: dict[str, Any], method: str | None = None) -> list[str]:
 
 
 def listed(name: str, values: list[object]) -> list[str]:
-    """Return what is wrong with any of `values`."""
+    """Returns what is wrong with any of `values`."""
     return [problem for value in values for problem in problems(name, value)]

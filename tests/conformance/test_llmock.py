@@ -77,7 +77,7 @@ class Judged:
         return await self.provider.complete(request, Listener(self.texts.append))
 
     async def recorded(self, count: int) -> None:
-        """Wait until the server has noticed the end of `count` requests."""
+        """Waits until the server has noticed the end of `count` requests."""
         while (await self.verdict())["attempts"] < count:  # noqa: ASYNC110 - it tells nobody when
             await anyio.sleep(0.02)
 

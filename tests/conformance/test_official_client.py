@@ -13,7 +13,7 @@ pytestmark = pytest.mark.full("Node 24 and npm @openclaw/gateway-client")
 
 
 async def play(url: str, token: str, script: str = "client.mjs") -> dict[str, Any]:
-    """Run the client; return what it saw."""
+    """Runs the client; returns what it saw."""
     return await run_node(script, url, token)
 
 

@@ -20,7 +20,7 @@ KEY = "agent:main:main"
 
 
 def script(body: dict[str, Any]) -> Sequence[HttpStep]:
-    """Read a file, tell of it, and talk slowly until it is stopped."""
+    """Reads a file, tell of it, and talk slowly until it is stopped."""
     last = body["messages"][-1]
     if last["role"] == "tool":
         return ["It says ", "pong."]

@@ -46,14 +46,14 @@ SAME = {
 
 
 def model_of(annotation: Any) -> type[BaseModel] | None:
-    """Return the model that a field's type has somewhere."""
+    """Returns the model that a field's type has somewhere."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     return next(filter(None, map(model_of, get_args(annotation))), None)
 
 
 def is_classified(params: type[BaseModel], path: str) -> bool:
-    """Return whether something is said of a property; free objects take what they are given."""
+    """Returns whether something is said of a property; free objects take what they are given."""
     name, _, below = path.partition(".")
     name = name.removesuffix("[]")
     if issubclass(params, Params) and (name in params.ignored or name in params.refused):

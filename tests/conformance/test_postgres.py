@@ -33,7 +33,7 @@ def told(tables: list[str], statements: list[str]) -> dict[str, Any]:
 
 
 def numbered(sql: str) -> str:
-    """Return the statement on one line, with the placeholders of PostgreSQL."""
+    """Returns the statement on one line, with the placeholders of PostgreSQL."""
     parts = " ".join(sql.split()).split("?")
     return parts[0] + "".join(f"${at}{part}" for at, part in enumerate(parts[1:], 1))
 

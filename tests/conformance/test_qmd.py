@@ -52,7 +52,7 @@ def folder(tmp_path: Path) -> Path:
 
 @asynccontextmanager
 async def served(folder: Path) -> AsyncGenerator[tuple[QmdMemory, QmdDaemon]]:
-    """Run the memory, and its server; no other process of QMD is there when it is given."""
+    """Runs the memory, and its server; no other process of QMD is there when it is given."""
     daemon = QmdDaemon(SystemClock())
     running = memory(folder, daemon, update={"onBoot": False})
     await running.sync()
@@ -73,7 +73,7 @@ async def until(happened: Callable[[], object]) -> None:
 
 
 def processes(word: str) -> list[int]:
-    """Return the processes that have the word in their command line or environment."""
+    """Returns the processes that have the word in their command line or environment."""
     found = []
     for one in Path("/proc").glob("[0-9]*"):
         try:

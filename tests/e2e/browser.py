@@ -43,13 +43,13 @@ class Chromium:
     """Errors and warnings of all consoles, uncaught exceptions, requests that no page may make."""
 
     async def open(self, address: str, *, beside: Page | None = None, **profile: Any) -> Page:
-        """Open the address in a new tab; `beside` another, or in a profile of its own."""
+        """Opens the address in a new tab; `beside` another, or in a profile of its own."""
         page = await self.tab(beside=beside, **profile)
         await page.goto(address)
         return page
 
     async def tab(self, *, beside: Page | None = None, **profile: Any) -> Page:
-        """Return a new empty tab."""
+        """Returns a new empty tab."""
         context = beside.context if beside else await self.browser.new_context(**profile)
         context.set_default_timeout(PATIENCE_MS)
         page = await context.new_page()
@@ -67,7 +67,7 @@ class Chromium:
 
 
 def unfit(request: Request) -> list[str]:
-    """Return what is wrong with a request: a page loads its own files and has one WebSocket."""
+    """Returns what is wrong with a request: a page loads its own files and has one WebSocket."""
     foreign = not request.url.startswith("http://127.0.0.1:")
     wrong = foreign or request.resource_type in {"fetch", "xhr", "beacon"}
     return [f"asks for {request.url}"] if wrong else []
@@ -75,7 +75,7 @@ def unfit(request: Request) -> list[str]:
 
 @asynccontextmanager
 async def launched() -> AsyncIterator[Browser]:
-    """Run a headless Chromium."""
+    """Runs a headless Chromium."""
     program = shutil.which("chromium")
     assert program, "chromium is not installed"
     async with async_playwright() as playwright:
@@ -86,7 +86,7 @@ async def launched() -> AsyncIterator[Browser]:
 
 @asynccontextmanager
 async def watched(browser: Browser) -> AsyncIterator[Chromium]:
-    """Watch the pages of the block, close them, and fail if any of them complained."""
+    """Watches the pages of the block, close them, and fail if any of them complained."""
     seen = Chromium(browser)
     try:
         yield seen
@@ -97,7 +97,7 @@ async def watched(browser: Browser) -> AsyncIterator[Chromium]:
 
 
 def sent_frames(page: Page) -> list[str]:
-    """Return a list that grows by every WebSocket frame that the page sends from now on."""
+    """Returns a list that grows by every WebSocket frame that the page sends from now on."""
     frames: list[str] = []
 
     def follow(socket: WebSocket) -> None:
@@ -108,33 +108,33 @@ def sent_frames(page: Page) -> list[str]:
 
 
 def address(gateway: GatewayProcess) -> str:
-    """Return the address that the gateway prints for a person."""
+    """Returns the address that the gateway prints for a person."""
     return f"{gateway.url}/#token={gateway.token}"
 
 
 async def allow(page: Page) -> None:
-    """Give the tab the administrator rights that it asks for."""
+    """Gives the tab the administrator rights that it asks for."""
     await page.get_by_role("button", name="Allow in this tab").click()
     await expect(page.locator("#admin")).to_be_hidden()
 
 
 async def say(page: Page, text: str) -> None:
-    """Write a message and send it."""
+    """Writes a message and sends it."""
     await page.get_by_label("Message", exact=True).fill(text)
     await page.keyboard.press("Enter")
 
 
 async def expect_online(page: Page) -> None:
-    """Wait until the page is connected."""
+    """Waits until the page is connected."""
     await expect(page.locator("#connection")).to_have_attribute("data-state", "online")
 
 
 async def expect_offline(page: Page) -> None:
-    """Wait until the page says that the gateway is away."""
+    """Waits until the page says that the gateway is away."""
     await expect(page.locator("#connection-text")).to_contain_text("Offline since")
 
 
 async def expect_texts(page: Page, *texts: str) -> None:
-    """Wait until the conversation has exactly these texts, and nothing is being written."""
+    """Waits until the conversation has exactly these texts, and nothing is being written."""
     await expect(page.locator("article .text")).to_have_text(texts)
     await expect(page.get_by_role("button", name="Stop")).to_be_hidden()

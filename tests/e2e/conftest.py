@@ -10,7 +10,7 @@ from tests.e2e.browser import Chromium, launched, watched
 
 @pytest.fixture(scope="module")
 def anyio_backend() -> str:
-    """Let what lives as long as a module share the event loop with its tests."""
+    """Lets what lives as long as a module share the event loop with its tests."""
     return "asyncio"
 
 
@@ -22,6 +22,6 @@ async def process() -> AsyncIterator[Browser]:
 
 @pytest.fixture
 async def browser(process: Browser) -> AsyncIterator[Chromium]:
-    """Give a test pages in profiles of its own."""
+    """Gives a test pages in profiles of its own."""
     async with watched(process) as browser:
         yield browser

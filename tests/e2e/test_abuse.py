@@ -24,13 +24,13 @@ async def gateway() -> AsyncIterator[GatewayProcess]:
 
 
 def memory(gateway: GatewayProcess) -> int:
-    """Return the bytes that the gateway's process has in memory."""
+    """Returns the bytes that the gateway's process has in memory."""
     pages = int(Path(f"/proc/{gateway.pid}/statm").read_text(encoding="ascii").split()[1])
     return pages * os.sysconf("SC_PAGESIZE")
 
 
 async def answers(gateway: GatewayProcess) -> None:
-    """Make sure that somebody with the token is let in and answered."""
+    """Makes sure that somebody with the token is let in and answered."""
     address = gateway.address
     async with connected(address.url, auth={"token": address.token}) as wire:
         await wire.call("health")
@@ -85,7 +85,7 @@ async def test_wrong_tokens_keep_nobody_out_and_leave_nothing(gateway: GatewayPr
 
 
 async def settled(wire: Wire, prefix: str, count: int) -> tuple[int, int]:
-    """Return how many of the requests succeeded, and how many were refused as too many."""
+    """Returns how many of the requests succeeded, and how many were refused as too many."""
     done = refused = 0
     while done + refused < count:
         frame = await wire.receive()

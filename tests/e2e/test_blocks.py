@@ -27,7 +27,7 @@ CONFIG = {
 
 
 def answers(body: dict[str, Any]) -> list[HttpStep]:
-    """Answer m1 at length, go on where that was cut off, and say one word to everything else."""
+    """Answers m1 at length, go on where that was cut off, and says one word to everything else."""
     *before, last = [str(one["content"]) for one in body["messages"]]
     if last == GO_ON:
         assert ANSWER.startswith(before[-1])
@@ -36,12 +36,12 @@ def answers(body: dict[str, Any]) -> list[HttpStep]:
 
 
 def words(texts: list[str]) -> list[str]:
-    """Return the words of the texts, without the lines that keep code fenced."""
+    """Returns the words of the texts, without the lines that keep code fenced."""
     return [word for text in texts for word in text.split() if not word.startswith(("```", "~~~"))]
 
 
 async def answers_shown(gateway: GatewayProcess) -> list[str]:
-    """Return the answers that a page shows of the one conversation."""
+    """Returns the answers that a page shows of the one conversation."""
     async with GatewayClient(gateway.address) as client:
         listed = await client.request("sessions.list")
         (key,) = [one["key"] for one in listed["sessions"]]

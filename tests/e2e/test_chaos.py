@@ -43,7 +43,7 @@ POINTS = sorted(name for name in REACHED if not name.startswith(BESIDE))
 async def mixed(
     folder: Path, mind: Mind, *arguments: str, first: tuple[str, ...] = (), **more: str
 ) -> AsyncGenerator[tuple[GatewayProcess, Platform]]:
-    """Run a gateway between a platform and a model that both outlive it."""
+    """Runs a gateway between a platform and a model that both outlive it."""
     platform = Platform(folder / "platform")
     async with StubModelServer(mind, pieces=4, delay=0.015) as model:
         running = running_gateway(
@@ -58,7 +58,7 @@ async def mixed(
 
 
 async def found(gateway: GatewayProcess, platform: Platform) -> list[str]:
-    """Wait until all is quiet, end the gateway, and return what is wrong."""
+    """Waits until all is quiet, end the gateway, and returns what is wrong."""
     await all_taken(platform)
     await quiet(gateway)
     await gateway.kill()  # the mirror is behind now; the next start brings it up
@@ -93,7 +93,7 @@ async def test_random_kills_with_everything_on_lose_and_double_nothing(tmp_path:
 
 
 async def visit(gateway: GatewayProcess, platform: Platform, name: str) -> None:
-    """Pass every fault point: a message with a tool call, an answer, a reset, an archived file."""
+    """Passes every fault point: a message with a tool call, an answer, a reset, an archive."""
     platform.say(f"look {name}", peer="ann", message_id=name)
 
     def answered() -> bool:

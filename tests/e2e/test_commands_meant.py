@@ -35,7 +35,7 @@ async def page(home: Path, config: dict[str, Any]) -> AsyncIterator[Page]:
 
 @asynccontextmanager
 async def at_work(home: Path, waiting: Sequence[str]) -> AsyncIterator[tuple[Core, Gate]]:
-    """Yield a core whose main conversation has a run that is on, and messages that wait."""
+    """Yields a core whose main conversation has a run that is on, and messages that wait."""
     table, gate = CommandTable(), Gate()
     async with open_core(home, ScriptedModel([[gate, "done"], ["2"]]), commands=table) as core:
         desk = Desk(core.dispatch.runtime.config, core.dispatch)

@@ -19,20 +19,20 @@ from tests.support.wire import connected
 
 
 async def say(client: GatewayClient, text: str) -> str:
-    """Return the answer to a message in the main conversation."""
+    """Returns the answer to a message in the main conversation."""
     asked = {"sessionKey": "main", "message": text, "idempotencyKey": text}
     final = await client.request("agent", asked, expect_final=True)
     return "".join(one["text"] for one in final["result"]["payloads"])
 
 
 async def texts(client: GatewayClient) -> list[str]:
-    """Return what the person and the model said in the main conversation."""
+    """Returns what the person and the model said in the main conversation."""
     found = await client.request("chat.history", {"sessionKey": "main"})
     return [part.get("text", "") for one in found["messages"] for part in one["content"]]
 
 
 def forgets_nothing(body: dict[str, Any]) -> Sequence[HttpStep]:
-    """Answer with all that the person said; refuse what is asked to fail."""
+    """Answers with all that the person said; refuses what is asked to fail."""
     said = [str(one["content"]) for one in body["messages"] if one["role"] == "user"]
     return [Status(401)] if said[-1] == "fail" else [" and ".join(said)]
 

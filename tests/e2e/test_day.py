@@ -56,21 +56,21 @@ class Telephone(MemoryChannel):
     heard: anyio.Event = field(default_factory=anyio.Event)
 
     async def run(self, inbox: Inbox) -> None:
-        """Hand in nothing: the test does."""
+        """Hands in nothing: the test does."""
         del inbox
         await anyio.sleep_forever()
 
     async def send(self, part: OutboundPart) -> Receipt:
-        """Take a part."""
+        """Takes a part."""
         self.sent.append(part.text)
         self.heard.set()
         return Receipt((part.nonce,))
 
     async def typing(self, to: ReplyTo) -> None:
-        """Show nothing."""
+        """Shows nothing."""
 
     async def said(self, name: str) -> int:
-        """Wait for the answer to `name`, or the word that there is none; return how many came."""
+        """Waits for the answer to `name`, or the word that there is none; returns how many came."""
         with anyio.fail_after(60):
             while True:
                 whole = " ".join(" ".join(self.sent).split())
@@ -95,11 +95,11 @@ class Day:
     asked: int = 0
 
     def __post_init__(self) -> None:
-        """Give the telephone a folder beside ours: a test leaves nothing in the checkout."""
+        """Gives the telephone a folder beside ours: a test leaves nothing in the checkout."""
         self.phone = Telephone(Platform(self.home.with_name("platform")))
 
     def settings(self) -> Settings:
-        """Write the configuration at the first start, and read it."""
+        """Writes the configuration at the first start, and reads it."""
         environ = {"HOME": str(self.home), "SKERRY_STATE_DIR": str(self.home)}
         path = self.home / "skerry.json"
         if not path.exists():
@@ -111,7 +111,7 @@ class Day:
 
     @asynccontextmanager
     async def gateway(self) -> AsyncGenerator[Application]:
-        """Open the real application on our clock, and do what it does at a start."""
+        """Opens the real application on our clock, and does what it does at a start."""
         settings = self.settings()
         outside = Outside(adapters=[self.phone], clock=self.clock)
         async with open_application(settings, settings.environ, outside) as application:
@@ -123,7 +123,7 @@ class Day:
             yield application
 
     async def quarter(self, application: Application) -> None:
-        """Let a quarter of an hour pass: people write, and the gateway looks after its state."""
+        """Lets a quarter of an hour pass: people write, and the gateway looks after its state."""
         self.clock.advance(QUARTER_MS)
         for peer in PEERS:
             self.asked += 1
@@ -136,7 +136,7 @@ class Day:
         await look(context.store, context.config(), self.clock.now_ms(), context.hooks)
 
     def message(self, text: str, peer: str, name: str) -> InboundMessage:
-        """Return what a person wrote."""
+        """Returns what a person wrote."""
         whom = Peer(PeerKind.DIRECT, peer)
         return InboundMessage(
             channel=CHANNEL,
@@ -164,7 +164,7 @@ class InUse:
 
     @classmethod
     def now(cls) -> Self:
-        """Look at this process."""
+        """Looks at this process."""
         for one in gc.get_objects():
             if isinstance(one, Known):
                 one.clear()  # each message has a word of its own, and it grows up to its limit
@@ -183,7 +183,7 @@ def _target(handle: Path) -> str:
 
 @contextmanager
 def unlogged() -> Generator[None]:
-    """Log nothing for the block: pytest keeps the records, and what they hold, to the end."""
+    """Logs nothing for the block: pytest keeps the records, and what they hold, to the end."""
     logging.disable(logging.WARNING)
     try:
         yield
@@ -193,7 +193,7 @@ def unlogged() -> Generator[None]:
 
 @contextmanager
 def traced() -> Generator[None]:
-    """Count what Python allocates for the block."""
+    """Counts what Python allocates for the block."""
     tracemalloc.start()
     try:
         yield
@@ -229,7 +229,7 @@ async def test_a_day_of_traffic_leaves_memory_and_files_as_they_were(tmp_path: P
 
 
 async def all_was_done(home: Path) -> None:
-    """Look for what a day must leave: copies, conversations of yesterday, the checklist."""
+    """Looks for what a day must leave: copies, conversations of yesterday, the checklist."""
     assert len(backups.every(home)) >= 2
     async with open_store(home / DATABASE) as store:
         found = await store.read(

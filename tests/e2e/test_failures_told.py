@@ -39,7 +39,7 @@ async def test_a_refused_key_and_a_limit_are_told_with_the_next_step() -> None:
 
 
 async def failed(wire: Wire, text: str) -> Frame:
-    """Return the error of the run that answers `text`."""
+    """Returns the error of the run that answers `text`."""
     params = {"message": text, "sessionKey": text, "idempotencyKey": text}
     await wire.send(request("agent", params, id=text))
     while (answer := await wire.response(text))["ok"]:
@@ -49,7 +49,7 @@ async def failed(wire: Wire, text: str) -> Frame:
 
 
 async def asked(gateway: GatewayProcess, remedy: str = "Enter another key: ") -> bytes:
-    """Return what `skerry agent` prints for a person, on a failure with this remedy."""
+    """Returns what `skerry agent` prints for a person, on a failure with this remedy."""
     environ = {**os.environ, "SKERRY_STATE_DIR": str(gateway.home)}
     done = await run_command("agent", "--message", "hello", "--json", environ=environ)
     assert done.returncode == 1

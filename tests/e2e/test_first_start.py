@@ -9,7 +9,7 @@ SCOPES = ("operator.read", "operator.write")
 
 
 async def said(client: GatewayClient, key: str) -> list[str]:
-    """Return the texts of a conversation."""
+    """Returns the texts of a conversation."""
     found = await client.request("chat.history", {"sessionKey": key})
     texts = []
     for message in found["messages"]:

@@ -28,7 +28,7 @@ NUMBERS = count()
 
 
 def holding(home: Path, *words: bytes) -> Iterator[Path]:
-    """Yield the files with one of the words, whatever its case; copies that are kept are none."""
+    """Yields the files with one of the words, whatever its case; copies that are kept are none."""
     for path in sorted(home.rglob("*")):
         beneath = path.relative_to(home).parts
         if not path.is_file() or beneath[0] == "backups" or path.name.endswith("-shm"):
@@ -48,7 +48,7 @@ async def say(wire: Wire, text: str, key: str = "main") -> dict[str, Any]:
 
 
 async def told_everywhere(wire: Wire, workspace: Path) -> None:
-    """Let it stand wherever it can."""
+    """Lets it stand wherever it can."""
     await say(wire, f"Hello. {FACT} It rains.")
     await say(wire, 'call memory_write {"text": "The code is Zebra quokka."}')
     await say(wire, FACT, "agent:main:side")
@@ -63,7 +63,7 @@ async def told_everywhere(wire: Wire, workspace: Path) -> None:
 
 
 async def gone(home: Path) -> None:
-    """Wait until the last run has ended and what it wrote is gone too."""
+    """Waits until the last run has ended and what it wrote is gone too."""
     with anyio.move_on_after(60):
         while list(holding(home, b"zebra", b"quokka")):  # noqa: ASYNC110 - of files nobody is told
             await anyio.sleep(0.05)

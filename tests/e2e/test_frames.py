@@ -22,7 +22,7 @@ ODD: Final[list[Any]] = [None, True, -1, 1e308, "", "\0", "\ud800", "x" * 5000, 
 
 
 def known_frames() -> list[str]:
-    """Return a request for each method, and every frame of the captures."""
+    """Returns a request for each method, and every frame of the captures."""
     params = {"sessionKey": "main", "key": "main", "message": "hi", "idempotencyKey": "k", "ts": 1}
     frames: list[dict[str, Any]] = [
         {"type": "req", "id": method, "method": method, "params": params}
@@ -35,7 +35,7 @@ def known_frames() -> list[str]:
 
 
 def within(value: object) -> Iterator[dict[str, Any]]:
-    """Yield the frames in a captured line."""
+    """Yields the frames in a captured line."""
     match value:
         case {"type": "req" | "res" | "event"}:
             yield cast("dict[str, Any]", value)
@@ -50,7 +50,7 @@ def within(value: object) -> Iterator[dict[str, Any]]:
 
 
 def broken(chance: random.Random, known: list[str]) -> str | bytes:
-    """Return a frame that no client sends."""
+    """Returns a frame that no client sends."""
     text = chance.choice(known)
     match chance.randrange(6):
         case 0:
@@ -82,7 +82,7 @@ def memory(gateway: GatewayProcess) -> int:
 
 
 async def pour(wire: Wire, chance: random.Random, known: list[str], count: int) -> int:
-    """Send frames until all went or the connection ended; return how many went.
+    """Sends frames until all went or the connection ended; returns how many went.
 
     A connection that is still open then must answer an honest request.
     """
@@ -101,7 +101,7 @@ async def pour(wire: Wire, chance: random.Random, known: list[str], count: int) 
 
 
 async def answered(wire: Wire) -> None:
-    """Read until the honest request is answered or the connection ends."""
+    """Reads until the honest request is answered or the connection ends."""
     with suppress(ConnectionClosed):
         async for text in wire.socket:
             frame = json.loads(text)

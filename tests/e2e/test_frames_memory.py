@@ -12,7 +12,7 @@ SIZE = 24 * MEBIBYTE
 
 
 async def ask(wire: Wire, size: int) -> None:
-    """Send a request of that size, whose parameter no method has."""
+    """Sends a request of that size, whose parameter no method has."""
     frame = {"type": "req", "id": f"r{size}", "method": "health", "params": {"more": "x" * size}}
     await wire.socket.send(json.dumps(frame))
     await wire.until(lambda one: one.get("id") == f"r{size}")

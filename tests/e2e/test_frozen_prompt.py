@@ -49,7 +49,7 @@ def talks(model: StubModelServer) -> list[dict[str, Any]]:
 
 @asynccontextmanager
 async def opened(home: Path) -> AsyncGenerator[tuple[GatewayProcess, StubModelServer]]:
-    """Give a gateway, not yet started, and the model that it asks."""
+    """Gives a gateway, not yet started, and the model that it asks."""
     async with StubModelServer() as model:
         file = home / "skerry.json"
         file.touch(mode=0o600)
@@ -62,7 +62,7 @@ async def opened(home: Path) -> AsyncGenerator[tuple[GatewayProcess, StubModelSe
 
 
 def prefixes(bodies: Sequence[dict[str, Any]]) -> list[float]:
-    """Return which part of each request is the one before it, whole and at its begin.
+    """Returns which part of each request is the one before it, whole and at its begin.
 
     Raises:
         AssertionError: prompt, tools or an earlier message differ.

@@ -16,7 +16,7 @@ from skerry.testing.model_server import StubModelServer
 
 
 async def received(platform: Platform, count: int) -> list[str]:
-    """Return what the platform received once there are `count` messages."""
+    """Returns what the platform received once there are `count` messages."""
     with anyio.fail_after(60):
         while len(found := platform.received()) < count:  # noqa: ASYNC110 - a file of another process
             await anyio.sleep(0.01)

@@ -64,7 +64,7 @@ class Installed:
 
 
 def servers(home: Path) -> list[int]:
-    """Return the processes of QMD's server for the memory in `home`."""
+    """Returns the processes of QMD's server for the memory in `home`."""
     found = []
     for one in Path("/proc").glob("[0-9]*"):
         try:
@@ -81,7 +81,7 @@ def servers(home: Path) -> list[int]:
 async def remembering(
     home: Path, program: Installed, clock: Hurried
 ) -> AsyncIterator[GatewayClient]:
-    """Give a client of a gateway with QMD in the slot, and one fact in its memory."""
+    """Gives a client of a gateway with QMD in the slot, and one fact in its memory."""
     qmd = {"command": str(program.command), "limits": {"timeoutMs": 30_000}}
     config = {
         "memory": {"backend": "qmd", "qmd": qmd},
@@ -103,7 +103,7 @@ async def search(client: GatewayClient) -> dict[str, Any]:
 
 
 async def tool(client: GatewayClient, run: str) -> dict[str, Any]:
-    """Return what the tool tells the model of the run."""
+    """Returns what the tool tells the model of the run."""
     message = f"call memory_search {json.dumps(ASKED)}"
     asked = {"sessionKey": "main", "idempotencyKey": run, "message": message}
     await client.request("chat.send", asked)

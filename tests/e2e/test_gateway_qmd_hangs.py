@@ -20,7 +20,7 @@ FOUND = "The harbour opens at seven."
 
 @asynccontextmanager
 async def remembering(home: Path, fake: FakeQmd, **qmd: object) -> AsyncIterator[GatewayClient]:
-    """Give a client of a gateway with the fake QMD in the slot, and one fact in its memory."""
+    """Gives a client of a gateway with the fake QMD in the slot, and one fact in its memory."""
     config = {
         "memory": {"backend": "qmd", "qmd": {"command": str(fake.command), **qmd}},
         "agents": {"defaults": {"memorySearch": {"provider": "none"}}},
@@ -36,7 +36,7 @@ async def remembering(home: Path, fake: FakeQmd, **qmd: object) -> AsyncIterator
 
 
 async def tool(client: GatewayClient, run: str) -> dict[str, Any]:
-    """Return what the tool tells the model of the run."""
+    """Returns what the tool tells the model of the run."""
     message = f"call memory_search {json.dumps(ASKED)}"
     asked = {"sessionKey": "main", "idempotencyKey": run, "message": message}
     await client.request("chat.send", asked)

@@ -57,7 +57,7 @@ ENTRIES = ("evil", "good", "found", "half")
 
 @asynccontextmanager
 async def poisoned(home: Path) -> AsyncIterator[GatewayProcess]:
-    """Give a gateway that is stopped, where others' words lie in what a start reads."""
+    """Gives a gateway that is stopped, where others' words lie in what a start reads."""
     gateway = GatewayProcess(home)
     workspace = home / "workspace"
     try:
@@ -88,7 +88,7 @@ async def poisoned(home: Path) -> AsyncIterator[GatewayProcess]:
 
 
 async def ran(home: Path, name: str) -> bool:
-    """Wait until the hook has run."""
+    """Waits until the hook has run."""
     with anyio.move_on_after(60):
         while not (home / f"ran-{name}").exists():  # noqa: ASYNC110 - a file tells nobody
             await anyio.sleep(0.05)

@@ -33,7 +33,7 @@ THIRTEEN = (
 
 
 def record(hooks: Hooks, trace: list[str]) -> anyio.Event:
-    """Note every hook that is passed; return an event that is set when a part was sent."""
+    """Notes every hook that is passed; returns an event that is set when a part was sent."""
     sent = anyio.Event()
 
     async def end(_: MessageSent) -> None:

@@ -34,7 +34,7 @@ def cpu_s(gateway: GatewayProcess) -> float:
 
 
 async def health_costs(gateway: GatewayProcess) -> float:
-    """Ask `/healthz`; return the CPU that the gateway took until its answer was here."""
+    """Asks `/healthz`; returns the CPU that the gateway took until its answer was here."""
     port = int(gateway.url.rpartition(":")[2])
     before = cpu_s(gateway)
     async with await anyio.connect_tcp("127.0.0.1", port) as stream:
@@ -74,7 +74,7 @@ async def test_a_gateway_that_indexes_slow_notes_answers_others(tmp_path: Path) 
 
 
 async def render(client: GatewayClient, text: str, html: list[str], done: anyio.Event) -> None:
-    """Render a text and an ordinary one."""
+    """Renders a text and an ordinary one."""
     try:
         html += (await client.request("markdown.render", {"texts": [text, "*a*"]}))["html"]
     finally:

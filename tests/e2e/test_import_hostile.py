@@ -69,7 +69,7 @@ HOSTILE: dict[str, Any] = {
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """Make a person's home with a key in `.ssh`, and the hostile home in it."""
+    """Makes a person's home with a key in `.ssh`, and the hostile home in it."""
     (tmp_path / ".ssh").mkdir()
     (tmp_path / ".ssh/id_ed25519").write_text("PRIVATE KEY", encoding="utf-8")
     hostile = tmp_path / ".openclaw"

@@ -44,7 +44,7 @@ def transcript(session_id: str, text: str, at: str = AT) -> str:
 
 @pytest.fixture
 def old(tmp_path: Path) -> Path:
-    """Make a home with a main conversation that was reset once, and a group."""
+    """Makes a home with a main conversation that was reset once, and a group."""
     home = tmp_path / "openclaw"
     sessions = home / "agents/main/sessions"
     sessions.mkdir(parents=True)

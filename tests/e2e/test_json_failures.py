@@ -42,7 +42,7 @@ STATES = {"status", "gateway status", "service status"}
 
 
 def commands(parser: ArgumentParser | None = None) -> Iterator[ArgumentParser]:
-    """Give each command that has `--json` and prints JSON by it."""
+    """Gives each command that has `--json` and prints JSON by it."""
     parser = parser or make_parser()
     groups = [one for one in parser._actions if isinstance(one, _SubParsersAction)]
     for group in groups:
@@ -56,7 +56,7 @@ COMMANDS = {one.prog.removeprefix("skerry "): one for one in commands()}
 
 
 def words(name: str, given: str = "7") -> list[str]:
-    """Return a command with all that it must be given."""
+    """Returns a command with all that it must be given."""
     needed = (
         [*one.option_strings[-1:], given]
         for one in COMMANDS[name]._actions
@@ -66,7 +66,7 @@ def words(name: str, given: str = "7") -> list[str]:
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, Any]:
-    """Run a command; return its exit code and what it printed on stdout, parsed."""
+    """Runs a command; returns its exit code and what it printed on stdout, parsed."""
     capsys.readouterr()
     try:
         code = main(arguments)
@@ -80,7 +80,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, Any]:
 
 
 def is_failure(told: Any) -> bool:
-    """Return whether it is the object of a failure, with a remedy."""
+    """Returns whether it is the object of a failure, with a remedy."""
     error = told.get("error", {}) if isinstance(told, dict) else {}
     return told.get("ok") is False and all(error.get(one) for one in ("code", "message", "remedy"))
 

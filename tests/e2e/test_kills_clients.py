@@ -21,7 +21,7 @@ def ask(text: str, key: str) -> dict[str, str]:
 
 
 async def result(client: GatewayClient, key: str, text: str) -> Answer:
-    """Return what the run of the text ended with."""
+    """Returns what the run of the text ended with."""
     waited = await client.request("agent.wait", {"runId": key, "timeoutMs": 60_000}, timeout=90)
     assert waited["status"] == "ok", waited
     return await run(client, text, key)
@@ -35,7 +35,7 @@ async def history(client: GatewayClient) -> list[Answer]:
 
 
 async def run(client: GatewayClient, text: str, key: str) -> Answer:
-    """Run to the end."""
+    """Runs to the end."""
     final: Answer = await client.request("agent", ask(text, key), expect_final=True)
     return final
 

@@ -34,7 +34,7 @@ WORDS = ("", "look ", "look ", "/help")
 
 
 async def people(platform: Platform, dice: random.Random) -> None:
-    """Write, whether somebody listens or not; each text ends in a word that no other has."""
+    """Writes, whether somebody listens or not; each text ends in a word that no other has."""
     for number in count(1):
         peer, word = dice.choice(("alice", "bob")), dice.choice(WORDS)
         text = "/help" if word == "/help" else f"{word}m{number}"
@@ -45,7 +45,7 @@ async def people(platform: Platform, dice: random.Random) -> None:
 async def owner(
     gateway: GatewayProcess, accepted: list[str], put_away: list[str], dice: random.Random
 ) -> None:
-    """Write with images, give commands, reset and delete conversations."""
+    """Writes with images, give commands, reset and deletes conversations."""
     for number in count(1):
         key = f"w{number}"
         text = dice.choice((f"look {key}", f"{key}", "/tea green"))
@@ -109,7 +109,7 @@ async def test_random_kills_with_everything_on_lose_and_double_nothing(
 
 
 def copied(folder: Path) -> Path:
-    """Return a plugin of the owner's own."""
+    """Returns a plugin of the owner's own."""
     file = folder / "kitchen.py"
     file.touch(mode=0o600)
     file.write_bytes(KITCHEN.read_bytes())
@@ -117,7 +117,7 @@ def copied(folder: Path) -> Path:
 
 
 def faults(reader: Reader, texts: list[str], accepted: list[str]) -> list[str]:
-    """Return what is not as it must be when all is over."""
+    """Returns what is not as it must be when all is over."""
     wrong = [f"open: {one.request.run_id}" for one in runs.unfinished(reader)]
     wrong += [f"outbox: {number} {state}" for state, number in outbox.counts(reader).items()]
     wrong += [f"lost: {key}" for key in accepted if not ended(reader, key)]
@@ -141,7 +141,7 @@ def ended(reader: Reader, run_id: str) -> bool:
 
 
 def happened(reader: Reader) -> tuple[int, int]:
-    """Return how many messages entered the run of another, and how many sessions were archived."""
+    """Returns how many messages entered the run of another, and how many sessions were archived."""
     joined, archived = set[str](), 0
     for session in listing.recent(reader, Wanted(archived=None), limit=-1):
         archived += session.archived is not None

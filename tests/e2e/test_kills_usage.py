@@ -23,14 +23,14 @@ KILLS = 8
 
 
 def answers(body: dict[str, Any]) -> Sequence[HttpStep]:
-    """Look something up first: each question costs two calls."""
+    """Looks something up first: each question costs two calls."""
     if body["messages"][-1]["role"] == "tool":
         return ["That is all. " * 20]
     return ["I look. ", ToolCall("c1", "session_search", {"query": "boat"})]
 
 
 async def ask(gateway: GatewayProcess, number: int) -> None:
-    """Ask, and stop waiting when the gateway dies."""
+    """Asks, and stops waiting when the gateway dies."""
     with suppress(ClientError):
         async with GatewayClient(gateway.address) as client:
             params = {"sessionKey": "main", "message": "boat?", "idempotencyKey": f"k{number}"}
@@ -38,14 +38,14 @@ async def ask(gateway: GatewayProcess, number: int) -> None:
 
 
 def ledger(home: Path) -> list[tuple[str, int]]:
-    """Return outcome and tokens of each call that is booked."""
+    """Returns outcome and tokens of each call that is booked."""
     with closing(sqlite3.connect(home / DATABASE)) as connection:
         rows = connection.execute("SELECT outcome, input + output + cache_read FROM model_call")
         return rows.fetchall()
 
 
 def check(home: Path, server: StubModelServer, kills: int) -> None:
-    """Compare the ledger with what the server counted.
+    """Compares the ledger with what the server counted.
 
     A kill may come between the line of a call and its request, which the server then never got.
     """

@@ -41,7 +41,7 @@ OURS = (
 
 @pytest.fixture(scope="module")
 def imported(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
-    """Return what a gateway has imported when it is ready."""
+    """Returns what a gateway has imported when it is ready."""
     home = tmp_path_factory.mktemp("home")
     command = [sys.executable, "-X", "importtime", "-m", "skerry", "gateway", "run", "--port", "0"]
     report = home / "imports"
@@ -90,7 +90,7 @@ def test_the_threads_of_a_gateway_take_memory_from_two_arenas(tmp_path: Path) ->
 
 
 def _arenas(maps: str) -> int:
-    """Return how many arenas of glibc there are beside the first: 64 MB, the rest reserved."""
+    """Returns how many arenas of glibc there are beside the first: 64 MB, the rest reserved."""
     rows = [line.replace("-", " ", 1).split()[:3] for line in maps.splitlines()]
     spans = [(int(begin, 16), int(end, 16), kind) for begin, end, kind in rows]
     return sum(

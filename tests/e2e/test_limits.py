@@ -31,7 +31,7 @@ DOLLARS = {"input": 50_000.0, "output": 50_000.0}
 
 
 def restless(body: dict[str, Any]) -> Sequence[Step]:
-    """Call a tool each time, for ever."""
+    """Calls a tool each time, for ever."""
     return ["on", ToolCall(f"c{len(body['messages'])}", "read", {"path": "none.txt"})]
 
 
@@ -102,12 +102,12 @@ async def test_a_run_at_a_limit_says_it_in_the_chat_and_the_next_message_goes_on
 
 
 def told(status: dict[str, Any]) -> str:
-    """Return what `skerry status` says of limits."""
+    """Returns what `skerry status` says of limits."""
     return "\n".join(said for said, _ in attention(status) if "limits of" in said)
 
 
 def found(status: dict[str, Any]) -> list[str]:
-    """Return the failures of `skerry doctor` about limits."""
+    """Returns the failures of `skerry doctor` about limits."""
     return [one.message for one in running(status) if one.level is Level.FAILURE]
 
 
@@ -130,7 +130,7 @@ async def test_a_day_at_a_limit_is_told_everywhere_and_survives_a_restart(name: 
 
 
 async def everywhere(wire: Wire, server: StubModelServer, name: str) -> None:
-    """Assert that each place says that the day is used up, and that it is."""
+    """Asserts that each place says that the day is used up, and that it is."""
     status = await wire.call("status")
     assert f"of {WHAT[name]}" in told(status)
     assert f"of {WHAT[name]}" in "".join(found(status))

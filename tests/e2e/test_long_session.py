@@ -69,7 +69,7 @@ def facts(rng: random.Random) -> list[Fact]:
 
 
 def read_bytes(asked: ModelRequest) -> str:
-    """Return the body of the request as a provider gets it: what a model sees, and no more."""
+    """Returns the body of the request as a provider gets it: what a model sees, and no more."""
     return request_body(asked, "max_tokens").decode()
 
 

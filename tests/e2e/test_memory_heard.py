@@ -20,7 +20,7 @@ SEARCH = f"call memory_search {json.dumps({'query': QUESTION})}"
 
 
 async def say(client: GatewayClient, key: str, text: str, number: int) -> str:
-    """Say it; return the answer."""
+    """Says it; returns the answer."""
     params = {"sessionKey": key, "message": text, "idempotencyKey": f"{key}{number}"}
     found = await client.request("agent", params, expect_final=True)
     answer: str = found["result"]["payloads"][0]["text"]
@@ -28,7 +28,7 @@ async def say(client: GatewayClient, key: str, text: str, number: int) -> str:
 
 
 async def told(client: GatewayClient, key: str) -> list[dict[str, Any]]:
-    """Return the results of the last search of the tool in a conversation."""
+    """Returns the results of the last search of the tool in a conversation."""
     history = await client.request("chat.history", {"sessionKey": key})
     *_, last = [one for one in history["messages"] if one["role"] == "toolResult"]
     results: list[dict[str, Any]] = json.loads(last["content"][0]["text"])["results"]
@@ -36,7 +36,7 @@ async def told(client: GatewayClient, key: str) -> list[dict[str, Any]]:
 
 
 async def indexed(client: GatewayClient, text: str) -> None:
-    """Wait until a conversation with the text is found by a person."""
+    """Waits until a conversation with the text is found by a person."""
     with anyio.fail_after(60):
         while True:
             await client.request("memory.sync", {})
@@ -47,7 +47,7 @@ async def indexed(client: GatewayClient, text: str) -> None:
 
 
 async def found_for(client: GatewayClient, key: str, number: int) -> list[str]:
-    """Search by the tool; return the snippets of what was said."""
+    """Searches by the tool; returns the snippets of what was said."""
     await say(client, key, SEARCH, number)
     return [one["snippet"] for one in await told(client, key) if one["source"] == "sessions"]
 
@@ -91,7 +91,7 @@ async def shown_by_tool(client: GatewayClient) -> str:
 
 
 async def recalled(client: GatewayClient) -> str:
-    """Return what the model reads before the question, without a call; the model repeats it."""
+    """Returns what the model reads before the question, without a call; the model repeats it."""
     (fence,) = re.findall(
         r"<(recalled-memory .+?)>(.*)</\1>", await say(client, "main", ASKED, 8), re.DOTALL
     )

@@ -22,7 +22,7 @@ WRITE = 'call memory_write {"text": "Pay Mallory."}'
 
 @asynccontextmanager
 async def opened(home: Path, platform: Platform) -> AsyncIterator[tuple[Wire, Path]]:
-    """Give a client of a gateway whose owner has noted where the treasure is."""
+    """Gives a client of a gateway whose owner has noted where the treasure is."""
     async with (
         whole_gateway(home, Hooks(), platform) as (application, address),
         connected(address.url, auth={"token": address.token}) as wire,
@@ -36,7 +36,7 @@ async def opened(home: Path, platform: Platform) -> AsyncIterator[tuple[Wire, Pa
 
 
 async def told(wire: Wire, key: str) -> list[str]:
-    """Return the results of tools in a conversation."""
+    """Returns the results of tools in a conversation."""
     found = await wire.call("chat.history", {"sessionKey": key})
     return [json.dumps(one) for one in found["messages"] if one["role"] == "toolResult"]
 

@@ -106,7 +106,7 @@ async def told(here: Place) -> dict[str, Any]:
 
 
 async def by_meaning(here: Place) -> dict[str, Any]:
-    """Search until the model is in memory and answers in time: on a busy machine not at once."""
+    """Searches until the model is in memory and answers in time: on a busy machine not at once."""
     with anyio.fail_after(60):
         while (found := await told(here))["mode"] != "hybrid":
             pass

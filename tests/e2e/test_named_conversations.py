@@ -14,7 +14,7 @@ from tests.support.wire import Wire, connected, request
 
 
 async def run(wire: Wire, key: str, text: str, **params: Any) -> Mapping[str, Any]:
-    """Return the last answer to `agent`, or its refusal."""
+    """Returns the last answer to `agent`, or its refusal."""
     sent = {"sessionKey": key, "message": text, "idempotencyKey": f"{key}-{text}"} | params
     await wire.send(request("agent", sent, id=text))
     first = await wire.response(text)

@@ -27,7 +27,7 @@ HOSTILE = '<img src=x onerror="alert(1)"><script>alert(2)</script> & "quotes"'
 
 
 def answering(**replies: Sequence[HttpStep]) -> Callable[[dict[str, Any]], Sequence[HttpStep]]:
-    """Return a script that answers a message of one known word, and echoes all others."""
+    """Returns a script that answers a message of one known word, and echoes all others."""
 
     def script(body: dict[str, Any]) -> Sequence[HttpStep]:
         steps = replies.get(body["messages"][-1]["content"])

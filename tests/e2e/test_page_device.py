@@ -50,7 +50,7 @@ async (address) => {
 
 @asynccontextmanager
 async def proxied(home: Path) -> AsyncIterator[tuple[Rig, str]]:
-    """Run a gateway; yields it and its address behind a proxy, which makes everybody remote."""
+    """Runs a gateway; yields it and its address behind a proxy, which makes everybody remote."""
     async with await anyio.create_tcp_listener(local_host="127.0.0.1") as listener:
         port = listener.extra(anyio.abc.SocketAttribute.local_port)  # noqa: S610 - of a socket
         address = f"http://127.0.0.1:{port}"
@@ -75,7 +75,7 @@ async def proxied(home: Path) -> AsyncIterator[tuple[Rig, str]]:
 
 
 async def pump(source: anyio.abc.SocketStream, sink: anyio.abc.SocketStream) -> None:
-    """Pass on what comes, until one of the ends is gone."""
+    """Passes on what comes, until one of the ends is gone."""
     try:
         async for data in source:
             await sink.send(data)

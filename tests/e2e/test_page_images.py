@@ -19,7 +19,7 @@ PIXEL = base64.b64decode(
 
 
 def seeing(base_url: str) -> dict[str, Any]:
-    """Return the configuration of a gateway whose model reads images."""
+    """Returns the configuration of a gateway whose model reads images."""
     config = model_config(base_url)
     config["models"]["providers"]["test"]["models"] = [{"id": "stub", "input": ["text", "image"]}]
     return config

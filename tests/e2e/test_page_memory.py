@@ -22,13 +22,13 @@ async def gateway() -> AsyncIterator[GatewayProcess]:
 
 
 def workspace(gateway: GatewayProcess) -> Path:
-    """Return the agent's workspace, with a folder for its logs."""
+    """Returns the agent's workspace, with a folder for its logs."""
     (gateway.home / "workspace" / "memory").mkdir(parents=True, exist_ok=True)
     return gateway.home / "workspace"
 
 
 async def opened(browser: Chromium, gateway: GatewayProcess, tab: str = "Search") -> Page:
-    """Return a page that shows a tab of the panel."""
+    """Returns a page that shows a tab of the panel."""
     page = await browser.open(address(gateway))
     await expect_online(page)
     await page.get_by_role("button", name="Memory", exact=True).click()

@@ -21,7 +21,7 @@ FACT = "The harbour opens at seven."
 
 
 def configured(url: str) -> dict[str, Any]:
-    """Return a configuration with an embedding model, where every word said is indexed."""
+    """Returns a configuration with an embedding model, where every word said is indexed."""
     search = {
         "provider": "openai",
         "model": "m",
@@ -32,7 +32,7 @@ def configured(url: str) -> dict[str, Any]:
 
 
 def write(workspace: Path) -> None:
-    """Write files of every kind: whole, in another encoding, no text, a link."""
+    """Writes files of every kind: whole, in another encoding, no text, a link."""
     folder = workspace / "memory"
     folder.mkdir(parents=True)
     (workspace / "MEMORY.md").write_text("- Ana prefers tea.\n")
@@ -42,7 +42,7 @@ def write(workspace: Path) -> None:
 
 
 async def remembered(client: GatewayClient) -> None:
-    """Say something, and wait until it is indexed."""
+    """Says something, and waits until it is indexed."""
     params = {"sessionKey": "main", "message": FACT, "idempotencyKey": "1"}
     await client.request("agent", params, expect_final=True)
     with anyio.fail_after(60):

@@ -33,7 +33,7 @@ async def browser(rig: Rig, process: Browser) -> AsyncIterator[Chromium]:  # noq
 
 
 async def asking(browser: Chromium, rig: Rig, **profile: Any) -> tuple[Page, RunId]:
-    """Return a page that has asked, and the run, which began."""
+    """Returns a page that has asked, and the run, which began."""
     page = await open_page(browser, rig, **profile)
     await say(page, "hello")
     await expect(page.get_by_role("button", name="Stop")).to_be_visible()

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.full("Chromium")
 
 
 def sends(frames: list[str]) -> list[dict[str, Any]]:
-    """Return the parameters of every `chat.send` among the frames."""
+    """Returns the parameters of every `chat.send` among the frames."""
     requests = [json.loads(frame) for frame in frames]
     return [request["params"] for request in requests if request["method"] == "chat.send"]
 

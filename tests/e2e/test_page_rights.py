@@ -44,7 +44,7 @@ KEPT = "localStorage.getItem('skerry.token')"
 
 
 async def scopes(rig: Rig) -> list[list[str]]:
-    """Return the scopes of the pages that are connected."""
+    """Returns the scopes of the pages that are connected."""
     async with connected(rig.url) as owner:
         found = await owner.call("system-presence")
     pages = [one for one in found if one.get("mode") == "webchat"]
@@ -52,7 +52,7 @@ async def scopes(rig: Rig) -> list[list[str]]:
 
 
 async def offered(browser: Chromium, rig: Rig, tab: Page | None = None) -> Page:
-    """Open the page of a gateway that has found Ollama."""
+    """Opens the page of a gateway that has found Ollama."""
     rig.models.offers = (ModelOffer("ollama", "Ollama", "127.0.0.1:11434", "ada"),)
     page = tab or await browser.tab()
     await page.goto(f"{rig.http}/#token={TOKEN}")

@@ -21,12 +21,12 @@ async def gateway() -> AsyncIterator[GatewayProcess]:
 
 
 def names(page: Page) -> Locator:
-    """Return the titles in the list."""
+    """Returns the titles in the list."""
     return page.locator("#sessions .name")
 
 
 async def two_conversations(browser: Chromium, gateway: GatewayProcess) -> Page:
-    """Return a page that shows the second of two conversations, "weather" and "tides"."""
+    """Returns a page that shows the second of two conversations, "weather" and "tides"."""
     page = await browser.open(address(gateway))
     await expect_online(page)
     await say(page, "tides")

@@ -68,7 +68,7 @@ def answer(*blocks: TextBlock | ThinkingBlock | ToolCall, usage: Usage | None = 
 
 
 async def write(rig: Rig, *runs: Sequence[Message], names: Sequence[str] = ()) -> None:
-    """Put runs into the main conversation; `names` are their ids."""
+    """Puts runs into the main conversation; `names` are their ids."""
     key = SessionKey.main()
 
     def work(unit: Unit) -> None:

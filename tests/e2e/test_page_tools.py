@@ -64,7 +64,7 @@ async def open_page(browser: Chromium, rig: Rig, **profile: Any) -> Page:
 async def play(
     page: Page, answers: dict[str, Any], change: Change = lambda frame: frame
 ) -> list[Frame]:
-    """Let a gateway that has more methods, `answers`, stand before the real one.
+    """Lets a gateway that has more methods, `answers`, stand before the real one.
 
     An answer is a payload, or a function that answers when it likes.
 
@@ -386,7 +386,7 @@ async def test_axe_finds_nothing_in_a_conversation(
 
 
 async def complaints(page: Page) -> list[str]:
-    """Return what axe has to say: rule, and the elements it is about."""
+    """Returns what axe has to say: rule, and the elements it is about."""
     found = await page.evaluate("axe.run().then(({ violations }) => violations)")
     return [f"{one['id']}: {[node['html'] for node in one['nodes']]}" for one in found]
 

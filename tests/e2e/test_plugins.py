@@ -41,7 +41,7 @@ BROKEN = {
 
 
 def write(home: Path) -> dict[str, Any]:
-    """Write the plugins; return the section that names them."""
+    """Writes the plugins; returns the section that names them."""
     folder = home / "plugins"
     folder.mkdir(mode=0o700)
     for name, code in BROKEN.items():

@@ -30,7 +30,7 @@ CHATTER = [f"message {number} about the long weather of that week " * 8 for numb
 
 
 def answers(body: dict[str, Any]) -> Sequence[HttpStep]:
-    """Answer from the last message: what the system prompt has of `MEMORY.md` does not count."""
+    """Answers from the last message: what the system prompt has of `MEMORY.md` does not count."""
     text = last(body)
     asked = text.rpartition("</recalled-memory")[2]
     known = (told for question, (_, told) in FACTS.items() if question in asked and told in text)
@@ -46,7 +46,7 @@ def last(body: dict[str, Any]) -> str:
 async def talking(
     home: Path, **config: Any
 ) -> AsyncIterator[tuple[GatewayClient, StubModelServer, GatewayProcess]]:
-    """Give a gateway whose owner has notes, and has talked of other things until a summary."""
+    """Gives a gateway whose owner has notes, and has talked of other things until a summary."""
     workspace = home / "workspace"
     for path, text in NOTES.items():
         (workspace / path).parent.mkdir(parents=True, exist_ok=True)

@@ -21,14 +21,14 @@ READ = ("operator.read",)
 
 
 def edit(path: Path, **sections: Any) -> None:
-    """Write sections into the file, as an editor does: a new file in the old one's place."""
+    """Writes sections into the file, as an editor does: a new file in the old one's place."""
     tree = json.loads(path.read_text("utf-8"))
     write_atomic(path, json.dumps(tree | sections).encode())
 
 
 @asynccontextmanager
 async def told(client: GatewayClient) -> AsyncIterator[dict[str, Any]]:
-    """Give what the next `config.changed` says; it is filled at the end of the block."""
+    """Gives what the next `config.changed` says; it is filled at the end of the block."""
     payload: dict[str, Any] = {}
     with client.subscribe() as stream:
         yield payload
@@ -41,7 +41,7 @@ async def told(client: GatewayClient) -> AsyncIterator[dict[str, Any]]:
 
 
 async def reply(address: Address, run_id: str) -> dict[str, Any]:
-    """Return the answer to a message."""
+    """Returns the answer to a message."""
     params = {"message": "hello", "sessionKey": "main", "idempotencyKey": run_id}
     async with GatewayClient(address) as client:
         found: dict[str, Any] = await client.request("agent", params, expect_final=True)
@@ -150,7 +150,7 @@ async def test_the_gateway_starts_anew_in_its_own_process_when_a_change_needs_it
 
 
 async def started(address: Address) -> dict[str, Any]:
-    """Return what a gateway says of itself once it answers."""
+    """Returns what a gateway says of itself once it answers."""
     while True:
         try:
             async with GatewayClient(address, scopes=READ) as client:

@@ -26,7 +26,7 @@ async def say(gateway: GatewayProcess, key: str, texts: list[str]) -> None:
 
 
 async def said(gateway: GatewayProcess, *keys: str) -> list[str]:
-    """Return what the user said in the conversations."""
+    """Returns what the user said in the conversations."""
     found = []
     async with GatewayClient(gateway.address) as client:
         for key in keys:
@@ -42,7 +42,7 @@ async def told(home: Path, *arguments: str) -> Any:
 
 
 def kept(home: Path) -> list[str]:
-    """Return what the files say that were kept aside."""
+    """Returns what the files say that were kept aside."""
     lines = [
         json.loads(line)
         for file in sorted((home / "recovered").glob("*/*.jsonl"))
@@ -54,7 +54,7 @@ def kept(home: Path) -> list[str]:
 
 
 async def written(home: Path, texts: list[str]) -> None:
-    """Wait until the transcript files have all that was said, and the mark beside them its number.
+    """Waits until the transcript files have all that was said, and the mark beside them its number.
 
     The mark is written at most every 5 s; nothing of it is needed for what the files have.
     """

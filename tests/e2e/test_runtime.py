@@ -16,7 +16,7 @@ AGENTS = {"agents": {"list": [{"id": "home", "default": True}, {"id": "work", "n
 
 
 def streamed(events: list[Event], run_id: str) -> list[tuple[str, Any]]:
-    """Return the stream and the phase, or the text, of each agent event of the run."""
+    """Returns the stream and the phase, or the text, of each agent event of the run."""
     found = []
     for one in events:
         payload: Any = one.payload
@@ -29,7 +29,7 @@ def streamed(events: list[Event], run_id: str) -> list[tuple[str, Any]]:
 async def until_ended(
     client: GatewayClient, asked: dict[str, dict[str, Any]]
 ) -> tuple[dict[str, Any], list[Event]]:
-    """Start the runs, each with its parameters; return the answers and what was told meanwhile."""
+    """Starts the runs, each with its parameters; returns the answers and the events meanwhile."""
     events: list[Event] = []
     answers: dict[str, Any] = {}
     with client.subscribe() as stream, anyio.fail_after(60):

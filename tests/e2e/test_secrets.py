@@ -34,7 +34,7 @@ ASKED: Final = (
 
 
 def configuration(base_url: str, plugin: Path) -> dict[str, Any]:
-    """Return a configuration with a secret in every place that can have one."""
+    """Returns a configuration with a secret in every place that can have one."""
     whole = model_config(base_url)
     provider = whole["models"]["providers"]["test"]
     provider["apiKey"] = SECRETS["key"]
@@ -55,7 +55,7 @@ def configuration(base_url: str, plugin: Path) -> dict[str, Any]:
 
 
 def children(pid: int) -> Iterator[int]:
-    """Yield the process and all that it started."""
+    """Yields the process and all that it started."""
     yield pid
     for task in Path(f"/proc/{pid}/task").iterdir():
         for child in (task / "children").read_text(encoding="ascii").split():
@@ -68,7 +68,7 @@ def titles(gateway: GatewayProcess) -> str:
 
 
 async def talk(wire: Wire) -> None:
-    """Make the gateway say as much as it can, also about a model that repeats what it was sent."""
+    """Makes the gateway say as much as it can, also about a model that repeats what it was sent."""
     for number in range(2):
         message = {"sessionKey": "main", "message": "hi", "idempotencyKey": f"run{number}"}
         await wire.send(request("agent", message, id=f"run{number}"))
@@ -81,7 +81,7 @@ async def talk(wire: Wire) -> None:
 
 
 def commands(home: Path) -> str:
-    """Return what the commands for a look at the gateway print."""
+    """Returns what the commands for a look at the gateway print."""
     environ = {"HOME": str(home), "SKERRY_STATE_DIR": str(home), "CANARY_KEY": SECRETS["variable"]}
     said = ""
     for arguments in (

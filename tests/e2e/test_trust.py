@@ -46,7 +46,7 @@ def write(path: str, text: str = POISON) -> str:
 async def gateway(
     home: Path, platform: Platform | None = None, config: dict[str, Any] | None = None
 ) -> AsyncIterator[tuple[Wire, Path, str, str | None]]:
-    """Give the owner's client, the workspace with a hostile file, the address and the token."""
+    """Gives the owner's client, the workspace with a hostile file, the address and the token."""
     async with (
         whole_gateway(home, Hooks(), platform, config) as (application, address),
         connected(address.url, auth={"token": address.token}) as wire,
@@ -229,7 +229,7 @@ async def test_the_owner_sees_what_is_unverified_and_makes_it_their_own(tmp_path
 
 @asynccontextmanager
 async def poisoned(home: Path) -> AsyncIterator[tuple[Wire, Path, str, str | None]]:
-    """Give a gateway in whose workspace AGENTS.md is a copy of what a tainted run wrote."""
+    """Gives a gateway in whose workspace AGENTS.md is a copy of what a tainted run wrote."""
     async with gateway(home) as (wire, workspace, url, token):
         await chat(wire, READ)
         await chat(wire, write("plain.txt"))

@@ -153,7 +153,7 @@ stories = st.lists(
 
 
 async def play(told: Sequence[Story], folder: Path) -> None:
-    """Play the stories, and compare the ledger with the bill after each life of the process."""
+    """Plays the stories, and compares the ledger with the bill after each life of the process."""
     provider, home = Provider(), folder / "home"
     home.mkdir()
     left, kills = deque(enumerate(told)), 0
@@ -210,7 +210,7 @@ async def one(core: Core, provider: Provider, name: str, story: Story) -> None:
 
 
 async def booked_in(core: Core) -> tuple[list[tuple[str, int, str]], Sums, Sums]:
-    """Return the calls, the sums of the days, and what budgets go by."""
+    """Returns the calls, the sums of the days, and what budgets go by."""
     rows = await core.store.read(
         lambda reader: reader.all("SELECT run_id, input, outcome FROM model_call")
     )

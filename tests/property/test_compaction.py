@@ -66,7 +66,7 @@ def said(text: str, *calls: ToolCall) -> AssistantMessage:
 
 
 def turn(text: str, answers: Sequence[str]) -> list[Message]:
-    """Return a turn in which each answer but the last calls as many tools as it has `a`s."""
+    """Returns a turn in which each answer but the last calls as many tools as it has `a`s."""
     told: list[Message] = [message.user(text, 1)]
     for answer in answers:
         numbers = range(min(answer.count("a"), 4))

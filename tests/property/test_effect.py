@@ -57,7 +57,7 @@ def test_trees_differ_where_and_only_where_something_follows(
 
 
 def _typed(value: object) -> object:
-    """Return the value so that 1 and true differ."""
+    """Returns the value so that 1 and true differ."""
     match value:
         case dict():
             return {key: _typed(one) for key, one in value.items()}

@@ -94,7 +94,7 @@ def texts(reader: Reader) -> list[str]:
 
 
 def holding(home: Path) -> list[str]:
-    """Return the files with one of the words, other than `47`."""
+    """Returns the files with one of the words, other than `47`."""
     files = (one for one in home.rglob("*") if one.is_file() and one.suffix != ".sqlite-shm")
     return [
         one.name

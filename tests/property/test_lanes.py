@@ -49,7 +49,7 @@ class Model:
 
 
 async def _settled() -> None:
-    """Wait until nothing goes on by itself."""
+    """Waits until nothing goes on by itself."""
     for _ in range(20):  # else each wait that finds a task awake takes a tenth of a second
         await anyio.lowlevel.checkpoint()
     await anyio.wait_all_tasks_blocked()

@@ -129,7 +129,7 @@ def test_each_message_and_key_is_taken_once_in_every_sequence() -> None:
 
 
 def _careless(*_: object) -> bool:
-    """Say that a key was used with the same content."""
+    """Says that a key was used with the same content."""
     return False
 
 

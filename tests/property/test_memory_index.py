@@ -34,7 +34,7 @@ class DiedError(Exception):
 
 
 def state(index: Index) -> tuple[object, ...]:
-    """Return what the index says, without numbers, which differ."""
+    """Returns what the index says, without numbers, which differ."""
     with index.reading() as (tables, collection, behind):
         assert collection is not None
         assert behind == ""

@@ -52,7 +52,7 @@ class Known:
 
 
 def expired(spoke: int, now: int) -> bool:
-    """Return the same as the rules say, by looking at every four o'clock there was."""
+    """Returns the same as the rules say, by looking at every four o'clock there was."""
     if not spoke:
         return False
     if now > spoke + IDLE * MINUTE:
@@ -143,7 +143,7 @@ class Openings(RuleBasedStateMachine):
             one.spoke = self.now
 
     def expect(self, name: str, words: str, new_id: str, is_turn: bool) -> str:  # noqa: FBT001 - of the model
-        """Change the model as the message does; return the session that it enters."""
+        """Changes the model as the message does; returns the session that it enters."""
         now = self.present(name)
         if words.startswith("/resume"):
             earlier = self.earlier(name)

@@ -132,7 +132,7 @@ class Machine:
         self.written.append((peer, number))
 
     async def later(self) -> None:
-        """Let every pause be over, as time does."""
+        """Lets every pause be over, as time does."""
         now = anyio.current_time()
         self.sender._held = dict.fromkeys(self.sender._held, now)
         await self.flush()
@@ -152,7 +152,7 @@ class Machine:
         self.decided.add(serial)
 
     async def wrong(self) -> list[str]:
-        """Return what is not as it must be, once nothing fails any more."""
+        """Returns what is not as it must be, once nothing fails any more."""
         self.platform.planned.clear()
         await self.store.write(lambda unit: unit.execute("UPDATE outbox SET retry_at = 0"))
         self.sender = self.make()

@@ -30,21 +30,21 @@ class Impatient(Protocol):
 
 
 def _never(frame: RequestFrame, _call: Call, answer: Answer) -> Answer:
-    """Forget one method's requests."""
+    """Forgets one method's requests."""
     if frame.method != "health":
         return answer
     return anyio.sleep_forever()
 
 
 def _twice(frame: RequestFrame, call: Call, answer: Answer) -> Answer:
-    """Answer one method's requests once more."""
+    """Answers one method's requests once more."""
     if frame.method == "health":
         call.respond({})
     return answer
 
 
 def _late(frame: RequestFrame, call: Call, answer: Answer) -> Answer:
-    """Answer once more, afterwards."""
+    """Answers once more, afterwards."""
     if frame.method == "health":
         asyncio.get_running_loop().call_soon(call.respond, {})
     return answer

@@ -61,7 +61,7 @@ VALID: dict[str, dict[str, Any]] = {
 
 
 def params_of(model: type[BaseModel]) -> st.SearchStrategy[dict[str, Any]]:
-    """Return objects with the keys that the model has, and now and then one that it has not."""
+    """Returns objects with the keys that the model has, and now and then one that it has not."""
     keys = [field.alias or name for name, field in model.model_fields.items()]
     return st.fixed_dictionaries({}, optional=dict.fromkeys([*keys, "surplus"], values))
 
@@ -101,7 +101,7 @@ class Heard(logging.Handler):
         self.lines: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep the line."""
+        """Keeps the line."""
         self.lines.append(record.getMessage())
 
 
@@ -128,7 +128,7 @@ class Protocol(RuleBasedStateMachine):
         self.run(self._reply())
 
     def run(self, work: Coroutine[Any, Any, Any]) -> Any:
-        """Do it where the gateway is."""
+        """Does it where the gateway is."""
 
         async def bounded() -> Any:
             with anyio.fail_after(60):
@@ -295,7 +295,7 @@ class Protocol(RuleBasedStateMachine):
 
 
 def _answers(frames: list[Frame]) -> dict[str, list[Frame]]:
-    """Return the answers among the frames by the ids of what they answer."""
+    """Returns the answers among the frames by the ids of what they answer."""
     answers: dict[str, list[Frame]] = {}
     for frame in frames:
         if frame["type"] == "res":
@@ -304,7 +304,7 @@ def _answers(frames: list[Frame]) -> dict[str, list[Frame]]:
 
 
 def _unanswered(names: dict[str, str], frames: list[Frame]) -> dict[str, str]:
-    """Return the requests whose last answer has not come."""
+    """Returns the requests whose last answer has not come."""
     answers = _answers(frames)
     return {
         name: method
@@ -314,14 +314,14 @@ def _unanswered(names: dict[str, str], frames: list[Frame]) -> dict[str, str]:
 
 
 def _is_first_of_two(method: str, answer: Frame) -> bool:
-    """Return whether it only says that a run was accepted."""
+    """Returns whether it only says that a run was accepted."""
     return bool(
         method == "agent" and answer["ok"] and answer["payload"].get("status") == "accepted"
     )
 
 
 def _check_once(client: Client) -> None:
-    """Check that nothing was answered twice, also not long after its first answer."""
+    """Checks that nothing was answered twice, also not long after its first answer."""
     answers = _answers(client.wire.frames)
     for name in answers.keys() & client.asked.keys():
         method, got = client.asked[name], answers[name]

@@ -54,7 +54,7 @@ class Player:
         await anyio.wait_all_tasks_blocked()
 
     async def end(self) -> None:
-        """Let what is at the model go on, and wait until something is there again, or nothing."""
+        """Lets what is at the model go on, and waits until something is there again, or nothing."""
         for gate in self.gates:
             gate.open()
         self.gates.clear()
@@ -100,7 +100,7 @@ def check(
     prompts: list[str],
     core: Core,
 ) -> None:
-    """Compare with what must be true."""
+    """Compares with what must be true."""
     ends = Counter(one.run_id for one in core.ends())
     assert ends == Counter(list(results)), "an end was told twice, or never"
     texts = [part.strip() for one in prompts for part in PARTS.split(one) if part.strip()]

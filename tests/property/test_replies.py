@@ -37,7 +37,7 @@ UNITS = st.sampled_from(TextUnit)
 
 
 def places(found: list[Piece]) -> Iterator[int]:
-    """Yield where the text was cut."""
+    """Yields where the text was cut."""
     place = 0
     for piece in found[:-1]:
         place += len(piece.body)

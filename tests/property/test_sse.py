@@ -15,7 +15,7 @@ ends = st.sampled_from([b"\n", b"\r\n", b"\r"])
 
 @st.composite
 def streams(draw: st.DrawFn) -> tuple[bytes, list[bytes]]:
-    """Return a stream with line ends of one kind, and its events."""
+    """Returns a stream with line ends of one kind, and its events."""
     end = draw(ends)
     stream, events = b"", []
     for lines in draw(st.lists(texts, max_size=5)):

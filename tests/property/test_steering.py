@@ -51,7 +51,7 @@ class SlowModel(ScriptedModel):
         super().__init__(lambda _: ["ok"])
 
     async def complete(self, request: ModelRequest, hear: Listener) -> ModelReply:
-        """Answer, or call a tool, after a while."""
+        """Answers, or calls a tool, after a while."""
         await asyncio.sleep(detangle.choice([0.01, 0.3, 1.0]))
         reply = await super().complete(request, hear)
         if request.tools and detangle.flip(0.25):
@@ -66,7 +66,7 @@ class Look:
     spec = ToolSpec("look", "Looks.", {"type": "object"})
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
-        """Look."""
+        """Looks."""
         del arguments, context
         await asyncio.sleep(detangle.choice([0.0, 0.2]))
         return ToolResult("seen")
@@ -88,7 +88,7 @@ class Person:
 
 
 async def process(home: Path, disk: Disk, person: Person, limit: int, rules: QueueConfig) -> None:
-    """Run the gateway until all is written and answered."""
+    """Runs the gateway until all is written and answered."""
     model, clock = SlowModel(), SimulatedClock()
     opening = disk.open()
     async with open_core(
@@ -103,7 +103,7 @@ async def process(home: Path, disk: Disk, person: Person, limit: int, rules: Que
 
 
 async def schedule(home: Path, content: bytes) -> None:
-    """Play one plan over one or more processes; then look at what became of each message."""
+    """Plays one plan over one or more processes; then look at what became of each message."""
     modes = detangle.choice([[mode] for mode in QueueMode] + [list(QueueMode)])
     person = Person([detangle.choice(modes) for _ in range(detangle.randint(2, 5))])
     debounce, cap = detangle.choice([0, 200]), detangle.choice([20, 2])
@@ -125,7 +125,7 @@ async def schedule(home: Path, content: bytes) -> None:
 
 
 async def check(person: Person, store: Store) -> None:
-    """Compare what the store has with what must be true in every mode."""
+    """Compares what the store has with what must be true in every mode."""
     session = await store.read(lambda reader: sessions.find(reader, str(MAIN)))
     assert session is not None
     entries = await store.read(
@@ -146,7 +146,7 @@ async def check(person: Person, store: Store) -> None:
 
 
 def explored(home: Path, monkeypatch: pytest.MonkeyPatch, runs: int) -> None:
-    """Play so many schedules."""
+    """Plays so many schedules."""
     run_workers_in_the_loop(monkeypatch)
     content = template(home)
     detangle.explore(
@@ -166,7 +166,7 @@ def test_messages_enter_in_the_order_in_which_they_were_written(
 
 
 async def _steers_past_the_lane(queue: queueing.Queue, run: ActiveRun) -> None:
-    """Let a message that steers enter whatever waits before it, as before issue 11."""
+    """Lets a message that steers enter whatever waits before it, as before issue 11."""
     host = queue.runtime.running.working(run.request.key)
     if host is not None and run.rules is not None and run.rules.mode is QueueMode.STEER:
         host.steering.append(run)

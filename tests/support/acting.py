@@ -19,7 +19,7 @@ class Act:
         self.gate = gate
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
-        """Wait."""
+        """Waits."""
         del arguments, context
         await self.gate.hold()
         return ToolResult("done")

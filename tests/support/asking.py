@@ -10,7 +10,7 @@ from tests.support.wire import Frame, Wire
 
 
 async def ask(client: GatewayClient, text: str, **params: Any) -> dict[str, Any]:
-    """Return the result of a run of the main conversation; `params` go to `agent` too."""
+    """Returns the result of a run of the main conversation; `params` go to `agent` too."""
     sent = {"sessionKey": "main", "message": text, "idempotencyKey": text[:40]} | params
     with anyio.fail_after(60):
         final = await client.request("agent", sent, expect_final=True)
@@ -19,12 +19,12 @@ async def ask(client: GatewayClient, text: str, **params: Any) -> dict[str, Any]
 
 
 def said(result: dict[str, Any]) -> str:
-    """Return the text of all its payloads."""
+    """Returns the text of all its payloads."""
     return "".join(one["text"] for one in result["payloads"])
 
 
 async def chat(wire: Wire, message: str, key: str = "main") -> str:
-    """Return the last result of a tool, or the answer, to a message of the owner's, as JSON."""
+    """Returns the last result of a tool, or the answer, to a message of the owner's, as JSON."""
     number = len(message) + sum(map(ord, message))
     params = {"sessionKey": key, "idempotencyKey": f"{key}-{number}", "message": message}
     await wire.call("chat.send", params)

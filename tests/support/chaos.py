@@ -38,7 +38,7 @@ Written = list[dict[str, Any]]
 
 
 def answers(body: dict[str, Any]) -> Sequence[HttpStep]:
-    """Answer `m7` with `answer to m7`; `look m7` reads a file first, `write m7` writes one."""
+    """Answers `m7` with `answer to m7`; `look m7` reads a file first, `write m7` writes one."""
     messages = body["messages"]
     asked = next(one["content"] for one in reversed(messages) if one["role"] == "user")
     word, _, name = asked.rpartition(" ")
@@ -50,7 +50,7 @@ def answers(body: dict[str, Any]) -> Sequence[HttpStep]:
 
 
 def faults(written: Written, received: Sequence[Delivered]) -> list[str]:
-    """Return what is wrong with the log, in words that begin with the promise's name."""
+    """Returns what is wrong with the log, in words that begin with the promise's name."""
     replies: dict[str, list[Delivered]] = defaultdict(list)
     for one in received:
         replies[one.in_reply_to].append(one)
@@ -94,12 +94,12 @@ def _order_faults(written: list[str], replied: list[str]) -> list[str]:
 
 
 def announced(received: Iterable[Delivered]) -> list[str]:
-    """Return the messages whose interruption was announced."""
+    """Returns the messages whose interruption was announced."""
     return [one.in_reply_to for one in received if one.text == INTERRUPTED]
 
 
 async def until(happened: Callable[[], object], what: Callable[[], object] = lambda: "") -> None:
-    """Wait for something that another process does."""
+    """Waits for something that another process does."""
     with anyio.move_on_after(SECONDS):
         while not happened():  # noqa: ASYNC110 - files of another process, there is no event
             await anyio.sleep(0.01)
@@ -108,7 +108,7 @@ async def until(happened: Callable[[], object], what: Callable[[], object] = lam
 
 
 async def all_ended(platform: Platform) -> None:
-    """Wait until every message that was written has an end, as long as another one gets its."""
+    """Waits until every message that was written has an end, as long as another one gets its."""
     ids = {one["id"] for one in platform.inbox()}
 
     def missing() -> set[str]:
@@ -119,13 +119,13 @@ async def all_ended(platform: Platform) -> None:
 
 
 async def all_taken(platform: Platform) -> None:
-    """Wait until the gateway has every message that was written, as long as it takes another."""
+    """Waits until the gateway has every message that was written, as long as it takes another."""
     written = len(platform.inbox())
     await until_fewer(lambda: written - platform.acknowledged())
 
 
 async def until_fewer(left: Callable[[], int], what: Callable[[], object] = lambda: "") -> None:
-    """Wait until nothing is left, as long as it becomes fewer; a backlog may be of any length."""
+    """Waits until nothing is left, as long as it becomes fewer; a backlog may be of any length."""
 
     def fewer(than: int) -> bool:
         return left() < than
@@ -138,7 +138,7 @@ async def until_fewer(left: Callable[[], int], what: Callable[[], object] = lamb
 async def rig(
     folder: Path, *first: str, arguments: Sequence[str] = (), **config: Any
 ) -> AsyncGenerator[tuple[GatewayProcess, Platform, StubModelServer]]:
-    """Run a gateway between a platform and a model server that both outlive it."""
+    """Runs a gateway between a platform and a model server that both outlive it."""
     platform = Platform(folder / "platform")
     async with (
         StubModelServer(answers, pieces=4, delay=0.015) as model,
@@ -154,7 +154,7 @@ async def rig(
 
 
 async def quiet(gateway: GatewayProcess) -> None:
-    """Wait until nothing runs and nothing waits to be delivered, as long as something ends."""
+    """Waits until nothing runs and nothing waits to be delivered, as long as something ends."""
     database = gateway.home / "state.sqlite"
     async with GatewayClient(gateway.address) as client:
         ended, status = -1, {}
@@ -182,13 +182,13 @@ def _ended(database: Path) -> int:
 
 
 async def disagreements(home: Path) -> list[str]:
-    """Return where the store of a stopped gateway does not fit what the platform saw."""
+    """Returns where the store of a stopped gateway does not fit what the platform saw."""
     async with open_store(home / "state.sqlite") as store:
         return await store.read(_store_faults) + await mirror_faults(home, store)
 
 
 async def mirror_faults(home: Path, store: Store) -> list[str]:
-    """Return the transcripts whose file is not line for line what the database holds."""
+    """Returns the transcripts whose file is not line for line what the database holds."""
     found = await store.read(_transcripts)
     wrong = []
     for session, entries in found:
@@ -225,7 +225,7 @@ def _store_faults(reader: Reader) -> list[str]:
 
 
 def transcript_faults(name: str, messages: list[Message]) -> list[str]:
-    """Return what a model could not read: calls without results, questions without answers."""
+    """Returns what a model could not read: calls without results, questions without answers."""
     wrong = [f"transcript: {name} has the open call {call.id}" for call in open_calls(messages)]
     if any(
         isinstance(one, UserMessage) and isinstance(other, UserMessage)
@@ -238,7 +238,7 @@ def transcript_faults(name: str, messages: list[Message]) -> list[str]:
 
 
 def _transcripts(reader: Reader) -> list[tuple[SessionEntry, list[TranscriptEntry]]]:
-    """Return every session in which something was said, archived ones too."""
+    """Returns every session in which something was said, archived ones too."""
     return [
         (one, sessions.entries(reader, one.session_id, limit=-1))
         for one in listing.recent(reader, Wanted(archived=None), limit=-1)

@@ -88,5 +88,5 @@ async def chat(
 
 
 def said(core: Core) -> str:
-    """Return what clients of the gateway were told."""
+    """Returns what clients of the gateway were told."""
     return "".join(one.body.delta for one in core.events if isinstance(one.body, TextDelta))

@@ -16,7 +16,7 @@ from tests.support.gateway import TOKEN, Rig
 async def run_command(
     *arguments: str, environ: Mapping[str, str], said: bytes = b"", seconds: float = 60
 ) -> CompletedProcess[bytes]:
-    """Run `skerry` with the arguments until it ends, and return what it printed."""
+    """Runs `skerry` with the arguments until it ends, and returns what it printed."""
     with anyio.fail_after(seconds):
         if forks.by_fork("skerry", environ):
             return await forks.run("skerry", arguments, environ, said)
@@ -27,7 +27,7 @@ async def run_command(
 def run_command_text(
     *arguments: str, environ: Mapping[str, str], seconds: float = 60
 ) -> "CompletedProcess[str]":
-    """Run `skerry` as `run_command` does, for a test that waits without an event loop."""
+    """Runs `skerry` as `run_command` does, for a test that waits without an event loop."""
 
     async def run() -> CompletedProcess[bytes]:
         return await run_command(*arguments, environ=environ, seconds=seconds)
@@ -40,7 +40,7 @@ def run_command_text(
 
 
 async def skerry(rig: Rig, *arguments: str) -> CompletedProcess[bytes]:
-    """Run `skerry` with the arguments; the gateway of the rig is the one that is meant."""
+    """Runs `skerry` with the arguments; the gateway of the rig is the one that is meant."""
     kept = {key: os.environ[key] for key in ("PATH", "PYTHONPATH") if key in os.environ}
     home = str(rig.context.config().state_dir)
     environ = kept | {

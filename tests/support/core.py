@@ -73,7 +73,7 @@ class Core:
         return result
 
     async def said(self, key: SessionKey = MAIN) -> list[Message]:
-        """Return the transcript."""
+        """Returns the transcript."""
         session = await self.store.read(lambda reader: sessions.find(reader, str(key)))
         assert session is not None
         entries = await self.store.read(
@@ -82,7 +82,7 @@ class Core:
         return [entry.message for entry in entries]
 
     def ends(self) -> list[RunResult]:
-        """Return how runs ended, in the order in which that was told."""
+        """Returns how runs ended, in the order in which that was told."""
         return [one.body.result for one in self.events if isinstance(one.body, RunEnded)]
 
 
@@ -94,7 +94,7 @@ def request(
     timeout: float | None = None,
     queue_mode: QueueMode | None = QueueMode.OWN,
 ) -> RunRequest:
-    """Return a request whose id is its text unless another is given."""
+    """Returns a request whose id is its text unless another is given."""
     return RunRequest(
         RunId(run_id or text),
         key,
@@ -125,7 +125,7 @@ async def open_core(  # noqa: PLR0913 - each has a default; a test names what it
     granted: tuple[str, ...] = (),
     opening: AbstractAsyncContextManager[Store] | None = None,
 ) -> AsyncGenerator[Core]:
-    """Open a core whose state is in `home`, or in the store of `opening`."""
+    """Opens a core whose state is in `home`, or in the store of `opening`."""
     agents = agents or AgentsConfig()
     config = Config(
         state_dir=home,

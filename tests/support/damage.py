@@ -27,7 +27,7 @@ def break_pages(path: Path, table: str, *, most: int = 1) -> int:
 
 
 def _leaves(file: BinaryIO, root: int, size: int) -> list[int]:
-    """Return the leaves below a page, left to right."""
+    """Returns the leaves below a page, left to right."""
     file.seek((root - 1) * size)
     page = file.read(size)
     if page[0] not in {2, 5}:  # interior of an index, of a table

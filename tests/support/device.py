@@ -35,7 +35,7 @@ class Device:
         return sha256(self.public).hexdigest()
 
     def introduce(self, challenge: Frame, *, version: int = 2, **changes: Any) -> Frame:
-        """Return signed parameters of `connect`; `changes` as for `connect_params`."""
+        """Returns signed parameters of `connect`; `changes` as for `connect_params`."""
         params = connect_params(**changes)
         auth = params.get("auth", {})
         signed_at = challenge["ts"]
@@ -63,7 +63,7 @@ class Device:
         return params
 
     async def connect(self, wire: Wire, **changes: Any) -> Frame:
-        """Send a signed `connect`; return the response and keep the token it brings."""
+        """Sends a signed `connect`; returns the response and keeps the token it brings."""
         params = self.introduce(wire.frames[0]["payload"], **changes)
         await wire.send({"type": "req", "id": "connect", "method": "connect", "params": params})
         answer = await wire.response("connect")
@@ -76,7 +76,7 @@ class Device:
     async def connected(
         self, url: str, headers: dict[str, str] | None = None, **changes: Any
     ) -> AsyncIterator[Wire]:
-        """Open a connection that is let in."""
+        """Opens a connection that is let in."""
         async with dial(url, additional_headers=headers or {}) as wire:
             answer = await self.connect(wire, **changes)
             assert answer["ok"], answer
@@ -85,7 +85,7 @@ class Device:
     async def refused(
         self, url: str, headers: dict[str, str] | None = None, **changes: Any
     ) -> Frame:
-        """Open a connection that is not let in; return the error."""
+        """Opens a connection that is not let in; returns the error."""
         async with dial(url, additional_headers=headers or {}) as wire:
             answer = await self.connect(wire, **changes)
             assert not answer["ok"], answer

@@ -36,7 +36,7 @@ class Exchange:
         await self._send({"type": "event", "event": name, "payload": payload, "seq": 1})
 
     async def chat(self, state: str, text: str | None = None, **more: Any) -> None:
-        """Send a chat event of the run that this request began."""
+        """Sends a chat event of the run that this request began."""
         payload = {"runId": self.params["idempotencyKey"], "state": state, **more}
         if text is not None:
             payload["message"] = {
@@ -62,7 +62,7 @@ class FakeGateway:
     snapshot: dict[str, Any] = field(default_factory=dict)
 
     def answer(self, method: str, payload: Any) -> None:
-        """Let `method` always answer `payload`."""
+        """Lets `method` always answer `payload`."""
 
         async def handler(exchange: Exchange) -> None:
             await exchange.reply(payload)
@@ -102,7 +102,7 @@ class FakeGateway:
 
 @asynccontextmanager
 async def fake_gateway(port: int = 0) -> AsyncIterator[FakeGateway]:
-    """Serve a `FakeGateway` on 127.0.0.1 for the block."""
+    """Serves a `FakeGateway` on 127.0.0.1 for the block."""
     gateway = FakeGateway()
     gateway.answer("health", {"ok": True})
     gateway.answer("status", {"sessions": {"count": 3}})

@@ -260,7 +260,7 @@ async def running_gateway(  # noqa: PLR0913 - each has a default; a test names w
     hooks: Hooks | None = None,
     memory: MemoryDesk | None = None,
 ) -> AsyncIterator[Rig]:
-    """Serve a gateway whose state is in `home`."""
+    """Serves a gateway whose state is in `home`."""
     given = config or {}
     auth = {"mode": "token", "token": token} if token else {"mode": "none"}
     gateway = given.get("gateway", {})
@@ -303,7 +303,7 @@ async def running_gateway(  # noqa: PLR0913 - each has a default; a test names w
 
 @asynccontextmanager
 async def serving(app: Starlette, *, send_buffer: int | None = None) -> AsyncIterator[int]:
-    """Serve `app` on a port that the system chooses."""
+    """Serves `app` on a port that the system chooses."""
     sock = socket.socket()
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     if send_buffer is not None:  # accepted sockets inherit it

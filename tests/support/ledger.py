@@ -45,5 +45,5 @@ class Books(NoAccounts):
         self.calls: list[ModelCallEnded] = []
 
     def book(self, call: ModelCallEnded) -> None:
-        """Keep it."""
+        """Keeps it."""
         self.calls.append(call)

@@ -8,13 +8,13 @@ from scripts.requirements import ROOT
 
 
 def functions(path: Path) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
-    """Return the functions at the top of a file."""
+    """Returns the functions at the top of a file."""
     body = ast.parse(path.read_text(encoding="utf-8"), str(path)).body
     return [one for one in body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)]
 
 
 def collected(path: Path) -> Iterator[str]:
-    """Yield what pytest collects of a file, as `name` or `Class::name`."""
+    """Yields what pytest collects of a file, as `name` or `Class::name`."""
     if not (path.is_file() and path.name.startswith("test_")):
         return
     for one in ast.parse(path.read_text(encoding="utf-8"), str(path)).body:
@@ -30,7 +30,7 @@ def collected(path: Path) -> Iterator[str]:
 
 
 def missing(named: Iterable[str], root: Path = ROOT) -> set[str]:
-    """Return which of these tests (`tests/file.py::name`) do not exist, or are not collected."""
+    """Returns which of these tests (`tests/file.py::name`) do not exist, or are not collected."""
     wanted = set(named)
     there = {
         f"{file}::{name}"

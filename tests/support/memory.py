@@ -42,14 +42,14 @@ class Place:
         caller: Caller | None = OWNER,
         taint: frozenset[Origin] = frozenset(),
     ) -> dict[str, Any]:
-        """Return what the tool answers."""
+        """Returns what the tool answers."""
         context = ToolContext(Beneath(self.workspace), None, caller, taint)
         result = await tool.run(arguments, context)
         told: dict[str, Any] = msgspec.json.decode(result.text)
         return told
 
     def put(self, path: str, text: str) -> Path:
-        """Write a file of the workspace."""
+        """Writes a file of the workspace."""
         file = self.workspace / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
@@ -57,7 +57,7 @@ class Place:
 
 
 def place(home: Path, backend: FakeBackend | None = None, **tree: Any) -> Place:
-    """Return a workspace in `home` whose configuration has the sections of `tree`."""
+    """Returns a workspace in `home` whose configuration has the sections of `tree`."""
     config = Config.model_validate(
         {"state_dir": home / "state", "path": home / "skerry.json", **tree}
     )

@@ -41,7 +41,7 @@ CHUNKS: Final = {
 
 
 def config(base_url: str) -> dict[str, Any]:
-    """Return a configuration with two models, everything of the mix switched on."""
+    """Returns a configuration with two models, everything of the mix switched on."""
     models = [{"id": name} for name in ("frail", "firm")]
     provider = {"baseUrl": base_url, "apiKey": "a-key-of-the-mix", "models": models}
     model = {"primary": "test/frail", "fallbacks": ["test/firm"]}
@@ -66,7 +66,7 @@ class Mind:
     refused: int = 0
 
     def __call__(self, body: dict[str, Any]) -> Sequence[HttpStep]:
-        """Return the steps of one reply."""
+        """Returns the steps of one reply."""
         if not body.get("tools"):
             return ["Much was said before."]  # the summary of a compaction
         if body["model"] == "frail" and (broken := self._failure()) is not None:
@@ -88,7 +88,7 @@ class Mind:
         return [f"Here is the answer to {names}. It takes two sentences. That is all for {names}."]
 
     def _failure(self) -> Sequence[HttpStep] | None:
-        """Return how the first model fails this time; None when it does not."""
+        """Returns how the first model fails this time; None when it does not."""
         if self.down:
             self.refused += 1
             return [Status(401)]
@@ -101,14 +101,14 @@ class Mind:
 
 
 def _look(names: list[str]) -> tuple[str, dict[str, str]]:
-    """Return the tool that looks into it, and what it is given: every other one has an effect."""
+    """Returns the tool that looks into it, and what it is given: every other one has an effect."""
     if int(names[-1][1:]) % 2:
         return "read", {"path": "a"}
     return "write", {"path": "seen.txt", "content": names[-1]}
 
 
 async def people(platform: Platform, dice: Random) -> None:
-    """Let people write, whether somebody listens or not."""
+    """Lets people write, whether somebody listens or not."""
     for peer, mode in MODES.items():
         platform.say(f"/queue {mode}", peer=peer, message_id=f"queue-{peer}")
     for number in count(1):
@@ -129,7 +129,7 @@ class Turn:
 
 
 def turns(home: Path) -> dict[str, Turn]:
-    """Return the turn of every message that was taken."""
+    """Returns the turn of every message that was taken."""
     query = (
         "SELECT message_id, run.run_id, coalesce(host, run.run_id), result"
         " FROM inbound JOIN run USING (run_id)"
@@ -145,7 +145,7 @@ def turns(home: Path) -> dict[str, Turn]:
 
 
 def faults(written: Written, received: Sequence[Delivered], taken: dict[str, Turn]) -> list[str]:
-    """Return what is wrong with the log, in words that begin with the promise's name."""
+    """Returns what is wrong with the log, in words that begin with the promise's name."""
     replies: dict[str, list[Delivered]] = defaultdict(list)
     for one in received:
         replies[one.in_reply_to].append(one)
@@ -209,7 +209,7 @@ def _order(names: list[str], replied: list[str]) -> list[str]:
 async def disagreements(
     home: Path, written: Written, received: Sequence[Delivered], taken: dict[str, Turn]
 ) -> list[str]:
-    """Return where the transcripts of a stopped gateway do not fit what was written and sent."""
+    """Returns where the transcripts of a stopped gateway do not fit what was written and sent."""
     async with open_store(home / DATABASE) as store:
         said, found = await store.read(_said)
         found += await mirror_faults(home, store)
@@ -234,7 +234,7 @@ def _asked(kind: str, text: str) -> list[str]:
 
 
 def _said(reader: Reader) -> tuple[dict[tuple[str, int], tuple[str, str]], list[str]]:
-    """Return all texts by run and entry, and what a model could not read."""
+    """Returns all texts by run and entry, and what a model could not read."""
     wrong = [f"open: run {one.request.run_id}" for one in runs.unfinished(reader)]
     wrong += [f"outbox: {number} are {state}" for state, number in outbox.counts(reader).items()]
     said = dict[tuple[str, int], tuple[str, str]]()

@@ -14,7 +14,7 @@ _ADDRESS = re.compile(r"http://127\.0\.0\.1:[1-9]\d*")
 
 
 def program(variable: str, place: str) -> str:
-    """Return the program that an environment variable names, or that `make test-all` installed."""
+    """Returns the program that an environment variable names, or that `make test-all` installed."""
     path = os.environ.get(variable) or shutil.which(ROOT / place)
     assert path is not None, f"{place} is missing: make test-all installs it"
     return path
@@ -22,7 +22,7 @@ def program(variable: str, place: str) -> str:
 
 @contextmanager
 def started(command: Sequence[str]) -> Iterator[str]:
-    """Run a server until the block ends; give the address that it prints."""
+    """Runs a server until the block ends; gives the address that it prints."""
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as process:

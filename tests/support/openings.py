@@ -65,7 +65,7 @@ class Opened:
         await self._stack.aclose()
 
     def seen(self) -> list[str]:
-        """Return what people said, as the model saw it last."""
+        """Returns what people said, as the model saw it last."""
         messages = self.model.seen[-1].messages
         return [text(one) for one in messages if isinstance(one, UserMessage)]
 
@@ -76,7 +76,7 @@ def inbound(words: str, message_id: str, peer: str = "alice", **more: Any) -> In
 
 
 async def receive(core: Core, words: str, message_id: str, **more: Any) -> None:
-    """Let a person write over a platform, and wait for the end of the run."""
+    """Lets a person write over a platform, and waits for the end of the run."""
     await core.dispatch.receive(inbound(words, message_id, **more))
     with anyio.fail_after(60):
         for run_id in core.dispatch.active():

@@ -80,7 +80,7 @@ class Pattern:
 
 
 def collect() -> list[Pattern]:
-    """List the patterns of `src`, by importing all of it in a process of its own."""
+    """Lists the patterns of `src`, by importing all of it in a process of its own."""
     command = [sys.executable, "-m", "tests.support.pumps"]
     root = SRC.parent
     out = subprocess.run(command, cwd=root, check=True, capture_output=True, text=True).stdout
@@ -89,7 +89,7 @@ def collect() -> list[Pattern]:
 
 
 def _inline() -> Iterator[Pattern]:
-    """Yield what is given to `re.search` and the like as a literal."""
+    """Yields what is given to `re.search` and the like as a literal."""
     for path in sorted(SRC.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             match node:
@@ -103,7 +103,7 @@ def _inline() -> Iterator[Pattern]:
 
 
 def slow_text(pattern: Pattern) -> str | None:
-    """Search for a text on which the pattern is not linear; describe the first that is found."""
+    """Searches for a text on which the pattern is not linear; describes the first that is found."""
     compiled = pattern.compiled()
     for use in pattern.uses:
         texts = list(_texts(compiled, ("\0",) if use == "search" else ("", "\0")))
@@ -164,7 +164,7 @@ def _texts(compiled: re.Pattern[Any], ends: Sequence[str]) -> Iterator[tuple[str
 
 
 def _samples(compiled: re.Pattern[Any]) -> tuple[set[str], set[str]]:
-    """Collect the words and the characters that the pattern asks for."""
+    """Collects the words and the characters that the pattern asks for."""
     raw = compiled.pattern
     text = raw.decode("latin-1") if isinstance(raw, bytes) else raw
     literals: set[str] = set()
@@ -222,7 +222,7 @@ def _inside(kind: Any, value: Any) -> list[Any]:
 
 
 def _uses() -> dict[tuple[str, str], set[str]]:
-    """Map the file and the name of a constant to the methods that are called on it.
+    """Maps the file and the name of a constant to the methods that are called on it.
 
     The file is empty for a name that others may import.
     """

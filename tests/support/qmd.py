@@ -66,7 +66,7 @@ async def until(happened: Callable[[], object]) -> None:
 async def served(
     place: Place, *, idle: float = 900, **config: object
 ) -> AsyncGenerator[tuple[QmdMemory, QmdDaemon]]:
-    """Run the memory with its server."""
+    """Runs the memory with its server."""
     daemon = QmdDaemon(place.clock, idle_seconds=idle)
     memory = place.memory(server=daemon, limits={"timeoutMs": 60_000}, **config)
     async with anyio.create_task_group() as tasks:

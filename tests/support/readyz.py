@@ -11,7 +11,7 @@ from skerry.testing.gateway import GatewayProcess
 
 
 async def ready(gateway: GatewayProcess) -> dict[str, Any]:
-    """Return what `/readyz` answers, well or not."""
+    """Returns what `/readyz` answers, well or not."""
 
     def ask() -> dict[str, Any]:
         try:

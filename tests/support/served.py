@@ -21,7 +21,7 @@ class Served:
 
 @asynccontextmanager
 async def serving(body: bytes, head: str = "200 OK") -> AsyncIterator[Served]:
-    """Serve until the block ends; `head` is the status, and more lines of the head if any."""
+    """Serves until the block ends; `head` is the status, and more lines of the head if any."""
     served = Served()
 
     async def answer(stream: anyio.abc.SocketStream) -> None:

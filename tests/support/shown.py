@@ -4,7 +4,7 @@ from hypothesis import Phase, settings
 
 
 def shown(runs: settings) -> settings:
-    """Return the settings of a run for one in which a defect is planted.
+    """Returns the settings of a run for one in which a defect is planted.
 
     Where examples are taken the same each time they follow from the function that plays them, so
     that one function must play both. What is found is not made smaller: nobody reads it.

@@ -32,15 +32,15 @@ class LoopWriter(Writer):
     _scheduled = False
 
     def start(self) -> None:
-        """Do nothing: each unit that is handed in has the loop write."""
+        """Does nothing: each unit that is handed in has the loop write."""
 
     def join(self) -> None:
-        """Write what is left, as the thread does before it ends."""
+        """Writes what is left, as the thread does before it ends."""
         while not self.killed and (batch := self._take()) is not None:
             self._write(batch)
 
     def kill(self) -> None:
-        """Write nothing more; whoever waits for a unit is refused."""
+        """Writes nothing more; whoever waits for a unit is refused."""
         self.killed = True
         self.close()
         while (job := self._jobs.get_nowait()) is not None:
@@ -75,7 +75,7 @@ class Disk:
 
     @asynccontextmanager
     async def open(self) -> AsyncGenerator[Store]:
-        """Open the store for one process."""
+        """Opens the store for one process."""
         condition = Condition()
         loop = asyncio.get_running_loop()
         self.writer = writer = LoopWriter(
@@ -89,12 +89,12 @@ class Disk:
                 writer.join()
 
     def close(self) -> None:
-        """Give its memory back."""
+        """Gives its memory back."""
         self._connection.close()
 
 
 def template(folder: Path) -> bytes:
-    """Return an empty database of the present schema, as `Disk` takes it."""
+    """Returns an empty database of the present schema, as `Disk` takes it."""
     connection = _opened(folder / "template.sqlite")
     connection.execute("PRAGMA journal_mode = DELETE")
     content = connection.serialize()
@@ -106,12 +106,12 @@ class SimulatedClock:
     """The simulated loop's time, as the gateway's clock."""
 
     def now_ms(self) -> int:
-        """Return milliseconds since 1970, which begin in 2026."""
+        """Returns milliseconds since 1970, which begin in 2026."""
         return 1_780_000_000_000 + round(asyncio.get_running_loop().time() * 1000)
 
 
 def run_workers_in_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let what anyio does in worker threads be done in the loop, at a step of its own."""
+    """Lets what anyio does in worker threads be done in the loop, at a step of its own."""
 
     async def run_sync(call: Callable[..., T], *args: Any, **_: object) -> T:
         await anyio.lowlevel.checkpoint()
@@ -121,7 +121,7 @@ def run_workers_in_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def until_killed(disk: Disk, process: Coroutine[Any, Any, None], kill: asyncio.Event) -> None:
-    """Let a process live until it ends, or until it is killed."""
+    """Lets a process live until it ends, or until it is killed."""
     loop = asyncio.get_running_loop()  # no task group: that would wait until the process has ended
     task, killing = loop.create_task(process), loop.create_task(kill.wait())
     await asyncio.wait({task, killing}, return_when=asyncio.FIRST_COMPLETED)

@@ -11,7 +11,7 @@ import anyio.abc
 async def listening(
     handler: Callable[[anyio.abc.SocketStream], Awaitable[None]],
 ) -> AsyncIterator[int]:
-    """Serve on a port of the loopback that the system chooses; bounded in time."""
+    """Serves on a port of the loopback that the system chooses; bounded in time."""
     listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=0)
     async with listener, anyio.create_task_group() as group:
         group.start_soon(listener.serve, handler)

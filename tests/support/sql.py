@@ -208,13 +208,13 @@ RULES: Final = (
 
 
 def files() -> Iterator[str]:
-    """Yield the files of the program, below `skerry`."""
+    """Yields the files of the program, below `skerry`."""
     root = SOURCE / "skerry"
     yield from sorted(path.relative_to(root).as_posix() for path in root.rglob("*.py"))
 
 
 def literals(source: str) -> Iterator[ast.Constant | ast.JoinedStr]:
-    """Yield the texts of a module, each whole, without its docstrings."""
+    """Yields the texts of a module, each whole, without its docstrings."""
     pending: list[ast.AST] = [ast.parse(source)]
     while pending:
         node = pending.pop()
@@ -228,14 +228,14 @@ def literals(source: str) -> Iterator[ast.Constant | ast.JoinedStr]:
 
 
 def text_of(node: ast.Constant | ast.JoinedStr) -> str:
-    """Return what the text says; what is put in is `?`, as a value would be."""
+    """Returns what the text says; what is put in is `?`, as a value would be."""
     if isinstance(node, ast.Constant):
         return str(node.value)
     return "".join(str(one.value) if isinstance(one, ast.Constant) else "\0" for one in node.values)
 
 
 def faults(source: str) -> Iterator[tuple[int, str, str]]:
-    """Yield line, reason and text of what in a module's SQL does not travel."""
+    """Yields line, reason and text of what in a module's SQL does not travel."""
     for node in literals(source):
         text = text_of(node)
         if _FRAGMENT.search(text):
@@ -245,7 +245,7 @@ def faults(source: str) -> Iterator[tuple[int, str, str]]:
 
 
 def statements(file: str) -> Iterator[Statement]:
-    """Yield the statements of a file as they can be run.
+    """Yields the statements of a file as they can be run.
 
     Raises:
         NameError: one is made of what neither a constant of its module nor `CHOICES` says.
@@ -272,7 +272,7 @@ def statements(file: str) -> Iterator[Statement]:
 
 
 def travelling() -> Iterator[Statement]:
-    """Yield the statements that another engine is to take too."""
+    """Yields the statements that another engine is to take too."""
     for file in files():
         if file.startswith("store/") and file not in ENGINE:
             yield from statements(file)
@@ -286,7 +286,7 @@ _UNMADE: Final = ("sqlite_", "entry_text")
 
 
 def postgres_tables(connection: sqlite3.Connection) -> Iterator[str]:
-    """Yield what makes the tables and indexes of a SQLite database in PostgreSQL, line by line."""
+    """Yields what makes the tables and indexes of a SQLite database in PostgreSQL, line by line."""
     rows = connection.execute(
         "SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY type DESC, name"
     ).fetchall()

@@ -101,12 +101,12 @@ REPLIES: Final = {
 
 
 def recorded(name: str) -> bytes:
-    """Return the bytes of a recorded stream."""
+    """Returns the bytes of a recorded stream."""
     return (STREAMS / f"{name}.sse").read_bytes()
 
 
 def builder(name: str) -> ReplyBuilder:
-    """Return a new builder for the API of a stream."""
+    """Returns a new builder for the API of a stream."""
     match name.partition("/")[0]:
         case "openai-completions":
             return CompatBuilder("P")
@@ -119,7 +119,7 @@ def builder(name: str) -> ReplyBuilder:
 
 
 def read(name: str, pieces: list[bytes]) -> tuple[ModelReply | ModelError, str, str]:
-    """Return the reply or failure, the text and the thinking of a stream that comes in pieces."""
+    """Returns the reply or failure, the text and the thinking of a stream that comes in pieces."""
     made = builder(name)
     events = EventSplitter()
     texts: list[str] = []

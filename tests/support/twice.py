@@ -12,7 +12,7 @@ _once = Writer._do
 
 
 def _rehearse(writer: Writer, job: _Job) -> tuple[object, BaseException | None]:
-    """Run the unit and undo it; return its value and what it raised."""
+    """Runs the unit and undos it; returns its value and what it raised."""
     connection = writer._connection
     connection.execute("SAVEPOINT rehearsal")
     value, error = None, None
@@ -41,6 +41,6 @@ def _do(writer: Writer, job: _Job) -> None:
 
 
 def every_unit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have each unit of the test run twice, and each touch of the loop in it refused."""
+    """Has each unit of the test run twice, and each touch of the loop in it refused."""
     monkeypatch.setattr(Writer, "_do", _do)
     monkeypatch.setenv("PYTHONASYNCIODEBUG", "1")  # a call of the loop from another thread raises

@@ -10,7 +10,7 @@ _FENCE = re.compile(
 
 
 def within(text: str) -> str:
-    """Return the words that the fence has; fail where the text is no whole fence."""
+    """Returns the words that the fence has; fail where the text is no whole fence."""
     found = _FENCE.fullmatch(text)
     assert found, text
     return found[2]

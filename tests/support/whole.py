@@ -31,7 +31,7 @@ async def whole_gateway(
     clock: Clock | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> AsyncIterator[tuple[Application, Address]]:
-    """Serve a gateway whose state is in `home`, with `hooks`, and an account on `platform`."""
+    """Serves a gateway whose state is in `home`, with `hooks`, and an account on `platform`."""
     given = {**(environ or {}), "HOME": str(home), "SKERRY_STATE_DIR": str(home)}
     if config is not None:
         home.mkdir(mode=0o700)

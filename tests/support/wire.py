@@ -42,7 +42,7 @@ def request(method: str, params: Any = None, *, id: object = "1") -> Frame:  # n
 
 
 def here(frame: Frame) -> list[str]:
-    """Return the modes of those who a `presence` event says are here; none for other frames."""
+    """Returns the modes of those who a `presence` event says are here; none for other frames."""
     told = frame["payload"]["presence"] if frame.get("event") == "presence" else []
     return [one["mode"] for one in told]
 
@@ -83,7 +83,7 @@ class Wire:
         return await self.until(matches)
 
     def seen(self, name: str) -> Frame:
-        """Return the payload of the last event of that name that has come."""
+        """Returns the payload of the last event of that name that has come."""
         return next(
             cast("Frame", one["payload"])
             for one in reversed(self.frames)
@@ -91,24 +91,24 @@ class Wire:
         )
 
     async def ask(self, method: str, params: Any = None) -> Frame:
-        """Send a request; return its (first) response."""
+        """Sends a request; returns its (first) response."""
         name = f"a{next(self._ids)}"
         await self.send(request(method, params, id=name))
         return await self.response(name)
 
     async def call(self, method: str, params: Any = None) -> Any:
-        """Send a request that succeeds; return its payload."""
+        """Sends a request that succeeds; returns its payload."""
         answer = await self.ask(method, params)
         assert answer["ok"], answer
         return answer["payload"]
 
     async def connect(self, **changes: Any) -> Frame:
-        """Send `connect`; return its response."""
+        """Sends `connect`; returns its response."""
         await self.send(request("connect", connect_params(**changes), id="connect"))
         return await self.response("connect")
 
     async def closed(self) -> tuple[int | None, str | None]:
-        """Return the close code and reason, after whatever still comes before."""
+        """Returns the close code and reason, after whatever still comes before."""
         with anyio.fail_after(60):
             try:
                 while True:
@@ -119,7 +119,7 @@ class Wire:
 
 @asynccontextmanager
 async def dial(url: str, **options: Any) -> AsyncIterator[Wire]:
-    """Open a connection and read its challenge."""
+    """Opens a connection and reads its challenge."""
     options = {"max_size": None, "proxy": None, "open_timeout": 60} | options
     async with connect(url, **options) as socket:
         wire = Wire(socket)
@@ -130,7 +130,7 @@ async def dial(url: str, **options: Any) -> AsyncIterator[Wire]:
 
 @asynccontextmanager
 async def connected(url: str, **changes: Any) -> AsyncIterator[Wire]:
-    """Open a connection that is let in."""
+    """Opens a connection that is let in."""
     async with dial(url) as wire:
         answer = await wire.connect(**changes)
         assert answer["ok"], answer

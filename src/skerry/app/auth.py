@@ -33,7 +33,7 @@ class Entered:
 
     @property
     def id(self) -> str:
-        """Return the name of its profile."""
+        """Returns the name of its profile."""
         return f"{self.provider}:{self.name}"
 
 
@@ -47,7 +47,7 @@ class Keeper:
 
     @classmethod
     def of(cls, environ: Mapping[str, str], agent: str | None) -> "Keeper":
-        """Return the keeper of an agent, of the default one where none is named.
+        """Returns the keeper of an agent, of the default one where none is named.
 
         Raises:
             ConfigError: the configuration cannot be used.
@@ -61,7 +61,7 @@ class Keeper:
         return cls(config, loaded.expanded.environ, wanted)
 
     def provider(self, name: str) -> tuple[str, str]:
-        """Return a provider's id and the address for which its credentials count.
+        """Returns a provider's id and the address for which its credentials count.
 
         Raises:
             CredentialError: nobody has that name.
@@ -79,7 +79,7 @@ class Keeper:
         return known.id, known.base_url
 
     def has_model(self, provider: str) -> bool:
-        """Return whether a model of the provider is known, with which a credential can be tried."""
+        """Returns whether a model of the provider is known that a credential can be tried with."""
         described = self.config.models.providers.get(provider)
         return known_provider(provider) is not None or bool(described and described.models)
 
@@ -92,7 +92,7 @@ class Keeper:
         return read(profiles_file(self.config, self.agent), self.agent)
 
     def keep(self, entered: Entered, clock: Clock) -> Profile:
-        """Keep a credential, in the place of one of the same name; return its profile.
+        """Keeps a credential, in the place of one of the same name; returns its profile.
 
         Raises:
             CredentialError: it makes no sense, or cannot be kept; nothing changed.
@@ -112,7 +112,7 @@ class Keeper:
         return replace(profile, fields=content)
 
     def profile(self, entered: Entered, clock: Clock) -> Profile:
-        """Return the profile that a credential would have, with its secrets; keep nothing.
+        """Returns the profile that a credential would have, with its secrets; keeps nothing.
 
         Raises:
             CredentialError: it makes no sense, or could not be kept where profiles are.
@@ -135,7 +135,7 @@ class Keeper:
         return Profile(entered.id, entered.provider, entered.kind, self.agent, content)
 
     def remove(self, name: str) -> Profile:
-        """Forget a credential, in the vault too.
+        """Forgets a credential, in the vault too.
 
         Raises:
             CredentialError: there is none of that name, or the file cannot be written.
@@ -154,7 +154,7 @@ class Keeper:
         return found
 
     def order(self, provider: str, ids: Sequence[str] | None) -> tuple[str, ...]:
-        """Return the order of a provider's profiles, after giving it `ids`; none takes turns.
+        """Returns the order of a provider's profiles, after giving it `ids`; none takes turns.
 
         Raises:
             CredentialError: an id names no profile of the provider.
@@ -189,7 +189,7 @@ def _check(name: str, text: str) -> None:
 
 
 def where(profile: Profile) -> str:
-    """Return where a profile's secret is: `vault`, `environment` or `file`."""
+    """Returns where a profile's secret is: `vault`, `environment` or `file`."""
     name = SECRETS[profile.kind][0]
     value = profile.fields.get(name)
     if profile.entry(name):
@@ -200,7 +200,7 @@ def where(profile: Profile) -> str:
 
 
 def problem(profile: Profile, keeper: Keeper, now: int) -> str:
-    """Return why a profile cannot be used, or nothing."""
+    """Returns why a profile cannot be used, or nothing."""
     name = SECRETS[profile.kind][0]
     try:
         profile.secret(name, keeper.environ, vault_of(keeper.config, keeper.environ))

@@ -5,7 +5,7 @@ from skerry.ports.model import ModelState, ModelStatus
 
 
 def greeting(status: ModelStatus, port: int, token: str | None = None) -> str:
-    """Compose the lines for a person; the first is `ready ws://127.0.0.1:PORT`, for programs.
+    """Composes the lines for a person; the first is `ready ws://127.0.0.1:PORT`, for programs.
 
     Args:
         status: Which model answers.

@@ -27,7 +27,7 @@ _TOLD: Final = (
 
 
 async def boot(dispatch: Dispatch, config: Config, started_ms: int) -> list[RunId]:
-    """Start a run for each agent that has something in BOOT.md; return the runs.
+    """Starts a run for each agent that has something in BOOT.md; returns the runs.
 
     The id of a run names the start, so that it runs once however often this is called. Where an
     earlier start left its run open, that one goes on and no other begins.

@@ -79,7 +79,7 @@ Service = Callable[[], Coroutine[Any, Any, None]]
 
 
 def _stay(_: float, __: int) -> None:
-    """Leave it to the caller when the process ends."""
+    """Leaves it to the caller when the process ends."""
 
 
 class Outside(Struct, frozen=True):
@@ -112,7 +112,7 @@ class Application(Struct, frozen=True):
     """Set when a change of the configuration needs a restart, and this is the time for it."""
 
     async def drain(self) -> bool:
-        """Take nothing more and let runs end; return whether they did in the configured time."""
+        """Accepts nothing more and lets runs end; returns whether all did in `drainSeconds`."""
         self.context.health.fail("draining")
         self.hooks.gateway_stop.start(GatewayStop(reason="The gateway is stopping."))
         return await self.dispatch.drain(self.settings.config.gateway.drain_seconds)
@@ -122,7 +122,7 @@ class Application(Struct, frozen=True):
 async def open_application(
     settings: Settings, environ: Mapping[str, str], outside: Outside
 ) -> AsyncGenerator[Application]:
-    """Own the state directory for the block, take up what was left open, and run.
+    """Owns the state directory for the block, takes up what was left open, and runs.
 
     Raises:
         ConfigError: clients are to show a token, and there is none.
@@ -220,7 +220,7 @@ async def open_application(
 async def _state_of_runs(
     store: Store, config: Callable[[], Config], clock: Clock
 ) -> tuple[Ledger, Records, Live]:
-    """Return the parts that runs share beside the store: ledger, file records, live state."""
+    """Returns the parts that runs share beside the store: ledger, file records, live state."""
     ledger = Ledger(store, config, clock, CallLog(config().state_dir))
     await ledger.open()
     records = await stored_records(store, clock)
@@ -228,7 +228,7 @@ async def _state_of_runs(
 
 
 def _hide(settings: Settings, environ: Mapping[str, str], outside: Outside) -> Redactor:
-    """Keep every secret out of the log and the memory, now and when they change."""
+    """Keeps every secret out of the log and the memory, now and when they change."""
     redactor = Redactor()
 
     def hide(config: Config) -> None:
@@ -248,7 +248,7 @@ async def open_state(
     *,
     starting: bool = False,
 ) -> AsyncGenerator[tuple[Store, Mirror]]:
-    """Own the state directory and its database for the block, with the mirror brought up to it.
+    """Owns the state directory and its database for the block, with the mirror brought up to it.
 
     `starting` a gateway is what people are told of where another one has the directory.
 
@@ -282,7 +282,7 @@ async def open_state(
 async def _models(
     settings: Settings, environ: Mapping[str, str], outside: Outside, store: Store
 ) -> AsyncGenerator[Models]:
-    """Give every model that the configuration and this machine have."""
+    """Gives every model that the configuration and this machine have."""
     if outside.models is not None:
         yield outside.models
         return
@@ -293,7 +293,7 @@ async def _models(
 
 
 def _delivery(settings: Settings, outside: Outside, store: Store) -> Delivery:
-    """Return the parts that sends answers to the platforms."""
+    """Returns the senders of answers, one for each account of a platform."""
     return Delivery(
         {
             (one.channel, one.account): Sender(
@@ -313,7 +313,7 @@ def _delivery(settings: Settings, outside: Outside, store: Store) -> Delivery:
 async def _working(
     settings: Settings, dispatch: Dispatch, mirror: Mirror, delivery: Delivery, outside: Outside
 ) -> AsyncGenerator[None]:
-    """Take up what was left open, then receive, run and deliver for the block."""
+    """Takes up what was left open, then receives, run and delivers for the block."""
     runtime, store = dispatch.runtime, dispatch.runtime.store
     again = await unless_damaged(store, _left_open(runtime, settings.config)) or []
     async with AsyncExitStack() as stack:
@@ -333,7 +333,7 @@ async def _working(
 
 
 async def _left_open(runtime: Runtime, config: Config) -> list[runs.OpenRun]:
-    """Close what the last process left open and cannot run again; return what is to run."""
+    """Closes what the last process left open and cannot run again; returns what is to run."""
     store = runtime.store
     if not await store.read(runs.any_open):
         return []  # an ordinary start writes nothing
@@ -344,14 +344,14 @@ async def _left_open(runtime: Runtime, config: Config) -> list[runs.OpenRun]:
 
 
 def _limits(config: Config) -> tuple[int, int, int]:
-    """Return how many runs may be on: of people, of sub-agents, of schedules."""
+    """Returns how many runs may be on: of people, of sub-agents, of schedules."""
     of, cron = config.agents.defaults, config.cron
     return of.max_concurrent, of.subagents.max_concurrent, cron.max_concurrent_runs
 
 
 @asynccontextmanager
 async def _running(*services: Service) -> AsyncGenerator[None]:
-    """Keep the services going for the block, then cancel them."""
+    """Keeps the services going for the block, then cancels them."""
     async with anyio.create_task_group() as tasks:
         for service in services:
             tasks.start_soon(service)
@@ -360,7 +360,7 @@ async def _running(*services: Service) -> AsyncGenerator[None]:
 
 
 async def _flush(store: Store, mirror: Mirror, delivery: Delivery) -> None:
-    """Send and mirror what the last runs left; what is not done in time the next start does."""
+    """Sends and mirror what the last runs left; what is not done in time the next start does."""
     with anyio.move_on_after(FLUSH_SECONDS, shield=True):
         await delivery.flush()
     with anyio.move_on_after(FLUSH_SECONDS, shield=True):

@@ -24,7 +24,7 @@ _SHOWN: Final = 3000
 
 
 def config_commands(desk: Desk) -> list[Command]:
-    """Return `/config`, `/debug` and `/restart`."""
+    """Returns `/config`, `/debug` and `/restart`."""
     does = _Changing(desk)
     return [
         Command(
@@ -79,7 +79,7 @@ class _Changing:
         return self.desk.settings
 
     async def config(self, call: CommandCall) -> str:
-        """Answer `/config`."""
+        """Answers `/config`."""
         action, _, rest = call.arguments.partition(" ")
         try:
             match action.lower():
@@ -94,7 +94,7 @@ class _Changing:
         raise CommandError("/config takes show, get, set or unset: `/config set session.scope=…`.")
 
     async def debug(self, call: CommandCall) -> str:
-        """Answer `/debug`."""
+        """Answers `/debug`."""
         action, _, rest = call.arguments.partition(" ")
         overrides = dict(self.settings.overrides)
         try:
@@ -117,7 +117,7 @@ class _Changing:
         return _overridden(overrides)
 
     async def restart(self, _: CommandCall) -> str:
-        """Answer `/restart`; its own run ends before the gateway does."""
+        """Answers `/restart`; its own run ends before the gateway does."""
         if self.desk.restart is None:
             raise CommandError("This gateway cannot restart itself.")
         self.desk.restart()
@@ -157,14 +157,14 @@ class _Changing:
 
 
 def _refusal(error: ConfigError) -> str:
-    """Return why nothing was changed: what is wrong is what was asked, not the file."""
+    """Returns why nothing was changed: what is wrong is what was asked, not the file."""
     if isinstance(error, ConfigInvalidError):
         return " ".join(["Nothing was changed.", *map(str, error.issues)])
     return f"{error} {error.remedy}".strip()
 
 
 def _refuse_start(place: Place) -> None:
-    """Refuse what counts at a start only, where nothing of `/debug` is left.
+    """Refuses what counts at a start only, where nothing of `/debug` is left.
 
     Raises:
         CommandError: it does.
@@ -177,7 +177,7 @@ def _refuse_start(place: Place) -> None:
 
 
 def _shown(place: Place, value: Any) -> Any:
-    """Return the value without secrets, which are known by the name of their place."""
+    """Returns the value without secrets, which are known by the name of their place."""
     name = str(place[-1])
     hidden: Any = redact({name: value})
     return hidden[name]
@@ -194,7 +194,7 @@ def _overridden(overrides: dict[Place, Any]) -> str:
 
 
 def _assigned(text: str) -> tuple[Place, Any]:
-    """Return the place and the value of `a.b=value`: JSON, else a text."""
+    """Returns the place and the value of `a.b=value`: JSON, else a text."""
     path, equals, value = text.partition("=")
     if not equals:
         raise CommandError("Write it as path=value: `messages.queue.mode=steer`.")

@@ -8,7 +8,7 @@ from skerry.tools.session_search import told
 
 
 def context_commands(store: Store) -> list[Command]:
-    """Return `/recall` and `/compact`."""
+    """Returns `/recall` and `/compact`."""
 
     async def recall(call: CommandCall) -> str:
         if not call.arguments:

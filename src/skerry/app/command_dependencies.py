@@ -10,7 +10,7 @@ from skerry.runtime.dispatcher import Dispatch
 
 
 class Desk(Struct, frozen=True):
-    """Data: what the commands ask."""
+    """Dependencies of the chat commands."""
 
     config: Callable[[], Config]
     dispatcher: Dispatch

@@ -30,7 +30,7 @@ class _Choosing:
     config: Callable[[], Config]
 
     async def think(self, call: CommandCall) -> str:
-        """Answer `/think`."""
+        """Answers `/think`."""
         word = call.arguments.lower()
         if word in _TAKEN_BACK:
             await self.store.write(lambda unit: _change(unit, call, thinking_level=None))
@@ -62,7 +62,7 @@ class _Choosing:
         return " ".join(lines)
 
     async def model(self, call: CommandCall) -> str:
-        """Answer `/model`."""
+        """Answers `/model`."""
         word, _, more = call.arguments.partition(" ")
         match word.lower():
             case "" | "status":
@@ -92,7 +92,7 @@ class _Choosing:
         return f"This conversation asks {usual}. `/model list` says what there is."
 
     async def _meant(self, text: str) -> str:
-        """Return the reference that a number of the list, or a name, stands for."""
+        """Returns the reference that a number of the list, or a name, stands for."""
         if text.isdecimal():
             found = await self.models.listing()
             if 1 <= int(text) <= len(found):
@@ -106,12 +106,12 @@ class _Choosing:
         return whole or f"{ref}@{profile}"
 
     async def listing(self, call: CommandCall) -> str:
-        """Answer `/models`."""
+        """Answers `/models`."""
         return _page(await self.models.listing(), call.arguments.lower().split())
 
 
 def model_commands(models: Models, store: Store, config: Callable[[], Config]) -> list[Command]:
-    """Return `/model`, `/models` and `/think`."""
+    """Returns `/model`, `/models` and `/think`."""
     does = _Choosing(models, store, config)
     return [
         Command(
@@ -152,7 +152,7 @@ def model_commands(models: Models, store: Store, config: Callable[[], Config]) -
 
 
 def _page(found: list[ModelInfo], words: list[str]) -> str:
-    """Return a page of the models, each with the number that `/model` takes."""
+    """Returns a page of the models, each with the number that `/model` takes."""
     if not found:
         return "No model can be used; `skerry models status` says why."
     page = int(words.pop()) if words and words[-1].isdecimal() else 1

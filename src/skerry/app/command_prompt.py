@@ -20,7 +20,7 @@ _FORMS: Final = ("list", "detail", "json", _RELOAD)
 
 
 def prompt_commands(desk: Desk) -> list[Command]:
-    """Return `/context`."""
+    """Returns `/context`."""
 
     async def context(call: CommandCall) -> str:
         form = call.arguments.lower() or "list"

@@ -34,7 +34,7 @@ ABORT_WORDS: Final = frozenset(
 
 
 def queue_commands(store: Store, desk: Desk) -> tuple[Command, ...]:
-    """Return `/queue` and `/stop`."""
+    """Returns `/queue` and `/stop`."""
 
     async def queue(call: CommandCall) -> str:
         changes = parse(call.arguments)
@@ -93,7 +93,7 @@ def _settings(reader: Reader, key: str) -> SessionSettings:
 
 
 def _change(unit: Unit, key: str, changes: dict[str, Any]) -> SessionSettings:
-    """Write what holds for the key's present session, which this command's run has made."""
+    """Writes what holds for the key's present session, which this command's run has made."""
     found = sessions.find(unit, key)
     if found is None:
         return SessionSettings()

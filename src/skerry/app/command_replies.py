@@ -26,7 +26,7 @@ class _Choice:
     """Stored value of a level, where that is another word."""
 
     def word(self, value: str | None) -> str:
-        """Return the level that a stored value stands for."""
+        """Returns the level that a stored value stands for."""
         if value is None:
             return "as configured"
         return next((level for level, one in self.stored.items() if one == value), value)
@@ -69,7 +69,7 @@ Costs = Callable[[CommandCall], Awaitable[str]]
 
 
 def reply_commands(store: Store, costs: Costs | None = None) -> list[Command]:
-    """Return `/usage`, `/reasoning`, `/verbose` and `/send`; `costs` answers `/usage cost`."""
+    """Returns `/usage`, `/reasoning`, `/verbose` and `/send`; `costs` answers `/usage cost`."""
     return [_command(store, one, costs if one.name == "usage" else None) for one in _CHOICES]
 
 

@@ -11,7 +11,7 @@ from skerry.store import Store
 def retry_command(
     table: CommandTable, store: Store, dispatcher: Callable[[], Dispatcher]
 ) -> Command:
-    """Return `/retry`; `table` tells which messages are commands, which do not run again."""
+    """Returns `/retry`; `table` tells which messages are commands, which do not run again."""
 
     async def retry(call: CommandCall) -> str:
         request = await store.read(

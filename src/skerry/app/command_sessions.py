@@ -8,7 +8,7 @@ from skerry.store import Reader, Store, archive, sessions
 
 
 def session_commands(store: Store) -> tuple[Command, ...]:
-    """Return the commands that begin conversations anew and bring them back."""
+    """Returns the commands that begin conversations anew and brings them back."""
 
     async def anew(call: CommandCall) -> str:
         if call.opening is None or not call.opening.done:
@@ -52,7 +52,7 @@ def _resumed(opening: Opening | None, present: str, lines: list[str]) -> str:
 
 
 def _look(reader: Reader, key: str) -> tuple[str, list[str]]:
-    """Return the present session's title, and a line for each that can be brought back."""
+    """Returns the present session's title, and a line for each that can be brought back."""
 
     def name(one: SessionEntry) -> str:
         return one.label or sessions.title(reader, one.session_id) or "untitled"

@@ -20,7 +20,7 @@ class Costs:
     clock: Clock = field(default_factory=SystemClock)
 
     async def told(self, call: CommandCall) -> str:
-        """Return it in words. A guest is told of this conversation only."""
+        """Returns it in words. A guest is told of this conversation only."""
         today = day(self.clock.now_ms(), self.config().agents.defaults.user_timezone)
         first, last = str(today - timedelta(days=29)), str(today)
 
@@ -48,7 +48,7 @@ class Costs:
 
 
 def said(sums: Sums) -> str:
-    """Return sums in words; what is not known is no zero."""
+    """Returns sums in words; what is not known is no zero."""
     if not sums.calls:
         return "nothing"
     cost = f"${sums.cost:.4f}"

@@ -31,7 +31,7 @@ def builtin_commands(
     work: Callable[[CommandCall], str] = lambda _: "",
     more: Callable[[CommandCall], Awaitable[list[str]]] = _nothing,
 ) -> tuple[Command, ...]:
-    """Return `/help`, `/commands`, `/status` and `/whoami`; the first two list what `table` has.
+    """Returns `/help`, `/commands`, `/status` and `/whoami`; the first two list what `table` has.
 
     `work` says what the conversation does now, `more` what else belongs to its state. All
     are answered also while a run is on: who waits for it asks.
@@ -89,7 +89,7 @@ def doing(desk: Desk, call: CommandCall) -> str:
 
 
 async def standing(store: Store, desk: Desk, call: CommandCall) -> list[str]:
-    """Return who failed in the conversation's last run, and how much of its limits is used."""
+    """Returns who failed in the conversation's last run, and how much of its limits is used."""
     ended = await store.read(lambda reader: runs.last_ended(reader, str(call.key), 1))
     failure = ended[0].result.error if ended else None
     lines = []
@@ -105,7 +105,7 @@ async def standing(store: Store, desk: Desk, call: CommandCall) -> list[str]:
 def every_command(
     models: Models, store: Store, desk: Desk, table: CommandTable
 ) -> tuple[Command, ...]:
-    """Return all commands that are ours, for `table`."""
+    """Returns all commands that are ours, for `table`."""
     return (
         *builtin_commands(models, table, partial(doing, desk), partial(standing, store, desk)),
         *model_commands(models, store, desk.config),

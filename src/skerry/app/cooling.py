@@ -12,7 +12,7 @@ _KNOWN: Final = frozenset(Reason)
 
 
 async def kept_cooldowns(store: Store, clock: Clock) -> Cooldowns:
-    """Return the rests that the store has; those that begin and end from now on go into it."""
+    """Returns the rests that the store has; those that begin and ends from now on go into it."""
     forgotten = clock.now_ms() - WINDOW
     found = await store.read(cooldowns.load)
     if any(row.until < forgotten for row in found):  # an ordinary start writes nothing

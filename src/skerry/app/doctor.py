@@ -45,7 +45,7 @@ _ANOTHER: Final = "To run this one beside it: skerry gateway run --port N, or se
 
 
 async def examine(environ: Mapping[str, str], *, fix: bool = False) -> list[Check]:
-    """Return every check, in the order in which problems should be mended.
+    """Returns every check, in the order in which problems should be mended.
 
     Nothing is changed, but with `fix` the permissions of files that others can read.
     """
@@ -207,7 +207,7 @@ async def _model(environ: Mapping[str, str]) -> Check:
 
 
 def _embedded() -> Check:
-    """Say whether this machine can run a model inside; nobody who has another needs it."""
+    """Says whether this machine can run a model inside; nobody who has another needs it."""
     try:
         Machine.here().check_runtime()
     except ModelUnavailableError as error:

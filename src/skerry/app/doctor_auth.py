@@ -11,7 +11,7 @@ from skerry.ports.checks import Check, Level
 
 
 def credentials(config: Config, environ: Mapping[str, str]) -> Iterator[Check]:
-    """Yield what is wrong with the profiles of each agent, or that they can be used."""
+    """Yields what is wrong with the profiles of each agent, or that they can be used."""
     count = 0
     for agent in config.agents.ids:
         keeper = Keeper(config, environ, agent)

@@ -60,7 +60,7 @@ def broken(error: ConfigInvalidError, good: Loaded | None) -> list[Check]:
 
 
 def kept(path: Path) -> Check:
-    """Return which earlier files of the configuration there are."""
+    """Returns which earlier files of the configuration there are."""
     earlier = [one for one in (beside(path, ending) for ending in BACKUPS) if one.is_file()]
     aside = beside(path, REJECTED)
     if aside.is_file():
@@ -76,7 +76,7 @@ def kept(path: Path) -> Check:
 
 
 def permissions(state_dir: Path, path: Path) -> list[Check]:
-    """Return which private files others can read."""
+    """Returns which private files others can read."""
     open_files = list(_open(state_dir, path))
     if not open_files:
         return [Check("permissions", Level.OK, "only you can read the state")]
@@ -92,7 +92,7 @@ def permissions(state_dir: Path, path: Path) -> list[Check]:
 
 
 def mend(state_dir: Path, path: Path) -> list[Check]:
-    """Take from others what they can read of the state; nothing else is changed."""
+    """Takes from others what they can read of the state; nothing else is changed."""
     done = []
     for file, mode in _open(state_dir, path):
         try:
@@ -110,7 +110,7 @@ def mend(state_dir: Path, path: Path) -> list[Check]:
 
 
 def mirror(state_dir: Path, loaded: Loaded) -> Check:
-    """Return whether the mirrors can be read; the database has what they show."""
+    """Returns whether the mirrors can be read; the database has what they show."""
     remedy = "Stop the gateway, then: skerry sessions mirror"
     for agent in loaded.config.agents.ids:
         file = state_dir / "agents" / agent / "sessions" / "sessions.json"
@@ -125,7 +125,7 @@ def mirror(state_dir: Path, loaded: Loaded) -> Check:
 
 
 def _open(state_dir: Path, path: Path) -> Iterator[tuple[Path, int]]:
-    """Yield what others can read, with its mode."""
+    """Yields what others can read, with its mode."""
     candidates = {state_dir, path, *(beside(path, one) for one in (*BACKUPS, LAST_GOOD))}
     for pattern in PRIVATE:
         candidates.update(state_dir.glob(pattern))

@@ -32,7 +32,7 @@ INDEX: Final = "Run: skerry memory index"
 
 
 async def index(config: Config, agent: AgentId, *, whole: bool = False) -> list[Check]:
-    """Return the state of an agent's index; `whole` reads all of it for damage."""
+    """Returns the state of an agent's index; `whole` reads all of it for damage."""
     if not config.memory_search(agent).enabled:
         return [Check("memory", Level.OK, f"{agent}: switched off.")]
     return list(_index(await _look(config, agent, whole=whole), agent))
@@ -71,7 +71,7 @@ def _index(found: "Found | None", agent: AgentId) -> Iterator[Check]:
 
 
 async def thorough(config: Config, environ: Mapping[str, str], agent: AgentId) -> list[Check]:
-    """Return all that can be said of an agent's memory; a model is asked for one vector."""
+    """Returns all that can be said of an agent's memory; a model is asked for one vector."""
     checks = await index(config, agent, whole=True)
     search = config.memory_search(agent)
     found = await _look(config, agent, whole=False) if search.enabled else None
@@ -88,7 +88,7 @@ async def thorough(config: Config, environ: Mapping[str, str], agent: AgentId) -
 
 
 def _fresh(found: "Found", *, is_kept: bool) -> Iterator[Check]:
-    """Yield whether the index is as the files are; `is_kept` where a gateway looks after it."""
+    """Yields whether the index is as the files are; `is_kept` where a gateway looks after it."""
     now = SystemClock().now_ms()
     late = [path for path, at in found.stale if not is_kept or now - at > LATE_MS]
     if not late:
@@ -105,7 +105,7 @@ def _fresh(found: "Found", *, is_kept: bool) -> Iterator[Check]:
 
 
 def _vectors(found: "Found") -> Iterator[Check]:
-    """Yield how many passages are found by their meaning."""
+    """Yields how many passages are found by their meaning."""
     refused = sum(count for _, count in found.refused)
     lacking = found.passages - found.vectors - refused
     if refused:
@@ -133,7 +133,7 @@ async def _asked(environ: Mapping[str, str], agent: AgentId) -> dict[str, Any] |
 
 
 def _running(told: Mapping[str, Any]) -> Iterator[Check]:
-    """Yield who answers in the running gateway, and what fell back."""
+    """Yields who answers in the running gateway, and what fell back."""
     if "error" in told:
         yield Check("memory answers", Level.FAILURE, told["error"], told["remedy"])
         return
@@ -151,7 +151,7 @@ def _running(told: Mapping[str, Any]) -> Iterator[Check]:
 
 
 async def _model(config: Config, environ: Mapping[str, str], agent: AgentId) -> Check:
-    """Return whether the embedding model can be used; a hosted one is asked by a gateway alone."""
+    """Returns whether the embedding model can be used; a hosted one is asked by a gateway alone."""
     from skerry.app.embedders import Embedders  # noqa: PLC0415 - as said above
     from skerry_recall.embed import EmbeddingError, Kind  # noqa: PLC0415 - as said above
 
@@ -180,7 +180,7 @@ async def _model(config: Config, environ: Mapping[str, str], agent: AgentId) -> 
 
 
 async def qmd(config: Config, environ: Mapping[str, str]) -> list[Check]:
-    """Return which QMD, and which Node, would be run; nothing where QMD is not configured."""
+    """Returns which QMD, and which Node, would be run; nothing where QMD is not configured."""
     if config.memory.backend != "qmd":
         return []
     # Here, because few have it, and the doctor shall not load it for the others.

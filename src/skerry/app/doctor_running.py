@@ -17,7 +17,7 @@ _HANDLER = "Correct the plugin and restart, or set plugins.entries.{id}.enabled 
 
 
 async def asked(environ: Mapping[str, str]) -> tuple[dict[str, Any], list[dict[str, Any]]] | None:
-    """Return the status and the plugins of the running gateway; None when it cannot be asked."""
+    """Returns the status and the plugins of the running gateway; None when it cannot be asked."""
     try:
         async with GatewayClient(find(environ), scopes=("operator.read",)) as client:
             status = await client.request("status")
@@ -28,7 +28,7 @@ async def asked(environ: Mapping[str, str]) -> tuple[dict[str, Any], list[dict[s
 
 
 def running(status: Mapping[str, Any]) -> Iterator[Check]:
-    """Yield what waits for a person."""
+    """Yields what waits for a person."""
     for load in registered().status_checks:
         yield from load()(status)
     queue = status.get("queue", {})
@@ -55,7 +55,7 @@ def running(status: Mapping[str, Any]) -> Iterator[Check]:
 
 
 def plugins(listed: list[dict[str, Any]]) -> Iterator[Check]:
-    """Yield how each plugin of the running gateway does, and each function that failed."""
+    """Yields how each plugin of the running gateway does, and each function that failed."""
     for plugin in listed:
         name, status = f"plugin {plugin['id']}", plugin["status"]
         if status == PluginStatus.FAILED:
@@ -73,7 +73,7 @@ def plugins(listed: list[dict[str, Any]]) -> Iterator[Check]:
 
 
 def plugin_files(config: Config) -> Iterator[Check]:
-    """Yield which plugin files a start would refuse; none is run."""
+    """Yields which plugin files a start would refuse; none is run."""
     for one in inspect(config):
         name = f"plugin {one.id}"
         match one.status:

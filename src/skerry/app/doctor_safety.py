@@ -28,7 +28,7 @@ _STRONGER: Final = 'skerry config set gateway.auth.{mode} "$(openssl rand -hex 2
 
 
 def exposure(gateway: GatewayConfig) -> Iterator[Check]:
-    """Yield who can reach the gateway."""
+    """Yields who can reach the gateway."""
     if not gateway.exposed:
         yield Check("exposure", Level.OK, "only this machine can connect")
         return
@@ -45,7 +45,7 @@ def exposure(gateway: GatewayConfig) -> Iterator[Check]:
 
 
 def secret(gateway: GatewayConfig) -> Iterator[Check]:
-    """Yield whether the shared secret is easy to guess though it is long."""
+    """Yields whether the shared secret is easy to guess though it is long."""
     mode, text = gateway.auth.mode, gateway.auth.secret
     if text is not None and len(set(text)) < FEWEST:
         level = Level.FAILURE if gateway.exposed else Level.WARNING
@@ -54,7 +54,7 @@ def secret(gateway: GatewayConfig) -> Iterator[Check]:
 
 
 def service(environ: Mapping[str, str], config: Config) -> Check:
-    """Return whether the systemd unit is the one of this installation."""
+    """Returns whether the systemd unit is the one of this installation."""
     file = unit.path(environ)
     try:
         written = file.read_text(encoding="utf-8")
@@ -73,7 +73,7 @@ def service(environ: Mapping[str, str], config: Config) -> Check:
 
 
 def conversations(config: Config) -> Check:
-    """Return whether somebody but the owner has been in the owner's conversation."""
+    """Returns whether somebody but the owner has been in the owner's conversation."""
     name, session = "conversations", config.session
     shared = session.dm_scope is DmScope.MAIN or session.scope is Scope.GLOBAL
     strangers = strangers_in_main(config.state_dir / DATABASE)
@@ -90,7 +90,7 @@ def conversations(config: Config) -> Check:
 
 
 def fences(config: Config, agent: AgentId) -> Check:
-    """Return which files a prompt of the agent shows as data, without authority."""
+    """Returns which files a prompt of the agent shows as data, without authority."""
     name, records = "workspace files", _records(config.state_dir / DATABASE)
     found = list(fenced(config.workspace(agent), gate(config), records))
     if not found:
@@ -102,7 +102,7 @@ def fences(config: Config, agent: AgentId) -> Check:
 
 
 def _records(file: Path) -> Records:
-    """Return the records of the database; none where it cannot be read."""
+    """Returns the records of the database; none where it cannot be read."""
     if not file.exists():
         return Records()
     try:
@@ -113,7 +113,7 @@ def _records(file: Path) -> Records:
 
 
 def log(state_dir: Path) -> Check:
-    """Return how much the log takes."""
+    """Returns how much the log takes."""
     files = [one.stat().st_size for one in (state_dir / LOGS).glob("*") if one.is_file()]
     text = f"{len(files)} files, {sum(files) // 1024} KiB, in {state_dir / LOGS}"
     if sum(files) > (KEEP_FILES + 1) * MOST_BYTES:

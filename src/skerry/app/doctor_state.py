@@ -20,7 +20,7 @@ OPEN: Final = "Let this user write there, and close what else has it open."
 
 
 def database(state_dir: Path) -> Check:
-    """Return whether the database can be read."""
+    """Returns whether the database can be read."""
     file = state_dir / DATABASE
     if not file.exists():
         return Check("database", Level.OK, "none yet; the first start makes it.")
@@ -34,7 +34,7 @@ def database(state_dir: Path) -> Check:
 
 
 def _entries(file: Path) -> Check:
-    """Return whether each entry of the transcripts can be read, which SQLite does not look at."""
+    """Returns whether each entry of the transcripts can be read, which SQLite does not look at."""
     try:
         with closing(sqlite.connect(file, read_only=True)) as connection:
             broken = legible.scan(Reader(connection))
@@ -57,7 +57,7 @@ def recovered(state_dir: Path) -> Check:
 
 
 def growth(config: Config, now: int) -> Check:
-    """Return whether conversations are over the limits of `session.maintenance`, and only told."""
+    """Returns whether conversations are over the limits of `session.maintenance`, and only told."""
     name, file = "kept conversations", config.state_dir / DATABASE
     if not file.exists():
         return Check(name, Level.OK, "none yet.")
@@ -76,7 +76,7 @@ def growth(config: Config, now: int) -> Check:
 
 
 def running(status: Mapping[str, Any]) -> Iterator[Check]:
-    """Yield what keeps a running gateway from its database."""
+    """Yields what keeps a running gateway from its database."""
     told = status.get("storage", {"state": Storage.OK})
     if told["state"] == Storage.OK:
         return

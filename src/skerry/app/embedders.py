@@ -93,12 +93,12 @@ class Place:
 
     @property
     def usable(self) -> bool:
-        """Return whether it can be asked at all."""
+        """Returns whether it can be asked at all."""
         return bool(self.key) or self.named or self.profile is not None
 
     @property
     def host(self) -> str:
-        """Return the address without its scheme."""
+        """Returns the address without its scheme."""
         return self.url.partition("://")[2]
 
 
@@ -109,7 +109,7 @@ def place(
     environ: Mapping[str, str],
     profiles: Sequence[Profile] = (),
 ) -> Place:
-    """Return where a provider is asked and with which key (pure). A key goes nowhere else.
+    """Returns where a provider is asked and with which key (pure). A key goes nowhere else.
 
     `remote` is for the provider that is named. Without it the address and the key of the models
     hold: the first of the `profiles` that is an API key for that address, then that of
@@ -149,13 +149,13 @@ class Absent:
         self._error = message, remedy
 
     async def embed(self, texts: Sequence[str], kind: Kind) -> "NDArray[np.float32]":
-        """Raise `EmbeddingUnavailableError`."""
+        """Raises `EmbeddingUnavailableError`."""
         del texts, kind
         raise EmbeddingUnavailableError(*self._error)
 
 
 def order(config: MemorySearchConfig, usable: Callable[[Provider], bool]) -> list[Provider]:
-    """Return who is asked, in turn. A provider that is named is asked, usable or not."""
+    """Returns who is asked, in turn. A provider that is named is asked, usable or not."""
     fallback = config.fallback or ("auto" if config.provider == "auto" else "none")
     others = [one for one in ORDER if usable(one)]
     match config.provider:
@@ -199,7 +199,7 @@ class Embedders:
         self._local: dict[tuple[str, float], LocalEmbedder] = {}
 
     def of(self, agent: AgentId) -> Chain:
-        """Return the agent's models: the same object until something of its settings changes.
+        """Returns the agent's models: the same object until something of its settings changes.
 
         It starts and asks nothing.
         """
@@ -238,7 +238,7 @@ class Embedders:
         return place(provider, search, config, self._environ, profiles)
 
     def _local_model(self, model: str, idle_seconds: float) -> LocalEmbedder:
-        """Return the model, with a process of its own once it is asked; agents share it."""
+        """Returns the model, with a process of its own once it is asked; agents share it."""
         known = self._local.get((model, idle_seconds))
         if known is None:
             name, path = local_model(model)
@@ -295,7 +295,7 @@ class Embedders:
 
 
 def local_model(named: str) -> tuple[str, str]:
-    """Return the name under which vectors are kept, and the file of a model that is named by it.
+    """Returns the name under which vectors are kept, and the file of a model that is named by it.
 
     Another file of the same name gives other vectors: its size is part of the name.
     """

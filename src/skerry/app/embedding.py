@@ -20,11 +20,11 @@ class Payer(Protocol):
     """Keeps the ledger of model calls."""
 
     def book(self, call: ModelCallEnded) -> None:
-        """Note a call that somebody bills."""
+        """Notes a call that somebody bills."""
         ...
 
     def allow(self, wanted: Wanted) -> None:
-        """Return if a model may be asked. Raises `BudgetError`."""
+        """Returns if a model may be asked. Raises `BudgetError`."""
         ...
 
 
@@ -36,7 +36,7 @@ async def open_embedding(
     *,
     wanted: bool = True,
 ) -> "AsyncGenerator[Callable[[AgentId], Embedder | None]]":
-    """Give what returns an agent's embedding model for the block; None is by words alone.
+    """Gives what returns an agent's embedding model for the block; None is by words alone.
 
     Without `wanted` nobody has one. Leaving the block ends the processes of local models.
     """

@@ -31,7 +31,7 @@ class OwnTools(Mapping[str, Tool]):
         self._memory = memory
 
     def add(self, tools: Mapping[str, Tool]) -> None:
-        """Take the tools of plugins."""
+        """Takes the tools of plugins."""
         self._made.update(tools)
 
     @cached_property
@@ -57,14 +57,14 @@ class OwnTools(Mapping[str, Tool]):
         return len(self._made)
 
     def values(self) -> ValuesView[Tool]:
-        """Return the tools, as each turn asks: the mixin's looks up every key."""
+        """Returns the tools, as each turn asks: the mixin's looks up every key."""
         return self._made.values()
 
 
 async def load_extensions(
     config: Config, desk: Desk, models: Models, memory: MemoryParts, tools: OwnTools
 ) -> "Plugins | None":
-    """Add our commands, and what the plugins register, to the gateway of `desk`.
+    """Adds our commands, and what the plugins register, to the gateway of `desk`.
 
     A plugin that cannot be loaded is reported and leaves the others alone.
     """
@@ -91,7 +91,7 @@ async def load_extensions(
 async def load_hook_folders(
     config: Config, hooks: Hooks, environ: Mapping[str, str], clock: Clock, store: Store
 ) -> None:
-    """Let the hooks that the configuration switches on take part; one that fails is logged."""
+    """Lets the hooks that the configuration switches on take part; one that fails is logged."""
     if config.hooks.internal.enabled and config.hooks.internal.entries:
         from skerry.plugins.folders import load_hooks  # noqa: PLC0415 - a start without has no need
 

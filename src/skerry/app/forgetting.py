@@ -48,7 +48,7 @@ ROUNDS: Final = 20
 
 
 class Live(Struct, frozen=True):
-    """Data: what a gateway has in memory of its conversations."""
+    """In-memory state of a gateway's conversations, which a forget clears."""
 
     running: Running
     histories: Histories
@@ -90,7 +90,7 @@ class Forgetter(Struct):
     async def forget(
         self, agent: AgentId, phrases: Sequence[str], *, extra: bool = False
     ) -> Forgotten:
-        """Take the statements out of all that the agent has, and return what was taken out.
+        """Takes the statements out of all that the agent has, and returns what was taken out.
 
         Where `waits` of the answer is above 0, the rest is done when so many runs have ended. With
         `extra` its extra paths are cleaned too, also by a pass of a later process.
@@ -119,7 +119,7 @@ class Forgetter(Struct):
         return await self._with_backups(replace(report, waits=waits, done=done), redaction)
 
     async def run(self) -> None:
-        """See through what was begun, also by an earlier process, until cancelled."""
+        """Sees through what was begun, also by an earlier process, until cancelled."""
         async with anyio.create_task_group() as tasks:
             while True:
                 for job in await self._begun():
@@ -151,7 +151,7 @@ class Forgetter(Struct):
                 return
 
     async def _end(self, job: Forgetting) -> None:
-        """Sweep after the runs that may have it in memory, until nothing more is found."""
+        """Sweeps after the runs that may have it in memory, until nothing more is found."""
         for _ in range(ROUNDS if job.phrases else 0):
             for run in self._active(job.agent):
                 await run.ended.wait()
@@ -161,7 +161,7 @@ class Forgetter(Struct):
         await self._finish(job)
 
     async def _finished(self, job: Forgetting) -> bool:
-        """Finish the job, or return that it could not be: somebody reads the file, say."""
+        """Finishes the job, or returns that it could not be: somebody reads the file, say."""
         try:
             await self._finish(job)
         except StateError as error:
@@ -176,7 +176,7 @@ class Forgetter(Struct):
         logger.info("text was erased for agent %s", job.agent)
 
     async def _sweep(self, job: Forgetting, redaction: Redaction) -> Forgotten:
-        """Take it out of everything once; the indexes come last, since they are made of the rest.
+        """Takes it out of everything once; the indexes come last, since they are made of the rest.
 
         It may be broken off and begun again at any point.
         """
@@ -215,7 +215,7 @@ class Forgetter(Struct):
         return Papers(places, ORDER, gate(config), extra)
 
     def _strays(self, agent: AgentId, sessions: Sequence[str], redaction: Redaction) -> None:
-        """Clean what no memory and no mirror looks after any more."""
+        """Cleans what no memory and no mirror looks after any more."""
         from skerry.memory.qmd_program import QmdHome  # noqa: PLC0415 - as said above
         from skerry.store import aside  # noqa: PLC0415 - the same
         from skerry.store.orphan_mirrors import clean  # noqa: PLC0415 - the same
@@ -235,7 +235,7 @@ class Forgetter(Struct):
 
 
 def _waits() -> Iterator[float]:
-    """Yield for ever how long to wait before the next try, in seconds."""
+    """Yields for ever how long to wait before the next try, in seconds."""
     seconds = FIRST_RETRY_SECONDS
     while True:
         yield seconds

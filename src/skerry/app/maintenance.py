@@ -37,7 +37,7 @@ class Upkeep(Struct, frozen=True):
     clock: Clock
 
     async def run(self) -> None:
-        """Look for damage, then do what is due each quarter of an hour, until cancelled.
+        """Looks for damage, then does what is due each quarter of an hour, until cancelled.
 
         Free memory is given back more often; that takes some milliseconds.
         """
@@ -51,7 +51,7 @@ class Upkeep(Struct, frozen=True):
             await self._quietly(self._pass_quarter())
 
     async def _pass_quarter(self) -> None:
-        """Add up model calls; free old keys; drop the texts, then the rows, of settled runs."""
+        """Adds up model calls; frees old keys; drops the texts, then the rows, of settled runs."""
         # It is imported here: a start has nothing to let go.
         from skerry.store import settled, usage  # noqa: PLC0415 - as said above
 
@@ -64,7 +64,7 @@ class Upkeep(Struct, frozen=True):
             pass
 
     async def do_due(self) -> None:
-        """Make the daily backup and look for damage once a week."""
+        """Makes the daily backup and looks for damage once a week."""
         if await self._is_due(CHECK, 7 * DAY_MS):
             await self._quietly(self._check())
         if await self._is_due(BACKUP, DAY_MS):
@@ -82,7 +82,7 @@ class Upkeep(Struct, frozen=True):
         await self._note(CHECK, found[0] if found else "ok")
 
     async def _back_up(self) -> None:
-        """Copy the database and let old copies go; those of a damaged one would push out good."""
+        """Copies the database and deletes old copies; a damaged one would displace good copies."""
         self.store.refuse_damaged()
         # They are imported here: most of the time nothing is to be copied.
         from skerry.store import backups  # noqa: PLC0415 - as said above
@@ -113,7 +113,7 @@ class Upkeep(Struct, frozen=True):
         await self.store.write(lambda unit: tasks.note(unit, name, now, outcome))
 
     async def _quietly(self, work: Awaitable[object]) -> None:
-        """Await it; what fails is logged and tried again a quarter later."""
+        """Awaits it; what fails is logged and tried again a quarter later."""
         try:
             await work
         except (StateError, OSError):
@@ -122,7 +122,7 @@ class Upkeep(Struct, frozen=True):
 
 @asynccontextmanager
 async def looked_after(store: Store, *, orderly: bool) -> AsyncGenerator[None]:
-    """Look for damage before the block where the process before did not end in order.
+    """Looks for damage before the block where the process before did not end in order.
 
     After one that did, SQLite itself has closed the file: what rotted on the disk since is found
     soon after the start, when nobody waits for it. That of a large file goes on beside the block,

@@ -49,19 +49,19 @@ class BuiltinMemories(Struct):
     _glances: "dict[AgentId, Glance]" = field(default_factory=dict)
 
     def of(self, agent: AgentId) -> "BuiltinMemory":
-        """Return the agent's memory."""
+        """Returns the agent's memory."""
         if agent not in self._made:
             self._made[agent] = self._make(agent)
         return self._made[agent]
 
     def touch(self, _: object = None) -> None:
-        """Note that something was said."""
+        """Notes that something was said."""
         for keeper in self._keepers.values():
             keeper.touch()
 
     @asynccontextmanager
     async def open(self, *, keep: bool = True) -> AsyncGenerator[None]:
-        """Keep them fresh for the block, if `keep`, and let go of their files at its end."""
+        """Keeps them fresh for the block, if `keep`, and lets go of their files at its end."""
         try:
             async with anyio.create_task_group() as tasks:
                 for agent in self.config().agents.ids if keep else ():
@@ -117,7 +117,7 @@ class _Talks(Struct, frozen=True):
     config: Callable[[], Config]
 
     def conversations(self, since: int) -> Sequence[Conversation]:
-        """Return those in which something was said since then, in ms since 1970, if any count."""
+        """Returns those in which something was said since then, in ms since 1970, if any count."""
         if not has_sessions(self.config(), self.agent):
             return ()
         return anyio.from_thread.run(self.transcripts.conversations, self.agent, since)

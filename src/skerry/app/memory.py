@@ -39,7 +39,7 @@ def take_slot(
     clock: Clock,
     forgets: Forgets | None = None,
 ) -> MemoryParts:
-    """Let our memory take part, if the slot is its own."""
+    """Lets our memory take part, if the slot is its own."""
     if memories is None or config().plugins.slots.memory != CORE:
         return MemoryParts()
     desk = Desk(memories, config, clock, forgets)

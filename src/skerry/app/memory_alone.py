@@ -42,12 +42,12 @@ class MemoryAlone:
     """Service that erases; work of a command that dies is completed by the gateway's next start."""
 
     def of(self, agent: AgentId) -> "BuiltinMemory":
-        """Return the agent's memory."""
+        """Returns the agent's memory."""
         return self.memories.of(agent)
 
     @property
     def is_ours(self) -> bool:
-        """Return whether our memory is in the slot."""
+        """Returns whether our memory is in the slot."""
         return self.memories.config().plugins.slots.memory == CORE
 
     @property
@@ -60,7 +60,7 @@ class MemoryAlone:
     async def prepare(
         self, agent: AgentId, question: str, progress: Callable[[MemoryProgress], None]
     ) -> None:
-        """Index what changed, and load the model of the question where there are vectors.
+        """Indexes what changed, and loads the model of the question where there are vectors.
 
         Raises:
             MemoryBackendError: the index cannot be written.
@@ -90,7 +90,7 @@ async def open_memory(
     ours: bool = True,
     reach: Callable[[str], None] = nothing,
 ) -> AsyncGenerator[MemoryAlone]:
-    """Own the state directory for the block, and give the memories of its agents.
+    """Owns the state directory for the block, and gives the memories of its agents.
 
     Without `ours` also where another memory is in the slot, to forget what is here all the same.
     `reach` is called at each named fault point.

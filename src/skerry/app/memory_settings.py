@@ -15,7 +15,7 @@ if TYPE_CHECKING:  # loaded when an agent has something to remember, not with ea
 
 
 def places(config: Config, agent: AgentId) -> "Places":
-    """Return where the agent's files are."""
+    """Returns where the agent's files are."""
     from skerry.memory.files import Places  # noqa: PLC0415 - as said above
 
     search = config.memory_search(agent)
@@ -44,13 +44,13 @@ def settings(config: Config, agent: AgentId) -> "Settings":
 
 
 def has_sessions(config: Config, agent: AgentId) -> bool:
-    """Return whether what was said is indexed."""
+    """Returns whether what was said is indexed."""
     wanted = MemorySource.SESSIONS in config.memory_search(agent).sources
     return wanted and config.memory.qmd.sessions.enabled
 
 
 def weighing(config: Config, agent: AgentId) -> "Weighing":
-    """Return how words and meaning are weighed."""
+    """Returns how words and meaning are weighed."""
     from skerry.memory.searching import Weighing  # noqa: PLC0415 - as said above
 
     query = config.memory_search(agent).query
@@ -66,7 +66,7 @@ def weighing(config: Config, agent: AgentId) -> "Weighing":
 
 
 def rhythm(config: Config, agent: AgentId) -> Rhythm:
-    """Return how often the index is looked after."""
+    """Returns how often the index is looked after."""
     sync = config.memory_search(agent).sync
     return Rhythm(
         sync.watch,

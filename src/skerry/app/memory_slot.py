@@ -38,23 +38,23 @@ class SlotMemories(Struct):
 
     @property
     def has_qmd(self) -> bool:
-        """Return whether QMD is to answer first; the built-in index then need not be kept fresh."""
+        """Returns whether QMD answers first; the built-in index then need not be kept fresh."""
         return self.config().memory.backend == "qmd"
 
     def of(self, agent: AgentId) -> MemoryBackend | None:
-        """Return the agent's memory."""
+        """Returns the agent's memory."""
         return self._chains.get(agent) or self.builtin.of(agent)
 
     @asynccontextmanager
     async def open(self, *, keep: bool = True) -> AsyncGenerator[None]:
-        """Keep QMD's indexes fresh, and its servers, for the block, if `keep`."""
+        """Keeps QMD's indexes fresh, and its servers, for the block, if `keep`."""
         if not (keep and self.has_qmd):
             yield
             return
         from skerry.memory.slot import FallbackMemoryManager  # noqa: PLC0415 - as said above
 
         def seconds() -> float:
-            """Return a little more than QMD's own limit, whose error says more."""
+            """Returns a little more than QMD's own limit, whose error says more."""
             return self.config().memory.qmd.limits.timeout_ms / 1000 + 1
 
         running: list[QmdMemory] = []
@@ -86,7 +86,7 @@ class SlotMemories(Struct):
             return self.config().memory.qmd
 
         def look() -> object:
-            """Give what is to be indexed anew where it changed: the files, and what is wanted."""
+            """Gives what is to be indexed anew where it changed: the files, and what is wanted."""
             now = qmd()
             found = scan(Places(workspace, tuple(Path(one.path) for one in now.paths))).found
             return found, now.paths, now.include_default_memory, now.sessions

@@ -44,7 +44,7 @@ class Standing:
 
 
 async def standing(environ: Mapping[str, str], *, ask: bool = False) -> Standing:
-    """Ask the running gateway; without one look for models in this environment.
+    """Asks the running gateway; without one look for models in this environment.
 
     `ask` lists also what the providers say they have.
 
@@ -65,7 +65,7 @@ async def standing(environ: Mapping[str, str], *, ask: bool = False) -> Standing
 
 
 async def resting(environ: Mapping[str, str]) -> list[Resting]:
-    """Return which credentials the running gateway passes over now; none without one."""
+    """Returns which credentials the running gateway passes over now; none without one."""
     try:
         async with GatewayClient(find(environ)) as client:
             return list((await model_status(client)).resting)
@@ -86,7 +86,7 @@ async def expected(environ: Mapping[str, str], *, ask: bool = False) -> Standing
 
 
 async def known(environ: Mapping[str, str]) -> list[ModelInfo]:
-    """Return the models that can be used in this environment, then all others of the catalogue.
+    """Returns the models that can be used in this environment, then all others of the catalogue.
 
     Raises:
         ConfigError: the configuration cannot be used.
@@ -96,7 +96,7 @@ async def known(environ: Mapping[str, str]) -> list[ModelInfo]:
 
 
 async def use(environ: Mapping[str, str], pick: ModelPick) -> Standing:
-    """Choose a model, through the running gateway if there is one, else in the file.
+    """Chooses a model, through the running gateway if there is one, else in the file.
 
     Raises:
         ConfigError: the configuration cannot be used, or the choice not be written.
@@ -120,7 +120,7 @@ async def use(environ: Mapping[str, str], pick: ModelPick) -> Standing:
 
 
 async def _use_file(environ: Mapping[str, str], pick: ModelPick) -> Standing:
-    """Write the file's name here, as no client may; then let a running gateway read it."""
+    """Writes the file's name here, as no client may; then lets a running gateway read it."""
     before = prepare(environ).config
     author = Author("models use", environ, before.state_dir)
     written = set_values(before.path, picked(pick, None), author=author)
@@ -134,7 +134,7 @@ async def _use_file(environ: Mapping[str, str], pick: ModelPick) -> Standing:
 
 
 async def trust(environ: Mapping[str, str], server: str, *, is_trusted: bool) -> Standing:
-    """Use a local server that was found as it runs now, or no longer.
+    """Uses a local server that was found as it runs now, or no longer.
 
     Raises:
         ConfigError: the configuration cannot be used.
@@ -153,7 +153,7 @@ async def trust(environ: Mapping[str, str], server: str, *, is_trusted: bool) ->
 
 
 async def trial(environ: Mapping[str, str], ref: str | None) -> Trial | ModelError:
-    """Call the model that `ref` names, or the one that would answer, once and without a gateway.
+    """Calls the model that `ref` names, or the one that would answer, once and without a gateway.
 
     Return what it was like, or why it failed.
 

@@ -16,7 +16,7 @@ KEPT_TAINTED_MS: Final = 365 * _DAY_MS
 
 
 async def stored_records(store: Store, clock: Clock) -> Records:
-    """Return the records, as far as the database can be read."""
+    """Returns the records, as far as the database can be read."""
 
     def keep(record: FileRecord) -> None:
         # Which content was only seen, and is clean, the next look finds out again: it is worth no
@@ -30,7 +30,7 @@ async def stored_records(store: Store, clock: Clock) -> Records:
 
 
 async def forget_gone(store: Store, now: int) -> None:
-    """Remove the records of files that are gone, a tainted one after a year.
+    """Removes the records of files that are gone, a tainted one after a year.
 
     A copy is told by its record. A file in a folder that is gone too may lie on a disk that is not
     there now. What is removed here counts until the next start all the same.

@@ -53,7 +53,7 @@ class Reload:
         settings.on_applied(self._applied)
 
     async def run(self) -> None:
-        """Look after the file until cancelled, or until a restart is asked for."""
+        """Looks after the file until cancelled, or until a restart is asked for."""
         seen = self._stamp()
         outdated = self._settings.outdated  # it was edited while the gateway started
         read_at = anyio.current_time()
@@ -73,7 +73,7 @@ class Reload:
         return tuple(map(_stamp, self._settings.files))
 
     async def _at_rest(self, stamp: _Stamp) -> None:
-        """Wait until nobody has written for the configured time."""
+        """Waits until nobody has written for the configured time."""
         while True:
             await anyio.sleep(self._settings.config.gateway.reload.debounce_ms / 1000)
             now = self._stamp()
@@ -122,7 +122,7 @@ class Reload:
         self._broadcast.tell("config.changed", payload | ({"message": message} if message else {}))
 
     def _may_restart(self) -> None:
-        """Ask for a restart where one is due and nothing is under way, or it waited long enough."""
+        """Asks for a due restart when no run is under way, or when it has waited long enough."""
         if self._settings.restart != "automatic" or self._settings.broken is not None:
             self._waits_since = None
             return

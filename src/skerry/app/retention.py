@@ -23,7 +23,7 @@ KEPT_TOOLS_MS: Final = 7 * DAY_MS
 
 
 async def retain(store: Store, config: Callable[[], Config], clock: Clock, hooks: Hooks) -> None:
-    """Say what is over the limits, or clear it away, once a day until cancelled."""
+    """Says what is over the limits, or clear it away, once a day until cancelled."""
     await anyio.sleep(FIRST_SECONDS)
     while True:
         try:
@@ -34,7 +34,7 @@ async def retain(store: Store, config: Callable[[], Config], clock: Clock, hooks
 
 
 async def look(store: Store, config: Config, now: int, hooks: Hooks) -> None:
-    """Say what is over the limits, or clear it away; drop calls of models that are too old."""
+    """Says what is over the limits, or clear it away; drops calls of models that are too old."""
     oldest = now - config.usage.keep_calls
     while await store.write(usage.fold):
         pass  # some at once, so that others write in between

@@ -76,7 +76,7 @@ It is EX_TEMPFAIL of sysexits.h.
 
 
 def main(loaded: Loaded, outside: Outside | None = None) -> int:
-    """Serve until SIGTERM or SIGINT; return the exit code.
+    """Serves until SIGTERM or SIGINT; returns the exit code.
 
     It is 0 after an orderly end, and `RESTART` when it ended so that it is started again.
 
@@ -90,7 +90,7 @@ def main(loaded: Loaded, outside: Outside | None = None) -> int:
 
 
 async def serve(loaded: Loaded, environ: Mapping[str, str], outside: Outside) -> int:
-    """Bind, open the application, answer, drain."""
+    """Binds, open the application, answer, drain."""
     settings = Settings(loaded, environ)
     environ = settings.environ
     code = 1
@@ -146,7 +146,7 @@ async def _run(
 
 
 async def _until(stop: AsyncIterator[signal.Signals], restart: anyio.Event) -> None:
-    """Wait for a signal, or for a restart to be due."""
+    """Waits for a signal, or for a restart to be due."""
     async with anyio.create_task_group() as tasks:
 
         async def first(done: Callable[[], Awaitable[object]]) -> None:
@@ -158,13 +158,13 @@ async def _until(stop: AsyncIterator[signal.Signals], restart: anyio.Event) -> N
 
 
 async def _hurry(stop: AsyncIterator[signal.Signals], draining: anyio.CancelScope) -> None:
-    """Stop waiting at the second signal."""
+    """Stops waiting at the second signal."""
     await anext(aiter(stop))
     draining.cancel()
 
 
 def _bind(config: Config, stack: AsyncExitStack) -> list[socket.socket]:
-    """Return a socket an address, all on one port, closed with `stack`."""
+    """Returns a socket an address, all on one port, closed with `stack`."""
     port = config.gateway.port
     listening: list[socket.socket] = []
     for address in config.gateway.addresses:

@@ -21,7 +21,7 @@ Service = Callable[[], Coroutine[Any, Any, None]]
 
 
 def services(context: GatewayContext, features: Features | None = None) -> Iterator[Service]:
-    """Yield what keeps each service running; a service that returns has ended."""
+    """Yields what keeps each service running; a service that returns has ended."""
     leash = Leash(context.clock)
     for name, load in (features or registered()).services:
         yield partial(keep_running, name, partial(_started, load, context), leash)
@@ -34,7 +34,7 @@ async def _started(load: Callable[[], Any], context: GatewayContext) -> None:
 
 
 async def keep_running(name: str, run: Service, leash: Leash) -> None:
-    """Run a service; start it again after each failure, later each time.
+    """Runs a service; starts it again after each failure, later each time.
 
     When the gateway stops, one that swallows its cancellation is left behind.
     """

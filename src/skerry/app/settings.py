@@ -64,22 +64,22 @@ class Settings:
 
     @property
     def is_first(self) -> bool:
-        """Tell whether the token was made for this start."""
+        """Tells whether the token was made for this start."""
         return self._loaded.is_first
 
     @property
     def revision(self) -> str:
-        """Return the hash of all that is in force, with the included files."""
+        """Returns the hash of all that is in force, with the included files."""
         return self.revision_of(self._loaded.expanded)
 
     def revision_of(self, expanded: Expanded) -> str:
-        """Return the hash of all that a file means."""
+        """Returns the hash of all that a file means."""
         tree = {key: value for key, value in expanded.merged.items() if key != META}
         return keyed_hash(self.hash_key, repr(tree))
 
     @property
     def pending(self) -> list[str]:
-        """Return the places that differ from what the gateway started with and need a restart."""
+        """Returns the places that differ from what the gateway started with and need a restart."""
         now = self._loaded.expanded.merged
         changed = [place for place in changes(self._started_with, now) if place[0] != META]
         if self.config.gateway.reload.mode is ReloadMode.RESTART:
@@ -88,19 +88,19 @@ class Settings:
 
     @property
     def restart(self) -> str:
-        """Return whether a restart is due: `none`, `automatic`, or `needed` from a person."""
+        """Returns whether a restart is due: `none`, `automatic`, or `needed` from a person."""
         if not self.pending:
             return "none"
         return "automatic" if self.config.gateway.reload.mode.restarts else "needed"
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """Return the file in force and those that it includes."""
+        """Returns the file in force and those that it includes."""
         return (self.config.path, *self._loaded.expanded.files)
 
     @property
     def outdated(self) -> bool:
-        """Return whether the file may say something else than what is in force."""
+        """Returns whether the file may say something else than what is in force."""
         if self._loaded.expanded.files:
             return True
         try:
@@ -109,29 +109,29 @@ class Settings:
             return self._loaded.source.exists
 
     def on_applied(self, listener: Callable[[Applied], None]) -> None:
-        """Call `listener` with what each change of the file changed."""
+        """Calls `listener` with what each change of the file changed."""
         self._told.append(listener)
 
     def on_change(self, listener: Callable[[Config], None]) -> None:
-        """Call `listener` with each new configuration."""
+        """Calls `listener` with each new configuration."""
         self._listeners.append(listener)
 
     def bound(self, port: int) -> None:
-        """Note the port that the gateway really listens on; 0 let the system choose."""
+        """Notes the port that the gateway really listens on; 0 let the system choose."""
         gateway = self.config.gateway.model_copy(update={"port": port})
         self.config = self.config.model_copy(update={"gateway": gateway})
 
     def started(self) -> None:
-        """Keep the file that the gateway started with as the last good one."""
+        """Keeps the file that the gateway started with as the last good one."""
         if self.broken is None:
             keep_good(self._loaded.source, self._loaded.expanded)
 
     async def look(self) -> Look:
-        """Return the file as it stands now, with what is wrong with it."""
+        """Returns the file as it stands now, with what is wrong with it."""
         return await anyio.to_thread.run_sync(self._look)
 
     async def change(self, values: Mapping[str, JSON]) -> None:
-        """Write values into the file and use them from now on.
+        """Writes values into the file and uses them from now on.
 
         What the command line gave (port, address) stays as it is.
 
@@ -166,7 +166,7 @@ class Settings:
         *,
         agents: bool = False,
     ) -> Applied:
-        """Write the tree that `edit` makes of the file, and use it from now on.
+        """Writes the tree that `edit` makes of the file, and uses it from now on.
 
         Args:
             edit: Makes it.
@@ -183,7 +183,7 @@ class Settings:
         )
 
     async def reload(self) -> Applied:
-        """Use the file as it stands from now on.
+        """Uses the file as it stands from now on.
 
         Raises:
             ConfigInvalidError: it is broken; what is in force stays, and `broken` says why.
@@ -195,7 +195,7 @@ class Settings:
             raise
 
     async def override(self, overrides: Mapping[Place, JSON]) -> None:
-        """Let these values hold until the next start, and no earlier ones.
+        """Lets these values hold until the next start, and no earlier ones.
 
         Raises:
             ConfigError: they make no sense, or are not for clients; nothing changed.
@@ -273,13 +273,13 @@ class Settings:
 
 
 def _borrows(name: str, address: object) -> bool:
-    """Return whether the provider, known by its name, stands at an address that is not its own."""
+    """Returns whether the provider, known by its name, stands at an address that is not its own."""
     known = known_provider(name)
     return known is not None and str(address).rstrip("/") != known.base_url
 
 
 def check_secret(config: Config) -> None:
-    """Refuse to start where clients are to show what is not set: nobody could come in.
+    """Refuses to start where clients are to show what is not set: nobody could come in.
 
     Raises:
         ConfigError: they are, and it is not.

@@ -31,7 +31,7 @@ class ModelChoice(Struct, frozen=True):
     environ: Mapping[str, str]
 
     async def configure_model(self, setup: ModelSetup) -> ModelStatus:
-        """Try the choice, write it and use it; an empty one lets the order of choice decide again.
+        """Tries the choice, writes it and uses it; an empty one lets the order of choice decide.
 
         A choice that fails its trial changes nothing.
         """
@@ -47,7 +47,7 @@ class ModelChoice(Struct, frozen=True):
         return replace(await self.models.status(), latency_ms=latency)
 
     async def use_model(self, pick: ModelPick) -> ModelStatus:
-        """Write the choice and use it; a model that cannot be used changes nothing."""
+        """Writes the choice and uses it; a model that cannot be used changes nothing."""
         ref = None
         if pick.ref:
             _, info = await self.models.choose(pick.ref)
@@ -59,7 +59,7 @@ class ModelChoice(Struct, frozen=True):
 
 
 def picked(pick: ModelPick, ref: str | None) -> dict[str, JSON]:
-    """Return the values of the file that the choice means; `ref` is what its name stands for."""
+    """Returns the values of the file that the choice means; `ref` is what its name stands for."""
     if pick.file is None:
         return {PRIMARY: ref}
     values: dict[str, JSON] = {FILE: pick.file}
@@ -69,12 +69,12 @@ def picked(pick: ModelPick, ref: str | None) -> dict[str, JSON]:
 
 
 def _at_once(path: str, flags: int) -> int:
-    """Open without waiting: a pipe that nobody writes into would be waited for, for ever."""
+    """Opens without waiting: a pipe that nobody writes into would be waited for, for ever."""
     return os.open(path, flags | os.O_NONBLOCK)
 
 
 def gguf(choice: str) -> Path:
-    """Return the absolute path of a file that looks like a model.
+    """Returns the absolute path of a file that looks like a model.
 
     Raises:
         ConfigError: it does not, or it cannot be read.
@@ -97,7 +97,7 @@ def gguf(choice: str) -> Path:
 def changes(
     setup: ModelSetup, configured: ProviderConfig | None, environ: Mapping[str, str]
 ) -> dict[str, JSON]:
-    """Return the values of the file that the choice means.
+    """Returns the values of the file that the choice means.
 
     A key that is kept goes only to the address that it was entered for: with a new address the old
     key is removed.

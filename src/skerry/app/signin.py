@@ -18,7 +18,7 @@ _LONGEST: Final = 16_384
 
 
 async def sign_in(keeper: Keeper, provider: str, name: str, tell: Callable[[str], None]) -> Profile:
-    """Sign in to a provider and keep what it gives; return the profile.
+    """Signs in to a provider and keeps what it gives; returns the profile.
 
     Raises:
         CredentialError: it is not known how, it was refused, or nobody came back in ten minutes.
@@ -43,7 +43,7 @@ async def sign_in(keeper: Keeper, provider: str, name: str, tell: Callable[[str]
 
 
 def service_of(keeper: Keeper, provider: str) -> Service:
-    """Return where one signs in to a provider.
+    """Returns where one signs in to a provider.
 
     Raises:
         CredentialError: neither the configuration nor public documentation says.

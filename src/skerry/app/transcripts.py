@@ -15,7 +15,7 @@ class StoredTranscripts(Struct, frozen=True):
     store: Store
 
     async def conversations(self, agent: AgentId, since: int) -> Sequence[Conversation]:
-        """Return the agent's in which something was said since then (ms), but deleted ones."""
+        """Returns the agent's in which something was said since then (ms), but deleted ones."""
         return await self.store.read(lambda reader: remembered.conversations(reader, agent, since))
 
     async def said(self, conversation: Conversation) -> Sequence[Utterance]:

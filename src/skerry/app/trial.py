@@ -56,7 +56,7 @@ class Trial:
 
     @property
     def tokens_per_second(self) -> float:
-        """Return the speed behind the first piece; 0 where all came at once."""
+        """Returns the speed behind the first piece; 0 where all came at once."""
         rest = self.total - self.first
         return self.usage.output / rest if rest > 0 else 0.0
 
@@ -64,7 +64,7 @@ class Trial:
 async def tried_once(
     provider: ModelProvider, model: ModelInfo, seconds: float | None = None
 ) -> Trial:
-    """Ask the model one short question.
+    """Asks the model one short question.
 
     Raises:
         ModelError: it failed, or gave no whole answer in time.
@@ -87,7 +87,7 @@ async def tried_once(
 
 
 async def attempt(loaded: Loaded, ref: str, *, entered: bool) -> int:
-    """Try a choice before it is taken; return how many milliseconds the answer took.
+    """Tries a choice before it is taken; returns how many milliseconds the answer took.
 
     What its provider says of its models, windows and images, is kept for the model's use.
 
@@ -114,7 +114,7 @@ async def attempt(loaded: Loaded, ref: str, *, entered: bool) -> int:
 
 
 async def attempt_profile(keeper: Keeper, profile: Profile, secret: str, model: str = "") -> int:
-    """Try a credential before it is kept; return how many milliseconds the answer took.
+    """Tries a credential before it is kept; returns how many milliseconds the answer took.
 
     Args:
         keeper: Whose it would be.
@@ -140,7 +140,7 @@ async def attempt_profile(keeper: Keeper, profile: Profile, secret: str, model: 
 
 
 async def first_model(keeper: Keeper, profile: Profile, secret: str) -> str:
-    """Return the first model that a provider names to who shows it this secret.
+    """Returns the first model that a provider names to who shows it this secret.
 
     Empty where it names none, or is no address that can be asked for them.
 
@@ -172,7 +172,7 @@ async def _attempted(
     choose: Callable[[Catalog], Awaitable[Choice]],
     then: Callable[[Catalog], Awaitable[None]] | None = None,
 ) -> int:
-    """Ask what `choose` gives one short question, then do what follows an answer.
+    """Asks what `choose` gives one short question, then does what follows an answer.
 
     What fails says that nothing was saved.
     """

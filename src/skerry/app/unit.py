@@ -38,19 +38,19 @@ WantedBy=default.target
 
 
 def path(environ: Mapping[str, str]) -> Path:
-    """Return where systemd looks for the unit of this user."""
+    """Returns where systemd looks for the unit of this user."""
     home = environ.get("XDG_CONFIG_HOME") or "~/.config"
     return Path(home).expanduser() / "systemd" / "user" / NAME
 
 
 def current(config: Config) -> str:
-    """Return the unit that runs this installation with this configuration."""
+    """Returns the unit that runs this installation with this configuration."""
     command = (sys.executable, "-m", "skerry", "gateway", "run")
     return unit(command, config.state_dir, config.path, config.gateway.drain_seconds)
 
 
 def unit(command: Sequence[str], state_dir: Path, config: Path, drain_seconds: float) -> str:
-    """Return the text of the unit.
+    """Returns the text of the unit.
 
     Args:
         command: Program and arguments of the gateway.
@@ -78,7 +78,7 @@ def unit(command: Sequence[str], state_dir: Path, config: Path, drain_seconds: f
 
 
 def _quoted(word: str) -> str:
-    """Return the word as systemd reads it back: quoted, with its specifiers escaped."""
+    """Returns the word as systemd reads it back: quoted, with its specifiers escaped."""
     text = _escaped(word).replace("\\", "\\\\").replace('"', '\\"')
     return f'"{text}"'
 

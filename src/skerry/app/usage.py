@@ -16,7 +16,7 @@ from skerry.store.usage import BookedCall, Outcome
 def book_trial(
     config: Config, model: ModelInfo, used: Usage, seconds: float, profile: str = ""
 ) -> bool:
-    """Book a call that was made beside the gateway; return whether there is a ledger for it.
+    """Books a call that was made beside the gateway; returns whether there is a ledger for it.
 
     A running gateway counts it towards its budgets from its next start on.
 

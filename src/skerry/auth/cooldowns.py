@@ -55,12 +55,12 @@ _REASONS: Final[tuple[tuple[type[ModelError], Reason], ...]] = (
 
 
 def reason_of(error: ModelError) -> Reason | None:
-    """Return why the credential is to rest after this failure; None when it is not to."""
+    """Returns why the credential is to rest after this failure; None when it is not to."""
     return next((reason for kind, reason in _REASONS if isinstance(error, kind)), None)
 
 
 def pause(reason: Reason, failures: int, hint: float | None = None) -> int:
-    """Return the milliseconds to rest after failure number `failures`, from 1, of one reason.
+    """Returns the milliseconds to rest after failure number `failures`, from 1, of one reason.
 
     1, 5, 25, then 60 minutes; for an unpaid account 5 hours, doubling to 24. A provider's `hint` in
     seconds makes it longer, up to an hour.
@@ -88,7 +88,7 @@ class Cooldown(Struct, frozen=True):
     until: int
 
     def is_on(self, now: int) -> bool:
-        """Return whether it rests still; where the clock went back to before it, no longer."""
+        """Returns whether it rests still; where the clock went back to before it, no longer."""
         if self.until >= NEVER:
             return True
         return self.failed_at - SLACK <= now < self.until
@@ -125,20 +125,20 @@ class Cooldowns:
             self._rows.setdefault((row.profile, row.model), {})[row.reason] = row
 
     def rows(self, now: int) -> list[Cooldown]:
-        """Return the rests that are on, those that end first in front."""
+        """Returns the rests that are on, those that end first in front."""
         on = (row for rows in self._rows.values() for row in rows.values() if row.is_on(now))
         return sorted(on, key=lambda row: (row.until, row.profile, row.model))
 
     def longest(self, key: Key) -> Cooldown | None:
-        """Return the rest of a profile and model that ends last, if it ever failed."""
+        """Returns the rest of a profile and model that ends last, if it ever failed."""
         return max(self._rows.get(key, {}).values(), key=lambda row: row.until, default=None)
 
     def knows(self, key: Key) -> bool:
-        """Return whether it ever failed since it last answered."""
+        """Returns whether it ever failed since it last answered."""
         return key in self._rows
 
     def verdict(self, key: Key, stamp: str, now: int) -> Verdict:
-        """Return whether the credential `stamp` may be used. Another than failed is ready."""
+        """Returns whether the credential `stamp` may be used. Another than failed is ready."""
         row = self.longest(key)
         if row is None:
             return Verdict.READY
@@ -150,14 +150,14 @@ class Cooldowns:
         return Verdict.BUSY if key in self._probing else Verdict.PROBE
 
     def begin(self, key: Key) -> bool:
-        """Take the one probe of a profile and model; return False when another call has it."""
+        """Takes the one probe of a profile and model; returns False when another call has it."""
         if key in self._probing:
             return False
         self._probing.add(key)
         return True
 
     def failed(self, key: Key, stamp: str, error: ModelError, now: int) -> Cooldown | None:
-        """Note a failure; return the rest that it begins, or None when it begins none.
+        """Notes a failure; returns the rest that it begins, or None when it begins none.
 
         Calls that fail together count once: what fails while the rest is on does not lengthen it.
         """
@@ -179,11 +179,11 @@ class Cooldowns:
         return row
 
     def succeeded(self, key: Key) -> None:
-        """Note that it answered: every rest of this profile and model ends."""
+        """Notes that it answered: every rest of this profile and model ends."""
         self._probing.discard(key)
         if self._rows.pop(key, None):
             self._drop(key)
 
     def released(self, key: Key) -> None:
-        """Note that a call was given up: it found out nothing."""
+        """Notes that a call was given up: it found out nothing."""
         self._probing.discard(key)

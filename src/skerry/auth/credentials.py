@@ -29,12 +29,12 @@ _Seen = tuple[int, int, int]
 
 
 def vault_of(config: Config, environ: Mapping[str, str]) -> Vault:
-    """Return the vault of a state directory."""
+    """Returns the vault of a state directory."""
     return Vault(config.state_dir / "credentials", environ.get(PASSPHRASE, ""))
 
 
 def profiles_file(config: Config, agent: AgentId) -> Path:
-    """Return the file of an agent's profiles.
+    """Returns the file of an agent's profiles.
 
     Raises:
         CredentialError: it lies in a workspace, where tools and repositories reach it.
@@ -45,7 +45,7 @@ def profiles_file(config: Config, agent: AgentId) -> Path:
 
 
 def refuse_in_workspace(config: Config, path: Path) -> None:
-    """Refuse a place for credentials that lies in a workspace.
+    """Refuses a place for credentials that lies in a workspace.
 
     Raises:
         CredentialError: it does.
@@ -82,7 +82,7 @@ class Credentials:
         self.reconfigure(config)
 
     def reconfigure(self, config: Config) -> None:
-        """Use `config` from the next choice on."""
+        """Uses `config` from the next choice on."""
         self._config = config
         self._files: dict[AgentId, tuple[_Seen, Profiles]] = {}
         self._places: dict[AgentId, Path | None] = {}
@@ -127,7 +127,7 @@ class Credentials:
         return found
 
     def of(self, agent: AgentId, provider: str) -> list[Profile]:
-        """Return the profiles for a provider: the agent's own, then the default agent's."""
+        """Returns the profiles for a provider: the agent's own, then the default agent's."""
         found = {one.id: one for one in self.profiles(agent).of(provider)}
         default = self._config.agents.default_id
         if agent != default:
@@ -136,19 +136,19 @@ class Credentials:
         return list(found.values())
 
     def providers(self, agent: AgentId) -> set[str]:
-        """Return the providers for which the agent has a profile."""
+        """Returns the providers for which the agent has a profile."""
         default = self._config.agents.default_id
         both = (self.profiles(agent), self.profiles(default))
         return {one.provider for each in both for one in each.profiles.values()}
 
     def explicit(self, agent: AgentId, provider: str) -> Sequence[str]:
-        """Return the order that a person gave, by the agent's file or the configuration."""
+        """Returns the order that a person gave, by the agent's file or the configuration."""
         return self.profiles(agent).order.get(provider) or self._config.auth.order.get(provider, ())
 
     def queue(
         self, agent: AgentId, provider: str, model: str, session_id: str, pin: str
     ) -> list[Profile]:
-        """Return the profiles in the order in which they are asked for a model.
+        """Returns the profiles in the order in which they are asked for a model.
 
         Raises:
             ModelAuthError: `pin` names none.
@@ -179,7 +179,7 @@ class Credentials:
         return self._until(profile, model) > self.clock.now_ms()
 
     def used(self, profile: Profile, session_id: str) -> None:
-        """Note that a profile answered: its session keeps to it, others take another."""
+        """Notes that a profile answered: its session keeps to it, others take another."""
         self._uses += 1
         self._used[profile.key] = self._uses
         if session_id:

@@ -66,13 +66,13 @@ class Profile:
 
     @property
     def expires(self) -> int | None:
-        """Return when its token ends, in milliseconds since 1970; None is never, or unknown."""
+        """Returns when its token ends, in milliseconds since 1970; None is never, or unknown."""
         found = self.fields.get("expires")
         return int(found) if isinstance(found, int | float) and found > 0 else None
 
     @property
     def base_url(self) -> str | None:
-        """Return the address for which it was entered; it is sent to no other."""
+        """Returns the address for which it was entered; it is sent to no other."""
         found = self.fields.get("baseUrl")
         return found if isinstance(found, str) else None
 
@@ -84,7 +84,7 @@ class Profile:
         return hashlib.sha256(msgspec.json.encode(what)).hexdigest()[:16]
 
     def secret(self, name: str, environ: Mapping[str, str], vault: Vault) -> str:
-        """Return one of its secrets.
+        """Returns one of its secrets.
 
         Raises:
             CredentialError: it is missing, or refers to what is.
@@ -114,7 +114,7 @@ class Profile:
         return value
 
     def entry(self, name: str) -> str | None:
-        """Return the name under which the vault keeps one of its secrets, if it does."""
+        """Returns the name under which the vault keeps one of its secrets, if it does."""
         match self.fields.get(name):
             case {"source": "vault", "id": str(entry)}:
                 return entry
@@ -132,7 +132,7 @@ class Profiles:
     """Entries of the file that cannot be used, for people."""
 
     def of(self, provider: str) -> list[Profile]:
-        """Return the profiles of a provider, in the order of the file."""
+        """Returns the profiles of a provider, in the order of the file."""
         return [one for one in self.profiles.values() if one.provider == provider]
 
 
@@ -169,12 +169,12 @@ def _problem(name: str, entry: Any) -> str:
 
 
 def is_id(name: str) -> bool:
-    """Return whether it can name a profile."""
+    """Returns whether it can name a profile."""
     return _ID.fullmatch(name) is not None
 
 
 def read(path: Path, owner: AgentId) -> Profiles:
-    """Return the profiles of a file; none where there is none.
+    """Returns the profiles of a file; none where there is none.
 
     Raises:
         CredentialError: it is damaged, or open to others.
@@ -194,7 +194,7 @@ def _content(path: Path) -> dict[str, Any]:
 
 
 def change(path: Path, edit: Callable[[dict[str, Any]], None]) -> None:
-    """Change the file under a lock that also holds between processes; whole or not at all.
+    """Changes the file under a lock that also holds between processes; whole or not at all.
 
     Raises:
         CredentialError: it is damaged, or cannot be written; it stands as it was.
@@ -215,7 +215,7 @@ _KINDS: Final = (Kind.OAUTH, Kind.TOKEN, Kind.API_KEY)
 
 
 def split_reference(reference: str) -> tuple[str, str]:
-    """Return `provider/model` and the profile behind `@`, or empty where none is pinned.
+    """Returns `provider/model` and the profile behind `@`, or empty where none is pinned.
 
     A model's own name may hold an `@`: what follows is a profile only in the form `provider:name`,
     or a short name without `/` behind the last `@`.
@@ -227,7 +227,7 @@ def split_reference(reference: str) -> tuple[str, str]:
 
 
 def pinned(profiles: Sequence[Profile], wanted: str) -> Profile | None:
-    """Return the profile that a person named: by its id, or by what follows the provider."""
+    """Returns the profile that a person named: by its id, or by what follows the provider."""
     ids = {one.id: one for one in reversed(profiles)}
     return ids.get(wanted) or next(
         (one for one in profiles if one.id.partition(":")[2] == wanted), None
@@ -242,7 +242,7 @@ def ordered(
     now: int,
     sticky: str = "",
 ) -> list[Profile]:
-    """Return the profiles in the order in which they are asked.
+    """Returns the profiles in the order in which they are asked.
 
     Args:
         profiles: Those of one provider, the agent's own first.

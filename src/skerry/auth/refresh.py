@@ -67,7 +67,7 @@ async def exchange(http: httpx2.AsyncClient, url: str, form: Mapping[str, str], 
 
 
 async def exchange_key(http: httpx2.AsyncClient, url: str, code: str, verifier: str) -> Tokens:
-    """Return the API key that a service gives for a code, as one token that does not end.
+    """Returns the API key that a service gives for a code, as one token that does not end.
 
     Raises:
         TokenRefusedError: it refused.
@@ -82,7 +82,7 @@ async def exchange_key(http: httpx2.AsyncClient, url: str, code: str, verifier: 
 
 
 async def _post(http: httpx2.AsyncClient, url: str, kind: str, content: bytes) -> tuple[bytes, str]:
-    """Return the body of the answer, and the host that gave it."""
+    """Returns the body of the answer, and the host that gave it."""
     request = httpx2.Request(
         "POST",
         url,
@@ -138,7 +138,7 @@ class Renewal:
     _locks: dict[str, anyio.Lock] = field(default_factory=dict, init=False)
 
     async def access(self, profile: Profile, directory: Path) -> str:
-        """Return an access token that counts for a while, renewed if it has to be.
+        """Returns an access token that counts for a while, renewed if it has to be.
 
         Args:
             profile: Of kind OAuth.
@@ -206,7 +206,7 @@ def _ended(profile: Profile, why: str) -> ModelError:
 
 
 def store_tokens(path: Path, profile: Profile, tokens: Tokens, vault: Vault) -> None:
-    """Put new tokens in the place of the old ones, where those were kept."""
+    """Puts new tokens in the place of the old ones, where those were kept."""
     new = {"access": tokens.access}
     if tokens.refresh:
         new["refresh"] = tokens.refresh
@@ -225,7 +225,7 @@ def store_tokens(path: Path, profile: Profile, tokens: Tokens, vault: Vault) -> 
 
 @asynccontextmanager
 async def _alone(directory: Path) -> AsyncGenerator[None]:
-    """Be the one process that renews in this directory. The lock ends with the process."""
+    """Is the one process that renews in this directory. The lock ends with the process."""
     make_private(directory)
     flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
     descriptor = os.open(directory / _LOCK, flags, 0o600)

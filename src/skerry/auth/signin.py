@@ -69,18 +69,18 @@ class SignIn:
 
     @property
     def path(self) -> str:
-        """Return the path to which the browser comes back; a service without `state` gets it so."""
+        """Returns the path that the browser returns to; a service without `state` gets it so."""
         return f"/callback/{self.state}" if self.service.gives_key else "/callback"
 
     @property
     def redirect(self) -> str:
-        """Return the address to which the browser comes back."""
+        """Returns the address to which the browser comes back."""
         host = "localhost" if self.service.gives_key else "127.0.0.1"
         return f"http://{host}:{self.port}{self.path}"
 
     @property
     def url(self) -> str:
-        """Return the address that a person opens in a browser."""
+        """Returns the address that a person opens in a browser."""
         digest = hashlib.sha256(self.verifier.encode()).digest()
         challenge = base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
         query = {"code_challenge": challenge, "code_challenge_method": "S256"}
@@ -99,7 +99,7 @@ class SignIn:
         return f"{self.service.authorize_url}{joint}{urlencode(query)}"
 
     def code(self, answer: str) -> str:
-        """Return the code in what came back: an address, `code#state`, or the code alone.
+        """Returns the code in what came back: an address, `code#state`, or the code alone.
 
         Raises:
             CredentialError: the service refused, or the answer belongs to another sign-in.
@@ -159,13 +159,13 @@ class Callback:
     _answers: "anyio.abc.ObjectReceiveStream[str]"
 
     async def answer(self) -> str:
-        """Return the path and query with which the browser came back."""
+        """Returns the path and query with which the browser came back."""
         return await self._answers.receive()
 
 
 @asynccontextmanager
 async def callback(port: int, wanted: str = "/callback") -> AsyncGenerator[Callback]:
-    """Wait on the loopback address for the block; only paths that begin with `wanted` count.
+    """Waits on the loopback address for the block; only paths that begin with `wanted` count.
 
     Raises:
         OSError: the port is taken.
@@ -200,7 +200,7 @@ async def _hand_over(send: "anyio.abc.ObjectSendStream[str]", target: str) -> No
 
 
 async def _target(stream: anyio.abc.SocketStream, port: int) -> str | None:
-    """Return the target of a GET that a browser on this machine sent to us by our name."""
+    """Returns the target of a GET that a browser on this machine sent to us by our name."""
     head = b""
     try:
         while b"\r\n\r\n" not in head and len(head) < _HEAD_LIMIT:

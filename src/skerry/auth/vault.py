@@ -42,7 +42,7 @@ class Vault:
     """Empty keeps the key in a file."""
 
     def put(self, provider: str, secrets: dict[str, str]) -> None:
-        """Keep secrets by their names, all at once; those of the same name are replaced.
+        """Keeps secrets by their names, all at once; those of the same name are replaced.
 
         Raises:
             CredentialError: the vault cannot be opened or written.
@@ -55,14 +55,14 @@ class Vault:
         )
 
     def drop(self, provider: str, names: set[str]) -> None:
-        """Forget secrets; a name that is not kept is no error."""
+        """Forgets secrets; a name that is not kept is no error."""
         if self._path(provider).exists():
             self._change(
                 provider, lambda _, kept: {k: one for k, one in kept.items() if k not in names}
             )
 
     def get(self, provider: str, name: str) -> str:
-        """Return a secret.
+        """Returns a secret.
 
         Raises:
             CredentialError: it is not kept, or the key does not open it.
@@ -159,7 +159,7 @@ _RESTORE: Final = "Restore it from a backup, or remove the file and enter the se
 
 
 def read_private(path: Path, limit: int) -> bytes | None:
-    """Return the content of a file that its owner alone may read; None where there is none.
+    """Returns the content of a file that its owner alone may read; None where there is none.
 
     Raises:
         CredentialError: it is a link, too large, or open to others.

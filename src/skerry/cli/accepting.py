@@ -41,7 +41,7 @@ class _Done:
 
 
 async def accept(state_dir: Path, arguments: Namespace) -> int:
-    """Give up the entries that are named, or all that no file has; return 1 if one stays.
+    """Gives up the entries that are named, or all that no file has; returns 1 if one stays.
 
     Raises:
         ClientError: one that is named can be read, or there is none.
@@ -71,7 +71,7 @@ async def accept(state_dir: Path, arguments: Namespace) -> int:
 
 
 def _chosen(broken: Sequence[Bad], names: Sequence[str]) -> list[Bad]:
-    """Return the entries with these names, each once; all of them without a name."""
+    """Returns the entries with these names, each once; all of them without a name."""
     if not names:
         return list(broken)
     by_name = {one.name: one for one in broken}
@@ -89,7 +89,7 @@ def _notice(now: int) -> str:
 
 
 def _note(state_dir: Path, bad: Bad, now: int) -> None:
-    """Add a durable line to the list of what was given up."""
+    """Adds a durable line to the list of what was given up."""
     folder = state_dir / aside.FOLDER
     make_private(folder)
     line = msgspec.json.encode({"at": aside.iso(now), **asdict(bad), "by": "cli"}) + b"\n"

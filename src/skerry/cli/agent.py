@@ -35,7 +35,7 @@ _AGAIN: Final = (
 
 
 def run(arguments: Namespace) -> int:
-    """Run `skerry agent`; return the exit code."""
+    """Runs `skerry agent`; returns the exit code."""
     text = sys.stdin.read() if arguments.message == "-" else arguments.message
     address = find(os.environ, url=arguments.url, token=arguments.token)
     more = {
@@ -79,7 +79,7 @@ class Run:
     """Additional parameters of the request: agent, thinking, images."""
 
     async def result(self) -> dict[str, Any]:
-        """Return the last response. Cancelling (Ctrl-C) aborts the run.
+        """Returns the last response. Cancelling (Ctrl-C) aborts the run.
 
         Raises:
             GatewayRefusedError: it was not accepted.
@@ -103,7 +103,7 @@ class Run:
             raise
 
     async def _retried(self) -> dict[str, Any]:
-        """Begin the last message's run again; return its answer in the form of `agent`."""
+        """Begins the last message's run again; returns its answer in the form of `agent`."""
         where = {"sessionKey": self.session}
         where |= {name: self.more[name] for name in ("agentId",) if name in self.more}
         try:
@@ -178,7 +178,7 @@ def _report(answer: dict[str, Any], *, as_json: bool) -> int:
 
 
 def _texts(answer: dict[str, Any]) -> list[str]:
-    """Return the texts of the reply that the last response carries."""
+    """Returns the texts of the reply that the last response carries."""
     parts = _part(answer, "result").get("payloads") or ()
     texts = (part.get("text") for part in parts if isinstance(part, dict))
     return [text for text in texts if isinstance(text, str) and text]

@@ -29,7 +29,7 @@ _EMPTY: Final = (
 
 
 def run(arguments: Namespace) -> int:
-    """Run `skerry auth ...`; return the exit code."""
+    """Runs `skerry auth ...`; returns the exit code."""
     keeper = Keeper.of(os.environ, arguments.agent)
     match arguments.action:
         case "add":
@@ -100,7 +100,7 @@ def _add(keeper: Keeper, arguments: Namespace) -> int:
 
 
 def _tried(keeper: Keeper, entered: Entered, model: str) -> int | None:
-    """Try a credential with one short call; return its milliseconds, none where it cannot be tried.
+    """Tries a credential with one short call; returns its milliseconds, None if not tried.
 
     Raises:
         ModelError: it failed, with what to do; nothing was kept.
@@ -133,7 +133,7 @@ def _kept(profile: Profile) -> str:
 
 
 def _asked(prompt: str) -> str:
-    """Return the secret that a person types unseen, or that comes through a pipe."""
+    """Returns the secret that a person types unseen, or that comes through a pipe."""
     if sys.stdin.isatty():
         return getpass(prompt).strip()
     return sys.stdin.readline(20_000).strip()

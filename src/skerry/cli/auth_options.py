@@ -7,7 +7,7 @@ from skerry.cli.options import command as new
 
 
 def add_auth(add: Add) -> None:
-    """Add `skerry auth` and what is beneath it."""
+    """Adds `skerry auth` and what is beneath it."""
     group = new(add, "auth", None, "credentials of model providers")
     add = group.add_subparsers(metavar="COMMAND", title="commands").add_parser
     for name, text in (

@@ -88,7 +88,7 @@ class _Turn:
 
 
 def run(arguments: Namespace) -> int:
-    """Run `skerry chat`; return the exit code."""
+    """Runs `skerry chat`; returns the exit code."""
     address = find(os.environ, url=arguments.url, token=arguments.token)
     updates: _Updates = SimpleQueue()
     images = attachments(arguments.image)
@@ -144,7 +144,7 @@ class Terminal:
     """True when the last line on the screen has no line break."""
 
     def lines(self) -> Iterator[str]:
-        """Give each line that is not blank, until the end of the input.
+        """Gives each line that is not blank, until the end of the input.
 
         Raises:
             _LeaveError: Ctrl-C twice in a row.
@@ -172,7 +172,7 @@ class Terminal:
                 yield line
 
     def exchange(self, text: str) -> None:
-        """Send a message and print the answer as it comes. Ctrl-C stops it.
+        """Sends a message and prints the answer as it comes. Ctrl-C stops it.
 
         A line that is typed meanwhile is sent at once. What answers it is printed when the answer
         before has ended, or has to be ended: one command may stop another message's run.
@@ -203,14 +203,14 @@ class Terminal:
         return input(PROMPT).strip()
 
     def _reading(self) -> AbstractContextManager[object]:
-        """Read what is typed, while the block runs and no longer: then the prompt does."""
+        """Reads what is typed, while the block runs and no longer: then the prompt does."""
         if not self.interactive or self._at_end:
             return nullcontext()
         reading = partial(_read_lines, sys.stdin.fileno(), self.updates)
         return self.portal.wrap_async_context_manager(beside(reading))
 
     def _say(self, text: str) -> str:
-        """Begin to send a message; return its key."""
+        """Begins to send a message; returns its key."""
         key, updates = str(uuid4()), self.updates
         images, self.images = self.images, ()
         saying = self.portal.start_task_soon(
@@ -258,7 +258,7 @@ class Terminal:
             self._say(text)
 
     def _end(self, key: str) -> None:
-        """Finish an answer; one that ended before its turn is shown at once, as of a command."""
+        """Finishes an answer; one that ended before its turn is shown at once, as of a command."""
         turn = self._turns.pop(key)
         ending = turn.saying.result()
         if turn.shared:
@@ -325,7 +325,7 @@ class Terminal:
 
 
 async def _read_lines(descriptor: int, updates: _Updates) -> None:
-    """Take each line that is typed; the terminal gives whole ones, and shows what is typed.
+    """Takes each line that is typed; the terminal gives whole ones, and shows what is typed.
 
     What was pasted at the prompt comes as several lines at once.
     """
@@ -343,7 +343,7 @@ async def _read_lines(descriptor: int, updates: _Updates) -> None:
 
 
 def _complete(commands: Sequence[str]) -> None:
-    """Give `input` its line editing where this Python has it, with Tab for `/` commands."""
+    """Gives `input` its line editing where this Python has it, with Tab for `/` commands."""
     try:
         import readline  # noqa: PLC0415 - not every Python has it
     except ImportError:
@@ -363,7 +363,7 @@ def _complete(commands: Sequence[str]) -> None:
 
 @contextmanager
 def _interrupts_put_into(updates: _Updates) -> Iterator[None]:
-    """Take Ctrl-C as one update among the others, not as an exception that may come anywhere."""
+    """Takes Ctrl-C as one update among the others, not as an exception that may come anywhere."""
     before = signal.signal(signal.SIGINT, lambda *_: updates.put(_Interrupt()))
     try:
         yield

@@ -9,6 +9,6 @@ from skerry.cli.render import show
 
 
 def run(arguments: Namespace) -> int:
-    """Run `skerry completion SHELL`; return the exit code."""
+    """Runs `skerry completion SHELL`; returns the exit code."""
     show(shtab.complete(make_parser(), shell=arguments.shell))
     return 0

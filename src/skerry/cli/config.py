@@ -34,7 +34,7 @@ _ADMIN: Final = ("operator.admin",)
 
 
 def run(arguments: Namespace) -> int:
-    """Run `skerry config ...`; return the exit code."""
+    """Runs `skerry config ...`; returns the exit code."""
     match arguments.action:
         case "get":
             return _get(arguments)
@@ -72,7 +72,7 @@ def _get(arguments: Namespace) -> int:
 
 
 def _whole(value: JSON) -> JSON:
-    """Return the value with whole numbers written as such: 33, not 33.0."""
+    """Returns the value with whole numbers written as such: 33, not 33.0."""
     match value:
         case float() if value.is_integer():
             return int(value)
@@ -93,7 +93,7 @@ def _effective(loaded: Loaded, *, reveal: bool) -> JSON:
 
 
 def _revealed(shown: JSON, real: Any) -> JSON:
-    """Return the tree with the secrets, which print as stars, as they are in the file."""
+    """Returns the tree with the secrets, which print as stars, as they are in the file."""
     match shown, real:
         case dict(), dict():
             return {key: _revealed(one, real.get(key)) for key, one in shown.items()}
@@ -141,7 +141,7 @@ def _parsed_place(text: str | None) -> tuple[str | int, ...]:
 
 
 def change(values: Mapping[str, JSON]) -> int:
-    """Write the values into the file and let a running gateway use it; return the exit code."""
+    """Writes the values into the file and lets a running gateway use it; returns the exit code."""
     path = _file()
     try:
         return _written(set_values(path, values, author=_author()))
@@ -154,7 +154,7 @@ def change(values: Mapping[str, JSON]) -> int:
 
 
 def _sound() -> bool:
-    """Return whether the file can be used as it is, so that a refusal is about the change."""
+    """Returns whether the file can be used as it is, so that a refusal is about the change."""
     try:
         load(os.environ, fetch=False)
     except ConfigInvalidError:
@@ -176,7 +176,7 @@ def _written(done: Written) -> int:
 
 
 async def _tell(done: Written) -> None:
-    """Let the running gateway use the file, and say what needs a restart."""
+    """Lets the running gateway use the file, and says what needs a restart."""
     params = {"raw": done.source.raw, "baseHash": done.source.hash}
     try:
         async with GatewayClient(find(os.environ), scopes=_ADMIN) as client:
@@ -223,7 +223,7 @@ def _row(path: str, message: str, remedy: str) -> dict[str, str]:
 
 
 def _edit() -> int:
-    """Open a copy in the editor; it replaces the file once it passes the check."""
+    """Opens a copy in the editor; it replaces the file once it passes the check."""
     path = _file().resolve()
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
     before = path.read_bytes() if path.exists() else b"{\n}\n"

@@ -82,7 +82,7 @@ Tell = Callable[[Update], None]
 
 
 def _nobody(_: Update) -> None:
-    """Keep it to oneself."""
+    """Keeps it to oneself."""
 
 
 @dataclass(slots=True)
@@ -102,24 +102,24 @@ class Answer:
     """The next step after a failure."""
 
     def enter(self, host: str) -> None:
-        """Take the answer from another run from now on."""
+        """Takes the answer from another run from now on."""
         self.shown = self.others.get(host, "")
         self.name(host)
 
     def name(self, host: str) -> None:
-        """Note which run answers."""
+        """Notes which run answers."""
         if host != self.host:
             self.host = host
             self.tell(Joined(host))
 
     def overhear(self, run: str, payload: Mapping[str, Any]) -> None:
-        """Take a `chat` event of another run."""
+        """Takes a `chat` event of another run."""
         self.others[run] = text_of(payload.get("message"))
         if payload.get("state") in ENDS:
             del self.others[run]
 
     def grow(self, text: str, *, whole: bool = False) -> str:
-        """Take the text so far; return what to print. A new message begins a new paragraph.
+        """Takes the text so far; returns what to print. A new message begins a new paragraph.
 
         A gateway that died in the middle of an answer may begin it anew; then it is told that what
         was shown does not count.
@@ -188,7 +188,7 @@ class Conversation(anyio.AsyncContextManagerMixin):
         images: Sequence[Mapping[str, str]] = (),
         tell: Tell | None = None,
     ) -> Ending:
-        """Send a message, tell the answer's text as it grows, return how it ended.
+        """Sends a message, tell the answer's text as it grows, return how it ended.
 
         `tell` hears of this answer instead of the conversation's own; several may go on at once.
         When the connection is lost meanwhile the message is sent again with the same `key`, which
@@ -217,14 +217,14 @@ class Conversation(anyio.AsyncContextManagerMixin):
             await client.closed.wait()
 
     async def stop(self, key: str) -> None:
-        """Abort the answer; `say` returns soon after."""
+        """Aborts the answer; `say` returns soon after."""
         if self._client is not None:
             await self._client.request("chat.abort", {**self._where, "runId": self.run(key)})
         elif self._waiting is not None:
             self._waiting.cancel()
 
     def run(self, key: str) -> str:
-        """Return the run of a message that was sent with the key."""
+        """Returns the run of a message that was sent with the key."""
         return self._retried.get(key, key)
 
     @property
@@ -247,7 +247,7 @@ class Conversation(anyio.AsyncContextManagerMixin):
         raise GatewayUnreachableError(self.address.url, "the connection was lost")
 
     async def _begin(self, client: GatewayClient, params: dict[str, Any]) -> tuple[str, bool]:
-        """Send a message; return the run that answers it, and whether that still goes on."""
+        """Sends a message; returns the run that answers it, and whether that still goes on."""
         key = str(params["idempotencyKey"])
         if params["message"].strip() != RETRY:
             sent = await client.request("chat.send", params)
@@ -288,7 +288,7 @@ class Conversation(anyio.AsyncContextManagerMixin):
         return Ending(state, f"{reason} {answer.remedy}".rstrip(), answer.notices)
 
     async def _stored(self, client: GatewayClient, key: str, answer: Answer) -> Ending:
-        """Tell the answer of a run that ended while nobody listened."""
+        """Tells the answer of a run that ended while nobody listened."""
         waited = await client.request("agent.wait", {"runId": key, "timeoutMs": 0})
         if waited.get("status") == "error":
             return Ending("error", f"{waited.get('error', '')} {waited.get('remedy', '')}".strip())
@@ -299,7 +299,7 @@ class Conversation(anyio.AsyncContextManagerMixin):
         return Ending("final")
 
     async def _unless_stopped(self) -> GatewayClient | None:
-        """Return the connection once there is one, or None when `stop` was called before."""
+        """Returns the connection once there is one, or None when `stop` was called before."""
         with anyio.CancelScope() as self._waiting:
             return await self._connected()
         return None
@@ -312,7 +312,7 @@ class Conversation(anyio.AsyncContextManagerMixin):
         return self._client
 
     async def _keep(self) -> None:
-        """Hold a connection; after a loss try again, until the gateway says no."""
+        """Holds a connection; after a loss try again, until the gateway says no."""
         pause = 0.25
         lost = ""
         while True:
@@ -340,7 +340,7 @@ class Conversation(anyio.AsyncContextManagerMixin):
 
 
 def _note(data: Any, answer: Answer, *, own: bool) -> None:
-    """Keep what an `agent` event tells of the run: which one it has entered, what is to know."""
+    """Keeps what an `agent` event tells of the run: which one it has entered, what is to know."""
     if not isinstance(data, dict):
         return
     host = str(data.get("joined", ""))
@@ -359,7 +359,7 @@ def _texts(message: Mapping[str, Any]) -> list[str]:
 
 
 async def _commands(client: GatewayClient) -> Sequence[Mapping[str, Any]]:
-    """Return the commands of the gateway; one that has none knows no such method."""
+    """Returns the commands of the gateway; one that has none knows no such method."""
     try:
         listed = await client.request("commands.list")
     except GatewayRefusedError:

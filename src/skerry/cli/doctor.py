@@ -18,14 +18,14 @@ _STYLES: Final = {Level.OK: "green", Level.WARNING: "yellow", Level.FAILURE: "re
 
 
 def run(arguments: Namespace) -> int:
-    """Run `skerry doctor`; return 1 when something must be mended, else 0."""
+    """Runs `skerry doctor`; returns 1 when something must be mended, else 0."""
     checks = anyio.run(partial(examine, fix=arguments.fix), os.environ)
     show_checks(checks, as_json=arguments.json)
     return FAILED if any(check.level is Level.FAILURE for check in checks) else 0
 
 
 def show_checks(checks: Sequence[Check], *, as_json: bool) -> None:
-    """Print what was found, each with what helps."""
+    """Prints what was found, each with what helps."""
     if as_json:
         show_json([asdict(check) for check in checks])
         return

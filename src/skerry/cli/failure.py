@@ -30,7 +30,7 @@ class FailedError(SkerryError):
 
 
 def report(error: Exception, command: str, *, as_json: bool = False) -> int:
-    """Print the failure of `command` (`skerry gateway call`) on stderr; return the exit code.
+    """Prints the failure of `command` (`skerry gateway call`) on stderr; returns the exit code.
 
     With `as_json` it is printed as one JSON object on stdout too.
     """
@@ -45,14 +45,14 @@ def report(error: Exception, command: str, *, as_json: bool = False) -> int:
 
 
 def show_wrong_usage(error: WrongUsageError) -> None:
-    """Print wrong usage as one JSON object on stdout; a person was told on stderr."""
+    """Prints wrong usage as one JSON object on stdout; a person was told on stderr."""
     remedy = f"`{error.command} --help` lists its arguments."
     told = {"code": "usage", "message": error.message, "remedy": remedy}
     show_json({"ok": False, "error": told})
 
 
 def _texts(error: Exception) -> tuple[str, str]:
-    """Return the reason and the remedy."""
+    """Returns the reason and the remedy."""
     match error:
         case SkerryError():
             return str(error), error.remedy
@@ -73,7 +73,7 @@ def _exit_code(error: Exception) -> int:
 
 
 def _object(error: Exception, reason: str, remedy: str) -> dict[str, object]:
-    """Return the failure for scripts; of a gateway's refusal the wire's own codes."""
+    """Returns the failure for scripts; of a gateway's refusal the wire's own codes."""
     told: dict[str, object] = {"code": _code(error), "message": reason, "remedy": remedy}
     if isinstance(error, GatewayRefusedError):
         told |= {"code": error.details_code or error.wire_code, "wireCode": error.wire_code}
@@ -95,7 +95,7 @@ def _code(error: Exception) -> str:
 
 
 def complain(reason: str, remedy: str, command: str, code: int = 0) -> int:
-    """Print the three lines on stderr; return `code`, or 1."""
+    """Prints the three lines on stderr; returns `code`, or 1."""
     for label, text in (
         ("Reason", reason),
         ("Try", remedy or "`skerry doctor` checks this installation."),

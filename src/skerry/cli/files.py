@@ -18,7 +18,7 @@ ADMIN: Final = ("operator.admin",)
 
 
 def run(arguments: Namespace) -> int:
-    """Run `skerry files ...`; return the exit code."""
+    """Runs `skerry files ...`; returns the exit code."""
     return anyio.run(_run, arguments)
 
 
@@ -51,7 +51,7 @@ def _print(arguments: Namespace, found: Any, render: Any) -> None:
 
 
 async def _wanted(arguments: Namespace, file: dict[str, Any]) -> str:
-    """Return the hash of the content that the owner means.
+    """Returns the hash of the content that the owner means.
 
     Raises:
         ClientError: nobody can be asked, or the answer was no.

@@ -21,7 +21,7 @@ USAGE: Final = 2
 
 
 def run(arguments: Namespace) -> int:
-    """Run `skerry gateway status` or `call`; return the exit code."""
+    """Runs `skerry gateway status` or `call`; returns the exit code."""
     return anyio.run(_status if arguments.action == "status" else _call, arguments)
 
 
@@ -54,7 +54,7 @@ async def _status(arguments: Namespace) -> int:
 
 
 def page_of(address: Address) -> str:
-    """Return the address of the page, without what lets a person in."""
+    """Returns the address of the page, without what lets a person in."""
     return f"http{address.url.removeprefix('ws').rstrip('/')}/"
 
 
@@ -87,7 +87,7 @@ async def state(address: Address) -> dict[str, Any]:
 
 
 def duration(milliseconds: int) -> str:
-    """Return a time in its two largest units: `3 d 4 h`, `61 s` as `1 min 1 s`."""
+    """Returns a time in its two largest units: `3 d 4 h`, `61 s` as `1 min 1 s`."""
     seconds = milliseconds // 1000
     parts = []
     for size, unit in ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s")):
@@ -98,7 +98,7 @@ def duration(milliseconds: int) -> str:
 
 
 def attention(status: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield what waits for a person, each with what to do."""
+    """Yields what waits for a person, each with what to do."""
     yield from _configuration(status.get("configuration", {}))
     yield from _storage(status.get("storage", {}))
     plugins = status.get("plugins", {})
@@ -140,7 +140,7 @@ def _configuration(configuration: Mapping[str, Any]) -> Iterator[tuple[str, str]
 
 
 def _queue(queue: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield how full the lanes are, and a row for each conversation with work."""
+    """Yields how full the lanes are, and a row for each conversation with work."""
     lanes = [
         f"{one['name']} {one['running']} of {one['limit']}"
         + (f" ({one['waiting']} wait)" if one["waiting"] else "")
@@ -189,7 +189,7 @@ async def _call(arguments: Namespace) -> int:
 
 
 async def _synced(client: GatewayClient, params: dict[str, Any], seconds: float | None) -> Any:
-    """Return the report of an index job, which may take hours, and show how far it is."""
+    """Returns the report of an index job, which may take hours, and shows how far it is."""
     from skerry.cli.memory_bar import Bar  # noqa: PLC0415 - for this method alone
     from skerry.cli.memory_place import WAIT_SECONDS, synced  # noqa: PLC0415 - as above
 
@@ -201,7 +201,7 @@ async def _synced(client: GatewayClient, params: dict[str, Any], seconds: float 
 
 
 def _near(method: str, hello: Any) -> str:
-    """Return which methods of the gateway are named much like this one."""
+    """Returns which methods of the gateway are named much like this one."""
     known = hello.get("features", {}).get("methods", ())
     near = ", ".join(get_close_matches(method, known, n=3))
     return f"Did you mean {near}?" if near else "docs/reference/protocol.md lists every method."

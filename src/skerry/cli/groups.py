@@ -14,7 +14,7 @@ GROUPS = (
 
 
 def groups() -> list[tuple[str, list[str]]]:
-    """Return every command in the group of the help that shows it."""
+    """Returns every command in the group of the help that shows it."""
     return [
         (title, [*names, *(one.command for one in FEATURES if one.cli and one.cli[0] == title)])
         for title, names in GROUPS
@@ -22,7 +22,7 @@ def groups() -> list[tuple[str, list[str]]]:
 
 
 def feature(add: Add, one: Feature, *, whole: bool) -> None:
-    """Add the command of a feature; `whole` with what is beneath it, which imports its parser."""
+    """Adds the command of a feature; `whole` with what is beneath it, which imports its parser."""
     _, text = one.cli or ("", "")
     parser = command(add, one.command, None, text)
     if whole:

@@ -24,7 +24,7 @@ _STYLES: Final = {"enabled": "green", "disabled": "dim", "missing": "yellow", "f
 
 
 def run(arguments: Namespace) -> int:
-    """Run `skerry hooks ...`; return the exit code."""
+    """Runs `skerry hooks ...`; returns the exit code."""
     config = load_good(os.environ, fetch=False).config
     found = [one.report for one in find_hooks(config, os.environ, _records(config))]
     match arguments.action:
@@ -46,7 +46,7 @@ def run(arguments: Namespace) -> int:
 
 
 def _records(config: Config) -> Records:
-    """Return who wrote which file, as the database has it, also while a gateway runs.
+    """Returns who wrote which file, as the database has it, also while a gateway runs.
 
     Raises:
         FailedError: it cannot be read: nobody is then told that a file is the owner's.
@@ -79,7 +79,7 @@ def _list(found: list[HookReport], *, as_json: bool) -> int:
 
 
 def _check(found: list[HookReport], *, as_json: bool) -> int:
-    """Say what keeps hooks that are switched on from taking part."""
+    """Says what keeps hooks that are switched on from taking part."""
     wrong = [one for one in found if one.status in {HookStatus.FAILED, HookStatus.MISSING}]
     if as_json:
         show_json([asdict(one) for one in wrong])
@@ -115,7 +115,7 @@ def _info(report: HookReport, *, as_json: bool) -> int:
 
 
 def _enable(report: HookReport, *, pin: bool) -> int:
-    """Switch it on; what lies in a workspace only with the hash of what is there now."""
+    """Switches it on; what lies in a workspace only with the hash of what is there now."""
     values: dict[str, bool | str] = {f"{_entry(report)}.enabled": True}
     if report.place == "workspace" and not pin:
         return complain(

@@ -12,7 +12,7 @@ MAX_BYTES: Final = 6_291_456
 
 
 def attachments(files: Sequence[str]) -> list[dict[str, str]]:
-    """Return the files as `attachments` of `agent` and `chat.send`.
+    """Returns the files as `attachments` of `agent` and `chat.send`.
 
     Raises:
         ClientError: one is too large.

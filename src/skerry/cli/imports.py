@@ -43,7 +43,7 @@ class _Outcome:
 
 
 def run(arguments: Namespace) -> int:
-    """Import what the arguments name; return 1 when a file could not be read."""
+    """Imports what the arguments name; returns 1 when a file could not be read."""
     return anyio.run(_import, arguments)
 
 
@@ -94,7 +94,7 @@ async def _one(
 
 
 def _are_mine(key: SessionKey) -> bool:
-    """Return whether the person at the terminal says that the words are theirs."""
+    """Returns whether the person at the terminal says that the words are theirs."""
     if not key.is_owners:
         return False
     notice(f"Are the user messages yours? Only then is your memory used in {key}.")
@@ -114,7 +114,7 @@ def _read(file: Path) -> Imported:
 
 
 def _key(found: Imported, folder: Folder, agent: AgentId, wanted: str | None) -> SessionKey:
-    """Return the conversation: of the session map beside the file, as wanted, or one of its own."""
+    """Returns the conversation: of the session map beside the file, as wanted, or its own."""
     named = found.session_id in folder.rows
     known = folder.keys.get(found.session_id) if named or wanted is None else None
     if known is not None:
@@ -144,7 +144,7 @@ def _tell(outcomes: list[_Outcome], arguments: Namespace) -> None:
 
 
 def left_out(report: Report) -> Iterator[str]:
-    """Yield what was left out of a file, and why."""
+    """Yields what was left out of a file, and why."""
     if report.other_branch:
         yield f"{report.other_branch} entries of branches that it had left are not imported"
     for kind, number in sorted(report.left_out.items()):
@@ -153,7 +153,7 @@ def left_out(report: Report) -> Iterator[str]:
 
 
 def broken_lines(report: Report) -> Iterator[str]:
-    """Yield the lines of a file that cannot be read, and why."""
+    """Yields the lines of a file that cannot be read, and why."""
     yield from report.broken
     if report.broken_lines > len(report.broken):
         yield f"{report.broken_lines - len(report.broken)} more lines cannot be read"

@@ -32,7 +32,7 @@ Read = Callable[[int | None, int], Awaitable[dict[str, Any]]]
 
 
 def run(arguments: Namespace) -> int:
-    """Run `skerry logs`; return the exit code."""
+    """Runs `skerry logs`; returns the exit code."""
     return anyio.run(_logs, arguments)
 
 
@@ -80,7 +80,7 @@ class _Place:
     cursor: int | None = None
 
     async def show(self, read: Read, lines: int, *, follow: bool) -> None:
-        """Print the last `lines`, and with `follow` what comes."""
+        """Prints the last `lines`, and with `follow` what comes."""
         while True:
             found = await read(self.cursor, lines if self.cursor is None else MOST_LINES)
             if self.file and found["file"] != self.file:  # a new day

@@ -55,7 +55,7 @@ class _Top(Parser):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code.
+    """Runs the command line and returns its exit code.
 
     Raises:
         SystemExit: after `--help`, `--version`, or wrong usage (code 2).
@@ -86,7 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _load(module: str) -> Callable[[Namespace], int]:
-    """Import a command. What that makes stays, so nothing looks for garbage in it."""
+    """Imports a command. What that makes stays, so nothing looks for garbage in it."""
     gc.disable()
     path = module if "." in module else f"skerry.cli.{module}"
     run: Callable[[Namespace], int] = import_module(path).run
@@ -96,7 +96,7 @@ def _load(module: str) -> Callable[[Namespace], int]:
 
 
 def make_parser(wanted: str | None = None) -> "_Top":
-    """Return the parser of the whole command line.
+    """Returns the parser of the whole command line.
 
     Where a command is `wanted` that there is, only its part is there: to make them all takes
     20 ms of CPU, and half a megabyte, which a gateway would keep for good. Of a feature that is

@@ -20,7 +20,7 @@ class Parser(ArgumentParser):
     """A parser that names the commands near one that does not exist."""
 
     def error(self, message: str) -> NoReturn:
-        """Print what is wrong on stderr.
+        """Prints what is wrong on stderr.
 
         Raises:
             WrongUsageError: always.

@@ -21,7 +21,7 @@ class Bar:
         self._shown = False
 
     def __call__(self, now: MemoryProgress) -> None:
-        """Show it."""
+        """Shows it."""
         if not sys.stderr.isatty():
             return
         if now.stage != self._stage:
@@ -31,14 +31,14 @@ class Bar:
         self._shown = True
 
     def end(self) -> None:
-        """Leave the line."""
+        """Leaves the line."""
         if self._shown:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
         self._shown = False
 
 
 def bar(now: MemoryProgress, done: int, seconds: float) -> str:
-    """Return the line: `done` were done in so many seconds (pure)."""
+    """Returns the line: `done` were done in so many seconds (pure)."""
     share = now.done / now.total if now.total else 1.0
     full = round(share * BAR)
     line = f"{now.stage} [{'#' * full}{'.' * (BAR - full)}] {now.done}/{now.total}"

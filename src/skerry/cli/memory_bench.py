@@ -34,7 +34,7 @@ WORKERS = 8
 
 
 def run(arguments: Namespace) -> int:
-    """Run `skerry memory bench`; return the exit code."""
+    """Runs `skerry memory bench`; returns the exit code."""
     data = Path(arguments.data or os.environ.get("SKERRY_DATA") or "../shared/data")
     try:
         found = trials(data, arguments.conversations)
@@ -79,7 +79,7 @@ async def _measured(
     asked: Sequence[Trial],
     profiles: Sequence[Profile],
 ) -> Table:
-    """Return the figures of the rankings, and those of the replies."""
+    """Returns the figures of the rankings, and those of the replies."""
     bar, names = _Bar(), [one.name for one in profiles]
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="skerry-bench-")))
@@ -109,7 +109,7 @@ class _Kept:
         self._made: dict[tuple[Kind, str], Floats] = {}
 
     async def of(self, kind: Kind, some: Sequence[str]) -> Mapping[str, Floats]:
-        """Return the vector of each text."""
+        """Returns the vector of each text."""
         lacking = [text for text in some if (kind, text) not in self._made]
         if lacking:
             cache, bar = VectorCache(self._folder, str(self._workers[0].model), kind), _Bar()
@@ -123,7 +123,7 @@ class _Kept:
 
 
 async def shared(workers: Sequence[Embedder], kind: Kind, some: Sequence[str]) -> Floats:
-    """Return a row a text; the workers take one part each, at the same time.
+    """Returns a row a text; the workers take one part each, at the same time.
 
     Raises:
         EmbeddingError: one of them cannot.
@@ -158,7 +158,7 @@ class _Bar:
         self._live = sys.stderr.isatty()
 
     def report(self, what: str, done: int, total: int) -> None:
-        """Show the progress of one step."""
+        """Shows the progress of one step."""
         if done == 1:
             self._begin = time.monotonic()
         if not self._live or (done % 8 and done != total):
@@ -170,7 +170,7 @@ class _Bar:
 
 
 def _show(found: Table) -> None:
-    """Print one row a figure, one column a profile."""
+    """Prints one row a figure, one column a profile."""
     figures = list(dict.fromkeys(name for one in found.values() for name in one))
     rows = [("%", *found)]
     rows += [

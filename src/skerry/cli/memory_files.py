@@ -18,12 +18,12 @@ from skerry.ports.checks import Level
 
 
 def run(arguments: Namespace) -> int:
-    """Run it; return the exit code."""
+    """Runs it; returns the exit code."""
     return anyio.run(_doctor if arguments.action == "doctor" else _files, arguments)
 
 
 async def _doctor(arguments: Namespace) -> int:
-    """Check the memory; 1 where something must be mended."""
+    """Checks the memory; 1 where something must be mended."""
     loaded = load_good(os.environ)
     config = loaded.config
     checks = await thorough(config, loaded.expanded.environ, agent_of(config, arguments.agent))

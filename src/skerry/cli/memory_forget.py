@@ -23,7 +23,7 @@ _PLACES: Final = (
 
 
 def run(arguments: Namespace) -> int:
-    """Run `skerry memory forget`; return the exit code."""
+    """Runs `skerry memory forget`; returns the exit code."""
     return anyio.run(_run, arguments)
 
 
@@ -45,7 +45,7 @@ async def _ask(arguments: Namespace, **more: bool) -> dict[str, Any]:
 
 
 def _agrees() -> bool:
-    """Return whether the person wants it.
+    """Returns whether the person wants it.
 
     Raises:
         ClientError: nobody is there to be asked.

@@ -14,7 +14,7 @@ from skerry.infra.clock import iso
 
 
 def run(arguments: Namespace) -> int:
-    """Run `skerry memory status` or `index`; return the exit code."""
+    """Runs `skerry memory status` or `index`; returns the exit code."""
     return anyio.run(_run, arguments)
 
 
@@ -57,7 +57,7 @@ async def _index(place: Memory, arguments: Namespace, workspace: str) -> int:
 
 
 def _where(report: dict[str, Any]) -> str:
-    """Return which memory it was, where that is not ours."""
+    """Returns which memory it was, where that is not ours."""
     backend = report.get("backend") or "builtin"
     fallback = report.get("fallback")
     return f", in the index of {backend}" if fallback or backend != "builtin" else ""

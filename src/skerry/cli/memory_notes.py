@@ -18,7 +18,7 @@ _PLACE: Final = re.compile(r"(?P<path>.+?)#L(?P<first>\d+)(?:-L(?P<last>\d+))?")
 
 
 def run(arguments: Namespace) -> int:
-    """Run one of the commands on notes; return the exit code."""
+    """Runs one of the commands on notes; returns the exit code."""
     return anyio.run(_run, arguments)
 
 
@@ -59,7 +59,7 @@ def _print(action: str, found: dict[str, Any]) -> None:
 
 
 def request(arguments: Namespace) -> tuple[str, dict[str, Any]]:
-    """Return the method that the arguments ask for, and its parameters (pure, but for stdin)."""
+    """Returns the method that the arguments ask for, and its parameters (pure, but for stdin)."""
     params: dict[str, Any]
     match arguments.action:
         case "search":

@@ -36,15 +36,15 @@ class Memory(Protocol):
     """An agent's memory, wherever it is."""
 
     async def ask(self, method: str, params: dict[str, Any], progress: Progress) -> dict[str, Any]:
-        """Return the answer of a method such as `memory.search`."""
+        """Returns the answer of a method such as `memory.search`."""
         ...
 
     async def sync(self, *, force: bool, progress: Progress) -> dict[str, Any]:
-        """Bring the index up; return the report."""
+        """Brings the index up; returns the report."""
         ...
 
     async def forget(self, params: dict[str, Any]) -> dict[str, Any]:
-        """Return the answer of `memory.forget`."""
+        """Returns the answer of `memory.forget`."""
         ...
 
 
@@ -58,7 +58,7 @@ def nothing(workspace: str) -> str:
 
 
 def agent_of(config: Config, named: str | None) -> AgentId:
-    """Return the agent that is meant.
+    """Returns the agent that is meant.
 
     Raises:
         ClientError: there is none of that name.
@@ -75,7 +75,7 @@ def agent_of(config: Config, named: str | None) -> AgentId:
 async def memory(
     arguments: Namespace, scopes: Sequence[str] = ADMIN, *, ours: bool = True
 ) -> AsyncGenerator[tuple[Memory, str]]:
-    """Give the memory, and the workspace whose files are in it where that is on this machine.
+    """Gives the memory, and the workspace whose files are in it where that is on this machine.
 
     A gateway that is named is asked, else the one that has the state directory; where none has, the
     directory is ours for the block, and the memory answers here. Without `ours` it does so too
@@ -102,7 +102,7 @@ async def memory(
 async def _asked(
     arguments: Namespace, scopes: Sequence[str], held: StateLockedError | None
 ) -> AsyncGenerator[Memory]:
-    """Give the memory of a gateway; `held` is said where none answers."""
+    """Gives the memory of a gateway; `held` is said where none answers."""
     address = find(os.environ, url=arguments.url, token=arguments.token)
     try:
         async with GatewayClient(address, scopes=tuple(scopes)) as client:
@@ -183,7 +183,7 @@ async def synced(
     progress: Progress,
     seconds: float = WAIT_SECONDS,
 ) -> dict[str, Any]:
-    """Have a gateway bring its index up, and tell how far it is until it answers.
+    """Has a gateway bring its index up, and tells how far it is until it answers.
 
     Raises:
         ClientError: it refuses, or is gone.
@@ -217,7 +217,7 @@ async def synced(
 
 
 async def _follow(status: Callable[[], Awaitable[dict[str, Any]]], progress: Progress) -> None:
-    """Tell how far the job is until cancelled."""
+    """Tells how far the job is until cancelled."""
     while True:
         await anyio.sleep(POLL_SECONDS)
         now = (await status())["progress"]

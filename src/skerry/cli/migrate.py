@@ -19,7 +19,7 @@ _BY: Final = "skerry config migrate"
 
 
 def run(arguments: Namespace) -> int:
-    """Show what would change; with `--apply` write it. Return the exit code.
+    """Shows what would change; with `--apply` write it. Return the exit code.
 
     Raises:
         ConfigError: the file cannot be used or written; nothing changed.
@@ -55,6 +55,6 @@ def run(arguments: Namespace) -> int:
 
 
 def _difference(before: Any, after: Any, name: str) -> list[str]:
-    """Return the lines that differ, secrets hidden."""
+    """Returns the lines that differ, secrets hidden."""
     old, new = (json.dumps(redact(tree), indent=2).splitlines() for tree in (before, after))
     return list(difflib.unified_diff(old, new, name, f"{name} (new)", lineterm="", n=2))

@@ -23,7 +23,7 @@ from skerry.providers.packaged import EMBEDDED
 
 
 def run(arguments: Namespace) -> int:
-    """Run `skerry models list`, `status`, `use`, `trust` or `test`; return the exit code."""
+    """Runs `skerry models list`, `status`, `use`, `trust` or `test`; returns the exit code."""
     match arguments.action:
         case "use":
             return _use(arguments)
@@ -80,7 +80,7 @@ def _price(dollars: float) -> str:
 
 
 def _test(arguments: Namespace) -> int:
-    """Call a model once; say how fast it was, or of which kind its failure is."""
+    """Calls a model once; says how fast it was, or of which kind its failure is."""
     done = anyio.run(trial, os.environ, arguments.model)
     if isinstance(done, ModelError):
         if arguments.json:
@@ -144,7 +144,7 @@ def _tell_offers(status: ModelStatus) -> None:
 
 
 def _trust(arguments: Namespace) -> int:
-    """Use a local server that was found, or no longer; tell which model answers then."""
+    """Uses a local server that was found, or no longer; tells which model answers then."""
     wanted = not arguments.withdraw
     found = anyio.run(partial(trust, os.environ, arguments.server, is_trusted=wanted))
     if not arguments.json:
@@ -186,7 +186,7 @@ def _is_alias(choice: str) -> bool:
 
 
 def _reason() -> str:
-    """Say why another model than the file answers."""
+    """Says why another model than the file answers."""
     if load(os.environ, fetch=False).config.agents.defaults.model.primary:
         return f"{PRIMARY} names a model"
     return "a provider's key in the environment and a local model server come before a file"

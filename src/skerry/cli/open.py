@@ -28,7 +28,7 @@ _SECONDS: Final = 10.0
 
 
 def run(arguments: Namespace) -> int:
-    """Run `skerry open`; return the exit code.
+    """Runs `skerry open`; returns the exit code.
 
     The address with the token is printed to a terminal only: what goes into a pipe or a journal
     stays there.
@@ -58,7 +58,7 @@ def _has_display() -> bool:
 
 
 def _browse(link: str, folder: Path) -> bool:
-    """Hand the address to the browser; tell whether one took it."""
+    """Hands the address to the browser; tells whether one took it."""
     program = which("open" if sys.platform == "darwin" else "xdg-open")
     if program is None:
         return False

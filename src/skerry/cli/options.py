@@ -9,14 +9,14 @@ TOKEN_CHARACTERS = 4096
 
 
 def command(add: Add, name: str, module: str | None, text: str) -> ArgumentParser:
-    """Return the parser of a new command; `module` runs it, None has some beneath it."""
+    """Returns the parser of a new command; `module` runs it, None has some beneath it."""
     parser = add(name, help=text, description=text[0].upper() + text[1:] + ".")
     parser.set_defaults(module=module, parser=parser)
     return parser
 
 
 def reach(parser: ArgumentParser) -> ArgumentParser:
-    """Let the command name the gateway that it speaks to."""
+    """Lets the command name the gateway that it speaks to."""
     parser.add_argument("--url", help="the gateway's address (default: from the configuration)")
     parser.add_argument(
         "--token",
@@ -28,25 +28,25 @@ def reach(parser: ArgumentParser) -> ArgumentParser:
 
 
 def session(parser: ArgumentParser) -> ArgumentParser:
-    """Let the command name a conversation."""
+    """Lets the command name a conversation."""
     parser.add_argument("--session", default="main", metavar="KEY", help="which conversation")
     parser.add_argument("--agent", metavar="ID", help="agent (default: the default agent)")
     return parser
 
 
 def timeout(parser: ArgumentParser, text: str) -> None:
-    """Let the command wait for so long."""
+    """Lets the command wait for so long."""
     parser.add_argument("--timeout", type=seconds, metavar="S", help=text)
 
 
 def output(parser: ArgumentParser) -> ArgumentParser:
-    """Let the command print for scripts."""
+    """Lets the command print for scripts."""
     parser.add_argument("--json", action="store_true", help="print JSON for scripts")
     return parser
 
 
 def token(text: str) -> str:
-    """Return a token, of `@FILE` the first line of the file."""
+    """Returns a token, of `@FILE` the first line of the file."""
     if not text.startswith("@"):
         return text
     try:
@@ -61,21 +61,21 @@ def token(text: str) -> str:
 
 
 def port(text: str) -> int:
-    """Return a TCP port; 0 lets the system choose."""
+    """Returns a TCP port; 0 lets the system choose."""
     if not (text.isdecimal() and int(text) <= 65_535):  # noqa: PLR2004 - the highest TCP port
         raise ArgumentTypeError(f"{text!r} is not a port from 0 to 65535")
     return int(text)
 
 
 def lines(text: str) -> int:
-    """Return how many lines of the log, as many as a gateway gives."""
+    """Returns how many lines of the log, as many as a gateway gives."""
     if not (text.isdecimal() and 0 < int(text) <= 5000):  # noqa: PLR2004 - as many as a gateway gives
         raise ArgumentTypeError(f"{text!r} is not a number from 1 to 5000")
     return int(text)
 
 
 def bind(text: str) -> str:
-    """Return where to listen: `loopback`, `lan` or an address."""
+    """Returns where to listen: `loopback`, `lan` or an address."""
     from ipaddress import ip_address  # noqa: PLC0415 - help does without it
 
     if text not in {"loopback", "lan"}:
@@ -87,21 +87,21 @@ def bind(text: str) -> str:
 
 
 def limit(text: str) -> int:
-    """Return how many rows, as many as a method gives."""
+    """Returns how many rows, as many as a method gives."""
     if not (text.isdecimal() and 1 <= int(text) <= 1000):  # noqa: PLR2004 - the method's limit
         raise ArgumentTypeError(f"{text!r} is not a number from 1 to 1000")
     return int(text)
 
 
 def hits(text: str) -> int:
-    """Return how many hits, as many as a search gives."""
+    """Returns how many hits, as many as a search gives."""
     if not (text.isdecimal() and 1 <= int(text) <= 50):  # noqa: PLR2004 - as `store.search` has it
         raise ArgumentTypeError(f"{text!r} is not a number from 1 to 50")
     return int(text)
 
 
 def seconds(text: str) -> float:
-    """Return a time of at most a day."""
+    """Returns a time of at most a day."""
     try:
         given = float(text)
     except ValueError:
@@ -112,7 +112,7 @@ def seconds(text: str) -> float:
 
 
 def days(text: str) -> int:
-    """Return a number of days of at most a year, as the method takes them."""
+    """Returns a number of days of at most a year, as the method takes them."""
     if not (text.isdecimal() and 1 <= int(text) <= 366):  # noqa: PLR2004 - the method's limit
         raise ArgumentTypeError(f"{text!r} is not a number from 1 to 366")
     return int(text)

@@ -4,7 +4,7 @@ from skerry.cli.options import Add, command, output, reach, session
 
 
 def prompt(add: Add) -> None:
-    """Add `skerry prompt`."""
+    """Adds `skerry prompt`."""
     group = command(add, "prompt", None, "show the prompt of a conversation")
     add = group.add_subparsers(metavar="COMMAND", title="commands").add_parser
     shown = command(add, "show", "prompt", "print the system prompt, or what its parts cost")
@@ -13,7 +13,7 @@ def prompt(add: Add) -> None:
 
 
 def files(add: Add) -> None:
-    """Add `skerry files`."""
+    """Adds `skerry files`."""
     group = command(add, "files", None, "files that a prompt shows as data, without authority")
     add = group.add_subparsers(metavar="COMMAND", title="commands").add_parser
     for name, text in (
@@ -34,7 +34,7 @@ def files(add: Add) -> None:
 
 
 def plugins(add: Add) -> None:
-    """Add `skerry plugins`."""
+    """Adds `skerry plugins`."""
     group = command(add, "plugins", None, "the plugins of a running gateway, and making one")
     add = group.add_subparsers(metavar="COMMAND", title="commands").add_parser
     text = "list them with their parts, failures and remedies"
@@ -46,7 +46,7 @@ def plugins(add: Add) -> None:
 
 
 def hooks(add: Add) -> None:
-    """Add `skerry hooks`."""
+    """Adds `skerry hooks`."""
     group = command(add, "hooks", None, "small programs that run at events of the gateway")
     add = group.add_subparsers(metavar="COMMAND", title="commands").add_parser
     for name, text in (

@@ -13,7 +13,7 @@ PROFILES = ("best", "openclaw", "classic")
 
 
 def add_memory(add: Add) -> None:
-    """Add `skerry memory`."""
+    """Adds `skerry memory`."""
     group = command(add, "memory", None, "what agents remember")
     add = group.add_subparsers(metavar="COMMAND", title="commands").add_parser
     _index(add)

@@ -7,7 +7,7 @@ from skerry.cli.options import Add, command, hits, output, reach
 
 
 def add_notes(add: Add) -> None:
-    """Add the commands on notes to `skerry memory`."""
+    """Adds the commands on notes to `skerry memory`."""
     search = _action(add, "search", "search notes and conversations")
     search.add_argument("query", type=_words, metavar="QUESTION", help="a question, or words")
     search.add_argument("--limit", type=hits, default=6, metavar="N", help="most hits (default 6)")
@@ -72,7 +72,7 @@ def _line(text: str) -> int:
 
 
 def _day(text: str) -> int:
-    """Return the begin of the day `YYYY-MM-DD` here, in ms since 1970."""
+    """Returns the begin of the day `YYYY-MM-DD` here, in ms since 1970."""
     from datetime import datetime  # noqa: PLC0415 - help does without it
 
     try:

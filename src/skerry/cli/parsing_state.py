@@ -4,7 +4,7 @@ from skerry.cli.options import Add, command, output
 
 
 def add_recovered(add: Add) -> None:
-    """Add `skerry sessions recovered`."""
+    """Adds `skerry sessions recovered`."""
     text = "messages that transcript files have and the database does not"
     group = command(add, "recovered", None, text)
     add = group.add_subparsers(metavar="COMMAND", title="commands").add_parser

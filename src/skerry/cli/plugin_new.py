@@ -21,7 +21,7 @@ from .settings import Settings
 
 
 def register(api: PluginApi) -> None:
-    """Say what the plugin takes part in; called once, at the start of the gateway."""
+    """Registers what the plugin takes part in; called once, at the start of the gateway."""
     settings = api.settings(Settings)
 
     async def greet(call: CommandCall) -> str:
@@ -93,7 +93,7 @@ def test_the_greeting_is_configured() -> None:
 
 
 def run(arguments: Namespace) -> int:
-    """Run `skerry plugins new`; return the exit code."""
+    """Runs `skerry plugins new`; returns the exit code."""
     folder = create(Path(arguments.dir), arguments.name)
     if arguments.json:
         show_json({"path": str(folder / arguments.name)})
@@ -104,7 +104,7 @@ def run(arguments: Namespace) -> int:
 
 
 def create(parent: Path, name: str) -> Path:
-    """Write the files of a new plugin; return their folder, which has the plugin and its tests.
+    """Writes the files of a new plugin; returns their folder, which has the plugin and its tests.
 
     Raises:
         PluginError: the name is no id, or the folder is there already.

@@ -15,7 +15,7 @@ _BROUGHT: Final = ("hooks", "tools", "commands", "methods", "services")
 
 
 def run(arguments: Namespace) -> int:
-    """Run `skerry plugins list`; return the exit code."""
+    """Runs `skerry plugins list`; returns the exit code."""
     return anyio.run(_list, arguments)
 
 

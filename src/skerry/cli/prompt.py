@@ -12,7 +12,7 @@ from skerry.client.discover import find
 
 
 def run(arguments: Namespace) -> int:
-    """Run `skerry prompt show`; return the exit code."""
+    """Runs `skerry prompt show`; returns the exit code."""
     return anyio.run(_show, arguments)
 
 

@@ -40,7 +40,7 @@ class Bad:
 
 
 def broken_entries(state_dir: Path) -> list[Bad]:
-    """Return the entries that cannot be read, and whether a transcript file has each whole."""
+    """Returns the entries that cannot be read, and whether a transcript file has each whole."""
     if not (state_dir / DATABASE).exists():
         return []
     with closing(sqlite.connect(state_dir / DATABASE, read_only=True)) as connection:
@@ -55,7 +55,7 @@ def broken_entries(state_dir: Path) -> list[Bad]:
 
 
 def _files(state_dir: Path, session_id: str) -> list[Path]:
-    """Return the transcript files of the session, and those that are kept aside."""
+    """Returns the transcript files of the session, and those that are kept aside."""
     there = [
         *state_dir.glob(f"agents/*/sessions/{session_id}.jsonl*"),
         *state_dir.glob(f"{aside.FOLDER}/*/{session_id}*.jsonl"),
@@ -64,7 +64,7 @@ def _files(state_dir: Path, session_id: str) -> list[Path]:
 
 
 def _whole(file: Path) -> set[int]:
-    """Return the numbers of the entries that can be read in the file.
+    """Returns the numbers of the entries that can be read in the file.
 
     A copy of a damaged entry, as the mirror makes it, is damaged too.
     """
@@ -88,7 +88,7 @@ LOST: Final = "no transcript file has it; `skerry sessions recovered accept` giv
 
 
 def run(arguments: Namespace) -> int:
-    """List, import, accept or discard; return 1 when a file could not be taken in."""
+    """Lists, import, accept or discard; returns 1 when a file could not be taken in."""
     state_dir = load(os.environ, fetch=False).config.state_dir
     if arguments.action == "list":
         return _list(state_dir, arguments)
@@ -143,7 +143,7 @@ def _list(state_dir: Path, arguments: Namespace) -> int:
 
 
 def _discard(state_dir: Path, arguments: Namespace) -> int:
-    """Delete what was named, or all of it and the note that the database went back."""
+    """Deletes what was named, or all of it and the note that the database went back."""
     chosen = _chosen(state_dir, arguments)
     for one in chosen:
         aside.drop(one)
@@ -157,7 +157,7 @@ def _discard(state_dir: Path, arguments: Namespace) -> int:
 
 
 async def _mend(store: Store, state_dir: Path) -> list[_Done]:
-    """Write the entries that cannot be read as their transcript files have them."""
+    """Writes the entries that cannot be read as their transcript files have them."""
     from skerry.sessions import recovering  # noqa: PLC0415 - only the import needs it
 
     done = []

@@ -21,17 +21,17 @@ _CODES: Final = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": 
 
 
 def plain(text: str) -> str:
-    """Return text that cannot steer a terminal: for all that a model or a gateway wrote."""
+    """Returns text that cannot steer a terminal: for all that a model or a gateway wrote."""
     return _UNPRINTABLE.sub("", text)
 
 
 def one_line(text: str) -> str:
-    """Return `plain` text with all white space as single spaces."""
+    """Returns `plain` text with all white space as single spaces."""
     return " ".join(plain(text).split())
 
 
 def styled(text: str, style: str, stream: TextIO | None = None) -> str:
-    """Return the text in a style (`bold`, `dim`, `red`, `green`, `yellow`) where that makes sense.
+    """Returns the text in a style (`bold`, `dim`, `red`, `green`, `yellow`) where that makes sense.
 
     It makes none when the stream (default stdout) is no terminal, or when NO_COLOR is set.
     """
@@ -43,22 +43,22 @@ def styled(text: str, style: str, stream: TextIO | None = None) -> str:
 
 
 def show(text: str = "") -> None:
-    """Print text on stdout."""
+    """Prints text on stdout."""
     print(text)
 
 
 def notice(text: str) -> None:
-    """Print a line on stderr: for people, beside the output."""
+    """Prints a line on stderr: for people, beside the output."""
     print(text, file=sys.stderr, flush=True)
 
 
 def show_json(value: object) -> None:
-    """Print one JSON value on one line, in ASCII: exact, and nothing in it steers a terminal."""
+    """Prints one JSON value on one line, in ASCII: exact, and nothing in it steers a terminal."""
     print(json.dumps(value, ensure_ascii=True))
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:
-    """Return the rows as text with aligned columns, two spaces apart.
+    """Returns the rows as text with aligned columns, two spaces apart.
 
     A cell of more than 60 columns makes its own row longer, not all others. On a terminal the last
     column is cut at its edge; through a pipe everything is there.
@@ -83,7 +83,7 @@ def table(rows: Sequence[Sequence[str]]) -> str:
 
 
 def width(text: str) -> int:
-    """Return how many columns of a terminal the text takes."""
+    """Returns how many columns of a terminal the text takes."""
     return sum(_columns(one) for one in text)
 
 
@@ -108,7 +108,7 @@ def _cut(line: str, edge: int) -> str:
 
 
 def model_line(status: ModelStatus) -> str:
-    """Return in one line which model answers, or why none does and what to do."""
+    """Returns in one line which model answers, or why none does and what to do."""
     about = one_line(f"{status.message} {status.remedy}")
     if status.model is None:
         return about or "none can answer yet"
@@ -118,7 +118,7 @@ def model_line(status: ModelStatus) -> str:
 
 
 def text_of(message: object) -> str:
-    """Return the text of a message as the wire has it: `{content: text or [{type, text}]}`."""
+    """Returns the text of a message as the wire has it: `{content: text or [{type, text}]}`."""
     content = message.get("content") if isinstance(message, Mapping) else None
     if isinstance(content, str):
         return content

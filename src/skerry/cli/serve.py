@@ -24,7 +24,7 @@ from skerry.model.errors import ConfigError
 
 
 def run(arguments: Namespace) -> int:
-    """Run `skerry gateway run`; return the exit code."""
+    """Runs `skerry gateway run`; returns the exit code."""
     few_arenas()
     strict = {STRICT: "1"} if arguments.strict_config else {}
     loaded = _with_flags(prepare({**os.environ, **strict}), arguments)
@@ -44,7 +44,7 @@ def run(arguments: Namespace) -> int:
 
 
 def again() -> int:
-    """Start this program anew in its own place: the same process for whoever watches over it.
+    """Starts this program anew in its own place: the same process for whoever watches over it.
 
     Nothing of the old life is left, no thread and no imported plugin. Where that cannot be done it
     returns `RESTART`, at which systemd starts it.

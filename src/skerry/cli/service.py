@@ -22,7 +22,7 @@ _SECONDS: Final = 60.0
 
 
 def run(arguments: Namespace) -> int:
-    """Run `skerry service install`, `uninstall`, `status` or `show`; return the exit code."""
+    """Runs `skerry service install`, `uninstall`, `status` or `show`; returns the exit code."""
     match arguments.action:
         case "install":
             return _install(start=not arguments.no_start)
@@ -67,7 +67,7 @@ def _install(*, start: bool) -> int:
 
 
 def _hint_at_keys() -> None:
-    """Say which keys of this shell a service does not see."""
+    """Says which keys of this shell a service does not see."""
     known = {name for provider in KNOWN for name in provider.variables}
     referred = configured(os.environ).expanded.used
     names = sorted(name for name in known.union(referred) if os.environ.get(name))
@@ -81,7 +81,7 @@ def _hint_at_keys() -> None:
 
 
 def _hint_at_linger() -> None:
-    """Say what keeps user services alive when nobody is logged in."""
+    """Says what keeps user services alive when nobody is logged in."""
     loginctl = shutil.which("loginctl")
     if loginctl is None:
         return

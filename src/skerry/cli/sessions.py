@@ -26,7 +26,7 @@ _FORMATS: Final = MappingProxyType(
 
 
 def run(arguments: Namespace) -> int:
-    """Run `skerry sessions` with an action; return the exit code."""
+    """Runs `skerry sessions` with an action; returns the exit code."""
     if arguments.action == "mirror":
         return anyio.run(_mirror, arguments)
     return anyio.run(_ask, arguments)
@@ -126,7 +126,7 @@ async def _reset(client: GatewayClient, arguments: Namespace) -> None:
 
 
 async def _end(client: GatewayClient, arguments: Namespace, method: str, what: str) -> None:
-    """Delete or reset a conversation, and say how to undo it; one that is archived stays."""
+    """Deletes or resets a conversation, and says how to undo it; one that is archived stays."""
     key, archived = await transcripts.find(client, arguments.name, arguments.agent)
     if archived is not None:
         error = ClientError(f"{arguments.name!r} is archived already.")
@@ -182,7 +182,7 @@ async def _search(client: GatewayClient, arguments: Namespace) -> None:
 
 
 def _found(hit: dict[str, Any]) -> Iterator[str]:
-    """Give the lines of a hit: where, and what was said around it."""
+    """Gives the lines of a hit: where, and what was said around it."""
     archived = ", earlier session" if hit["archived"] else ""
     when = datetime.fromtimestamp(hit["at"] / 1000, UTC).astimezone()
     yield f"{when:%Y-%m-%d %H:%M}  {hit['key']}{archived}  {hit['sessionId']}"

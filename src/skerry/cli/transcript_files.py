@@ -47,7 +47,7 @@ class Folder:
     def incoming(
         self, key: SessionKey, made: Imported, archived: Archived | None, *, mine: bool
     ) -> Incoming:
-        """Return the session as it is taken in."""
+        """Returns the session as it is taken in."""
         row = self.rows.get(made.session_id)
         told = self.keys.get(made.session_id)
         if row is None and archived is None and told is not None:
@@ -65,7 +65,7 @@ def incoming(
     *,
     mine: bool,
 ) -> Incoming:
-    """Return the session as it is taken in; `mine`: what its person said is the owner's."""
+    """Returns the session as it is taken in; `mine`: what its person said is the owner's."""
     about = row or mapped.Row(str(key))
     return Incoming(
         key,
@@ -81,20 +81,20 @@ def incoming(
 
 
 def transcripts(folder: Path) -> Iterator[tuple[Path, Archived | None]]:
-    """Yield the transcript files of a folder, what was archived first, each with what as."""
+    """Yields the transcript files of a folder, what was archived first, each with what as."""
     for file in sorted(files(folder), key=lambda one: one.name.endswith(".jsonl")):
         if not file.is_symlink():
             yield file, archived_as(file)
 
 
 def archived_as(file: Path) -> Archived | None:
-    """Return why the session was archived, from the name of its file."""
+    """Returns why the session was archived, from the name of its file."""
     matched = NAME.fullmatch(file.name)
     return Archived(matched[1]) if matched and matched[1] else None
 
 
 def files(path: Path) -> Iterator[Path]:
-    """Yield the file, or the transcript files of the folder."""
+    """Yields the file, or the transcript files of the folder."""
     if not path.is_dir():
         yield path
         return

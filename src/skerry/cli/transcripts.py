@@ -29,7 +29,7 @@ class Transcript:
 
 
 async def find(client: GatewayClient, name: str, agent: str | None) -> tuple[str, str | None]:
-    """Return the key that a person means by key, label or session id, and the id where archived.
+    """Returns the key that a person means by key, label or session id, and the id where archived.
 
     Raises:
         ClientError: there is no such conversation.
@@ -44,7 +44,7 @@ async def find(client: GatewayClient, name: str, agent: str | None) -> tuple[str
 
 
 async def find_archived(client: GatewayClient, name: str, agent: str | None) -> dict[str, Any]:
-    """Return the row of the session archived last that `name` means: its id, key or label.
+    """Returns the row of the session archived last that `name` means: its id, key or label.
 
     Raises:
         ClientError: there is none.
@@ -66,7 +66,7 @@ async def find_archived(client: GatewayClient, name: str, agent: str | None) -> 
 
 
 async def read(client: GatewayClient, key: str, session_id: str | None) -> Transcript:
-    """Return the whole conversation; messages that come meanwhile may be in it."""
+    """Returns the whole conversation; messages that come meanwhile may be in it."""
     asked: dict[str, Any] = {"sessionKey": key, "limit": PAGE}
     if session_id is not None:
         asked["sessionId"] = session_id
@@ -91,7 +91,7 @@ async def read(client: GatewayClient, key: str, session_id: str | None) -> Trans
 
 
 def as_jsonl(transcript: Transcript) -> Iterator[str]:
-    """Give the lines of a pi session of version 3, as the mirror's file has them."""
+    """Gives the lines of a pi session of version 3, as the mirror's file has them."""
     yield _compact(
         {
             "type": "session",
@@ -122,7 +122,7 @@ def as_jsonl(transcript: Transcript) -> Iterator[str]:
 
 
 def as_markdown(transcript: Transcript) -> Iterator[str]:
-    """Give the lines of a document that people read; tool results are in code blocks."""
+    """Gives the lines of a document that people read; tool results are in code blocks."""
     yield f"# {one_line(transcript.title) or transcript.key}"
     yield ""
     yield f"`{transcript.key}`, session `{transcript.session_id}`"
@@ -142,7 +142,7 @@ def as_markdown(transcript: Transcript) -> Iterator[str]:
 
 
 def as_text(transcript: Transcript) -> Iterator[str]:
-    """Give the lines for a terminal; tool results are shortened."""
+    """Gives the lines for a terminal; tool results are shortened."""
     for one in transcript.messages:
         if _is_silent(one):
             continue
@@ -156,7 +156,7 @@ def as_text(transcript: Transcript) -> Iterator[str]:
 
 
 def _parts(one: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Give what a message holds as (`text`, `thinking`, `call` or `result`, text)."""
+    """Gives what a message holds as (`text`, `thinking`, `call` or `result`, text)."""
     is_result = one.get("role") == "toolResult"
     for block in one.get("content", ()):
         match block:
@@ -173,7 +173,7 @@ def _parts(one: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _is_silent(one: dict[str, Any]) -> bool:
-    """Return whether an answer says nothing, as NO_REPLY means it."""
+    """Returns whether an answer says nothing, as NO_REPLY means it."""
     return one.get("role") == "assistant" and next(_parts(one), None) is None
 
 
@@ -190,7 +190,7 @@ def _who(one: dict[str, Any]) -> str:
 
 
 def _longest_run(text: str) -> int:
-    """Return how many backticks in a row the text has, beyond two."""
+    """Returns how many backticks in a row the text has, beyond two."""
     longest = max((len(run) for run in text.split() if set(run) == {"`"}), default=0)
     return max(0, longest - 2)
 

@@ -41,7 +41,7 @@ class Update:
 
 
 def run(arguments: Namespace) -> int:
-    """Run `skerry update check`; return 0 also when there is no network."""
+    """Runs `skerry update check`; returns 0 also when there is no network."""
     root = working_copy(_distribution())
     update = check_source(root) if root is not None else check_index()
     if arguments.json:
@@ -66,7 +66,7 @@ def _distribution() -> Distribution | None:
 
 
 def working_copy(distribution: Distribution | None) -> Path | None:
-    """Return the working copy that this installation runs from, if it does (PEP 610)."""
+    """Returns the working copy that this installation runs from, if it does (PEP 610)."""
     text = distribution.read_text("direct_url.json") if distribution else None
     if text is None:
         return None
@@ -77,7 +77,7 @@ def working_copy(distribution: Distribution | None) -> Path | None:
 
 
 def check_source(root: Path) -> Update:
-    """Compare the working copy with its origin; nothing is fetched into it."""
+    """Compares the working copy with its origin; nothing is fetched into it."""
     git = shutil.which("git")
     if git is None:
         return Update(__version__, None, reason="git is not installed.")
@@ -96,7 +96,7 @@ def check_source(root: Path) -> Update:
 
 
 def check_index(command: Sequence[str] = _PIP) -> Update:
-    """Ask the package index that pip is configured for; `command` prints its versions."""
+    """Asks the package index that pip is configured for; `command` prints its versions."""
     listed = _output(command)
     if isinstance(listed, Failure):
         return Update(__version__, None, reason=listed.reason)

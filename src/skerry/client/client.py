@@ -104,7 +104,7 @@ class GatewayClient(anyio.AsyncContextManagerMixin):
         timeout: float | None = 30.0,  # noqa: ASYNC109 - the caller's word for it is simpler
         expect_final: bool = False,
     ) -> JSON:
-        """Return the payload of the response.
+        """Returns the payload of the response.
 
         Args:
             method: Such as `health`.
@@ -136,7 +136,7 @@ class GatewayClient(anyio.AsyncContextManagerMixin):
 
     @contextmanager
     def subscribe(self) -> Iterator[MemoryObjectReceiveStream[Event]]:
-        """Give the events from now on. The stream ends when the connection does.
+        """Gives the events from now on. The stream ends when the connection does.
 
         It also ends when more than `EVENT_BUFFER` events wait in it.
         """
@@ -151,7 +151,7 @@ class GatewayClient(anyio.AsyncContextManagerMixin):
             self._subscribers.remove(send)
 
     async def _greeted(self) -> ClientConnection:
-        """Connect, wait for the challenge, greet; no frame is sent before the challenge."""
+        """Connects, wait for the challenge, greet; no frame is sent before the challenge."""
         try:
             with anyio.fail_after(HANDSHAKE_SECONDS):
                 socket = await _Connect(
@@ -189,7 +189,7 @@ class GatewayClient(anyio.AsyncContextManagerMixin):
         self.hello = answer.payload
 
     async def _device(self, key: Path, introduction: JSON, challenge: object) -> JSON:
-        """Return the proof of who this machine is, for a gateway on another one."""
+        """Returns the proof of who this machine is, for a gateway on another one."""
         asked: JSON = challenge.payload if isinstance(challenge, Event) else None
         sign = partial(identity.device, key, introduction, asked)
         try:
@@ -229,7 +229,7 @@ class GatewayClient(anyio.AsyncContextManagerMixin):
             raise self._unreachable(error) from error
 
     async def _receive(self) -> None:
-        """Hand out frames until the connection ends; then tell everybody who waits."""
+        """Hands out frames until the connection ends; then tells everybody who waits."""
         try:
             while True:
                 match decode(await self._socket.recv()):

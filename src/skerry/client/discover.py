@@ -34,7 +34,7 @@ class Address:
 def find(
     environ: Mapping[str, str], *, url: str | None = None, token: str | None = None
 ) -> Address:
-    """Return the address of the gateway that a person means.
+    """Returns the address of the gateway that a person means.
 
     The url comes from `url`, `SKERRY_GATEWAY_URL`, or this machine: the port in the environment,
     that of the gateway which runs on the state directory, or the configured one. The token comes
@@ -61,7 +61,7 @@ def find(
 
 
 def configured(environ: Mapping[str, str]) -> Loaded:
-    """Return the configuration for who is not the gateway: no secret is fetched for it.
+    """Returns the configuration for who is not the gateway: no secret is fetched for it.
 
     A variable that only the gateway has, such as a key, may lack; `UNFETCHED` stands for its value.
 

@@ -44,7 +44,7 @@ _encoder: Final = msgspec.json.Encoder()
 
 
 def decode(data: str | bytes) -> Response | Event | None:
-    """Return the frame, or None for a kind that this client does not know."""
+    """Returns the frame, or None for a kind that this client does not know."""
     try:
         return _decoder.decode(data)
     except UNREADABLE:
@@ -52,7 +52,7 @@ def decode(data: str | bytes) -> Response | Event | None:
 
 
 def request(request_id: str, method: str, params: JSON) -> str:
-    """Return the text of a request frame."""
+    """Returns the text of a request frame."""
     frame: dict[str, Any] = {"type": "req", "id": request_id, "method": method}
     if params is not None:
         frame["params"] = params

@@ -13,7 +13,7 @@ KEY: Final = "device.pem"
 
 
 def device(path: Path, introduction: Mapping[str, Any], challenge: Mapping[str, Any]) -> Any:
-    """Return the `device` of a `connect` with these parameters, signed for this challenge.
+    """Returns the `device` of a `connect` with these parameters, signed for this challenge.
 
     Args:
         path: The key, made where there is none.

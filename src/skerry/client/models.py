@@ -18,7 +18,7 @@ from skerry.ports.model import (
 
 
 async def model_status(client: GatewayClient) -> ModelStatus:
-    """Return which model answers now; a gateway without `models.status` is asked for its list.
+    """Returns which model answers now; a gateway without `models.status` is asked for its list.
 
     Raises:
         ClientError: the gateway cannot be asked.
@@ -33,7 +33,7 @@ async def model_status(client: GatewayClient) -> ModelStatus:
 
 
 async def model_use(client: GatewayClient, pick: ModelPick) -> ModelStatus:
-    """Choose a model; return which answers now.
+    """Chooses a model; returns which answers now.
 
     Raises:
         ClientError: the gateway cannot be asked, or does not take the choice.
@@ -43,7 +43,7 @@ async def model_use(client: GatewayClient, pick: ModelPick) -> ModelStatus:
 
 
 async def model_trust(client: GatewayClient, server: str, *, is_trusted: bool) -> ModelStatus:
-    """Use a local server that was found as it runs now, or no longer.
+    """Uses a local server that was found as it runs now, or no longer.
 
     Raises:
         ClientError: the gateway cannot be asked, or does not take it.
@@ -53,7 +53,7 @@ async def model_trust(client: GatewayClient, server: str, *, is_trusted: bool) -
 
 
 async def model_list(client: GatewayClient) -> list[ModelInfo]:
-    """Return the models that can be used now, the one in use first.
+    """Returns the models that can be used now, the one in use first.
 
     Raises:
         ClientError: the gateway cannot be asked.
@@ -62,7 +62,7 @@ async def model_list(client: GatewayClient) -> list[ModelInfo]:
 
 
 async def model_offering(client: GatewayClient) -> Offering:
-    """Return the models that can be used, and those that their providers name.
+    """Returns the models that can be used, and those that their providers name.
 
     Raises:
         ClientError: the gateway cannot be asked.

@@ -52,7 +52,7 @@ class Directive(Struct, frozen=True):
 
 
 def directives(text: str, is_model: IsModel) -> list[Directive]:
-    """Return the directives within a message, in the order of the text."""
+    """Returns the directives within a message, in the order of the text."""
     if "/" not in text or len(text) > MAX_TEXT or _NAME.search(text) is None:
         return []
     code = [one.span() for one in _CODE.finditer(text)]
@@ -68,7 +68,7 @@ def directives(text: str, is_model: IsModel) -> list[Directive]:
 
 
 def alone(text: str) -> list[Directive]:
-    """Return the directives of a message that has nothing else; nothing where it has.
+    """Returns the directives of a message that has nothing else; nothing where it has.
 
     Each may be followed by whatever single word, or by none: there is nobody else's word to take.
     """
@@ -90,7 +90,7 @@ def alone(text: str) -> list[Directive]:
 
 
 def without(text: str, found: Sequence[Directive]) -> str:
-    """Return the text without its directives, and without the white space that they leave over."""
+    """Returns the text without its directives, and without the white space that they leave over."""
     for one in reversed(found):
         before, behind = text[: one.begin], text[one.end :]
         fresh = not before or before.endswith("\n")
@@ -105,7 +105,7 @@ def without(text: str, found: Sequence[Directive]) -> str:
 
 
 def in_order(found: Sequence[Directive]) -> Iterator[Directive]:
-    """Yield them in the order in which they are done; of two of a name the last counts."""
+    """Yields them in the order in which they are done; of two of a name the last counts."""
     by_name = {one.name: one for one in found}
     return (by_name[name] for name in NAMES if name in by_name)
 

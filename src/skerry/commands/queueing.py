@@ -23,7 +23,7 @@ _USAGE: Final = (
 
 
 def parse(arguments: str) -> dict[str, Any]:
-    """Return the settings that the words of `/queue` change; None takes one back.
+    """Returns the settings that the words of `/queue` change; None takes one back.
 
     Raises:
         CommandError: a word means nothing; the message says what does.

@@ -70,12 +70,12 @@ class CommandCall(Struct, frozen=True):
 
     @property
     def may(self) -> Rights:
-        """Return which commands whoever gave it may give."""
+        """Returns which commands whoever gave it may give."""
         return self.rights or (Rights.OWNER if self.is_owner else Rights.OPEN)
 
     @property
     def actor(self) -> Actor:
-        """Return whoever gave it."""
+        """Returns whoever gave it."""
         return Actor(rights=self.may, scopes=self.scopes)
 
 
@@ -89,7 +89,7 @@ class Argument(Struct, frozen=True):
 
 
 def always() -> bool:
-    """Return that a command is on."""
+    """Returns that a command is on."""
     return True
 
 
@@ -135,11 +135,11 @@ class Command(Struct, frozen=True):
         return Need(None, scope, rights)
 
     def decide(self, actor: Actor) -> Decision:
-        """Return whether somebody may give it."""
+        """Returns whether somebody may give it."""
         return decide(Request(actor, Verb.GIVE, self.name, self.need))
 
     def permits(self, rights: Rights) -> bool:
-        """Return whether somebody with these rights may give it, whatever the scopes."""
+        """Returns whether somebody with these rights may give it, whatever the scopes."""
         return self.decide(Actor(rights=rights)).allowed
 
 
@@ -161,11 +161,11 @@ class CommandTable:
         return iter(sorted(self._commands.values(), key=lambda one: one.name))
 
     def provide(self, ours: Callable[[], Iterable[Command]]) -> None:
-        """Take what makes our own commands, which is called when somebody first looks."""
+        """Takes what makes our own commands, which is called when somebody first looks."""
         self._ours = ours
 
     def add(self, command: Command) -> None:
-        """Make the command known.
+        """Makes the command known.
 
         Raises:
             ValueError: the name is none, or is taken.
@@ -181,13 +181,13 @@ class CommandTable:
         self._index()
 
     def remove(self, plugin: str) -> None:
-        """Forget every command of the plugin."""
+        """Forgets every command of the plugin."""
         self._fill()
         self._commands = {name: one for name, one in self._commands.items() if one.plugin != plugin}
         self._index()
 
     def find(self, name: str) -> Command | None:
-        """Return the command of that name or alias."""
+        """Returns the command of that name or alias."""
         self._fill()
         return self._names.get(name)
 
@@ -196,7 +196,7 @@ class CommandTable:
         return [one for one in self if one.is_on() and one.permits(rights)]
 
     def match(self, text: str) -> tuple[Command, str] | None:
-        r"""Return the command that the text gives, and its arguments; None is an ordinary message.
+        r"""Returns the command that the text gives, and its arguments; None is an ordinary message.
 
         A command stands at the begin; its name ends at a space, a colon or the end. A path is an
         ordinary message, and so is a text that says more than the directives within it. Several
@@ -221,7 +221,7 @@ class CommandTable:
         return (command, arguments) if command.accepts_arguments or not arguments else None
 
     def given(self, request: RunRequest) -> tuple[Command, str] | None:
-        """Return the command that a request gives, and its arguments.
+        """Returns the command that a request gives, and its arguments.
 
         A mere word is one only of those who may give the command.
         """
@@ -232,7 +232,7 @@ class CommandTable:
         return None
 
     def _missing(self, name: str) -> Command:
-        """Return the command that says of a name that there is none."""
+        """Returns the command that says of a name that there is none."""
 
         async def run(call: CommandCall) -> str:
             offered = self.offered(call.may)
@@ -269,7 +269,7 @@ class CommandTable:
 
 
 def _in_turn(parts: list[tuple[Command, str]]) -> Command:
-    """Return a command that does each; what one may not do the others still do."""
+    """Returns a command that does each; what one may not do the others still do."""
 
     async def run(call: CommandCall) -> str:
         said = [
@@ -290,7 +290,7 @@ def _in_turn(parts: list[tuple[Command, str]]) -> Command:
 
 
 def tell_command(hooks: Hooks, call: CommandCall, session_id: SessionId | None = None) -> None:
-    """Tell plugins of a command; nothing waits for them."""
+    """Tells plugins of a command; nothing waits for them."""
     if hooks.command.handlers:
         hooks.command.start(
             CommandGiven(

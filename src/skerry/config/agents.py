@@ -166,7 +166,7 @@ class AgentsConfig(OpenSection):
         return value
 
     def limits_path(self, wanted: AgentId, scope: str, name: str) -> str:
-        """Return which `limits` section has a limit of an agent."""
+        """Returns which `limits` section has a limit of an agent."""
         for place, agent in enumerate(self.list):
             own = getattr(agent.limits, scope, None)
             if agent.id == wanted and own is not None and name in own.model_fields_set:
@@ -175,19 +175,19 @@ class AgentsConfig(OpenSection):
 
     @property
     def ids(self) -> tuple[AgentId, ...]:
-        """Return the ids, in the order of the file."""
+        """Returns the ids, in the order of the file."""
         return tuple(agent.id for agent in self.list) or (MAIN_AGENT,)
 
     @property
     def default_id(self) -> AgentId:
-        """Return the agent that answers what no binding matches."""
+        """Returns the agent that answers what no binding matches."""
         for agent in self.list:
             if agent.default:
                 return agent.id
         return self.ids[0]
 
     def get(self, wanted: AgentId) -> AgentConfig | None:
-        """Return the configured agent, or None for `main` without a list."""
+        """Returns the configured agent, or None for `main` without a list."""
         for agent in self.list:  # no generator: asked ten times a turn
             if agent.id == wanted:
                 return agent

@@ -33,12 +33,12 @@ _MOST_PATHS: Final = 200
 
 
 def beside(path: Path, ending: str) -> Path:
-    """Return the path of a file that is kept beside the configuration."""
+    """Returns the path of a file that is kept beside the configuration."""
     return path.with_name(path.name + ending)
 
 
 def keep_before(before: Source) -> None:
-    """Keep the file as it was as the newest of the backups; the oldest of five goes.
+    """Keeps the file as it was as the newest of the backups; the oldest of five goes.
 
     Raises:
         OSError: it cannot be kept.
@@ -51,7 +51,7 @@ def keep_before(before: Source) -> None:
 
 
 def keep_good(read: Source, expanded: Expanded) -> None:
-    """Keep what a start or a change made use of, for the day on which the file is broken.
+    """Keeps what a start or a change made use of, for the day on which the file is broken.
 
     It is one file also where there are includes, with the references as they are written.
     """
@@ -80,7 +80,7 @@ class AuditEntry(Struct, frozen=True):
 
 
 def note(state_dir: Path, entry: AuditEntry) -> None:
-    """Add a line about a write: hashes, sizes and places, no values. A failure is logged."""
+    """Adds a line about a write: hashes, sizes and places, no values. A failure is logged."""
     file = state_dir / AUDIT
     line = {
         "ts": iso(entry.at_ms),

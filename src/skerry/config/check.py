@@ -34,7 +34,7 @@ _Tree = Mapping[str, Any]
 
 
 def check(parsed: _Tree, *, state_dir: Path, path: Path) -> tuple[Config, tuple[ConfigIssue, ...]]:
-    """Return the configuration that the tree of the file at `path` means, and the warnings.
+    """Returns the configuration that the tree of the file at `path` means, and the warnings.
 
     An unknown key is an error where a typo could open something: in a section that is no
     `OpenSection`, or close to a name in `UNSUPPORTED`. Elsewhere it is kept and warned about
@@ -72,7 +72,7 @@ def _section(section: type[Section], tree: _Tree, path: str) -> Iterator[tuple[b
 
 
 def _value(kind: Any, value: object, where: str) -> Iterator[tuple[bool, ConfigIssue]]:
-    """Find unknown keys beneath a value whose declared type is `kind`."""
+    """Finds unknown keys beneath a value whose declared type is `kind`."""
     arguments = [one for one in get_args(kind) if one is not NoneType]
     if isinstance(value, list) and arguments:
         for place, one in enumerate(value):

@@ -41,18 +41,18 @@ def shown(read: source.Source, expanded: Expanded, config: Config) -> Shown:
 
 
 def keyed_hash(key: bytes, text: str) -> str:
-    """Return the hash of protocol 4, from which nobody without the key can try out secrets."""
+    """Returns the hash of protocol 4, from which nobody without the key can try out secrets."""
     digest = hmac.digest(key, text.encode(), "sha256")
     return HMAC + base64.urlsafe_b64encode(digest).decode().rstrip("=")
 
 
 def keyed_hex(key: bytes, text: str) -> str:
-    """Return the hash of protocol 3, 64 hex digits as its clients know them, keyed as well."""
+    """Returns the hash of protocol 3, 64 hex digits as its clients know them, keyed as well."""
     return hmac.digest(key, text.encode(), "sha256").hex()
 
 
 def is_hash_of(given: str, key: bytes, read: source.Source) -> bool:
-    """Return whether a client's `baseHash`, of either protocol, is that of the file."""
+    """Returns whether a client's `baseHash`, of either protocol, is that of the file."""
     return any(
         hmac.compare_digest(given.encode(), one.encode())
         for one in (read.hash, keyed_hash(key, read.raw), keyed_hex(key, read.raw))
@@ -62,7 +62,7 @@ def is_hash_of(given: str, key: bytes, read: source.Source) -> bool:
 def replacement(
     new: Mapping[str, Any], read: source.Source, expanded: Expanded, seen: Shown
 ) -> dict[str, Any]:
-    """Return the tree of the file that a client means which sends a whole configuration.
+    """Returns the tree of the file that a client means which sends a whole configuration.
 
     It was made of one of the three that the client saw. What is as it was shown, or as it is, is
     not changed: a hidden secret, a reference, an included file and a default stay as they are.
@@ -80,7 +80,7 @@ def replacement(
 
 
 def patched(patch: Mapping[str, Any], tree: Mapping[str, Any], *views: Any) -> dict[str, Any]:
-    """Return the tree after a merge patch: null deletes; what is as it was shown stays as it is.
+    """Returns the tree after a merge patch: null deletes; what is as it was shown stays as it is.
 
     Source: RFC 7396.
     """
@@ -98,7 +98,7 @@ def patched(patch: Mapping[str, Any], tree: Mapping[str, Any], *views: Any) -> d
 
 
 def as_object(raw: str, path: str) -> dict[str, Any]:
-    """Return the object that a client sent as JSON5.
+    """Returns the object that a client sent as JSON5.
 
     Raises:
         ConfigInvalidError: it is none, with line and column.
@@ -111,7 +111,7 @@ def as_object(raw: str, path: str) -> dict[str, Any]:
 
 
 def _kept(new: Any, old: Any, *seen: Any) -> Any:
-    """Return `new` with what was only shown taken back to `old`, key by key."""
+    """Returns `new` with what was only shown taken back to `old`, key by key."""
     if old is not MISSING and any(new == one for one in seen):
         return old
     if isinstance(new, dict):
@@ -140,7 +140,7 @@ def _kept_section(
 
 
 def _lost(new: Any, old: Any, merged: Any, place: Place = ()) -> Iterator[Place]:
-    """Yield what an included file says and `new`, which was made of the whole, does not."""
+    """Yields what an included file says and `new`, which was made of the whole, does not."""
     if not (isinstance(new, dict) and isinstance(merged, dict)):
         return
     whole = isinstance(old, dict) and KEY in old and KEY not in new
@@ -156,7 +156,7 @@ def _at(tree: Any, key: str) -> Any:
 
 
 def _kept_list(new: list[Any], old: Any, seen: tuple[Any, ...]) -> list[Any]:
-    """Return the list; items with an id are compared with the one of the same id."""
+    """Returns the list; items with an id are compared with the one of the same id."""
     olds = old if isinstance(old, list) else []
     return [
         _kept(
@@ -180,7 +180,7 @@ def _partner(one: Any, number: int, new: list[Any], others: Any) -> Any:
 
 
 def _unhidden(new: Any, old: Any) -> Any:
-    """Return the stored value for one that was hidden when it was shown.
+    """Returns the stored value for one that was hidden when it was shown.
 
     Raises:
         ConfigInvalidError: there is none.
@@ -204,5 +204,5 @@ def _unhidden(new: Any, old: Any) -> Any:
 
 
 def _shows(text: str, old: Any) -> bool:
-    """Return whether `text` is what clients saw of the stored value."""
+    """Returns whether `text` is what clients saw of the stored value."""
     return text == REDACTED or (isinstance(old, str) and redact_text(old) == text)

@@ -12,7 +12,7 @@ _SECONDS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 
 
 def seconds(text: str) -> float:
-    """Return the seconds of a duration such as `5m` or `1.5h`; a number alone is minutes."""
+    """Returns the seconds of a duration such as `5m` or `1.5h`; a number alone is minutes."""
     found = re.fullmatch(_DURATION, text)
     return float(found[1]) * _SECONDS[found[2] or "m"] if found else 0.0
 
@@ -109,7 +109,7 @@ class LegacyAgent(OpenSection):
 
 
 def moved(tree: dict[str, Any]) -> dict[str, Any]:
-    """Return the tree of a file with what stands under `agent` in its present place.
+    """Returns the tree of a file with what stands under `agent` in its present place.
 
     What `agents.defaults` says itself counts more.
     """

@@ -64,7 +64,7 @@ class _Document:
 
 
 def edited(raw: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> str | None:
-    """Return the text with the values of `after`, comments and style kept.
+    """Returns the text with the values of `after`, comments and style kept.
 
     Args:
         raw: JSON5.
@@ -95,7 +95,7 @@ class _Scanner:
         self._at = 0
 
     def document(self) -> _Node:
-        """Return the object that the text holds."""
+        """Returns the object that the text holds."""
         self._skip()
         root = self._value()
         self._skip()
@@ -157,7 +157,7 @@ class _Scanner:
 
 
 def _style(raw: str, root: _Node) -> _Document:
-    """Return the document with the style of its first keys and texts."""
+    """Returns the document with the style of its first keys and texts."""
     parts = list(_all_parts(root))
     keys = [raw[part.start] for part in parts if isinstance(part.key, str)]
     values = [raw[part.value.start] for part in parts]
@@ -180,19 +180,19 @@ def _all_parts(node: _Node) -> Iterator[_Part]:
 
 
 def _indent(raw: str, at: int) -> str | None:
-    """Return the white space before `at` where nothing else stands before it on its line."""
+    """Returns the white space before `at` where nothing else stands before it on its line."""
     line = raw[raw.rfind("\n", 0, at) + 1 : at]
     return line if not line.strip() else None
 
 
 def _base(raw: str, at: int) -> str:
-    """Return the indentation of the line of `at`."""
+    """Returns the indentation of the line of `at`."""
     line = raw[raw.rfind("\n", 0, at) + 1 : at]
     return line[: len(line) - len(line.lstrip())]
 
 
 def _change(document: _Document, node: _Node, old: Any, new: Any) -> None:
-    """Make the value at `node`, which is `old`, `new`."""
+    """Makes the value at `node`, which is `old`, `new`."""
     if _same(old, new):
         return
     if isinstance(old, dict) and isinstance(new, dict):
@@ -218,7 +218,7 @@ def _change_object(
 
 
 def _change_list(document: _Document, node: _Node, old: list[Any], new: list[Any]) -> None:
-    """Keep what is the same at the beginning and the end, and change what is between."""
+    """Keeps what is the same at the beginning and the end, and changes what is between."""
     parts = node.parts or []
     if len(parts) != len(old):
         raise _NoSpanError
@@ -238,7 +238,7 @@ def _change_list(document: _Document, node: _Node, old: list[Any], new: list[Any
 
 
 def _alike(one: Sequence[Any], other: Sequence[Any], limit: int) -> int:
-    """Return how many values are the same at the beginning, at most `limit`."""
+    """Returns how many values are the same at the beginning, at most `limit`."""
     count = 0
     while count < limit and _same(one[count], other[count]):
         count += 1
@@ -248,7 +248,7 @@ def _alike(one: Sequence[Any], other: Sequence[Any], limit: int) -> int:
 def _fit(
     document: _Document, node: _Node, kept: list[_Part], added: Sequence[tuple[str | None, Any]]
 ) -> None:
-    """Take the parts out that are not kept, put the new ones at the end, and mind the commas."""
+    """Takes the parts out that are not kept, put the new ones at the end, and mind the commas."""
     parts = node.parts or []
     trailing = bool(parts) and parts[-1].comma is not None
     for part in parts:
@@ -263,7 +263,7 @@ def _fit(
 
 
 def _remove(document: _Document, part: _Part) -> None:
-    """Take a part out with its comma, and with its line where it has one of its own."""
+    """Takes a part out with its comma, and with its line where it has one of its own."""
     raw, end = document.raw, part.value.end
     if part.comma is not None:
         if raw[end : part.comma].strip():
@@ -283,7 +283,7 @@ def _remove(document: _Document, part: _Part) -> None:
 def _add(
     document: _Document, node: _Node, added: Sequence[tuple[str | None, Any]], *, comma: str
 ) -> None:
-    """Put the new parts behind the last one and its comments."""
+    """Puts the new parts behind the last one and its comments."""
     raw, inner = document.raw, document.raw[node.start + 1 : node.end - 1]
     base = _base(raw, node.start)
     indents = [one for part in node.parts or () if (one := _indent(raw, part.start)) is not None]
@@ -314,7 +314,7 @@ def _quoted(document: _Document, text: str) -> str:
 
 
 def _shown(document: _Document, value: Any, base: str, *, lines: bool = True) -> str:
-    """Return the text of a new value, in the style of the document."""
+    """Returns the text of a new value, in the style of the document."""
     match value:
         case str():
             return _quoted(document, value)

@@ -68,7 +68,7 @@ _REFUSED_ENDINGS: Final = ("_PROXY", "_PRELOAD", "_LIBRARY_PATH", "_CA_BUNDLE")
 
 
 def may_be_set(name: str) -> bool:
-    """Return whether the file may set this variable: none that says which code runs, or where."""
+    """Returns whether the file may set this variable: none that says which code runs, or where."""
     return not (
         name in _REFUSED
         or name.startswith(tuple(_REFUSED_PREFIXES))
@@ -111,7 +111,7 @@ class EnvConfig(OpenSection):
 
 
 def with_vars(tree: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment with what `env` adds; names and shapes are left to the check.
+    """Returns the environment with what `env` adds; names and shapes are left to the check.
 
     What is set and not empty in the environment stays.
     """

@@ -34,7 +34,7 @@ class Expanded:
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """Return every included file once."""
+        """Returns every included file once."""
         return tuple(dict.fromkeys(file for _, file in self.includes.files))
 
 

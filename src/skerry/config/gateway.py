@@ -41,7 +41,7 @@ class AuthConfig(Section):
     @field_validator("token", "password")
     @classmethod
     def _something(cls, value: SecretStr | None) -> SecretStr | None:
-        """Refuse what a client could meet by sending nothing, or by a stray space."""
+        """Refuses what a client could meet by sending nothing, or by a stray space."""
         text = None if value is None else value.get_secret_value()
         if text is not None and (not text or text != text.strip()):
             message = "must not be empty, nor begin or end with a space"
@@ -74,7 +74,7 @@ def _network(text: str) -> str:
 
 
 def _origin(text: str) -> str:
-    """Return the origin as browsers write it. There is no `*`: it would let every page in."""
+    """Returns the origin as browsers write it. There is no `*`: it would let every page in."""
     parts = urlsplit(text)
     if parts.scheme not in {"http", "https"} or not parts.hostname or parts.path.strip("/"):
         message = "must be one site such as https://skerry.example.org"
@@ -126,7 +126,7 @@ class GatewayConfig(Section):
 
     @property
     def addresses(self) -> tuple[str, ...]:
-        """Return the addresses to listen on; this machine itself always reaches one of them."""
+        """Returns the addresses to listen on; this machine itself always reaches one of them."""
         match self.bind:
             case "loopback" | "127.0.0.1":
                 return (_LOCAL,)
@@ -137,12 +137,12 @@ class GatewayConfig(Section):
 
     @property
     def exposed(self) -> bool:
-        """Return whether other machines can reach it."""
+        """Returns whether other machines can reach it."""
         return not all(ip_address(one).is_loopback for one in self.addresses)
 
     @model_validator(mode="after")
     def _guarded(self) -> Self:
-        """Refuse to listen to other machines without asking who they are."""
+        """Refuses to listen to other machines without asking who they are."""
         if self.exposed and self.auth.mode is AuthMode.NONE:
             message = "bind lets other machines in, so auth.mode must be 'token' or 'password'"
             raise ValueError(message)

@@ -37,7 +37,7 @@ class InternalHooksConfig(Section):
     """Settings of each hook, by its name. A hook that is not named is off, except `boot-md`."""
 
     def takes_part(self, name: str) -> bool:
-        """Return whether the hook is switched on."""
+        """Returns whether the hook is switched on."""
         entry = self.entries.get(name)
         return self.enabled and (entry.enabled if entry is not None else name == BOOT_MD)
 

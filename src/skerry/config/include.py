@@ -29,13 +29,13 @@ class Includes:
     bytes: int = 0
 
     def owner(self, place: Place) -> Path | None:
-        """Return the last file that was put in at, or above, `place`."""
+        """Returns the last file that was put in at, or above, `place`."""
         found = [file for there, file in self.files if place[: len(there)] == there]
         return found[-1] if found else None
 
 
 def merged(base: Any, over: Any) -> Any:
-    """Return `over` on top of `base`: objects merge, lists join, else `over` counts.
+    """Returns `over` on top of `base`: objects merge, lists join, else `over` counts.
 
     Source: openclaw-behaviour 1.2.
     """
@@ -51,7 +51,7 @@ def merged(base: Any, over: Any) -> Any:
 
 
 def included(read: source.Source) -> tuple[dict[str, Any], Includes]:
-    """Return the tree of the root file with every `$include` replaced by what it names.
+    """Returns the tree of the root file with every `$include` replaced by what it names.
 
     Raises:
         ConfigInvalidError: a file cannot be had: the issue names where it stands, and the remedy.
@@ -76,7 +76,7 @@ class _File:
         return ConfigInvalidError(str(self.path), [ConfigIssue(show_place(place), message, remedy)])
 
     def line(self, name: str) -> str:
-        """Return where `name` stands, as far as that can be said of JSON5."""
+        """Returns where `name` stands, as far as that can be said of JSON5."""
         at = max(self.raw.find(quoted) for quoted in (json.dumps(name), f"'{name}'"))
         return f"{self.path.name}" + (f" line {self.raw.count(chr(10), 0, at) + 1}" * (at >= 0))
 
@@ -119,7 +119,7 @@ def _content(names: object, place: Place, chain: _Chain, includes: Includes) -> 
 
 
 def _open(name: str, here: Place, chain: _Chain, includes: Includes) -> _File:
-    """Read one file, beneath the directory of the root file and through no link out of it."""
+    """Reads one file, beneath the directory of the root file and through no link out of it."""
     by, root = chain[-1], chain[0]
     where = f"{by.line(name)}: {name!r}"
     top = root.real.parent
@@ -161,7 +161,7 @@ def _check_limits(
 
 
 def _parsed(file: _File, here: Place) -> Any:
-    """Return the tree of the file; its own error says line and column."""
+    """Returns the tree of the file; its own error says line and column."""
     try:
         return source.parse_any(file.path, file.raw)
     except ConfigInvalidError as error:

@@ -59,7 +59,7 @@ class Loaded:
 
 
 def locate(environ: Mapping[str, str]) -> tuple[Path, Path]:
-    """Return the state directory and the file that the environment names, both absolute."""
+    """Returns the state directory and the file that the environment names, both absolute."""
     state = _path(environ, environ.get(STATE_DIR) or "~/.skerry")
     return state, _path(environ, environ.get(CONFIG_PATH) or str(state / "skerry.json"))
 
@@ -71,7 +71,7 @@ def load(
     *,
     fetch: bool = True,
 ) -> Loaded:
-    """Return the configuration; nothing is written. No file is the same as an empty one.
+    """Returns the configuration; nothing is written. No file is the same as an empty one.
 
     Without `fetch`, `UNFETCHED` stands for each secret that a file or a program has.
 
@@ -91,7 +91,7 @@ def load(
 def checked(
     read: source.Source, environ: Mapping[str, str], state_dir: Path, *, fetch: bool = True
 ) -> Loaded:
-    """Return the configuration that a file means, as `load` does; see `expand` for `fetch`.
+    """Returns the configuration that a file means, as `load` does; see `expand` for `fetch`.
 
     Raises:
         ConfigInvalidError: all that is wrong.
@@ -122,7 +122,7 @@ def load_good(
     *,
     fetch: bool = True,
 ) -> Loaded:
-    """Return the configuration, or where the file is broken the last good one, with the reason.
+    """Returns the configuration, or where the file is broken the last good one, with the reason.
 
     `SKERRY_STRICT_CONFIG` switches the second off; see `load` for `fetch`.
 
@@ -150,7 +150,7 @@ def load_good(
 def prepare(
     environ: Mapping[str, str], state_dir: Path | None = None, path: Path | None = None
 ) -> Loaded:
-    """Make the state directory (0700) and a token where there is none; then `load_good`.
+    """Makes the state directory (0700) and a token where there is none; then `load_good`.
 
     Raises:
         ConfigInvalidError: all that is wrong, and there is no good one; nothing was written.
@@ -189,7 +189,7 @@ def _path(environ: Mapping[str, str], text: str) -> Path:
 def _overlay(
     parsed: dict[str, Any], environ: Mapping[str, str]
 ) -> tuple[dict[str, Any], list[ConfigIssue]]:
-    """Return the tree with what the environment says; a wrong shape is left to the check."""
+    """Returns the tree with what the environment says; a wrong shape is left to the check."""
     token, password, port = given_token(environ), given_password(environ), environ.get(PORT)
     if not (token or password or port):
         return parsed, []
@@ -211,12 +211,12 @@ def _overlay(
 
 
 def given_token(environ: Mapping[str, str]) -> str:
-    """Return the token that the environment gives, or nothing."""
+    """Returns the token that the environment gives, or nothing."""
     return next((text for name in TOKENS if (text := environ.get(name, "").strip())), "")
 
 
 def given_password(environ: Mapping[str, str]) -> str:
-    """Return the password that the environment gives, or nothing."""
+    """Returns the password that the environment gives, or nothing."""
     return next((text for name in PASSWORDS if (text := environ.get(name, "").strip())), "")
 
 

@@ -24,7 +24,7 @@ class MemoryChunking(OpenSection):
 
     @property
     def sizes(self) -> tuple[int, int]:
-        """Return the tokens of a passage, and those that it shares with the next."""
+        """Returns the tokens of a passage, and those that it shares with the next."""
         tokens, overlap = PRESETS[self.preset]
         tokens = tokens if self.tokens is None else self.tokens
         overlap = overlap if self.overlap is None else self.overlap
@@ -68,7 +68,7 @@ class MemoryHybrid(OpenSection):
 
     @property
     def weights(self) -> tuple[float, float] | None:
-        """Return the weights of meaning and words; None are the profile's."""
+        """Returns the weights of meaning and words; None are the profile's."""
         if not self.enabled:
             return 1.0, 0.0
         vector, text = self.vector_weight, self.text_weight

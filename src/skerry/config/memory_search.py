@@ -63,7 +63,7 @@ class EmbeddingConfig(OpenSection):
 
 
 def overlaid(base: S, own: S) -> S:
-    """Return `base` with what `own` says over it, key by key.
+    """Returns `base` with what `own` says over it, key by key.
 
     Another `remote.baseUrl` takes neither key nor headers along: they are for the old address.
     """

@@ -34,7 +34,7 @@ class Migrated:
 
 
 def migrate(tree: Mapping[str, Any]) -> Migrated:
-    """Return the tree as this version has it; the one that is given stays as it is."""
+    """Returns the tree as this version has it; the one that is given stays as it is."""
     new, done = copy.deepcopy(dict(tree)), list[str]()
     for migration in MIGRATIONS:
         new, told = migration.run(new)
@@ -43,7 +43,7 @@ def migrate(tree: Mapping[str, Any]) -> Migrated:
 
 
 def _moved(tree: Tree, old: Place, new: Place) -> tuple[Tree, list[str]]:
-    """Move what stands at `old` to `new`; of two sections the keys that `new` lacks."""
+    """Moves what stands at `old` to `new`; of two sections the keys that `new` lacks."""
     there = lookup(tree, old)
     if there is MISSING or not _has_room(tree, new):
         return tree, []
@@ -61,7 +61,7 @@ def _moved(tree: Tree, old: Place, new: Place) -> tuple[Tree, list[str]]:
 
 
 def _has_room(tree: Tree, place: Place) -> bool:
-    """Return whether everything above the place is a section, or nothing yet."""
+    """Returns whether everything above the place is a section, or nothing yet."""
     above = [lookup(tree, place[:depth]) for depth in range(1, len(place))]
     return all(one is MISSING or isinstance(one, dict) for one in above)
 
@@ -84,7 +84,7 @@ def _moves(*moves: tuple[str, str]) -> Callable[[Tree], tuple[Tree, list[str]]]:
 
 
 def _told_of(done: list[str], place: Place) -> bool:
-    """Return whether something was taken away from the section."""
+    """Returns whether something was taken away from the section."""
     return any(f" {show_place(place)}." in one for one in done)
 
 
@@ -97,7 +97,7 @@ _SCOPES: Final = {
 
 
 def _scope(tree: Tree) -> tuple[Tree, list[str]]:
-    """Spell `session.dmScope` as it is spelt now."""
+    """Spells `session.dmScope` as it is spelt now."""
     place: Place = ("session", "dmScope")
     there = lookup(tree, place)
     if not isinstance(there, str):
@@ -109,7 +109,7 @@ def _scope(tree: Tree) -> tuple[Tree, list[str]]:
 
 
 def _peers(tree: Tree) -> tuple[Tree, list[str]]:
-    """Write `direct` for the `dm` of older bindings."""
+    """Writes `direct` for the `dm` of older bindings."""
     done = []
     listed = tree.get("bindings")
     for number in range(len(listed) if isinstance(listed, list) else 0):

@@ -40,7 +40,7 @@ def _headers(value: dict[str, SecretStr]) -> dict[str, SecretStr]:
 
 
 def plain_address(value: HttpUrl) -> HttpUrl:
-    """Return the address if the rest can be added to it. Raises `ValueError`."""
+    """Returns the address if the rest can be added to it. Raises `ValueError`."""
     if value.query is not None or value.fragment is not None:
         message = "an address to which the rest is added can hold no '?' and no '#'"
         raise ValueError(message)

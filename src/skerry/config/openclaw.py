@@ -91,7 +91,7 @@ def fitting(tree: Mapping[str, Any]) -> tuple[dict[str, Any], list[Unmapped]]:
 
 
 def foreign_hooks(tree: Mapping[str, Any]) -> list[str]:
-    """Return the names of the hooks that are switched on and are none of ours."""
+    """Returns the names of the hooks that are switched on and are none of ours."""
     entries = lookup(tree, ENTRIES)
     listed = entries if isinstance(entries, dict) else {}
     return [
@@ -102,7 +102,7 @@ def foreign_hooks(tree: Mapping[str, Any]) -> list[str]:
 
 
 def _bundled_hooks(tree: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the entries of hooks that both programs have; whether they are on, and no more."""
+    """Returns the entries of hooks that both programs have; whether they are on, and no more."""
     entries = lookup(tree, ENTRIES)
     if not isinstance(entries, dict) or lookup(tree, ("hooks", "internal", "enabled")) is False:
         return {}
@@ -114,7 +114,7 @@ def _bundled_hooks(tree: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def merged(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Return both; where both say something ours counts, and the places are named."""
+    """Returns both; where both say something ours counts, and the places are named."""
     return _merged(ours, theirs, ())
 
 
@@ -135,7 +135,7 @@ def _merged(
 
 
 def _agents(tree: Mapping[str, Any]) -> list[tuple[Place, str]]:
-    """Return the places of each agent that say where its files are."""
+    """Returns the places of each agent that say where its files are."""
     listed = lookup(tree, ("agents", "list"))
     number = len(listed) if isinstance(listed, list) else 0
     keys = (("workspace", ""), ("agentDir", "credentials are read from the home alone"))
@@ -151,7 +151,7 @@ def _issues(tree: Mapping[str, Any]) -> list[ConfigIssue]:
 
 
 def _plain(tree: Any) -> Any:
-    """Return the tree with a text for each secret that stands elsewhere."""
+    """Returns the tree with a text for each secret that stands elsewhere."""
     match tree:
         case dict() if is_reference(tree) or is_fetched(tree):
             return "a secret"
@@ -164,7 +164,7 @@ def _plain(tree: Any) -> Any:
 
 
 def _nearest(tree: Mapping[str, Any], path: str) -> Place:
-    """Return the place that an issue names, or the nearest above it that is there.
+    """Returns the place that an issue names, or the nearest above it that is there.
 
     Keys with dots in them are found by trying how much of the path each is.
     """
@@ -195,6 +195,6 @@ def _part(at: Any, rest: str) -> tuple[str | int, str] | None:
 
 
 def _without_empty(tree: dict[str, Any]) -> dict[str, Any]:
-    """Return the tree without sections of which nothing is left."""
+    """Returns the tree without sections of which nothing is left."""
     kept = {key: _without_empty(one) if isinstance(one, dict) else one for key, one in tree.items()}
     return {key: one for key, one in kept.items() if one != {}}

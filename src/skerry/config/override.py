@@ -14,7 +14,7 @@ from skerry.model.errors import ConfigProtectedError
 
 
 def overridden(loaded: Loaded, values: Mapping[Place, JSON]) -> Config:
-    """Return the configuration with the values in their places.
+    """Returns the configuration with the values in their places.
 
     Raises:
         ConfigProtectedError: a place is not for clients, or a value refers to something outside.

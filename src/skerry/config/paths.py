@@ -19,7 +19,7 @@ _PART: Final = re.compile(
 
 
 def parse_place(text: str) -> Place:
-    """Return the place that `a.b[0]` or `a["b.c"]` names.
+    """Returns the place that `a.b[0]` or `a["b.c"]` names.
 
     Raises:
         ConfigError: it names none.
@@ -47,7 +47,7 @@ def _part(text: str, found: re.Match[str]) -> str | int:
 
 
 def show_place(place: Place) -> str:
-    """Return the text of a place, which `parse_place` reads again."""
+    """Returns the text of a place, which `parse_place` reads again."""
     text = ""
     for part in place:
         if isinstance(part, int):
@@ -73,7 +73,7 @@ def lookup(tree: Any, place: Place) -> Any:
 
 
 def replaced(tree: Any, place: Place, value: Any) -> Any:
-    """Return the tree with `value` there; `MISSING` removes it. Sections on the way are made.
+    """Returns the tree with `value` there; `MISSING` removes it. Sections on the way are made.
 
     Raises:
         ConfigError: something on the way is no section, or no list with such a number.
@@ -108,7 +108,7 @@ def _in_list(tree: Any, number: int, rest: Place, value: Any) -> Any:
 
 
 def changes(before: Any, after: Any, place: Place = ()) -> Iterator[Place]:
-    """Yield the places at which two trees differ, as deep as they can be named.
+    """Yields the places at which two trees differ, as deep as they can be named.
 
     A list whose length changed is one place.
     """
@@ -121,7 +121,7 @@ def changes(before: Any, after: Any, place: Place = ()) -> Iterator[Place]:
 
 
 def _inside(before: Any, after: Any) -> list[tuple[str | int, Any, Any]] | None:
-    """Return the parts of two values that can be compared one by one."""
+    """Returns the parts of two values that can be compared one by one."""
     if isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
         return [(n, old, new) for n, (old, new) in enumerate(zip(before, after, strict=True))]
     old = {} if before is MISSING and after else before
@@ -132,7 +132,7 @@ def _inside(before: Any, after: Any) -> list[tuple[str | int, Any, Any]] | None:
 
 
 def within(place: Place, pattern: Sequence[str]) -> bool:
-    """Return whether the place is what `pattern` names, or beneath it; `*` is any one part."""
+    """Returns whether the place is what `pattern` names, or beneath it; `*` is any one part."""
     return len(place) >= len(pattern) and all(
         want in {"*", part} for part, want in zip(place, pattern, strict=False)
     )

@@ -63,12 +63,12 @@ class Line:
 
     @property
     def key(self) -> str:
-        """Return the key as a person writes it."""
+        """Returns the key as a person writes it."""
         return show_place(self.place)
 
     @property
     def by_hand(self) -> str:
-        """Return the command that sets it; empty where there is nothing to set."""
+        """Returns the command that sets it; empty where there is nothing to set."""
         if self.outcome is not Outcome.BY_HAND:
             return ""
         return f"skerry config set {self.key} VALUE"
@@ -77,7 +77,7 @@ class Line:
 def sorted_out(
     tree: Mapping[str, Any], catalogue: Catalogue, yes: Collection[str] = ()
 ) -> list[Line]:
-    """Return a line for each key of the tree, in its order.
+    """Returns a line for each key of the tree, in its order.
 
     Args:
         tree: One that the check takes, references as they are written.
@@ -101,7 +101,7 @@ def taken(tree: Mapping[str, Any], lines: Collection[Line]) -> dict[str, Any]:
 
 
 def _keys(tree: Any, place: Place = ()) -> Iterator[tuple[Place, Any]]:
-    """Yield the keys with their values; a list is one value, but for the list of the agents."""
+    """Yields the keys with their values; a list is one value, but for the list of the agents."""
     if isinstance(tree, list) and place == ("agents", "list"):
         for number, one in enumerate(tree):
             yield from _keys(one, (*place, number))
@@ -130,7 +130,7 @@ def _line(place: Place, value: Any, tree: Any, catalogue: Catalogue, yes: Collec
 
 
 def _destination(place: Place, value: Any, tree: Any, catalogue: Catalogue) -> str:
-    """Return where the value leads to, in words; empty where it stays inside."""
+    """Returns where the value leads to, in words; empty where it stays inside."""
     known = catalogue(str(place[2])) if place[:2] == PROVIDERS and len(place) > 2 else None  # noqa: PLR2004 - models.providers.NAME
     own = known is not None and _is_own(known, lookup(tree, place[:3]))
     texts = list(_texts(value))
@@ -155,7 +155,7 @@ def _address(provider: Any) -> str:
 
 
 def _with_provider(line: Line, lines: Collection[Line]) -> Line:
-    """Return the line of a provider as the line of its address has it: they belong together."""
+    """Returns the line of a provider as the line of its address has it: they belong together."""
     if line.place[:2] != PROVIDERS or line.place[-1] in _ADDRESSES:
         return line
     whole = line.place[:3]
@@ -166,7 +166,7 @@ def _with_provider(line: Line, lines: Collection[Line]) -> Line:
 
 
 def _with_model(line: Line, tree: Any, lines: Collection[Line], catalogue: Catalogue) -> Line:
-    """Return the line of a model of a provider that is not taken as one that is not either."""
+    """Returns the line of a model of a provider that is not taken as one that is not either."""
     if line.outcome is not Outcome.TAKEN or not any(within(line.place, one) for one in _MODELS):
         return line
     said = [*_texts(lookup(tree, line.place)), *(str(one) for one in line.place[3:])]
@@ -179,7 +179,7 @@ def _with_model(line: Line, tree: Any, lines: Collection[Line], catalogue: Catal
 
 
 def _shown(place: Place, value: Any) -> Any:
-    """Return the value as it may be printed."""
+    """Returns the value as it may be printed."""
     parts = [part for part in place if isinstance(part, str)]
     for part in reversed(parts):
         value = {part: value}
@@ -202,7 +202,7 @@ def _hidden(value: Any) -> Any:
 
 
 def _fetched(value: Any) -> Iterator[str]:
-    """Yield in words where each secret of the value comes from that no variable has."""
+    """Yields in words where each secret of the value comes from that no variable has."""
     match value:
         case dict() if is_fetched(value):
             yield f"the {value['source']} provider {value['provider']!r}"
@@ -227,7 +227,7 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _without_empty(tree: Any) -> Any:
-    """Return the tree without sections of which nothing is left."""
+    """Returns the tree without sections of which nothing is left."""
     if isinstance(tree, list):
         return [_without_empty(one) for one in tree]
     if not isinstance(tree, dict):

@@ -42,7 +42,7 @@ class Protected(Struct, frozen=True):
     workspaces: frozenset[Path]
 
     def reading(self, path: Path) -> str | None:
-        """Return why the file at the absolute `path` may not be read; None where it may."""
+        """Returns why the file at the absolute `path` may not be read; None where it may."""
         names, state = _folded(path), _folded(self.state)
         if _within(names, state) and len(self._workspace(names)) <= len(state):
             return "it belongs to the gateway"
@@ -51,7 +51,7 @@ class Protected(Struct, frozen=True):
         return None
 
     def writing(self, path: Path) -> str | None:
-        """Return why the file at the absolute `path` may not be written; None where it may."""
+        """Returns why the file at the absolute `path` may not be written; None where it may."""
         names = _folded(path)
         if any(_within(names, _folded(one)) for one in self.code):
             return "the gateway runs what is there"
@@ -65,7 +65,7 @@ class Protected(Struct, frozen=True):
         return self.reading(path)
 
     def _workspace(self, names: _Names) -> _Names:
-        """Return the innermost workspace around a file; nothing where it lies in none."""
+        """Returns the innermost workspace around a file; nothing where it lies in none."""
         around = [one for one in map(_folded, self.workspaces) if _within(names, one)]
         return max(around, key=len, default=())
 
@@ -92,18 +92,18 @@ def protected(config: Config) -> Protected:
 def gate(
     config: Config, actor: Actor = OWNER, records: Records | None = None, who: str = GATEWAY
 ) -> Gate:
-    """Return the policy on files; the gateway itself acts for the owner."""
+    """Returns the policy on files; the gateway itself acts for the owner."""
     closed = protected(config)
     return Gate(closed, closed.workspaces, actor, records, who)
 
 
 def _both(paths: tuple[Path, ...] | list[Path]) -> list[Path]:
-    """Return where each path is, and where it leads."""
+    """Returns where each path is, and where it leads."""
     return [one for path in paths for one in (path.parent.resolve() / path.name, path.resolve())]
 
 
 def _folded(path: Path) -> _Names:
-    """Return the names as a file system that ignores case, or form, compares them."""
+    """Returns the names as a file system that ignores case, or form, compares them."""
     return tuple(unicodedata.normalize("NFKC", part).casefold() for part in path.parts)
 
 
@@ -112,5 +112,5 @@ def _within(names: _Names, directory: _Names) -> bool:
 
 
 def _is_copy(names: _Names, file: _Names) -> bool:
-    """Return whether it is the file, an earlier one of it, or one that is being written."""
+    """Returns whether it is the file, an earlier one of it, or one that is being written."""
     return names[:-1] == file[:-1] and names[-1].lstrip(".").startswith(file[-1].lstrip("."))

@@ -42,12 +42,12 @@ _META: Final = frozenset({"$schema", "$include", "meta", "wizard"})
 
 
 def is_secret(key: str) -> bool:
-    """Return whether a value of this name is a secret: `token`, `apiKey`, `OPENAI_API_KEY`, ..."""
+    """Returns whether a value of this name is a secret: `token`, `apiKey`, `OPENAI_API_KEY`, ..."""
     return _SECRET_NAME.search(re.sub(r"[^a-z0-9]", "", key.lower())) is not None
 
 
 def is_reference(value: object) -> bool:
-    """Return whether it is `{source: "env", id: "NAME"}`, which names a secret and holds none."""
+    """Returns whether it is `{source: "env", id: "NAME"}`, which names a secret and holds none."""
     return (
         isinstance(value, dict)
         and value.keys() <= {"source", "provider", "id"}
@@ -59,7 +59,7 @@ def is_reference(value: object) -> bool:
 
 
 def is_fetched(value: object) -> bool:
-    """Return whether it is `{source, provider, id}`, a secret that a provider of `secrets` has."""
+    """Returns whether it is `{source, provider, id}`, a secret that a provider of `secrets` has."""
     if not isinstance(value, dict) or value.keys() != {"source", "provider", "id"}:
         return False
     source, provider, name = value["source"], value["provider"], value["id"]
@@ -68,7 +68,7 @@ def is_fetched(value: object) -> bool:
 
 
 def redact(value: JSON) -> JSON:
-    """Return the tree with `REDACTED` for every secret, judged by the names of the keys.
+    """Returns the tree with `REDACTED` for every secret, judged by the names of the keys.
 
     Numbers under such a name are replaced too; true, false and null stay. Text keeps its place but
     loses what an address carries (`https://user:password@...`).
@@ -87,7 +87,7 @@ def redact(value: JSON) -> JSON:
 
 
 def redact_config(config: Config, used: Mapping[str, str] | None = None) -> JSON:
-    """Return the checked configuration with its defaults, spelt as in the file, without secrets.
+    """Returns the checked configuration with its defaults, spelt as in the file, without secrets.
 
     Values of the variables in `used` show as `${NAME}` wherever they stand.
     """
@@ -95,7 +95,7 @@ def redact_config(config: Config, used: Mapping[str, str] | None = None) -> JSON
 
 
 def public(tree: JSON) -> JSON:
-    """Return the tree of a configuration with `REDACTED` for all that is not known to be public.
+    """Returns the tree of a configuration with `REDACTED` for all that is not known to be public.
 
     Public is the value of a key that a section declares, unless its name is that of a secret. The
     values of other keys are hidden, and so are words of an address that may be a key. Booleans and
@@ -131,7 +131,7 @@ def _public_at(key: str, value: JSON, kinds: tuple[Any, ...]) -> JSON:
 
 
 def _members(kind: Any, key: str) -> tuple[Any, ...]:
-    """Return the types that a key of this section or mapping may have; none where undeclared."""
+    """Returns the types that a key of this section or mapping may have; none where undeclared."""
     if isinstance(kind, type) and issubclass(kind, Section):
         return _declared(kind).get(key, ())
     if get_origin(kind) in {dict, Mapping}:
@@ -152,7 +152,7 @@ def _items(kind: Any) -> Iterator[Any]:
 
 
 def _arms(annotation: Any) -> Iterator[Any]:
-    """Yield the types that an annotation allows, unions and `Annotated` taken apart."""
+    """Yields the types that an annotation allows, unions and `Annotated` taken apart."""
     if get_origin(annotation) is Annotated:
         yield from _arms(get_args(annotation)[0])
     elif get_origin(annotation) in {Union, UnionType}:
@@ -163,7 +163,7 @@ def _arms(annotation: Any) -> Iterator[Any]:
 
 
 def redact_text(text: str) -> str:
-    """Return a text without what an address in it carries: a user, a query, a key in its path."""
+    """Returns a text without what an address in it carries: a user, a query, a key in its path."""
     found = _URL.fullmatch(text)
     if found is None:
         return _IN_URL.sub(REDACTED, text)
@@ -174,7 +174,7 @@ def redact_text(text: str) -> str:
 
 
 def unresolved(value: JSON, used: Mapping[str, str]) -> JSON:
-    """Return the tree with `${NAME}` for every value of a variable in it."""
+    """Returns the tree with `${NAME}` for every value of a variable in it."""
     match value:
         case dict():
             return {key: unresolved(one, used) for key, one in value.items()}
@@ -190,7 +190,7 @@ def unresolved(value: JSON, used: Mapping[str, str]) -> JSON:
 
 
 def holds_secrets(key: str) -> bool:
-    """Return whether what stands under this name is a secret, all of it."""
+    """Returns whether what stands under this name is a secret, all of it."""
     return key.lower() in _HOLDERS or is_secret(key)
 
 

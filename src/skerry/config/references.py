@@ -29,7 +29,7 @@ class Substitution:
         self.issues: list[ConfigIssue] = []
 
     def value(self, value: Any, place: Place = (), *, secret: bool = False) -> Any:
-        """Return the tree with every reference replaced; one that is empty stays and is noted.
+        """Returns the tree with every reference replaced; one that is empty stays and is noted.
 
         `$${NAME}` means the text `${NAME}`. The object form counts for secrets only.
         Source: openclaw-behaviour 1.3, 1.4.
@@ -83,7 +83,7 @@ class Substitution:
 
 
 def refers(value: Any) -> bool:
-    """Return whether a reference stands anywhere in the tree."""
+    """Returns whether a reference stands anywhere in the tree."""
     match value:
         case str():
             return any(not found[1] for found in _REFERENCE.finditer(value))
@@ -96,7 +96,7 @@ def refers(value: Any) -> bool:
 
 
 def names(value: Any) -> Iterator[str]:
-    """Yield the name of every variable that the tree refers to."""
+    """Yields the name of every variable that the tree refers to."""
     match value:
         case str():
             yield from (found[2] for found in _REFERENCE.finditer(value) if not found[1])

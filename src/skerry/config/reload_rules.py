@@ -58,5 +58,5 @@ def effect(place: Place) -> Effect:
 
 
 def needs_restart(changed: Iterable[Place]) -> list[str]:
-    """Return those of the places that count only after the next start."""
+    """Returns those of the places that count only after the next start."""
     return [show_place(place) for place in changed if effect(place) is Effect.RESTART]

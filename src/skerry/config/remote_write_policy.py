@@ -82,7 +82,7 @@ def guard(
     borrows: Callable[[str, object], bool],
     also: tuple[Pattern, ...] = (),
 ) -> None:
-    """Refuse the change of a place that is not for the wire.
+    """Refuses the change of a place that is not for the wire.
 
     Args:
         before: The file.
@@ -117,7 +117,7 @@ def guard(
 
 
 def _opens(old: Mapping[str, Any], new: Mapping[str, Any], place: Place) -> bool:
-    """Return whether a reference is new there: it could carry any variable to a stranger."""
+    """Returns whether a reference is new there: it could carry any variable to a stranger."""
     there = lookup(new, place)
     return there is not MISSING and refers(there) and there != lookup(old, place)
 
@@ -125,7 +125,7 @@ def _opens(old: Mapping[str, Any], new: Mapping[str, Any], place: Place) -> bool
 def _moved_keys(
     old: Mapping[str, Any], new: Mapping[str, Any], borrows: Callable[[str, object], bool]
 ) -> Iterator[str]:
-    """Yield the providers that would send a key to an address that it was not meant for."""
+    """Yields the providers that would send a key to an address that it was not meant for."""
     before = _providers(old)
     for name, one in _providers(new).items():
         was = before.get(name, {})
@@ -149,7 +149,7 @@ def _addresses(provider: Mapping[str, Any]) -> list[object]:
 
 
 def _own_key(provider: Mapping[str, Any]) -> bool:
-    """Return whether it has a key of its own; an empty text is none."""
+    """Returns whether it has a key of its own; an empty text is none."""
     keys = (provider.get(key) for key in _KEYS)
     return any(key.strip() if isinstance(key, str) else key for key in keys)
 

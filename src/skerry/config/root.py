@@ -36,7 +36,7 @@ S = TypeVar("S", bound=Section)
 
 @lru_cache(maxsize=256)
 def _beneath(directory: Path, name: str) -> Path:
-    """Return a path; each turn asks for one, and making it costs as much as a query."""
+    """Returns a path; each turn asks for one, and making it costs as much as a query."""
     return directory / name
 
 
@@ -123,7 +123,7 @@ class Config(OpenSection):
         return self
 
     def section(self, kind: type[S]) -> S:
-        """Return the section of a feature, which is of this class.
+        """Returns the section of a feature, which is of this class.
 
         Raises:
             StopIteration: no feature has such a section.
@@ -132,7 +132,7 @@ class Config(OpenSection):
         return next(value for value in values if isinstance(value, kind))
 
     def workspace(self, agent: AgentId) -> Path:
-        """Return the agent's directory (seed 004; under our state directory)."""
+        """Returns the agent's directory (seed 004; under our state directory)."""
         own = self.agents.get(agent)
         if own is not None and own.workspace is not None:
             return own.workspace.expanduser()
@@ -142,21 +142,21 @@ class Config(OpenSection):
         return _beneath(self.state_dir, f"workspace-{agent}")
 
     def thinking(self, agent: AgentId) -> ThinkingLevel | None:
-        """Return how much the agent's model is to think, if that is configured."""
+        """Returns how much the agent's model is to think, if that is configured."""
         own = self.agents.get(agent)
         if own is not None and own.thinking_default is not None:
             return own.thinking_default
         return self.agents.defaults.thinking_default
 
     def primary_model(self, agent: AgentId) -> str | None:
-        """Return the `provider/model` that is configured for the agent, if any."""
+        """Returns the `provider/model` that is configured for the agent, if any."""
         own = self.agents.get(agent)
         if own is not None and own.model is not None and own.model.primary:
             return own.model.primary
         return self.agents.defaults.model.primary
 
     def fallback_models(self, agent: AgentId) -> tuple[str, ...]:
-        """Return the models that answer when the agent's own does not, in order.
+        """Returns the models that answer when the agent's own does not, in order.
 
         An agent's list takes the place of that of `agents.defaults`, even an empty one.
         """
@@ -181,7 +181,7 @@ class Config(OpenSection):
         return self.agents.defaults.limits
 
     def agent_dir(self, agent: AgentId) -> Path:
-        """Return where the agent's credentials are: never what its tools may touch."""
+        """Returns where the agent's credentials are: never what its tools may touch."""
         own = self.agents.get(agent)
         if own is not None and own.agent_dir is not None:
             return own.agent_dir.expanduser()
@@ -189,7 +189,7 @@ class Config(OpenSection):
 
 
 def with_sections(kernel: type[Config], features: tuple[Feature, ...] = FEATURES) -> type[Config]:
-    """Return the class of the whole file: the sections of the kernel and those of features."""
+    """Returns the class of the whole file: the sections of the kernel and those of features."""
     sections = {one.name: one.load(f"config:{one.config}") for one in features if one.config}
     fields: dict[str, Any] = {
         name: (section, section.model_construct()) for name, section in sections.items()

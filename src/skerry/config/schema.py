@@ -15,14 +15,14 @@ _Node = dict[str, Any]
 
 
 def schema() -> _Node:
-    """Return the schema of the file, in one piece: clients do not follow references."""
+    """Returns the schema of the file, in one piece: clients do not follow references."""
     tree: _Node = json.loads(FILE.read_bytes())
     return tree
 
 
 @cache
 def for_forms() -> tuple[bytes, bytes]:
-    """Return the schema as forms take it, and what they show beside each key, encoded.
+    """Returns the schema as forms take it, and what they show beside each key, encoded.
 
     Forms of OpenClaw edit no section that allows further keys by `true`, no value that may be of
     two kinds, and none with a limit that they do not know: they get the first open, of the second
@@ -54,7 +54,7 @@ def _simple(node: _Node) -> _Node:
 
 
 def _fillable(options: list[_Node]) -> _Node:
-    """Return the kind that a form can fill: all words, the text of a secret, or the long form."""
+    """Returns the kind that a form can fill: all words, the text of a secret, or the long form."""
     if all("enum" in one for one in options):
         return {"type": "string", "enum": [word for one in options for word in one["enum"]]}
     secret = next((one for one in options if one.get("format") == "password"), None)
@@ -62,7 +62,7 @@ def _fillable(options: list[_Node]) -> _Node:
 
 
 def leaves(node: _Node, path: str = "") -> Iterator[tuple[str, _Node]]:
-    """Yield each key that a person can set: `agents.list[].name`, `models.providers.*.baseUrl`."""
+    """Yields each key that a person can set: `agents.list[].name`, `models.providers.*.baseUrl`."""
     section = _object_of(node)
     properties = section.get("properties", {})
     for key, one in properties.items():
@@ -95,13 +95,13 @@ def hints(tree: _Node) -> _Node:
 
 
 def label(path: str) -> str:
-    """Return a key's name as words: `timeoutSeconds` is `Timeout Seconds`."""
+    """Returns a key's name as words: `timeoutSeconds` is `Timeout Seconds`."""
     name = path.rpartition(".")[2].replace("[]", "").lstrip("$")
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name[:1].upper() + name[1:])
 
 
 def _object_of(node: _Node) -> _Node:
-    """Return the long form of a section that has a short one."""
+    """Returns the long form of a section that has a short one."""
     if node.get("format") == "password":
         return {}
     return next((one for one in node.get("anyOf", ()) if one.get("properties")), node)

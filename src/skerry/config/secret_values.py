@@ -45,7 +45,7 @@ class Fetcher:
         self._found: dict[str, Mapping[str, Any] | str] = {}
 
     def __call__(self, reference: Mapping[str, Any]) -> str:
-        """Return the secret.
+        """Returns the secret.
 
         Raises:
             ConfigError: it cannot be had; the message has no part of it.
@@ -186,7 +186,7 @@ def _printed(
     asked: bytes,
     deadline: float,
 ) -> bytes:
-    """Say what is asked and return all that is printed, up to the limits."""
+    """Says what is asked and returns all that is printed, up to the limits."""
     assert process.stdin is not None  # noqa: S101 - both are pipes, see above
     assert process.stdout is not None  # noqa: S101 - the same
     printed = bytearray()
@@ -213,7 +213,7 @@ def _printed(
 
 
 def _rest(pipe: int, asked: bytes) -> bytes:
-    """Say as much as the pipe takes and return the rest; none where nobody reads it."""
+    """Says as much as the pipe takes and returns the rest; none where nobody reads it."""
     try:
         return asked[os.write(pipe, asked) :]
     except BrokenPipeError:
@@ -221,7 +221,7 @@ def _rest(pipe: int, asked: bytes) -> bytes:
 
 
 def _trusted(name: str, provider: SecretProvider) -> Path:
-    """Return the program, links followed, where nobody else could have put another."""
+    """Returns the program, links followed, where nobody else could have put another."""
     if provider.command is None:
         raise _failed(f"the secret provider {name!r} has no command.")
     try:

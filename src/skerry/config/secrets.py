@@ -9,13 +9,13 @@ from skerry.config.root import Config
 
 
 def secrets(config: Config, environ: Mapping[str, str]) -> set[str]:
-    """Return every text that is a secret by its type, or by the name it goes by."""
+    """Returns every text that is a secret by its type, or by the name it goes by."""
     found = {value for name, value in environ.items() if is_secret(name)}
     return (found | set(_within(config, named=False))) - {""}
 
 
 def _within(value: object, *, named: bool) -> Iterator[str]:
-    """Yield the secrets in `value`; `named`: what it goes by says that all of it is."""
+    """Yields the secrets in `value`; `named`: what it goes by says that all of it is."""
     match value:
         case SecretStr():
             yield value.get_secret_value()

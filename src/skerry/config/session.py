@@ -43,7 +43,7 @@ class ResetMode(StrEnum):
 
 
 def duration(value: object) -> object:
-    """Return milliseconds of a text such as `30d`; a bare number is days."""
+    """Returns milliseconds of a text such as `30d`; a bare number is days."""
     found = _DURATION.fullmatch(str(value).strip().lower())
     if found is None:
         raise ValueError("it is a number with ms, s, m, h, d or w, such as 30d")
@@ -51,7 +51,7 @@ def duration(value: object) -> object:
 
 
 def span(milliseconds: int) -> str:
-    """Return the text of a duration that means just as much, in the largest unit that does."""
+    """Returns the text of a duration that means just as much, in the largest unit that does."""
     fits = [unit for unit, size in _MS.items() if unit != "w" and milliseconds % size == 0]
     return f"{milliseconds // _MS[fits[-1]]}{fits[-1]}"
 
@@ -61,7 +61,7 @@ SPAN: Final = PlainSerializer(span, return_type=str, when_used="json")
 
 
 def size(value: object) -> object:
-    """Return bytes of a text such as `500mb`; a bare number is bytes."""
+    """Returns bytes of a text such as `500mb`; a bare number is bytes."""
     found = _SIZE.fullmatch(str(value).strip().lower())
     if found is None:
         raise ValueError("it is a number with b, kb, mb, gb or tb, such as 500mb")
@@ -69,7 +69,7 @@ def size(value: object) -> object:
 
 
 def person(text: str) -> str:
-    """Return the id of a person on a platform, `channel:id`.
+    """Returns the id of a person on a platform, `channel:id`.
 
     Raises:
         ValueError: the channel is missing; one id may be two persons on two platforms.

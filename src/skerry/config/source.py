@@ -35,22 +35,22 @@ class Source:
 
     @property
     def exists(self) -> bool:
-        """Return whether there is a file."""
+        """Returns whether there is a file."""
         return self.mode is not None
 
     @property
     def hash(self) -> str:
-        """Return the SHA-256 of the text, 64 hex digits."""
+        """Returns the SHA-256 of the text, 64 hex digits."""
         return sha256(self.data).hexdigest()
 
     @property
     def data(self) -> bytes:
-        """Return the bytes of the text, also of one that was kept though it is not UTF-8."""
+        """Returns the bytes of the text, also of one that was kept though it is not UTF-8."""
         return self.raw.encode(errors="surrogateescape")
 
 
 def read(path: Path) -> Source:
-    """Return the file's text and tree; an empty `Source` where there is no file.
+    """Returns the file's text and tree; an empty `Source` where there is no file.
 
     Raises:
         ConfigInvalidError: not a plain file, too large, not UTF-8, not JSON5, or not an object.
@@ -67,7 +67,7 @@ def read(path: Path) -> Source:
 
 
 def text(path: Path, data: bytes) -> str:
-    """Return the text of a file's bytes.
+    """Returns the text of a file's bytes.
 
     Raises:
         ConfigInvalidError: it is not UTF-8.
@@ -100,7 +100,7 @@ def parse_any(path: Path, raw: str) -> Any:
 
 
 def parse(path: Path, raw: str) -> dict[str, Any]:
-    """Return the tree that JSON5 text holds; blank text is an empty object.
+    """Returns the tree that JSON5 text holds; blank text is an empty object.
 
     Raises:
         ConfigInvalidError: it is not JSON5, or not an object.
@@ -131,7 +131,7 @@ def read_bytes(path: Path) -> tuple[bytes, int]:
 
 
 def _where(message: str, raw: str) -> str:
-    """Say line and column where the parser says the number of a character."""
+    """Says line and column where the parser says the number of a character."""
     found = _MESSAGE.fullmatch(message)
     if found is None:
         return "it is not JSON5."

@@ -19,7 +19,7 @@ class GuestTools(Section):
 
     @property
     def granted(self) -> frozenset[str]:
-        """Return the names."""
+        """Returns the names."""
         return frozenset(self.allow)
 
 

@@ -22,7 +22,7 @@ class Budget(Section):
 
     @property
     def limits(self) -> bool:
-        """Return whether it limits anything."""
+        """Returns whether it limits anything."""
         return self.cost is not None or self.tokens is not None
 
 
@@ -36,7 +36,7 @@ class Budgets(Section):
 
     @property
     def set(self) -> bool:
-        """Return whether there is any."""
+        """Returns whether there is any."""
         return self.day.limits or bool(self.agents)
 
 

@@ -24,7 +24,7 @@ _IDLE: Final = MappingProxyType(
 
 
 def permissions(state_dir: Path, read: Source) -> list[ConfigIssue]:
-    """Return which of the file and the directory others can look into."""
+    """Returns which of the file and the directory others can look into."""
     issues = []
     holds_secrets = redact(read.parsed) != read.parsed
     if holds_secrets and read.mode is not None and read.mode & 0o077:
@@ -37,7 +37,7 @@ def permissions(state_dir: Path, read: Source) -> list[ConfigIssue]:
 
 
 def without_effect(written: Mapping[str, Any]) -> list[ConfigIssue]:
-    """Return which keys of the format say nothing here."""
+    """Returns which keys of the format say nothing here."""
     session = written.get("session")
     given = session if isinstance(session, dict) else {}
     return [

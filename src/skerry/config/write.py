@@ -66,7 +66,7 @@ def set_values(
     keep: bool = False,
     author: Author | None = None,
 ) -> Written:
-    """Set the values at the places in `values`; None removes the key. See `rewrite`.
+    """Sets the values at the places in `values`; None removes the key. See `rewrite`.
 
     Args:
         path: The file.
@@ -94,7 +94,7 @@ def with_values(
     path: Path,
     keep: bool = False,
 ) -> dict[str, Any]:
-    """Return the tree with the values; one that a reference or an include gives already stays.
+    """Returns the tree with the values; one that a reference or an include gives already stays.
 
     Raises:
         ConfigInvalidError: something on the way to a place is no section.
@@ -121,7 +121,7 @@ def rewrite(
     verify: Callable[[Expanded, Expanded], None] | None = None,
     remedy: str = "Make the change in an editor.",
 ) -> Written:
-    """Write the tree that `edit` makes of the file.
+    """Writes the tree that `edit` makes of the file.
 
     The order of keys stays. In a file with comments or JSON5 syntax only the text of the changed
     values changes. The result is checked before it is written, the file gets mode 0600,
@@ -154,7 +154,7 @@ def rewrite(
 
 
 def write_text(path: Path, raw: str, author: Author, *, base: str | None = None) -> Written:
-    """Write the text as it is, comments too, when it passes the check. See `rewrite`.
+    """Writes the text as it is, comments too, when it passes the check. See `rewrite`.
 
     Args:
         path: The file.
@@ -221,7 +221,7 @@ def _put(before: source.Source, path: Path, data: bytes) -> None:
 
 
 def _present(path: Path, author: Author, *, broken: bool) -> tuple[source.Source, Expanded]:
-    """Return the file; a broken one only where it is to be replaced whole."""
+    """Returns the file; a broken one only where it is to be replaced whole."""
     try:
         before = source.read(path)
         return before, expand(before, author.environ)
@@ -247,7 +247,7 @@ def _checked(
 
 
 def _encoded(path: Path, raw: str) -> bytes:
-    """Return the bytes of the file, which can be read again."""
+    """Returns the bytes of the file, which can be read again."""
     try:
         data = raw.encode()
     except UnicodeEncodeError as error:
@@ -260,7 +260,7 @@ def _encoded(path: Path, raw: str) -> bytes:
 
 
 def _touched(unknown: Sequence[ConfigIssue], changed: Sequence[Place]) -> tuple[ConfigIssue, ...]:
-    """Return the unknown keys that the change sets, or something within."""
+    """Returns the unknown keys that the change sets, or something within."""
     places = [f"{show_place(place)}." for place in changed]
     return tuple(
         dict.fromkeys(
@@ -279,7 +279,7 @@ def intended(old: Expanded, values: Mapping[str, JSON]) -> dict[str, Any]:
 
 
 def must_mean(wanted: Mapping[str, Any], old: Expanded, new: Expanded) -> None:
-    """Refuse a change that an included file stands against.
+    """Refuses a change that an included file stands against.
 
     Raises:
         ConfigIncludedError: it names the file to edit.
@@ -291,13 +291,13 @@ def must_mean(wanted: Mapping[str, Any], old: Expanded, new: Expanded) -> None:
 
 
 def _given(expanded: Expanded, place: Place, value: object) -> bool:
-    """Return whether a reference there means the value already, which then stays as written."""
+    """Returns whether a reference there means the value already, which then stays as written."""
     written = lookup(expanded.merged, place)
     return refers(written) and lookup(expanded.tree, place) == value
 
 
 def _long_forms(tree: dict[str, Any], place: Place) -> dict[str, Any]:
-    """Return the tree with room for `place` where a section stands as a text."""
+    """Returns the tree with room for `place` where a section stands as a text."""
     for depth in range(1, len(place)):
         short = SHORT_FORMS.get(show_place(place[:depth]))
         text = lookup(tree, place[:depth])
@@ -314,7 +314,7 @@ def _stamped(tree: dict[str, Any], at_ms: int) -> dict[str, Any]:
 
 
 def is_plain(raw: str) -> bool:
-    """Return whether the text is JSON that loses nothing when it is written anew."""
+    """Returns whether the text is JSON that loses nothing when it is written anew."""
     try:
         json.loads(raw.strip() or "{}", object_pairs_hook=_without_twins)
     except ValueError:

@@ -17,7 +17,7 @@ _NAMES: Final = ("Server", "main", "run")
 
 @contextmanager
 def _without_command_line() -> Iterator[None]:
-    """Let the package find an empty module in the place of its command line.
+    """Lets the package find an empty module in the place of its command line.
 
     It is there for the block only: who wants the command line itself can import it afterwards.
     """

@@ -28,7 +28,7 @@ _SPACE: Final = re.compile(r"\s+")
 
 
 def images(attachments: Sequence[dict[str, Any]] | None) -> tuple[ImageBlock, ...]:
-    """Return the attachments as images; what their bytes begin with says what they are.
+    """Returns the attachments as images; what their bytes begin with says what they are.
 
     The base64 stands in `content`, as it is or as a data URL, or in `source.data`.
 
@@ -55,7 +55,7 @@ def images(attachments: Sequence[dict[str, Any]] | None) -> tuple[ImageBlock, ..
 
 
 async def check_seen(call: Call, request: RunRequest) -> None:
-    """Check that the model which will answer reads images, where the request has some.
+    """Checks that the model which will answer reads images, where the request has some.
 
     Raises:
         RefusedError: it does not.
@@ -72,12 +72,12 @@ async def check_seen(call: Call, request: RunRequest) -> None:
 
 
 def has_images(message: Message) -> bool:
-    """Return whether a message of the transcript has images."""
+    """Returns whether a message of the transcript has images."""
     return any(isinstance(block, ImageBlock) for block in message.content)
 
 
 def without_images(line: bytes) -> bytes:
-    """Return an encoded message whose images only say how large they are, for want of room."""
+    """Returns an encoded message whose images only say how large they are, for want of room."""
     shown = msgspec.json.decode(line)
     for block in shown["content"]:
         if block["type"] == "image":

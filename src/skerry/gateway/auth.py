@@ -23,7 +23,7 @@ LOCKED_SECONDS: Final = 300.0
 
 
 def claimed(scopes: Iterable[str] | None) -> tuple[str, ...]:
-    """Return the scopes that an operator asks for: of the claimed ones those that exist.
+    """Returns the scopes that an operator asks for: of the claimed ones those that exist.
 
     Who claims nothing asks for reading alone.
     """
@@ -42,7 +42,7 @@ class Shown(Enum):
 
 
 def judge(config: AuthConfig, token: str | None, password: str | None) -> Shown:
-    """Return whether the client showed the secret of the mode that is set.
+    """Returns whether the client showed the secret of the mode that is set.
 
     A password is also taken where a client has only a field for a token. Where a token is asked
     for, a password alone is a wrong answer, not none.
@@ -60,7 +60,7 @@ def judge(config: AuthConfig, token: str | None, password: str | None) -> Shown:
 
 
 def same_secret(expected: str, given: str) -> bool:
-    """Return whether the secrets are equal, in a time that does not tell where they differ."""
+    """Returns whether the secrets are equal, in a time that does not tell where they differ."""
     return hmac.compare_digest(expected.encode(), given.encode())
 
 
@@ -82,12 +82,12 @@ class Failures(Struct):
     _records: OrderedDict[str, _Record] = field(default_factory=OrderedDict)
 
     def locked(self, peer: Peer, now: float) -> float:
-        """Return for how many more seconds the address is locked out; 0 when it is not."""
+        """Returns for how many more seconds the address is locked out; 0 when it is not."""
         record = self._records.get(peer.bucket)
         return 0.0 if record is None else max(0.0, record.locked_until - now)
 
     def delay(self, peer: Peer, now: float) -> float:
-        """Note a failure; return how many seconds to wait before it is answered."""
+        """Notes a failure; returns how many seconds to wait before it is answered."""
         record = self._records.pop(peer.bucket, None)
         if record is None or now - record.last > _FORGET_AFTER:
             record = _Record()
@@ -106,5 +106,5 @@ class Failures(Struct):
         return record.answered - now
 
     def forget(self, peer: Peer) -> None:
-        """Forget the failures of an address that has now shown the right secret."""
+        """Forgets the failures of an address that has now shown the right secret."""
         self._records.pop(peer.bucket, None)

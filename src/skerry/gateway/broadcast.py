@@ -49,7 +49,7 @@ class Subscriber(Protocol):
         ...
 
     def event(self, head: bytes, *, droppable: bool) -> None:
-        """Take the frame of an event, which still lacks its number."""
+        """Takes the frame of an event, which still lacks its number."""
         ...
 
 
@@ -108,7 +108,7 @@ class Broadcast:
         *,
         tools: bool,
     ) -> None:
-        """Tell a client from now on what its role and scopes allow; `tools`: also what tools do."""
+        """Sends a client from now on what its role and scopes allow; `tools`: tool events too."""
         self._subscribed[subscriber.id] = subscriber, set()
         actor = Actor(role=role, scopes=scopes)
         for need, clients in self._who.items():
@@ -121,7 +121,7 @@ class Broadcast:
                 audience.tools.add(subscriber)
 
     def remove(self, subscriber: Subscriber) -> None:
-        """Tell a client nothing more."""
+        """Tells a client nothing more."""
         for topic in tuple(self._subscribed.get(subscriber.id, (subscriber, set[str]()))[1]):
             self.unsubscribe(subscriber.id, topic)
         self._subscribed.pop(subscriber.id, None)
@@ -132,7 +132,7 @@ class Broadcast:
             audience.tools.discard(subscriber)
 
     def subscribe(self, connection_id: str, topic: str) -> bool:
-        """Tell a client of a topic until it leaves; return False when it has too many already."""
+        """Tells a client of a topic until it leaves; returns False when it has too many already."""
         subscriber, topics = self._subscribed[connection_id]
         if topic not in topics and len(topics) >= MAX_TOPICS:
             return False
@@ -141,7 +141,7 @@ class Broadcast:
         return True
 
     def unsubscribe(self, connection_id: str, topic: str) -> None:
-        """Tell a client no more of a topic."""
+        """Tells a client no more of a topic."""
         if connection_id in self._subscribed:
             self._subscribed[connection_id][1].discard(topic)
         clients = self._topics.get(topic, {})
@@ -151,11 +151,11 @@ class Broadcast:
 
     @property
     def has_topics(self) -> bool:
-        """Return whether any client subscribed to anything."""
+        """Returns whether any client subscribed to anything."""
         return bool(self._topics)
 
     def is_wanted(self, topic: str) -> bool:
-        """Return whether any client subscribed to the topic."""
+        """Returns whether any client subscribed to the topic."""
         return topic in self._topics
 
     def text(self, run_id: RunId) -> str:
@@ -171,7 +171,7 @@ class Broadcast:
         *,
         topic: str | None = None,
     ) -> None:
-        """Send an event to those who may get it by `access.EVENTS`, and subscribed to `topic`."""
+        """Sends an event to those who may get it by `access.EVENTS`, and subscribed to `topic`."""
         clients = self._who[self._needs[name]]
         if topic is not None:
             clients = clients.intersection(self._topics.get(topic, {}).values())
@@ -179,16 +179,16 @@ class Broadcast:
             _send(clients, frames.event(name, payload, version), droppable=False)
 
     def tick(self) -> None:
-        """Tell everybody that the gateway lives."""
+        """Tells everybody that the gateway lives."""
         head = frames.event("tick", {"ts": self._clock.now_ms()})
         _send(self._who[ANYBODY], head, droppable=True)
 
     def shutdown(self, reason: str, restart_expected_ms: int) -> None:
-        """Tell everybody that the gateway stops, and when a next one can be there at the latest."""
+        """Tells all clients that the gateway stops, and when a next one starts at the latest."""
         self.tell("shutdown", {"reason": reason, "restartExpectedMs": restart_expected_ms})
 
     def publish(self, event: RunEvent) -> None:
-        """Tell what a run did. Called in the event loop, in the order in which it happened."""
+        """Tells what a run did. Called in the event loop, in the order in which it happened."""
         stream = self._stream(event)
         match event.body:
             case TextDelta(delta):
@@ -224,7 +224,7 @@ class Broadcast:
         self._flush_soon(stream)
 
     def _part(self, stream: _Stream, *, withdrawn: bool) -> None:
-        """End the present response."""
+        """Ends the present response."""
         if withdrawn:
             self._withdraw(stream)
             return
@@ -234,7 +234,7 @@ class Broadcast:
         stream.parted = True
 
     def _withdraw(self, stream: _Stream) -> None:
-        """Take back what the present response said; clients show the text that is left."""
+        """Takes back what the present response said; clients show the text that is left."""
         stream.stop_timer()
         stream.thoughts.clear()
         stream.thought = ""
@@ -284,7 +284,7 @@ class Broadcast:
     def _say(
         self, stream: _Stream, say: Callable[[Dress], Says], *, droppable: bool = False
     ) -> None:
-        """Tell those who read, encoded once for each version that somebody speaks."""
+        """Tells those who read, encoded once for each version that somebody speaks."""
         for audience in self._audiences.values():
             if audience.readers:
                 for says in say(audience.dress):
@@ -337,6 +337,6 @@ def _compaction(body: CompactionStarted | CompactionEnded) -> dict[str, Json]:
 
 
 def _about(arguments: dict[str, Any]) -> str:
-    """Return the beginning of the first text among a tool's arguments: most often a path."""
+    """Returns the beginning of the first text among a tool's arguments: most often a path."""
     texts = (one for one in arguments.values() if isinstance(one, str))
     return next(texts, "")[:_ABOUT]

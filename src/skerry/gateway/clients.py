@@ -10,15 +10,15 @@ class Client(Protocol):
 
     @property
     def id(self) -> str:
-        """Return the id of the connection."""
+        """Returns the id of the connection."""
         ...
 
     def event(self, head: bytes, *, droppable: bool) -> None:
-        """Send it an event."""
+        """Sends it an event."""
         ...
 
     def close(self, code: int, reason: str) -> None:
-        """Close it, behind what it was sent before."""
+        """Closes it, behind what it was sent before."""
         ...
 
 
@@ -29,17 +29,17 @@ class Clients:
         self._devices: dict[Client, tuple[str, str]] = {}
 
     def join(self, client: Client, device_id: str, role: str) -> None:
-        """Remember the connection of a device."""
+        """Remembers the connection of a device."""
         self._devices[client] = (device_id, role)
 
     def leave(self, client: Client) -> None:
-        """Forget the connection."""
+        """Forgets the connection."""
         self._devices.pop(client, None)
 
     def dismiss(
         self, device_id: str, reason: str, *, role: str | None = None, but: str = ""
     ) -> None:
-        """Close the connections of a device, in one role or in all, but the one with id `but`."""
+        """Closes the connections of a device, in one role or in all, but the one with id `but`."""
         for client, (device, its_role) in tuple(self._devices.items()):
             if device == device_id and role in {None, its_role} and client.id != but:
                 client.close(_REVOKED, reason)

@@ -60,25 +60,25 @@ class Configuration(Protocol):
 
     @property
     def revision(self) -> str:
-        """Return the hash of all that is in force, with the included files."""
+        """Returns the hash of all that is in force, with the included files."""
         ...
 
     @property
     def pending(self) -> list[str]:
-        """Return the places that differ from what the gateway started with and need a restart."""
+        """Returns the places that differ from what the gateway started with and need a restart."""
         ...
 
     @property
     def restart(self) -> str:
-        """Return whether a restart is due: `none`, `automatic`, or `needed` from a person."""
+        """Returns whether a restart is due: `none`, `automatic`, or `needed` from a person."""
         ...
 
     def revision_of(self, expanded: Expanded) -> str:
-        """Return the hash of all that a file means."""
+        """Returns the hash of all that a file means."""
         ...
 
     async def look(self) -> Look:
-        """Return the file as it stands now, with what is wrong with it."""
+        """Returns the file as it stands now, with what is wrong with it."""
         ...
 
     async def edit(
@@ -88,19 +88,19 @@ class Configuration(Protocol):
         *,
         agents: bool = False,
     ) -> Applied:
-        """Write the tree that `edit` makes of the file, and use it from now on.
+        """Writes the tree that `edit` makes of the file, and uses it from now on.
 
         With `agents` it may change which agents there are: `edit` is ours, not a client's text.
         """
         ...
 
     async def reload(self) -> Applied:
-        """Use the file as it stands from now on."""
+        """Uses the file as it stands from now on."""
         ...
 
 
 def condition(keeper: Configuration, path: Path) -> dict[str, Json]:
-    """Return whether the file is in force, or the last good one, and what waits for a restart."""
+    """Returns whether the file is in force, or the last good one, and what waits for a restart."""
     pending: list[Json] = list(keeper.pending)
     due: dict[str, Json] = {"restart": keeper.restart, "restartPaths": pending} if pending else {}
     if keeper.broken is None:
@@ -115,7 +115,7 @@ class WriteRate(Struct):
     _writes: dict[str, deque[int]] = field(default_factory=dict)
 
     def wait_ms(self, who: str, now_ms: int) -> int:
-        """Count a write of `who`; return 0, or how long it has to wait."""
+        """Counts a write of `who`; returns 0, or how long it has to wait."""
         for name in [
             name for name, times in self._writes.items() if times[-1] <= now_ms - PERIOD_MS
         ]:

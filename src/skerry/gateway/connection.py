@@ -76,7 +76,7 @@ class Connection:
         self._tasks: anyio.abc.TaskGroup | None = None
 
     async def shake_hands(self) -> Admitted | None:
-        """Challenge the client and return it when it is let in; else it is told why and closed."""
+        """Challenges the client and returns it when it is let in; else sends why and closes it."""
         nonce = str(uuid4())
         challenge = {"nonce": nonce, "ts": self._context.clock.now_ms(), "capabilities": []}
         head = frames.event("connect.challenge", challenge)
@@ -96,7 +96,7 @@ class Connection:
         return None
 
     async def serve(self, admitted: Admitted) -> None:
-        """Serve the client until it leaves or is given up."""
+        """Serves the client until it leaves or is given up."""
         client = admitted.params.client
         told = (client.id, client.mode, admitted.protocol, self.id)
         logger.info("%s/%s came, protocol %d, connection %s", *told)
@@ -110,7 +110,7 @@ class Connection:
             logger.info("connection %s left", self.id)
 
     def event(self, head: bytes, *, droppable: bool) -> None:
-        """Send an event; a droppable one is lost when the client is slow."""
+        """Sends an event; a droppable one is lost when the client is slow."""
         self._out.event(head, droppable=droppable)
 
     async def _refuse(self, error: HandshakeError) -> None:
@@ -122,7 +122,7 @@ class Connection:
         self._protocol.end(error.close_code, error.reason)
 
     def _welcome(self, admitted: Admitted) -> None:
-        """Answer `connect` and start to tell events, without a gap between snapshot and events."""
+        """Answers `connect` and starts to send events, with no gap between snapshot and events."""
         context = self._context
         self._failures.forget(self._peer)
         self._protocol.admit()
@@ -165,7 +165,7 @@ class Connection:
         return DRESSES[admitted.protocol].hello(hello)
 
     def _register(self, admitted: Admitted) -> None:
-        """Let the connection of a device be found, and a node be asked."""
+        """Lets the connection of a device be found, and a node be asked."""
         device = admitted.device
         if device is None:
             return
@@ -211,13 +211,13 @@ class Connection:
             outcome.close()  # its task was cancelled before it began
 
     def close(self, code: int, reason: str) -> None:
-        """Close it, behind what it was sent, and what it still waits for with it."""
+        """Closes it, behind what it was sent, and what it still waits for with it."""
         self._protocol.end(code, reason)
         if self._tasks is not None:
             self._tasks.cancel_scope.cancel()
 
     def _give_up(self) -> None:
-        """Close a client that does not read."""
+        """Closes a client that does not read."""
         self.close(1008, "slow consumer")
 
     async def _read(self, admitted: Admitted) -> None:
@@ -230,7 +230,7 @@ class Connection:
             await self._breathe()
 
     async def _read_one(self, admitted: Admitted) -> int | None:
-        """Handle the next message; return how long it was, None when the client has left."""
+        """Handles the next message; returns how long it was, None when the client has left."""
         text = await self._next_text()
         if text is None:
             return None
@@ -244,7 +244,7 @@ class Connection:
         return len(text)
 
     async def _breathe(self) -> None:
-        """Leave a client's next request unread while it has enough: its own turn is what it costs.
+        """Leaves a client's next request unread while it has enough: its own turn is what it costs.
 
         Without this, who asks for much and reads nothing makes everybody else wait.
         """
@@ -256,7 +256,7 @@ class Connection:
         self._eased = anyio.Event()
 
     async def _next_text(self) -> str | None:
-        """Return the next message; None when the client has left. A binary one reads as empty."""
+        """Returns the next message; None when the client has left. A binary one reads as empty."""
         while True:
             message = await self._receive()
             if message["type"] == "websocket.receive":

@@ -47,7 +47,7 @@ class LoadedPlugins(Protocol):
 
     @property
     def methods(self) -> Mapping[str, GatewayMethod]:
-        """Return the methods that plugins brought."""
+        """Returns the methods that plugins brought."""
         ...
 
     @property
@@ -56,11 +56,11 @@ class LoadedPlugins(Protocol):
         ...
 
     def changed(self, report: PluginReport) -> bool:
-        """Return whether the files of a loaded plugin are no longer those that were loaded."""
+        """Returns whether the files of a loaded plugin are no longer those that were loaded."""
         ...
 
     def handlers(self) -> Sequence[HandlerReport]:
-        """Return how each function of a plugin does."""
+        """Returns how each function of a plugin does."""
         ...
 
 
@@ -108,7 +108,7 @@ class GatewayContext(Struct, frozen=True):
     """None when the configuration names none."""
 
     async def storage(self) -> dict[str, Json]:
-        """Return how the database does, after a try where it last failed."""
+        """Returns how the database does, after a try where it last failed."""
         await self.store.works()
         condition = self.store.condition
         state = condition.storage

@@ -61,7 +61,7 @@ class MethodTable:
 
     @property
     def events(self) -> list[str]:
-        """Return the names of all events that may be sent."""
+        """Returns the names of all events that may be sent."""
         return [*access.EVENTS, *self._features.events]
 
     @property
@@ -70,12 +70,12 @@ class MethodTable:
         return [found for name in self.names if (found := self._find(name))]
 
     def waits(self, name: str) -> bool:
-        """Return whether the method is answered only when a run ends."""
+        """Returns whether the method is answered only when a run ends."""
         method = self._methods.get(name)
         return method is not None and method.waits
 
     def call(self, frame: RequestFrame, call: Call) -> Json | Coroutine[Any, Any, Json]:
-        """Return the payload, or a coroutine of it.
+        """Returns the payload, or a coroutine of it.
 
         Raises:
             RefusedError: no such method, the role is another, a scope is missing, or the parameters
@@ -135,7 +135,7 @@ def _check_access(need: access.Need, call: Call, name: str) -> None:
 
 
 def shape(error: Exception, method: str) -> tuple[ErrorShape, Json]:
-    """Return the error, and the payload beside it, that answer a request whose method raised."""
+    """Returns the error, and the payload beside it, that answer a request whose method raised."""
     match error:
         case RefusedError():
             return error.shape, error.payload

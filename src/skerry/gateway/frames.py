@@ -104,7 +104,7 @@ TOO_DEEP: Final = Malformed(_NO_ID, "must NOT be nested this deep")
 
 
 def parse(text: str) -> RequestFrame | Malformed | None:
-    """Return the request, what is wrong with it, or None when the text is no JSON at all.
+    """Returns the request, what is wrong with it, or None when the text is no JSON at all.
 
     What is nested too deep to be read, or has an infinite number, is answered: its sender waits.
     Half a surrogate pair, which a browser sends for a cut emoji, reads as `?`.
@@ -165,30 +165,30 @@ def _text_problems(key: str, value: Json, longest: int) -> list[str]:
 
 
 def response(request_id: Json, payload: Json) -> bytes:
-    """Return the frame of a successful response."""
+    """Returns the frame of a successful response."""
     return _encode(ResponseFrame(request_id, ok=True, payload=payload))
 
 
 def refusal(request_id: Json, error: ErrorShape, payload: Json = None) -> bytes:
-    """Return the frame of a failed response."""
+    """Returns the frame of a failed response."""
     return _encode(ResponseFrame(request_id, ok=False, payload=payload, error=error))
 
 
 def event(name: str, payload: Json, version: StateVersion | None = None) -> bytes:
-    """Return the frame of an event without its end, so that one encoding serves every client."""
+    """Returns the frame of an event without its end, so that one encoding serves every client."""
     return _encode(EventFrame(name, payload, version))[:-1]
 
 
 def numbered(head: bytes, seq: int) -> bytes:
-    """Return the whole frame of an event as the `seq`-th of a connection."""
+    """Returns the whole frame of an event as the `seq`-th of a connection."""
     return b'%b,"seq":%d}' % (head, seq)
 
 
 def unnumbered(head: bytes) -> bytes:
-    """Return the whole frame of an event that comes before the numbering."""
+    """Returns the whole frame of an event that comes before the numbering."""
     return head + b"}"
 
 
 def raw(value: Json) -> Raw:
-    """Return `value` encoded, for payloads that are sent in more than one frame."""
+    """Returns `value` encoded, for payloads that are sent in more than one frame."""
     return Raw(_encode(value))

@@ -25,7 +25,7 @@ _EXTRA: Final = "extra_forbidden"
 
 
 def parameters(method: Method[P], raw: bytes) -> tuple[P, list[Json]]:
-    """Return the parameters, and a warning for each property that has no effect.
+    """Returns the parameters, and a warning for each property that has no effect.
 
     Raises:
         RefusedError: they do not fit, or ask for what the method cannot do.
@@ -45,7 +45,7 @@ def parameters(method: Method[P], raw: bytes) -> tuple[P, list[Json]]:
 
 
 def warned(payload: Json, warnings: list[Json]) -> Json:
-    """Return a payload with the warnings; one that is no object has no place for them."""
+    """Returns a payload with the warnings; one that is no object has no place for them."""
     if not warnings or not isinstance(payload, dict):
         return payload
     own = payload.get("warnings")
@@ -77,7 +77,7 @@ def _extra(error: ValidationError) -> set[str]:
 
 
 def _sorted_out(method: Method[Any], raw: bytes, extra: set[str]) -> tuple[bytes, list[Json]]:
-    """Return the frame's parameters without the declared ones among `extra`, and the warnings."""
+    """Returns the frame's parameters without the declared ones among `extra`, and the warnings."""
     given = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
     refused, ignored = method.params.refused, method.params.ignored
     warnings: list[Json] = []
@@ -101,7 +101,7 @@ def _sorted_out(method: Method[Any], raw: bytes, extra: set[str]) -> tuple[bytes
 
 
 def session_key(call: Call, text: str | None, agent: str | None) -> SessionKey:
-    """Return the key that a request names by key, by agent, or by neither: then the main one.
+    """Returns the key that a request names by key, by agent, or by neither: then the main one.
 
     Raises:
         InvalidSessionKeyError: the key does not parse.

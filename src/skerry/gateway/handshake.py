@@ -116,7 +116,7 @@ class Admitted(Struct, frozen=True):
 
     @property
     def device_id(self) -> str | None:
-        """Return the id of the device."""
+        """Returns the id of the device."""
         return self.device.device_id if self.device else None
 
 
@@ -131,7 +131,7 @@ class Door(Struct, frozen=True):
 
 
 async def admit(frame: RequestFrame | Malformed | None, door: Door) -> Admitted:
-    """Return the client that the first frame introduces.
+    """Returns the client that the first frame introduces.
 
     Raises:
         HandshakeError: it is not let in.
@@ -175,7 +175,7 @@ async def _admit(frame: RequestFrame, door: Door) -> Admitted:
 
 
 def _agree(params: ConnectParams) -> int:
-    """Return the version of the protocol to speak: the highest that both sides know."""
+    """Returns the version of the protocol to speak: the highest that both sides know."""
     for version in PROTOCOLS:
         if params.min_protocol <= version <= params.max_protocol:
             return version
@@ -190,12 +190,12 @@ def _role(params: ConnectParams) -> Role:
 
 
 def _is_named(params: ConnectParams, mode: AuthMode, protocol: int) -> bool:
-    """Return whether a wrong secret is named so; version 3 calls a password a missing token."""
+    """Returns whether a wrong secret is named so; version 3 calls a password a missing token."""
     return protocol > 3 or mode is not AuthMode.TOKEN or bool(params.auth.token)  # noqa: PLR2004 - the version
 
 
 def _check_alone(role: Role, shown: Shown, door: Door, is_named: bool) -> None:  # noqa: FBT001 - of one caller
-    """Let a client without a device in only with the secret, as an operator, on this machine."""
+    """Lets a client without a device in only with the secret, as an operator, on this machine."""
     gateway = door.context.config().gateway
     if shown is Shown.WRONG:
         raise handshake_errors.unauthorized(gateway.auth.mode, shown=is_named, is_guess=True)

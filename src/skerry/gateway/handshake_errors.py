@@ -35,13 +35,13 @@ class HandshakeError(Exception):
 
 
 def invalid(message: str, details: Json = None) -> HandshakeError:
-    """Return the refusal of a `connect` that is wrong in itself."""
+    """Returns the refusal of a `connect` that is wrong in itself."""
     shape = ErrorShape(ErrorCode.INVALID_REQUEST, message, details)
     return HandshakeError(_REFUSED, message, shape=shape)
 
 
 def wrong_protocol(lowest: int, highest: int) -> HandshakeError:
-    """Return the refusal of a client that speaks none of our versions."""
+    """Returns the refusal of a client that speaks none of our versions."""
     details = {
         "code": "PROTOCOL_MISMATCH",
         "clientMinProtocol": lowest,
@@ -54,7 +54,7 @@ def wrong_protocol(lowest: int, highest: int) -> HandshakeError:
 
 
 def not_ready(failing: Iterable[str]) -> HandshakeError:
-    """Return the refusal of a gateway that starts, stops or is ill."""
+    """Returns the refusal of a gateway that starts, stops or is ill."""
     shape = ErrorShape(
         ErrorCode.UNAVAILABLE,
         f"gateway not ready ({', '.join(failing)}); retry shortly",
@@ -72,7 +72,7 @@ def unauthorized(
     device_may_retry: bool = False,
     is_guess: bool = False,
 ) -> HandshakeError:
-    """Return the refusal of a client without the shared secret; `shown`: it showed another."""
+    """Returns the refusal of a client without the shared secret; `shown`: it showed another."""
     what = "mismatch" if shown else "missing"
     message = f"unauthorized: gateway {mode} {what} (it is gateway.auth.{mode} in skerry.json)"
     step = "retry_with_device_token" if device_may_retry else "update_auth_credentials"
@@ -87,7 +87,7 @@ def unauthorized(
 
 
 def wrong_device_token(*, revoked: bool) -> HandshakeError:
-    """Return the refusal of a device whose own token is not, or no longer, right."""
+    """Returns the refusal of a device whose own token is not, or no longer, right."""
     message = "unauthorized: device token mismatch (skerry devices rotate makes a new one)"
     if revoked:
         message = "unauthorized: the access of this device was revoked (connect with the gateway's"
@@ -103,7 +103,7 @@ def wrong_device_token(*, revoked: bool) -> HandshakeError:
 
 
 def locked_out(seconds: float) -> HandshakeError:
-    """Return the refusal of an address that failed too often; nothing that it showed was read."""
+    """Returns the refusal of an address that failed too often; nothing that it showed was read."""
     message = "unauthorized: too many failed authentication attempts (retry later)"
     details = {
         "code": "AUTH_RATE_LIMITED",
@@ -122,14 +122,14 @@ def locked_out(seconds: float) -> HandshakeError:
 
 
 def no_device() -> HandshakeError:
-    """Return the refusal of a client that has to have a device identity and shows none."""
+    """Returns the refusal of a client that has to have a device identity and shows none."""
     message = "device identity required"
     shape = ErrorShape(ErrorCode.NOT_PAIRED, message, {"code": "DEVICE_IDENTITY_REQUIRED"})
     return HandshakeError(_REFUSED, message, shape=shape)
 
 
 def bad_device(reason: str) -> HandshakeError:
-    """Return the refusal of a device identity that does not hold; `reason` as the peer names it."""
+    """Returns the refusal of an invalid device identity; `reason` as the peer names it."""
     message, code = _DEVICE_ERRORS[reason]
     return invalid(message, {"code": f"DEVICE_AUTH_{code}", "reason": reason})
 
@@ -151,7 +151,7 @@ _PAIRING: Final = {
 
 
 def not_paired(waiting: Request, *, revoked: bool) -> HandshakeError:
-    """Return the refusal of a device that waits for a person to approve it."""
+    """Returns the refusal of a device that waits for a person to approve it."""
     message = f"pairing required: {_REVOKED if revoked else _PAIRING[waiting.reason]}"
     details = {
         "code": "PAIRING_REQUIRED",

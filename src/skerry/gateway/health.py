@@ -22,11 +22,11 @@ class Health:
         return not self.failing
 
     def fail(self, part: str) -> None:
-        """Say that a part takes no more work, such as `draining`: no client is let in."""
+        """Says that a part takes no more work, such as `draining`: no client is let in."""
         self.failing.append(part)
         self.version += 1
 
     def update(self, report: dict[str, Json]) -> None:
-        """Keep the latest report."""
+        """Keeps the latest report."""
         self.report = report
         self.version += 1

@@ -42,7 +42,7 @@ _CODE_CONTROLS: Final = {
 
 
 def render(texts: Sequence[str]) -> list[str]:
-    """Return each text as sanitised HTML; what is longer than `MAX_CHARS` as plain text in `pre`.
+    """Returns each text as sanitised HTML; what is longer than `MAX_CHARS` as plain text in `pre`.
 
     Elements are those of CommonMark, tables and strike-through. Links are http, https or mailto,
     also an address that stands in the text; they open in a new tab and do not tell where they were.
@@ -72,7 +72,7 @@ def _html(parser: "MarkdownIt", text: str) -> str:
 
 
 def _parser() -> "MarkdownIt":
-    """Return a parser whose HTML needs no style attribute and has no picture in it."""
+    """Returns a parser whose HTML needs no style attribute and has no picture in it."""
     from markdown_it import MarkdownIt  # noqa: PLC0415 - only pages need it
 
     options = {"html": False, "breaks": True, "linkify": False, "maxNesting": _MAX_NESTING}
@@ -92,12 +92,12 @@ def _parser() -> "MarkdownIt":
 
 
 def _is_link(url: str) -> bool:
-    """Return whether it may be a link; a relative one would lead into the gateway."""
+    """Returns whether it may be a link; a relative one would lead into the gateway."""
     return _LINK.match(url) is not None
 
 
 def _link_addresses(state: "StateCore") -> None:
-    """Make links of the addresses that stand in the text."""
+    """Makes links of the addresses that stand in the text."""
     for block in state.tokens:
         children, within = [], 0
         for token in block.children or ():
@@ -110,7 +110,7 @@ def _link_addresses(state: "StateCore") -> None:
 
 
 def _linked(state: "StateCore", token: "Token") -> list["Token"]:
-    """Return the text with its addresses as links; what ends a sentence is no part of one."""
+    """Returns the text with its addresses as links; what ends a sentence is no part of one."""
     made: list[Token] = []
     end = 0
     for match in _URL.finditer(token.content):
@@ -138,7 +138,7 @@ def _code(tokens: Sequence["Token"], place: int, *_: Any) -> str:
 
 
 def _image(tokens: Sequence["Token"], place: int, *_: Any) -> str:
-    """Return a link: a page must not load what a model, or who spoke to it, names."""
+    """Returns a link: a page must not load what a model, or who spoke to it, names."""
     token = tokens[place]
     source = str(token.attrs.get("src", ""))
     return f'<a href="{_escape(source)}">{_escape(token.content or source)}</a>'
@@ -157,5 +157,5 @@ def _escape(text: str) -> str:
 
 
 def plain(text: str) -> str:
-    """Return a text as it is written, in `pre`."""
+    """Returns a text as it is written, in `pre`."""
     return f"<pre>{_escape(text.translate(_OVERRIDES))}</pre>"

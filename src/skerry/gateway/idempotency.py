@@ -24,7 +24,7 @@ P = TypeVar("P", bound=OnceParams)
 def once(
     method: str, handler: Handler[P], *, first: bool = False, joins: bool = False
 ) -> Handler[P]:
-    """Return the handler with its key looked after; without a key it is called as it is.
+    """Returns the handler with its key looked after; without a key it is called as it is.
 
     Args:
         method: Its name; a key counts for one method.
@@ -87,7 +87,7 @@ class _Once:
         return await answer if isinstance(answer, Coroutine) else answer
 
     def _again(self, known: keys.Answered) -> Json:
-        """Return the answer of the first request."""
+        """Returns the answer of the first request."""
         if known.answer is not None:
             return Raw(known.answer)
         what = "may have been" if self._first else "was"

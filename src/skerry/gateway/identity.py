@@ -33,7 +33,7 @@ class Claim(Struct, frozen=True, kw_only=True):
     device_family: str
 
     def signed(self) -> tuple[bytes, bytes]:
-        """Return both texts that devices sign: version 3 has platform and family, version 2 not."""
+        """Returns both texts that devices sign: only version 3 has platform and family."""
         fields = (
             self.device_id,
             self.client_id,
@@ -52,7 +52,7 @@ class Claim(Struct, frozen=True, kw_only=True):
 
 
 def key(device_id: str, public_key: str) -> bytes:
-    """Return the raw key of 32 bytes.
+    """Returns the raw key of 32 bytes.
 
     Raises:
         HandshakeError: it is no key, or the id is not its SHA-256.
@@ -64,7 +64,7 @@ def key(device_id: str, public_key: str) -> bytes:
 
 
 async def check(claim: Claim, raw_key: bytes, signature: str, nonce: str, now_ms: int) -> None:
-    """Check that the owner of the key signed the claim, now and for this connection.
+    """Checks that the owner of the key signed the claim, now and for this connection.
 
     Raises:
         HandshakeError: it did not.
@@ -99,7 +99,7 @@ def _is_signed(claim: Claim, raw_key: bytes, signature: bytes) -> bool:
 
 
 def _decoded(text: str) -> bytes:
-    """Return the bytes of base64url without padding; nothing where it is none."""
+    """Returns the bytes of base64url without padding; nothing where it is none."""
     try:
         return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
     except (binascii.Error, ValueError):
@@ -107,5 +107,5 @@ def _decoded(text: str) -> bytes:
 
 
 def _lower(text: str) -> str:
-    """Return the text as devices sign it: trimmed, ASCII letters in lower case."""
+    """Returns the text as devices sign it: trimmed, ASCII letters in lower case."""
     return "".join(one.lower() if one.isascii() else one for one in text.strip())

@@ -71,7 +71,7 @@ class OnceParams(Params):
 
 
 def no_effect(unit: Unit) -> None:
-    """Note nothing with an effect: its request has no idempotency key."""
+    """Notes nothing with an effect: its request has no idempotency key."""
 
 
 class RefusedError(Exception):
@@ -92,14 +92,14 @@ class RefusedError(Exception):
 
     @classmethod
     def of(cls, shape: ErrorShape, payload: Json) -> Self:
-        """Return the refusal with this error and payload."""
+        """Returns the refusal with this error and payload."""
         refused = cls(shape.code, shape.message, payload=payload)
         refused.shape = shape
         return refused
 
 
 def missing_scope(scope: str, remedy: str = "") -> ErrorShape:
-    """Return the error for who lacks a scope."""
+    """Returns the error for who lacks a scope."""
     details: dict[str, Json] = {
         "code": "MISSING_SCOPE",
         "missingScope": scope,
@@ -129,12 +129,12 @@ class Call(Struct, frozen=True):
     """Warnings for the client beside the answer; see `warn`."""
 
     def warn(self, path: str, message: str) -> None:
-        """Tell the client something of a property that it sent."""
+        """Tells the client something of a property that it sent."""
         self.warnings.append({"path": path, "message": message})
 
     @property
     def actor(self) -> Actor:
-        """Return whoever asks."""
+        """Returns whoever asks."""
         return Actor(Origin.OWNER, role=self.role, scopes=self.scopes, rights=Rights.OWNER)
 
     @property

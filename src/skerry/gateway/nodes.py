@@ -24,7 +24,7 @@ class Invocation(Struct):
     """Answer of the node; None when it disconnected."""
 
     def end(self, answer: dict[str, Json] | None) -> None:
-        """Wake who waits."""
+        """Wakes who waits."""
         self.answer = answer
         self.done.set()
 
@@ -44,7 +44,7 @@ class Node(Struct):
     invocations: dict[str, Invocation] = field(default_factory=dict)
 
     def begin(self, key: str) -> tuple[str, Invocation, bool]:
-        """Return a new command's id and itself, or the one under the same key and False."""
+        """Returns a new command's id and itself, or the one under the same key and False."""
         for name, invocation in self.invocations.items():
             if invocation.key == key:
                 return name, invocation, False
@@ -53,7 +53,7 @@ class Node(Struct):
         return name, invocation, True
 
     def send(self, event: str, payload: Json) -> None:
-        """Send the node an event of its own."""
+        """Sends the node an event of its own."""
         self.client.event(frames.event(event, payload), droppable=False)
 
 
@@ -64,7 +64,7 @@ class Nodes:
         self._nodes: dict[str, Node] = {}
 
     def join(self, node: Node) -> None:
-        """Add a node; another connection of the same device gives way to it."""
+        """Adds a node; another connection of the same device gives way to it."""
         before = self._nodes.get(node.node_id)
         self._nodes[node.node_id] = node
         if before is not None:
@@ -72,22 +72,22 @@ class Nodes:
             before.client.close(1008, "replaced by a newer connection")
 
     def leave(self, client: Client) -> None:
-        """Remove the node of the connection; its commands end without a result."""
+        """Removes the node of the connection; its commands end without a result."""
         for node in tuple(self._nodes.values()):
             if node.client is client:
                 del self._nodes[node.node_id]
                 self._abandon(node)
 
     def find(self, node_id: str) -> Node | None:
-        """Return the connected node."""
+        """Returns the connected node."""
         return self._nodes.get(node_id)
 
     def of(self, connection_id: str) -> Node | None:
-        """Return the node that a connection is."""
+        """Returns the node that a connection is."""
         return next((one for one in self._nodes.values() if one.client.id == connection_id), None)
 
     def all(self) -> list[Node]:
-        """Return every connected node."""
+        """Returns every connected node."""
         return list(self._nodes.values())
 
     @staticmethod

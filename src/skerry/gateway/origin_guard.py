@@ -36,7 +36,7 @@ class Gate:
         self._config = config
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on, or refuse it: 421 for a foreign host, 403 for a foreign origin."""
+        """Passes the request on or refuses it: 421 for a foreign host, 403 for a foreign origin."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
@@ -67,7 +67,7 @@ _TEXTS: Final = {
 
 
 def _refusal(scope: Scope, config: GatewayConfig) -> int:
-    """Return the HTTP status of the refusal, or 0."""
+    """Returns the HTTP status of the refusal, or 0."""
     headers = Headers(scope=scope)
     port = scope["server"][1]
     hosts = {f"{name}:{port}" for name in _NAMES}
@@ -86,7 +86,7 @@ def _refusal(scope: Scope, config: GatewayConfig) -> int:
 
 
 def _is_own(host: str, port: int) -> bool:
-    """Return whether other machines may call us that: by address, or by this machine's name.
+    """Returns whether other machines may call us that: by address, or by this machine's name.
 
     An address is safe: only a name can be made to lead here by whoever owns it.
     """

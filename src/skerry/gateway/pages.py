@@ -33,7 +33,7 @@ class Pages:
                 self._files["/" + file.relative_to(folder).as_posix()] = (content, kind, tag)
 
     async def serve(self, request: Request) -> Response:
-        """Return a file, 304 when the browser has it, 404 when there is none."""
+        """Returns a file, 304 when the browser has it, 404 when there is none."""
         path = request.scope["path"]
         found = self._files.get("/index.html" if path == "/" else path)
         if found is None:
@@ -53,7 +53,7 @@ class Pages:
         return Response(content, headers={**headers, "content-type": kind})
 
     def _compressed(self, tag: str, content: bytes) -> bytes:
-        """Return the content compressed, which is done when it is first asked for."""
+        """Returns the content compressed, which is done when it is first asked for."""
         if tag not in self._small:
             self._small[tag] = gzip.compress(content, mtime=0)
         return self._small[tag]

@@ -64,7 +64,7 @@ class WrongToken(Struct, frozen=True):
 
 
 async def meet(context: GatewayContext, asks: Asks) -> Paired | Waiting | WrongToken:
-    """Let the device in, or note that it waits, and tell those who may approve it."""
+    """Lets the device in, or note that it waits, and tells those who may approve it."""
     now = context.clock.now_ms()
     names = _Names(str(uuid4()), new_token())
     outcome, fresh = await context.store.write(lambda unit: _meet(unit, asks, now, names))
@@ -122,7 +122,7 @@ def _meet(
 
 
 def _missing(unit: Unit, asks: Asks, grant: Grant | None) -> str:
-    """Return why the device has to be approved, or nothing."""
+    """Returns why the device has to be approved, or nothing."""
     if grant is not None and grant.revoked_at is None:
         if _kind(grant.about) != _kind(asks.about):
             return "metadata-upgrade"
@@ -134,7 +134,7 @@ def _missing(unit: Unit, asks: Asks, grant: Grant | None) -> str:
 
 
 def _kind(about: About) -> tuple[str, str]:
-    """Return which kind of machine the device claims to be, pinned when it was approved.
+    """Returns which kind of machine the device claims to be, pinned when it was approved.
 
     Numbers do not count: "iOS 26.1" becomes "iOS 26.2" without anybody's word.
     """
@@ -144,14 +144,14 @@ def _kind(about: About) -> tuple[str, str]:
 
 
 def tell(context: GatewayContext, role: str, what: str, payload: Json) -> None:
-    """Tell those who may pair that something happened to a request."""
+    """Tells those who may pair that something happened to a request."""
     context.broadcast.tell(f"device.pair.{what}", payload)
     if role == Role.NODE:
         context.broadcast.tell(f"node.pair.{what}", payload | {"nodeId": payload["deviceId"]})
 
 
 def pending(asked: Request) -> dict[str, Json]:
-    """Return a request as the wire has it."""
+    """Returns a request as the wire has it."""
     return {
         "requestId": asked.request_id,
         "deviceId": asked.device_id,
@@ -166,7 +166,7 @@ def pending(asked: Request) -> dict[str, Json]:
 
 
 def paired(grants: Iterable[Grant]) -> list[dict[str, Json]]:
-    """Return the devices of the grants as the wire has them; tokens are never told."""
+    """Returns the devices of the grants as the wire has them; tokens are never told."""
     found: dict[str, dict[str, Json]] = {}
     for one in grants:
         device = found.get(one.device_id)
@@ -201,7 +201,7 @@ def paired(grants: Iterable[Grant]) -> list[dict[str, Json]]:
 
 
 def new_token() -> str:
-    """Return a token that nobody can guess."""
+    """Returns a token that nobody can guess."""
     return secrets.token_urlsafe(_TOKEN_BYTES)
 
 

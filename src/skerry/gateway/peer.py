@@ -37,12 +37,12 @@ class Peer(Struct, frozen=True):
 
     @property
     def shown(self) -> str:
-        """Return the origin for people: the address, unless it is only that of a proxy."""
+        """Returns the origin for people: the address, unless it is only that of a proxy."""
         return HIDDEN if self.hidden else self.address
 
     @property
     def bucket(self) -> str:
-        """Return under which name its failures count; a site of IPv6 addresses has one."""
+        """Returns under which name its failures count; a site of IPv6 addresses has one."""
         parsed = _parsed(self.address)
         name = self.address if parsed is None else str(parsed)
         if isinstance(parsed, IPv6Address) and not parsed.is_loopback:
@@ -51,7 +51,7 @@ class Peer(Struct, frozen=True):
 
 
 def peer(scope: Scope, trusted: Sequence[str]) -> Peer:
-    """Return who made the request of an ASGI scope.
+    """Returns who made the request of an ASGI scope.
 
     `X-Forwarded-For` is believed only from the networks in `trusted`: of its addresses the last
     that is no trusted proxy counts. Any forwarding header makes the connection a remote one.
@@ -80,7 +80,7 @@ def _within(address: str, networks: Sequence[str]) -> bool:
 
 
 def _parsed(text: str) -> IPv4Address | IPv6Address | None:
-    """Return the address; `::ffff:127.0.0.1` is `127.0.0.1`."""
+    """Returns the address; `::ffff:127.0.0.1` is `127.0.0.1`."""
     try:
         parsed = ip_address(text)
     except ValueError:

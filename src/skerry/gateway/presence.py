@@ -66,12 +66,12 @@ class Presence:
         )
 
     def join(self, connection_id: str, entry: PresenceEntry) -> None:
-        """Add a client."""
+        """Adds a client."""
         self._clients[connection_id] = entry
         self._change()
 
     def tell(self, connection_id: str, told: Told) -> None:
-        """Note what a client says of itself."""
+        """Notes what a client says of itself."""
         entry = self._clients.get(connection_id)
         if entry is not None:
             self._clients[connection_id] = msgspec.structs.replace(
@@ -85,17 +85,17 @@ class Presence:
             self._change()
 
     def leave(self, connection_id: str) -> None:
-        """Remove a client."""
+        """Removes a client."""
         if self._clients.pop(connection_id, None) is not None:
             self._change()
 
     async def after(self, version: int) -> None:
-        """Return when something has changed since `version`."""
+        """Returns when something has changed since `version`."""
         while self.version == version:
             await self._changed.wait()
 
     def entries(self) -> list[PresenceEntry]:
-        """Return the gateway and at most 200 clients, the latest last."""
+        """Returns the gateway and at most 200 clients, the latest last."""
         return [self._self, *list(self._clients.values())[-_MOST:]]
 
     def _change(self) -> None:

@@ -32,7 +32,7 @@ _SENTENCES: Final[dict[str, Callable[[_Context], str]]] = {
 
 
 def describe(error: ValidationError) -> str:
-    """Return every problem, each with its place; never a value that was given."""
+    """Returns every problem, each with its place; never a value that was given."""
     details = error.errors(include_url=False, include_input=False)[:_MOST]
     return "; ".join(dict.fromkeys(_one(detail) for detail in details))
 

@@ -64,11 +64,11 @@ class GatewayProtocol(WebSocketsSansIOProtocol):
         self._uncorking: asyncio.Handle | None = None
 
     def admit(self) -> None:
-        """Allow frames of the full size: the client has proved itself."""
+        """Allows frames of the full size: the client has proved itself."""
         self.conn.max_message_size = MAX_PAYLOAD
 
     def write(self, texts: Iterable[bytes]) -> None:
-        """Write text frames; does nothing once the connection is closing.
+        """Writes text frames; does nothing once the connection is closing.
 
         What is written in one turn of the event loop goes out together: each write is a system
         call, which costs more than all else about a frame, and the end of a run has five frames.
@@ -83,7 +83,7 @@ class GatewayProtocol(WebSocketsSansIOProtocol):
             self._uncorking = self.loop.call_soon(self._uncork)
 
     def end(self, code: int, reason: str = "") -> None:
-        """Close, behind what was written before; if the client does not react, in 5 seconds."""
+        """Closes, behind what was written before; if the client does not react, in 5 seconds."""
         if self.disconnected or self.close_sent or self.conn.state is not OPEN:
             return
         self._uncork()
@@ -93,30 +93,30 @@ class GatewayProtocol(WebSocketsSansIOProtocol):
         self.close_timer = self.loop.call_later(CLOSE_SECONDS, self.transport.abort)
 
     def handle_connect(self, event: Request) -> None:
-        """Hand this object to the application."""
+        """Hands this object to the application."""
         self.app_state = {**self.app_state, STATE_KEY: self}
         super().handle_connect(event)
 
     def pause_writing(self) -> None:
-        """Note that the client does not keep up."""
+        """Notes that the client does not keep up."""
         super().pause_writing()
         self.congested = True
 
     def resume_writing(self) -> None:
-        """Note that the client has caught up."""
+        """Notes that the client has caught up."""
         super().resume_writing()
         self.congested = False
         self.on_writable()
 
     def shutdown(self) -> None:
-        """Close because the gateway stops."""
+        """Closes because the gateway stops."""
         if self.handshake_complete and not self.close_sent:
             self.end(1012, "service restart")
         else:
             super().shutdown()
 
     def handle_parser_exception(self) -> None:
-        """Close because of a frame that cannot be read, most often one that is too big.
+        """Closes because of a frame that cannot be read, most often one that is too big.
 
         The client is still sending it. To close now would reset the connection, and the client
         would never see why; so the rest is read and thrown away, until it was silent for a moment.
@@ -130,7 +130,7 @@ class GatewayProtocol(WebSocketsSansIOProtocol):
         self._linger()
 
     def data_received(self, data: bytes) -> None:
-        """Read, or throw away while lingering."""
+        """Reads, or throws away while lingering."""
         self._uncork()  # what reading makes the library write comes behind it
         if self._linger_limit is not None:
             self._linger()
@@ -138,7 +138,7 @@ class GatewayProtocol(WebSocketsSansIOProtocol):
         super().data_received(data)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop every timer; who waits to write need wait no longer."""
+        """Stops every timer; who waits to write need wait no longer."""
         if self._linger_limit is not None:
             self._linger_limit.cancel()
         super().connection_lost(exc)
@@ -211,23 +211,23 @@ class HttpProtocol(H11Protocol):
         self.conn = self._limited = _Limited(h11.SERVER, HEAD_BYTES)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
-        """Start the clock."""
+        """Starts the clock."""
         super().connection_made(transport)
         self._head_timer = self.loop.call_later(HEAD_SECONDS, transport.abort)
 
     def data_received(self, data: bytes) -> None:
-        """Read, or throw away what comes behind a refusal."""
+        """Reads, or throws away what comes behind a refusal."""
         if self._linger_timer is None:
             super().data_received(data)
 
     def handle_events(self) -> None:
-        """Stop the clock when the head of the request is there."""
+        """Stops the clock when the head of the request is there."""
         super().handle_events()
         if self.scope is not None:
             self._stop_clock()
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what cannot be read; a head that is too long with 431."""
+        """Refuses what cannot be read; a head that is too long with 431."""
         if not self._limited.is_too_long:
             super().send_400_response(msg)
             return
@@ -239,7 +239,7 @@ class HttpProtocol(H11Protocol):
         self._linger_timer = self.loop.call_later(_LINGER_SECONDS, self.transport.close)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop the clocks."""
+        """Stops the clocks."""
         self._stop_clock()
         if self._linger_timer is not None:
             self._linger_timer.cancel()
@@ -288,14 +288,14 @@ class Outgoing:
         protocol.on_writable = self._drain
 
     def response(self, frame: bytes) -> None:
-        """Send a response."""
+        """Sends a response."""
         if self._protocol.congested or self._waiting:
             self._wait(frame, is_event=False)
         else:
             self._protocol.write((frame,))
 
     def event(self, head: bytes, *, droppable: bool) -> None:
-        """Send an event; a droppable one is lost when the client is more than 1 MiB behind."""
+        """Sends an event; a droppable one is lost when the client is more than 1 MiB behind."""
         if self._protocol.congested or self._waiting:
             if not (droppable and self.waiting_bytes > MAX_DELTAS):
                 self._wait(head, is_event=True)
@@ -304,7 +304,7 @@ class Outgoing:
         self._protocol.write((frames.numbered(head, self._seq),))
 
     def close(self) -> None:
-        """Forget what waits and take nothing more."""
+        """Forgets what waits and takes nothing more."""
         self._closed = True
         self._waiting.clear()
         self.waiting_bytes = 0

@@ -49,30 +49,30 @@ class Dress(Protocol):
         ...
 
     def hello(self, hello: Object) -> Object:
-        """Return the payload of `hello-ok`, given what both versions tell."""
+        """Returns the payload of `hello-ok`, given what both versions tell."""
         ...
 
     def error(self, shape: ErrorShape) -> ErrorShape:
-        """Return the error with the codes that this version has."""
+        """Returns the error with the codes that this version has."""
         ...
 
     def accepted(self, run_id: str, key: str, agent: str, at: int) -> Object:
-        """Return the first response to `agent`."""
+        """Returns the first response to `agent`."""
         ...
 
     def in_flight(self, run_id: str, key: str, agent: str) -> Object | None:
-        """Return the only response to a key whose run is on.
+        """Returns the only response to a key whose run is on.
 
         None means that it is answered like the first request: accepted now, the end when it comes.
         """
         ...
 
     def agent(self, run: RunEvent, says: AgentSays, seq: int, ts: int) -> Object:
-        """Return the payload of an `agent` event."""
+        """Returns the payload of an `agent` event."""
         ...
 
     def chat(self, run: RunEvent, says: ChatSays, seq: int) -> Object:
-        """Return the payload of a `chat` event."""
+        """Returns the payload of a `chat` event."""
         ...
 
     def started(self, at: int, joined: str | None) -> Says:
@@ -80,15 +80,15 @@ class Dress(Protocol):
         ...
 
     def added(self, delta: str, message: Json) -> ChatSays:
-        """Return the `chat` event of added text; `message` has the text so far."""
+        """Returns the `chat` event of added text; `message` has the text so far."""
         ...
 
     def replaced(self, text: str, message: Json) -> ChatSays:
-        """Return the `chat` event of text that became shorter: what a failed model said."""
+        """Returns the `chat` event of text that became shorter: what a failed model said."""
         ...
 
     def tool_finished(self, body: ToolFinished, about: str) -> AgentSays:
-        """Return how a tool call ended; `about` says in a few words what it was asked."""
+        """Returns how a tool call ended; `about` says in a few words what it was asked."""
         ...
 
     def ended(self, result: RunResult) -> Says:
@@ -102,7 +102,7 @@ class Version3:
     protocol: Final = 3
 
     def hello(self, hello: Object) -> Object:
-        """Add the host; leave out what came later. `auth` is there for a device's token only."""
+        """Adds the host; leaves out what came later. `auth` is there for a device's token only."""
         dressed = {
             **hello,
             "server": {**hello["server"], "host": socket.gethostname()},
@@ -120,7 +120,7 @@ class Version3:
         return shape
 
     def accepted(self, run_id: str, key: str, agent: str, at: int) -> Object:
-        """Return the run and when it was accepted."""
+        """Returns the run and when it was accepted."""
         del key, agent
         return {"runId": run_id, "status": "accepted", "acceptedAt": at}
 
@@ -128,7 +128,7 @@ class Version3:
         """Clients of this version take a single response other than accepted for the end."""
 
     def agent(self, run: RunEvent, says: AgentSays, seq: int, ts: int) -> Object:
-        """Return the payload: run, stream, data, key, number, time."""
+        """Returns the payload: run, stream, data, key, number, time."""
         return {
             "runId": run.run_id,
             "stream": says.stream,
@@ -139,29 +139,29 @@ class Version3:
         }
 
     def chat(self, run: RunEvent, says: ChatSays, seq: int) -> Object:
-        """Return the payload: run, key, number, then what is said."""
+        """Returns the payload: run, key, number, then what is said."""
         return {"runId": run.run_id, "sessionKey": run.session_key, "seq": seq, **says.payload}
 
     def started(self, at: int, joined: str | None) -> Says:
-        """Return the start of the life cycle."""
+        """Returns the start of the life cycle."""
         return (_started(at, joined),)
 
     def added(self, delta: str, message: Json) -> ChatSays:
-        """Return the text so far."""
+        """Returns the text so far."""
         del delta
         return ChatSays({"state": "delta", "message": message})
 
     def replaced(self, text: str, message: Json) -> ChatSays:
-        """Return the text that is left."""
+        """Returns the text that is left."""
         return self.added(text, message)
 
     def tool_finished(self, body: ToolFinished, about: str) -> AgentSays:
-        """Return that it ended, without the result, which the history has."""
+        """Returns that it ended, without the result, which the history has."""
         data = {"phase": "result", "name": body.name, "toolCallId": body.call_id}
         return AgentSays("tool", {**data, "meta": about, "isError": body.is_error})
 
     def ended(self, result: RunResult) -> Says:
-        """Return the end of the life cycle and the last `chat` event."""
+        """Returns the end of the life cycle and the last `chat` event."""
         data: Object = {"phase": "end", "endedAt": result.ended_at, **_joined(result.joined)}
         chat = _last_chat(result)
         if replies.failed(result):
@@ -180,24 +180,24 @@ class Version4:
     protocol: Final = 4
 
     def hello(self, hello: Object) -> Object:
-        """Return it as it is."""
+        """Returns it as it is."""
         return hello
 
     def error(self, shape: ErrorShape) -> ErrorShape:
-        """Return it as it is."""
+        """Returns it as it is."""
         return shape
 
     def accepted(self, run_id: str, key: str, agent: str, at: int) -> Object:
-        """Return the run, whose it is, and when it was accepted."""
+        """Returns the run, whose it is, and when it was accepted."""
         about = {"runId": run_id, "sessionKey": key, "agentId": agent}
         return {**about, "status": "accepted", "acceptedAt": at}
 
     def in_flight(self, run_id: str, key: str, agent: str) -> Object:
-        """Return that it is on; its end goes to who asked first."""
+        """Returns that it is on; its end goes to who asked first."""
         return {"runId": run_id, "sessionKey": key, "agentId": agent, "status": "in_flight"}
 
     def agent(self, run: RunEvent, says: AgentSays, seq: int, ts: int) -> Object:
-        """Return the payload, with session and agent."""
+        """Returns the payload, with session and agent."""
         return {
             "runId": run.run_id,
             "sessionKey": run.session_key,
@@ -210,7 +210,7 @@ class Version4:
         }
 
     def chat(self, run: RunEvent, says: ChatSays, seq: int) -> Object:
-        """Return the payload, with the agent."""
+        """Returns the payload, with the agent."""
         return {
             "runId": run.run_id,
             "sessionKey": run.session_key,
@@ -220,7 +220,7 @@ class Version4:
         }
 
     def started(self, at: int, joined: str | None) -> Says:
-        """Return the start of the life cycle, and that the model is asked now."""
+        """Returns the start of the life cycle, and that the model is asked now."""
         if joined:
             return (_started(at, joined),)
         return (
@@ -234,17 +234,17 @@ class Version4:
         return ChatSays({"state": "delta", "deltaText": delta, "message": message})
 
     def replaced(self, text: str, message: Json) -> ChatSays:
-        """Return the text that is left, marked as the whole."""
+        """Returns the text that is left, marked as the whole."""
         return ChatSays({"state": "delta", "deltaText": text, "replace": True, "message": message})
 
     def tool_finished(self, body: ToolFinished, about: str) -> AgentSays:
-        """Return that it ended, with the beginning of its result."""
+        """Returns that it ended, with the beginning of its result."""
         shown = [{"type": "text", "text": body.text[:_TOOL_TEXT]}]
         data = {"phase": "result", "name": body.name, "toolCallId": body.call_id, "meta": about}
         return AgentSays("tool", {**data, "isError": body.is_error, "result": {"content": shown}})
 
     def ended(self, result: RunResult) -> Says:
-        """Return the tokens, the end of the life cycle, and the last `chat` event.
+        """Returns the tokens, the end of the life cycle, and the last `chat` event.
 
         There is no phase `finishing`: an end is told after its COMMIT, when all is settled.
         """
@@ -294,7 +294,7 @@ def _started(at: int, joined: str | None) -> AgentSays:
 
 
 def _joined(host: str | None) -> Object:
-    """Return the run that the message has entered; the published `chat` events have no room."""
+    """Returns the run that the message has entered; the published `chat` events have no room."""
     return {"joined": host} if host else {}
 
 

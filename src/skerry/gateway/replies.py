@@ -24,43 +24,43 @@ _REASONS: Final = {
 
 
 def failed(result: RunResult) -> bool:
-    """Return whether the run ended in an error; an aborted one did not."""
+    """Returns whether the run ended in an error; an aborted one did not."""
     return result.stop_reason in _FAILED
 
 
 def failure(result: RunResult) -> RunFailure:
-    """Return why the run failed."""
+    """Returns why the run failed."""
     return result.error or _UNKNOWN
 
 
 def reason(result: RunResult) -> Json:
-    """Return why the run failed, and the next step for a person where there is one."""
+    """Returns why the run failed, and the next step for a person where there is one."""
     why = failure(result)
     more = {"remedy": why.remedy, "attempts": list(why.attempts)}
     return {"error": why.message, **{name: value for name, value in more.items() if value}}
 
 
 def error_kind(result: RunResult) -> str:
-    """Return the failure as one of the wire's few kinds."""
+    """Returns the failure as one of the wire's few kinds."""
     if result.stop_reason is StopReason.TIMEOUT:
         return "timeout"
     return _KINDS.get(failure(result).code, "unknown")
 
 
 def error_detail(result: RunResult) -> Json:
-    """Return which model failed, and why in a word; `error_kind` has no kind for a wrong key."""
+    """Returns which model failed, and why in a word; `error_kind` has no kind for a wrong key."""
     reason = _REASONS.get(failure(result).code, "unknown")
     asked = {"provider": result.provider[:300], "model": result.model[:300]}
     return {**{key: value for key, value in asked.items() if value}, "failoverReason": reason}
 
 
 def text(result: RunResult) -> str:
-    """Return the whole reply."""
+    """Returns the whole reply."""
     return "\n\n".join(result.payloads)
 
 
 def payloads(result: RunResult) -> list[Json]:
-    """Return the reply as the wire's list."""
+    """Returns the reply as the wire's list."""
     return [{"text": one, "mediaUrl": None} for one in result.payloads]
 
 
@@ -71,7 +71,7 @@ def terminal(result: RunResult) -> Json:
 
 
 def stop_reason(result: RunResult) -> str:
-    """Return the wire's word for why the run ended: `stop`, `length`, or who aborted it."""
+    """Returns the wire's word for why the run ended: `stop`, `length`, or who aborted it."""
     match result.stop_reason:
         case StopReason.DONE:
             return "length" if result.cut_off else "stop"
@@ -82,7 +82,7 @@ def stop_reason(result: RunResult) -> str:
 
 
 def final(result: RunResult) -> Json:
-    """Return the payload of the last response to `agent`."""
+    """Returns the payload of the last response to `agent`."""
     usage = result.usage
     bad = failed(result)
     aborted = result.stop_reason is StopReason.ABORTED
@@ -114,7 +114,7 @@ def final(result: RunResult) -> Json:
 
 
 def waited(result: RunResult) -> Json:
-    """Return the payload of `agent.wait` for a run that ended."""
+    """Returns the payload of `agent.wait` for a run that ended."""
     bad = failed(result)
     payload: dict[str, Json] = {
         "runId": result.run_id,
@@ -131,7 +131,7 @@ def waited(result: RunResult) -> Json:
 
 
 def error(result: RunResult) -> ErrorShape:
-    """Return the error of a run that failed."""
+    """Returns the error of a run that failed."""
     why = failure(result)
     details = {"code": why.code, **({"remedy": why.remedy} if why.remedy else {})}
     wait = None if why.retry_after is None else math.ceil(why.retry_after * 1000)

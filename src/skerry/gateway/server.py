@@ -44,7 +44,7 @@ _NEWS_BYTES: Final = 256 * 1024
 
 
 def create_app(context: GatewayContext, pages: Path | None = None) -> Starlette:
-    """Return the application; it must be served by `Listener`, whose protocol connections use.
+    """Returns the application; it must be served by `Listener`, whose protocol connections use.
 
     Args:
         context: What methods and connections use.
@@ -77,7 +77,7 @@ class _Sockets:
         self._handshakes: dict[anyio.CancelScope, None] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one client."""
+        """Serves one client."""
         await receive()  # websocket.connect
         await send({"type": "websocket.accept"})
         protocol = scope["state"][STATE_KEY]
@@ -103,7 +103,7 @@ class _Sockets:
             await client.serve(admitted)
 
     async def _table(self) -> "MethodTable":
-        """Return the methods, made for the first client; the loop does not stand meanwhile."""
+        """Returns the methods, made for the first client; the loop does not stand meanwhile."""
         if self._methods is None:
             await anyio.to_thread.run_sync(import_module, _SERVING)
             from skerry.gateway.dispatch import MethodTable  # noqa: PLC0415 - as `_SERVING` says
@@ -158,7 +158,7 @@ def _lifespan(
 
 
 async def _tick(context: GatewayContext) -> None:
-    """Let clients notice a gateway that is gone."""
+    """Lets clients notice a gateway that is gone."""
     while True:
         await anyio.sleep(context.config().gateway.tick_interval_ms / 1000)
         context.broadcast.tick()
@@ -176,7 +176,7 @@ async def _look_after_health(context: GatewayContext) -> None:
 
 
 async def _tell_presence(context: GatewayContext) -> None:
-    """Tell who is here, twice a second at most: for each of many who come, it goes to them all."""
+    """Tells who is here, twice a second at most: for each of many who come, it goes to them all."""
     presence = context.presence
     told = presence.version
     while True:
@@ -187,7 +187,7 @@ async def _tell_presence(context: GatewayContext) -> None:
 
 
 async def _tell_news(context: GatewayContext) -> None:
-    """Tell of sessions in the words of version 4: version 3 has no such events."""
+    """Tells of sessions in the words of version 4: version 3 has no such events."""
     while True:
         try:
             await context.news.run(context.store, _news_row, _news_line)
@@ -203,7 +203,7 @@ def _news_row(session: SessionEntry) -> Json:
 
 
 def _news_line(entry: TranscriptEntry) -> bytes:
-    """Return a message as its event has it; large images are left to who reads the history."""
+    """Returns a message as its event has it; large images are left to who reads the history."""
     from skerry.gateway.attachments import has_images, without_images  # noqa: PLC0415 - likewise
     from skerry.gateway.methods.chat import transcript_line  # noqa: PLC0415 - likewise
 

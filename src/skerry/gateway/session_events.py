@@ -27,7 +27,7 @@ Line = Callable[[TranscriptEntry], bytes]
 
 
 def messages_of(key: str) -> str:
-    """Return the topic of those who hear what is said in the conversation `key`."""
+    """Returns the topic of those who hear what is said in the conversation `key`."""
     return f"messages:{key}"
 
 
@@ -50,7 +50,7 @@ class News:
         self._wake = anyio.Event()
 
     def follow(self, key: str, session: SessionEntry | None, *, first: bool) -> None:
-        """Begin to tell what is said in the conversation, after what its `session` holds.
+        """Begins to tell what is said in the conversation, after what its `session` holds.
 
         `first`: nobody has followed it until now.
         """
@@ -64,12 +64,12 @@ class News:
             self.touch([session.session_id])  # something may have come since it was read
 
     def known(self, session: SessionEntry) -> None:
-        """Note that what the session holds is no news: it is about to be restored."""
+        """Notes that what the session holds is no news: it is about to be restored."""
         if (told := self._told.get(session.key)) is not None:
             told[session.session_id] = session.tail
 
     def touch(self, session_ids: list[str], reason: str = "") -> None:
-        """Note that the sessions may have changed; `reason` says why where it is no message."""
+        """Notes that the sessions may have changed; `reason` says why where it is no message."""
         if not self._broadcast.has_topics:
             return
         for session_id in session_ids:
@@ -78,7 +78,7 @@ class News:
         self._wake.set()
 
     async def run(self, store: Store, row: Row, line: Line) -> None:
-        """Tell what is new, at most every 50 ms.
+        """Tells what is new, at most every 50 ms.
 
         Args:
             store: Where it is read.
@@ -100,7 +100,7 @@ class News:
                 self._tell(change, row, line)
 
     def _forget(self) -> None:
-        """Forget how far conversations were told that nobody follows any more."""
+        """Forgets how far conversations were told that nobody follows any more."""
         for key in [key for key in self._told if not self._broadcast.is_wanted(messages_of(key))]:
             del self._told[key]
 

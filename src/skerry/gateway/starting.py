@@ -16,7 +16,7 @@ _ANSWER: Final = (
 
 @asynccontextmanager
 async def starting(*listening: socket.socket) -> AsyncGenerator[None]:
-    """Tell whoever comes during the block to come again; `listening` stays open behind it."""
+    """Tells whoever comes during the block to come again; `listening` stays open behind it."""
     connections: set[asyncio.Transport] = set()
     loop = asyncio.get_running_loop()
     servers = [
@@ -42,19 +42,19 @@ class _Starting(asyncio.Protocol):
         self._head = bytearray()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
-        """Note the connection, so that the end of the start ends it."""
+        """Notes the connection, so that the end of the start ends it."""
         self._transport = transport
         self._connections.add(transport)
 
     def data_received(self, data: bytes) -> None:
-        """Answer once the head of the request is there."""
+        """Answers once the head of the request is there."""
         self._head += data
         if b"\r\n\r\n" in self._head or len(self._head) > _HEAD_BYTES:
             self._transport.write(_answer(live=self._head.startswith(_LIVE)))
             self._transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
-        """Forget the connection."""
+        """Forgets the connection."""
         self._connections.discard(self._transport)
 
 

@@ -20,7 +20,7 @@ class Notices:
         self._waiting: dict[SessionKey, list[tuple[int, str]]] = {}
 
     def add(self, key: SessionKey, text: str) -> None:
-        """Keep a notice for the session's next run, once where the same comes again and again."""
+        """Keeps a notice for the session's next run, once where the same comes again and again."""
         if len(text) > MOST_CHARS:
             text = text[: MOST_CHARS - 1] + "…"
         waiting = self._waiting.setdefault(key, [])
@@ -35,7 +35,7 @@ class Notices:
         return tuple(self._waiting.get(key, ()))
 
     def told(self, key: SessionKey, notices: tuple[tuple[int, str], ...]) -> None:
-        """Forget notices that a run was told."""
+        """Forgets notices that a run was told."""
         left = [one for one in self._waiting.get(key, ()) if one not in notices]
         if left:
             self._waiting[key] = left
@@ -43,5 +43,5 @@ class Notices:
             self._waiting.pop(key, None)
 
     def all(self) -> list[str]:
-        """Return the texts that wait, for whichever session."""
+        """Returns the texts that wait, for whichever session."""
         return [text for waiting in self._waiting.values() for _, text in waiting]

@@ -150,9 +150,9 @@ class Hooks(anyio.AsyncContextManagerMixin):
 
     @property
     def points(self) -> dict[str, Point[Any, Any]]:
-        """Return every point by its name, in the order of the fields."""
+        """Returns every point by its name, in the order of the fields."""
         return {one.name: one for one in vars(self).values() if isinstance(one, Point)}
 
     def report(self) -> list[HandlerReport]:
-        """Return how every handler does, in the order in which they run."""
+        """Returns how every handler does, in the order in which they run."""
         return [one for point in self.points.values() for one in point.report()]

@@ -22,7 +22,7 @@ class Payload(Struct, frozen=True, kw_only=True):
 
     @property
     def closed(self) -> bool:
-        """Return whether no further handler is asked."""
+        """Returns whether no further handler is asked."""
         return False
 
 
@@ -35,7 +35,7 @@ class ModelResolve(Payload, frozen=True, kw_only=True):
     model_override: str | None = None
 
     def merged(self, change: "ModelResolveChange") -> Self:
-        """Take what nobody with a higher priority has said."""
+        """Takes what nobody with a higher priority has said."""
         return replace(
             self,
             provider_override=_first(self.provider_override, change.provider_override),
@@ -73,7 +73,7 @@ class PromptDraft(Payload, frozen=True, kw_only=True):
     append_system_context: str = ""
 
     def merged(self, change: "PromptChange") -> Self:
-        """Add the contexts behind those that are there; the last system prompt counts."""
+        """Adds the contexts behind those that are there; the last system prompt counts."""
         system = change.system_prompt
         return replace(
             self,
@@ -115,7 +115,7 @@ class BootstrapDraft(Payload, frozen=True, kw_only=True):
     """Whole files in their order; text that is too long for a prompt is cut afterwards."""
 
     def merged(self, change: "BootstrapChange") -> Self:
-        """Take the list of the last handler."""
+        """Takes the list of the last handler."""
         return self if change.files is None else replace(self, files=change.files)
 
 
@@ -141,7 +141,7 @@ class LlmInput(Payload, frozen=True, kw_only=True):
     """Number of images in those messages."""
 
     def merged(self, change: "LlmInputChange") -> Self:
-        """Take the last system prompt."""
+        """Takes the last system prompt."""
         system = change.system_prompt
         return self if system is None else replace(self, system_prompt=system)
 
@@ -164,7 +164,7 @@ class LlmOutput(Payload, frozen=True, kw_only=True):
     usage: Usage
 
     def merged(self, change: "LlmOutputChange") -> Self:
-        """Take the message, and its text."""
+        """Takes the message, and its text."""
         message = change.message
         if message is None:
             return self
@@ -190,15 +190,15 @@ class BeforeToolCall(Payload, frozen=True, kw_only=True):
 
     @property
     def closed(self) -> bool:
-        """Return whether it is blocked, which is final."""
+        """Returns whether it is blocked, which is final."""
         return self.block_reason is not None
 
     def refused(self, reason: str) -> Self:
-        """Return the call as blocked."""
+        """Returns the call as blocked."""
         return replace(self, block_reason=reason)
 
     def merged(self, change: "BeforeToolCallChange") -> Self:
-        """Put the new parameters over the old ones."""
+        """Puts the new parameters over the old ones."""
         params = self.params if change.params is None else {**self.params, **change.params}
         reason = (change.block_reason or BLOCKED) if change.block else None
         return replace(self, params=params, block_reason=reason)
@@ -230,7 +230,7 @@ class ToolResultPersist(Payload, frozen=True, kw_only=True):
     """True when no tool produced the result: the call was skipped or aborted."""
 
     def merged(self, change: "ToolResultPersistChange") -> Self:
-        """Take the message, which must answer the same call."""
+        """Takes the message, which must answer the same call."""
         if change.message is None:
             return self
         return replace(self, message=_same_place(self.message, change.message))
@@ -261,7 +261,7 @@ class AfterToolCall(Payload, frozen=True, kw_only=True):
         return "".join(getattr(block, "text", "") for block in self.result.content)
 
     def merged(self, change: "AfterToolCallChange") -> Self:
-        """Take the result, which must answer the same call."""
+        """Takes the result, which must answer the same call."""
         if change.result is None:
             return self
         return replace(self, result=_same_place(self.result, change.result))
@@ -289,15 +289,15 @@ class MessageSending(Payload, frozen=True, kw_only=True):
 
     @property
     def closed(self) -> bool:
-        """Return whether it is cancelled, which is final."""
+        """Returns whether it is cancelled, which is final."""
         return self.cancel_reason is not None
 
     def refused(self, reason: str) -> Self:
-        """Return the block as cancelled."""
+        """Returns the block as cancelled."""
         return replace(self, cancel_reason=reason)
 
     def merged(self, change: "MessageSendingChange") -> Self:
-        """Take the last content."""
+        """Takes the last content."""
         content = self.content if change.content is None else change.content
         return replace(self, content=content, cancel_reason="cancelled" if change.cancel else None)
 
@@ -319,11 +319,11 @@ class BeforeMessageWrite(Payload, frozen=True, kw_only=True):
 
     @property
     def closed(self) -> bool:
-        """Return whether it is blocked, which is final."""
+        """Returns whether it is blocked, which is final."""
         return self.blocked
 
     def merged(self, change: "BeforeMessageWriteChange") -> Self:
-        """Take the message, which must have the same role and the same tool calls."""
+        """Takes the message, which must have the same role and the same tool calls."""
         message = self.message
         if change.message is not None:
             message = _same_place(message, change.message)
@@ -343,7 +343,7 @@ class BeforeMessageWriteChange(Struct, frozen=True, kw_only=True):
 
 
 def joined(first: str, second: str | None) -> str:
-    """Return both texts with an empty line between, or the one that is not empty."""
+    """Returns both texts with an empty line between, or the one that is not empty."""
     return f"{first}\n\n{second}" if first and second else first or second or ""
 
 
@@ -352,7 +352,7 @@ def _first(earlier: str | None, later: str | None) -> str | None:
 
 
 def _same_place(old: Message, new: Message) -> Any:
-    """Return `new`. Raises ValueError if it cannot stand where `old` does in a conversation."""
+    """Returns `new`. Raises ValueError if it cannot stand where `old` does in a conversation."""
     if type(new) is not type(old) or _pairs(new) != _pairs(old):
         raise ValueError(
             "the message has another role or other tool calls than the one it replaces"

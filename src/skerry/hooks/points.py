@@ -25,7 +25,7 @@ class Draft(Protocol):
 
     @property
     def closed(self) -> bool:
-        """Return whether no further handler is asked."""
+        """Returns whether no further handler is asked."""
         ...
 
 
@@ -33,7 +33,7 @@ class Refusable(Draft, Protocol):
     """A payload that handlers may refuse."""
 
     def refused(self, reason: str) -> Self:
-        """Return it as refused."""
+        """Returns it as refused."""
         ...
 
 
@@ -67,17 +67,17 @@ class Point(Generic[P, R]):
         self._runner = runner
 
     def add(self, handler: Handler[P, R]) -> None:
-        """Let the handler take part from the next call on; equal priorities keep their order."""
+        """Lets the handler take part from the next call on; equal priorities keep their order."""
         self.handlers = tuple(
             sorted((*self.handlers, handler), key=lambda one: one.priority, reverse=True)
         )
 
     def remove(self, plugin: str) -> None:
-        """Take out every handler of the plugin."""
+        """Takes out every handler of the plugin."""
         self.handlers = tuple(one for one in self.handlers if one.plugin != plugin)
 
     def report(self) -> list[HandlerReport]:
-        """Return how each handler does."""
+        """Returns how each handler does."""
         return [self._runner.report(self.name, one) for one in self.handlers]
 
 
@@ -92,13 +92,13 @@ class Observe(Point[P, object]):
         super().__init__(name, runner, payload, object)
 
     def start(self, payload: P) -> None:
-        """Let every handler begin, in order, and wait for none."""
+        """Lets every handler begin, in order, and waits for none."""
         for handler in self.handlers:
             with suppress(HandlerError):  # it rests
                 self._runner.leave(self._runner.begin(self.name, handler, payload), self.timeout)
 
     async def run(self, payload: P) -> None:
-        """Return when every handler has ended or is late."""
+        """Returns when every handler has ended or is late."""
         calls = []
         for handler in self.handlers:
             with suppress(HandlerError):  # it rests
@@ -130,7 +130,7 @@ class Transform(Point[D, R]):
         self._merge = merge
 
     async def run(self, payload: D, handlers: Sequence[Handler[D, R]] | None = None) -> D:
-        """Return the payload after every handler, or after those that are given."""
+        """Returns the payload after every handler, or after those that are given."""
         for handler in self.handlers if handlers is None else handlers:
             if handler.when is not None and not handler.when(payload):
                 continue
@@ -182,7 +182,7 @@ class Guard(Transform[G, R]):
 
 
 def _checked(value: object, returns: type[R]) -> R | None:
-    """Return the value if it is None or a `returns` whose fields have their types.
+    """Returns the value if it is None or a `returns` whose fields have their types.
 
     A change that could not be stored would be noticed when the run ends, and it could not end.
     """

@@ -75,7 +75,7 @@ class Handler(Generic[P, R]):
         """A call that was given up stays until its function returns."""
 
     def resting(self, now: int) -> bool:
-        """Return whether it failed so often that it is left alone at `now`, ms since 1970."""
+        """Returns whether it failed so often that it is left alone at `now`, ms since 1970."""
         return self.in_a_row >= REST_AFTER and 0 <= now - self.last_failed_at < REST_MS
 
 
@@ -116,7 +116,7 @@ class Call(Generic[P, R]):
         self.error: Exception | None = None
 
     def cancel(self) -> None:
-        """Ask it to end, once: a scope would ask again in each round of the event loop."""
+        """Asks it to end, once: a scope would ask again in each round of the event loop."""
         if self.task is not None:
             self.task.cancel()
 
@@ -141,11 +141,11 @@ class Runner(anyio.AsyncContextManagerMixin):
                 await self._end_all()
 
     def now(self) -> int:
-        """Return milliseconds since 1970."""
+        """Returns milliseconds since 1970."""
         return self._clock.now_ms()
 
     def report(self, hook: str, handler: Handler[P, R]) -> HandlerReport:
-        """Return how the handler does."""
+        """Returns how the handler does."""
         return HandlerReport(
             hook,
             handler.plugin,
@@ -159,7 +159,7 @@ class Runner(anyio.AsyncContextManagerMixin):
     def begin(
         self, hook: str, handler: Handler[P, R], payload: P, *, wait: bool = True
     ) -> Call[P, R]:
-        """Call the handler in a task of its own; with `wait` false an awaitable is a failure.
+        """Calls the handler in a task of its own; with `wait` false an awaitable is a failure.
 
         Raises:
             HandlerError: it rests.
@@ -177,11 +177,11 @@ class Runner(anyio.AsyncContextManagerMixin):
         return call
 
     def leave(self, call: Call[P, R], seconds: float) -> None:
-        """Look after the call without waiting for it; what it returns is not looked at."""
+        """Looks after the call without waiting for it; what it returns is not looked at."""
         self._start(self._watch(call, seconds))
 
     async def end(self, call: Call[P, R], seconds: float, read: Callable[[object], T]) -> T:
-        """Wait at most `seconds`; return what `read` makes of what the handler returned.
+        """Waits at most `seconds`; returns what `read` makes of what the handler returned.
 
         Raises:
             HandlerError: it failed, was late, or `read` raised.
@@ -228,11 +228,11 @@ class Runner(anyio.AsyncContextManagerMixin):
 
 
 def ignore(_: object) -> None:
-    """Make nothing of what a handler returned."""
+    """Makes nothing of what a handler returned."""
 
 
 async def _work(call: Call[P, R], payload: P, *, wait: bool) -> None:
-    """Call the handler; whatever it raises is told in `call` and does not leave this task."""
+    """Calls the handler; whatever it raises is told in `call` and does not leave this task."""
     try:
         call.value = await _outcome(call, payload, wait=wait)
     except (asyncio.CancelledError, SystemExit, KeyboardInterrupt) as error:
@@ -242,14 +242,14 @@ async def _work(call: Call[P, R], payload: P, *, wait: bool) -> None:
 
 
 def _ended(call: Call[P, R], _: "asyncio.Task[None]") -> None:
-    """Note that its task has ended, which may have been cancelled before it began."""
+    """Notes that its task has ended, which may have been cancelled before it began."""
     if not call.in_thread:
         call.handler.under_way.discard(call)
     call.ended.set()
 
 
 def _plain(call: Call[P, R], payload: P) -> object:
-    """Call a plain function, in a thread; it is under way until it returns, whoever waits."""
+    """Calls a plain function, in a thread; it is under way until it returns, whoever waits."""
     try:
         return call.handler.call(payload)
     finally:

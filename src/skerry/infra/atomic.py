@@ -12,7 +12,7 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 def write_atomic(path: Path, data: bytes, *, mode: int = 0o600) -> None:
-    """Replace `path` with `data`: after a crash at any moment it is the old file or the new one.
+    """Replaces `path` with `data`: after a crash at any moment it is the old file or the new one.
 
     Missing directories are made with mode 0700. A link is replaced, not followed. On an error the
     old file stands as it was.
@@ -46,7 +46,7 @@ def write_atomic(path: Path, data: bytes, *, mode: int = 0o600) -> None:
 
 
 def make_private(directory: Path) -> None:
-    """Make the directory and those above it that are missing, each for the owner only.
+    """Makes the directory and those above it that are missing, each for the owner only.
 
     `Path.mkdir` with `parents` gives its mode to the last one alone.
     """
@@ -59,7 +59,7 @@ def make_private(directory: Path) -> None:
 
 @contextmanager
 def exclusive(directory: Path) -> Iterator[None]:
-    """Wait until no other process is in this block for `directory`, then be the one.
+    """Waits until no other process is in this block for `directory`, then is the one.
 
     For a read, change and write of a small file. The lock ends with the process.
     """

@@ -11,7 +11,7 @@ _UNIT: Final = "skerry.service"
 
 
 def command() -> str:
-    """Return how this command was called, so that the next one can be copied."""
+    """Returns how this command was called, so that the next one can be copied."""
     called = Path(sys.argv[0])
     if called.name != "skerry":
         return "python -m skerry"

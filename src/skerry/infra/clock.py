@@ -14,12 +14,12 @@ class Clock(Protocol):
     """Gives the time."""
 
     def now_ms(self) -> int:
-        """Return milliseconds since 1970, UTC."""
+        """Returns milliseconds since 1970, UTC."""
         ...
 
 
 def iso(milliseconds: int) -> str:
-    """Return the text of a time: `2026-11-21T20:45:40.114Z`."""
+    """Returns the text of a time: `2026-11-21T20:45:40.114Z`."""
     text = datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds")
     return text.replace("+00:00", "Z")
 
@@ -28,7 +28,7 @@ class SystemClock:
     """The machine's clock."""
 
     def now_ms(self) -> int:
-        """Return milliseconds since 1970, UTC."""
+        """Returns milliseconds since 1970, UTC."""
         return time.time_ns() // 1_000_000
 
 
@@ -37,12 +37,12 @@ _DIRECTORY: Final = "/zoneinfo/"
 
 
 def day(now_ms: int, zone: str | None) -> date:
-    """Return the date at `now_ms`; `zone` is an IANA name, None the zone of this machine."""
+    """Returns the date at `now_ms`; `zone` is an IANA name, None the zone of this machine."""
     return datetime.fromtimestamp(now_ms / 1000, UTC).astimezone(named(zone)).date()
 
 
 def begin(day: date, zone: str | None) -> int:
-    """Return when the day begins there, in ms since 1970; `zone` as of `day`.
+    """Returns when the day begins there, in ms since 1970; `zone` as of `day`.
 
     Raises:
         OverflowError, ValueError: it is too far from today for this machine's clock.
@@ -52,7 +52,7 @@ def begin(day: date, zone: str | None) -> int:
 
 
 def named(zone: str | None) -> tzinfo | None:
-    """Return the zone of an IANA name; None is the zone of this machine."""
+    """Returns the zone of an IANA name; None is the zone of this machine."""
     if zone is None:
         return None
     from zoneinfo import ZoneInfo  # noqa: PLC0415 - only where a zone is configured
@@ -67,7 +67,7 @@ class Calendar:
         self._known: tuple[int, str | None, date] | None = None
 
     def day(self, now_ms: int, zone: str | None) -> date:
-        """Return the parts that the function of that name returns."""
+        """Returns the date of a time in a zone, as the function `day`; caches the last minute."""
         minute, known = now_ms // 60_000, self._known
         if known is None or known[0] != minute or known[1] != zone:
             known = self._known = minute, zone, day(now_ms, zone)
@@ -75,7 +75,7 @@ class Calendar:
 
 
 def host_zone() -> str:
-    """Return the IANA name of this machine's zone, or where it has none the zone's short name."""
+    """Returns the IANA name of this machine's zone, or where it has none the zone's short name."""
     named = os.environ.get("TZ", "").lstrip(":")
     if not named:
         try:

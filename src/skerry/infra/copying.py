@@ -33,7 +33,7 @@ def copy_tree(
     skip: Callable[[Path], str] = lambda _relative: "",
     gives_way: Callable[[Path, bytes], bool] = lambda _relative, _data: False,
 ) -> Copied:
-    """Copy what `target` lacks, each file whole or not at all (0600); with `write` false only look.
+    """Copies what `target` lacks, each file whole or not at all (0600); only looks if not `write`.
 
     Args:
         origin: The directory to copy.

@@ -21,7 +21,7 @@ class Leaving:
         self._timer: threading.Timer | None = None
 
     def within(self, seconds: float, code: int) -> None:
-        """Leave hard with `code` when the process is still there after `seconds`."""
+        """Leaves hard with `code` when the process is still there after `seconds`."""
         if self._timer is not None:
             self._timer.cancel()
         self._timer = threading.Timer(seconds, self._go, (code,))

@@ -72,7 +72,7 @@ class Expendable:
         return next((one.pid for one in self._running if one.poll() is None), None)
 
     def __call__(self, value: object) -> object:
-        """Call the function.
+        """Calls the function.
 
         Raises:
             ExpendableError: it took too much CPU or memory, or failed; the next call finds a new
@@ -99,7 +99,7 @@ class Expendable:
         raise ExpendableError(f"its process ended ({_why(code, failure)})") from failure
 
     def close(self) -> None:
-        """End the process, also in the middle of a call."""
+        """Ends the process, also in the middle of a call."""
         for process in tuple(self._running):
             process.kill()
         with self._calling:
@@ -118,7 +118,7 @@ class Expendable:
         return answer
 
     def _asked(self, request: bytes) -> int:
-        """Send a request; return where its answer comes."""
+        """Sends a request; returns where its answer comes."""
         process = self._alive()
         if process.stdin is None or process.stdout is None:
             raise EOFError
@@ -143,7 +143,7 @@ class Expendable:
 
 
 def _end(running: list[subprocess.Popen[bytes]]) -> int | None:
-    """End the process, if there is one; return its exit code."""
+    """Ends the process, if there is one; returns its exit code."""
     if not running:
         return None
     process = running.pop()

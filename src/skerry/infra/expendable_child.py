@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def main(function: str, cpu_seconds: int, memory_bytes: int, idle_seconds: int) -> int:
-    """Serve until the input ends."""
+    """Serves until the input ends."""
     source = 0
     target = os.dup(1)
     os.dup2(2, 1)  # what a library prints must not get between the answers
@@ -48,7 +48,7 @@ def main(function: str, cpu_seconds: int, memory_bytes: int, idle_seconds: int) 
 
 
 def _limit(memory_bytes: int) -> None:
-    """Take from the process what it does not need: much memory, files, core dumps."""
+    """Takes from the process what it does not need: much memory, files, core dumps."""
     resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

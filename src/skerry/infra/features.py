@@ -36,7 +36,7 @@ class Feature:
         """True when `tables.STEPS` builds tables of the state database; all begin with `<name>`."""
 
     def load(self, path: str) -> Any:
-        """Return `module:attribute` of the feature, which is imported by this."""
+        """Returns `module:attribute` of the feature, which is imported by this."""
         module, _, attribute = path.partition(":")
         return getattr(import_module(f"skerry.features.{self.name}.{module}"), attribute)
 

@@ -17,7 +17,7 @@ _turn = threading.Lock()
 
 
 def few_arenas() -> None:
-    """Let all threads take memory from two arenas; to be called before there are others.
+    """Lets all threads take memory from two arenas; to be called before there are others.
 
     glibc has up to eight for each core, and what one of them has free no other can use: with worker
     threads that come and go, 18 MB beside 31 in use after an hour of talk, and a MB more every few
@@ -34,7 +34,7 @@ def few_arenas() -> None:
 
 
 def give_back() -> None:
-    """Return free pages to the system; blocks for some milliseconds."""
+    """Returns free pages to the system; blocks for some milliseconds."""
     import ctypes  # noqa: PLC0415 - 1 MB and 10 ms, which a start does without
 
     with _turn:

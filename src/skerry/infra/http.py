@@ -88,7 +88,7 @@ class PooledTransport(httpx2.AsyncBaseTransport):
         self._tls: ssl.SSLContext | None = None
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Send the request; the response's body is read as it is iterated.
+        """Sends the request; the response's body is read as it is iterated.
 
         A kept connection that the server had closed is replaced once, and only while nothing of the
         request was sent.
@@ -154,7 +154,7 @@ class PooledTransport(httpx2.AsyncBaseTransport):
                 del self._idle[key]
 
     async def aclose(self) -> None:
-        """Close the idle connections; the others close with their responses."""
+        """Closes the idle connections; the others close with their responses."""
         self._idle_limit = 0
         while self._idle:
             _, idle = self._idle.popitem()

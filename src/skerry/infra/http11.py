@@ -45,7 +45,7 @@ class Connection:
         self._closes = False
 
     async def request(self, request: httpx2.Request) -> Head:
-        """Send the request; return the head of its response.
+        """Sends the request; returns the head of its response.
 
         Raises:
             StaleConnectionError: the server had closed before anything was sent.
@@ -88,7 +88,7 @@ class Connection:
             raise httpx2.LocalProtocolError("the body is not as long as its request says")
 
     async def part(self) -> bytes | None:
-        """Return the next part of the response's body; None at its end, however often it is asked.
+        """Returns the next part of the response's body; None at its end, however often it is asked.
 
         What one network read brought is one part.
 
@@ -110,7 +110,7 @@ class Connection:
             self._answer.end()
 
     def rest(self) -> bool:
-        """End the present request; return whether the connection can carry another.
+        """Ends the present request; returns whether the connection can carry another.
 
         It cannot when the response was not read to its end, or when one side wants to close.
         """
@@ -121,11 +121,11 @@ class Connection:
         return False
 
     def is_dead(self) -> bool:
-        """Return whether the server closed it, or said something unasked, while it rested."""
+        """Returns whether the server closed it, or said something unasked, while it rested."""
         return self._stream.has_news()
 
     def close(self) -> None:
-        """Close at once."""
+        """Closes at once."""
         self._stream.close()
 
 
@@ -159,7 +159,7 @@ class _Answer:
         self.reusable = False
 
     def feed(self, data: bytes) -> None:
-        """Take what came.
+        """Takes what came.
 
         Raises:
             httpx2.RemoteProtocolError: it breaks the rules.
@@ -177,7 +177,7 @@ class _Answer:
             raise httpx2.RemoteProtocolError(f"a head of more than {_HEAD_LIMIT} bytes")
 
     def end(self) -> None:
-        """Take that nothing more comes.
+        """Takes that nothing more comes.
 
         Raises:
             httpx2.RemoteProtocolError: the response is not whole.
@@ -236,7 +236,7 @@ class _Answer:
 
 
 def _head_of(request: httpx2.Request) -> bytes:
-    """Return the head of a request as bytes.
+    """Returns the head of a request as bytes.
 
     Raises:
         httpx2.LocalProtocolError: a part of it would be read as something else.
@@ -249,7 +249,7 @@ def _head_of(request: httpx2.Request) -> bytes:
 
 
 def _tells_its_end(headers: list[tuple[bytes, bytes]]) -> bool:
-    """Return whether a response with these headers ends before its connection does."""
+    """Returns whether a response with these headers ends before its connection does."""
     return any(
         (low := name.lower()) == b"content-length"
         or (low == b"transfer-encoding" and value.lower().endswith(b"chunked"))

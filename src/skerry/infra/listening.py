@@ -19,7 +19,7 @@ _LOOPBACK: Final = frozenset(
 
 
 def listeners(port: int) -> frozenset[int] | None:
-    """Return the user ids of the sockets that take connections to this port of 127.0.0.1.
+    """Returns the user ids of the sockets that take connections to this port of 127.0.0.1.
 
     None where the system does not tell: only Linux lists every socket with its user.
     """

@@ -37,7 +37,7 @@ class LockedError(Exception):
 
 @contextmanager
 def locked(path: Path, note: str = "") -> Iterator[bool]:
-    """Hold the lock `path` for the block; `note` is one line that `owner` gives to others.
+    """Holds the lock `path` for the block; `note` is one line that `owner` gives to others.
 
     Gives whether whoever held it before let go of it in order; one that is killed does not.
 
@@ -58,7 +58,7 @@ def locked(path: Path, note: str = "") -> Iterator[bool]:
 
 
 def owner(path: Path) -> Owner | None:
-    """Return who holds the lock now, or None when nobody does."""
+    """Returns who holds the lock now, or None when nobody does."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     except FileNotFoundError:

@@ -66,12 +66,12 @@ class Redactor:
         self._known: re.Pattern[str] | None = None
 
     def know(self, secrets: Iterable[str]) -> None:
-        """Take these for secrets from now on, and no others."""
+        """Takes these for secrets from now on, and no others."""
         long = sorted({one for one in secrets if len(one) >= _SHORTEST}, key=len, reverse=True)
         self._known = re.compile("|".join(map(re.escape, long))) if long else None
 
     def __call__(self, text: str) -> str:
-        """Return the text without its secrets."""
+        """Returns the text without its secrets."""
         if self._known is not None:
             text = self._known.sub(REDACTED, text)
         return _SHAPES.sub(_hide, text)
@@ -90,11 +90,11 @@ class Plain(logging.Formatter):
         self._redact = redact
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the record as text without secrets."""
+        """Returns the record as text without secrets."""
         return self._redact(super().format(record)[:_LOOKED_AT])[:_LINE]
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - as the library has it
-        """Return the line, of which no text can make two, and none steers a terminal."""
+        """Returns the line, of which no text can make two, and none steers a terminal."""
         return _shown(super().formatMessage(record))
 
 
@@ -106,7 +106,7 @@ class Lines(logging.Formatter):
         self._redact = redact
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the record as JSON without secrets."""
+        """Returns the record as JSON without secrets."""
         moment = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         line = {
             "time": moment.replace("+00:00", "Z"),
@@ -122,7 +122,7 @@ class Lines(logging.Formatter):
 
 
 def _shown(line: str) -> str:
-    """Return the line with its control characters as JSON escapes them."""
+    """Returns the line with its control characters as JSON escapes them."""
     if line.isprintable():
         return line
     return "".join(one if one.isprintable() else json.dumps(one)[1:-1] for one in line)
@@ -147,7 +147,7 @@ class Behind(logging.Handler):
         self._thread.start()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Take a record."""
+        """Takes a record."""
         line = self.format(record)
         with self._changed:
             if len(self._lines) >= WAITING:
@@ -157,7 +157,7 @@ class Behind(logging.Handler):
                 self._changed.notify()
 
     def close(self) -> None:
-        """Write what waits, for two seconds at most."""
+        """Writes what waits, for two seconds at most."""
         with self._changed:
             self._closing = True
             self._changed.notify()
@@ -199,7 +199,7 @@ class DailyFiles:
         self._size = 0
 
     def __call__(self, line: str) -> None:
-        """Write a line.
+        """Writes a line.
 
         Raises:
             OSError: it could not be written; the next one is tried anew.
@@ -219,7 +219,7 @@ class DailyFiles:
             raise
 
     def close(self) -> None:
-        """Close the file."""
+        """Closes the file."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
@@ -238,7 +238,7 @@ class DailyFiles:
 
 
 def files(folder: Path) -> list[Path]:
-    """Return the log's files, the oldest first."""
+    """Returns the log's files, the oldest first."""
     try:
         found = [path for path in folder.iterdir() if _FILE.fullmatch(path.name)]
     except FileNotFoundError:
@@ -250,7 +250,7 @@ def files(folder: Path) -> list[Path]:
 def writing(
     folder: Path, redact: Redactor, clock: Clock, *, verbose: bool = False
 ) -> Generator[None]:
-    """Log for the block: warnings to stderr, what happens to `folder`; `verbose`: all to both."""
+    """Logs for the block: warnings to stderr, what happens to `folder`; `verbose`: all to both."""
     shown = Behind(Plain(redact), _to_stderr)
     kept = Behind(Lines(redact), DailyFiles(folder, clock))
     if not verbose:
@@ -287,7 +287,7 @@ class Tail(Struct, frozen=True):
 
 
 def tail(folder: Path, *, cursor: int | None, limit: int, max_bytes: int) -> Tail:
-    """Return lines of the latest file, after `cursor` where there is one.
+    """Returns lines of the latest file, after `cursor` where there is one.
 
     At most `limit` whole lines out of the last `max_bytes`; when that leaves some out it is
     `truncated`. A cursor beyond the end is of another file: it begins anew.

@@ -57,15 +57,15 @@ class Rules(Protocol):
     """Closes files beneath the directory, and is told of those that are written."""
 
     def reading(self, opened: Opened) -> str | None:
-        """Return why the file may not be read; None where it may."""
+        """Returns why the file may not be read; None where it may."""
         ...
 
     def writing(self, opened: Opened) -> str | None:
-        """Return why the file may not be written; None where it may."""
+        """Returns why the file may not be written; None where it may."""
         ...
 
     def wrote(self, opened: Opened, data: bytes, *, whole: bool) -> None:
-        """Note what the file is about to hold; `whole`: nothing of what it held before."""
+        """Notes what the file is about to hold; `whole`: nothing of what it held before."""
         ...
 
 
@@ -81,13 +81,13 @@ class Beneath(Struct, frozen=True):
 
     @contextmanager
     def open(self, path: str) -> Iterator[BinaryIO]:
-        """Open the plain file `path`, relative to the root, for reading. Raises as `look`."""
+        """Opens the plain file `path`, relative to the root, for reading. Raises as `look`."""
         with self.look(path) as (file, _):
             yield file
 
     @contextmanager
     def look(self, path: str) -> Iterator[tuple[BinaryIO, Opened]]:
-        """Open the plain file `path` for reading, and tell what was opened.
+        """Opens the plain file `path` for reading, and tells what was opened.
 
         Raises:
             EscapeError: the path is absolute, climbs out, meets a link, is closed, or is no plain
@@ -105,7 +105,7 @@ class Beneath(Struct, frozen=True):
             yield opened.enter_context(os.fdopen(descriptor, "rb", closefd=False)), found
 
     def contents(self, paths: Iterable[str], most: int) -> Iterator[tuple[str, bytes]]:
-        """Yield what plain files hold; those are left out that `open` would refuse, or are larger.
+        """Yields what plain files hold; those are left out that `open` would refuse, or are larger.
 
         Files of one folder that follow each other share its opening: 15 us a file, not 150.
         Without regard to rules.
@@ -129,7 +129,7 @@ class Beneath(Struct, frozen=True):
                     yield path, data
 
     def replace(self, path: str, change: Change, *, most: int, whole: bool = False) -> bool:
-        """Give the plain file `path`, relative to the root, new content: whole or not at all.
+        """Gives the plain file `path`, relative to the root, new content: whole or not at all.
 
         Missing directories are made. An existing file keeps its permissions. `change` is called
         once; what it raises leaves everything as it was.
@@ -173,7 +173,7 @@ class Beneath(Struct, frozen=True):
     def _folders(
         self, parts: tuple[str, ...], path: str, opened: ExitStack, *, make: bool = False
     ) -> list[int]:
-        """Return the descriptors of the root and of each directory that the parts lead to."""
+        """Returns the descriptors of the root and of each directory that the parts lead to."""
         folders = [os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)]
         opened.callback(os.close, folders[0])
         for part in parts:
@@ -195,7 +195,7 @@ class Beneath(Struct, frozen=True):
         return Opened(place, marks, status.st_uid not in {0, found[0].st_uid}, status.st_size)
 
     def _real(self, folder: int, parts: tuple[str, ...]) -> Path:
-        """Return where the opened directory is now; without /proc, where it was found."""
+        """Returns where the opened directory is now; without /proc, where it was found."""
         try:
             return Path(os.readlink(f"/proc/self/fd/{folder}")) / parts[-1]  # noqa: PTH115 - text
         except FileNotFoundError:
@@ -253,7 +253,7 @@ def _content(folder: int, name: str, path: str, most: int) -> bytes:
 def _present(
     folder: int, name: str, path: str, most: int
 ) -> tuple[os.stat_result | None, bytes | None]:
-    """Return the state and content of a file that may be replaced; Nones where there is none."""
+    """Returns the state and content of a file that may be replaced; Nones where there is none."""
     try:
         descriptor = _open_at(folder, name, _FILE, path)
     except FileNotFoundError:

@@ -26,7 +26,7 @@ class StaleConnectionError(httpx2.ReadError):
 
 
 async def connect(host: str, port: int, seconds: float | None) -> "Stream":
-    """Return a stream to the fastest of the host's addresses.
+    """Returns a stream to the fastest of the host's addresses.
 
     Raises:
         httpx2.ConnectTimeout: none answered within `seconds`.
@@ -63,12 +63,12 @@ class Stream(asyncio.Protocol):
         self._sent = False  # something was sent since something was received
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Note the transport."""
+        """Notes the transport."""
         # A stream's transport is always a full one, though uvloop's does not inherit from it.
         self._transport = transport  # type: ignore[assignment]
 
     def data_received(self, data: bytes) -> None:
-        """Keep what came; stop reading when it is much."""
+        """Keeps what came; stops reading when it is much."""
         self._received += data
         if len(self._received) > _BUFFER and self._reading:
             self._reading = False
@@ -76,23 +76,23 @@ class Stream(asyncio.Protocol):
         _wake(self._readable)
 
     def eof_received(self) -> None:
-        """Note the end."""
+        """Notes the end."""
         self._ended = True
         _wake(self._readable)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Note the end, and why."""
+        """Notes the end, and why."""
         self._ended = True
         self._error = exc
         _wake(self._readable)
         _wake(self._writable)
 
     def pause_writing(self) -> None:
-        """Let writers wait."""
+        """Lets writers wait."""
         self._writing = False
 
     def resume_writing(self) -> None:
-        """Let writers go on."""
+        """Lets writers go on."""
         self._writing = True
         _wake(self._writable)
 
@@ -126,7 +126,7 @@ class Stream(asyncio.Protocol):
         return b""
 
     async def write(self, buffer: bytes, seconds: float | None) -> None:
-        """Take `buffer`; it goes out with the next read, or when much has gathered.
+        """Takes `buffer`; it goes out with the next read, or when much has gathered.
 
         So the head and the body of a request are one system call. Waits while the kernel takes no
         more.
@@ -169,12 +169,12 @@ class Stream(asyncio.Protocol):
             timer.cancel()
 
     def close(self) -> None:
-        """Close at once; what was not sent is dropped."""
+        """Closes at once; what was not sent is dropped."""
         self._ended = True
         self._transport.abort()
 
     async def start_tls(self, context: ssl.SSLContext, host: str, seconds: float | None) -> None:
-        """Encrypt what follows, when the other side proves to be `host`.
+        """Encrypts what follows, when the other side proves to be `host`.
 
         Raises:
             httpx2.ConnectError: it did not, or not within `seconds`; the stream is closed.
@@ -195,11 +195,11 @@ class Stream(asyncio.Protocol):
         self._transport = transport or self._transport
 
     def has_news(self) -> bool:
-        """Return whether something came, or the end; of an idle connection that is its end."""
+        """Returns whether something came, or the end; of an idle connection that is its end."""
         return self._ended or bool(self._received) or self._has_unread()
 
     def _has_unread(self) -> bool:
-        """Return whether the kernel has something that the event loop did not bring yet."""
+        """Returns whether the kernel has something that the event loop did not bring yet."""
         poll = select.poll()
         poll.register(self._transport.get_extra_info("socket").fileno(), select.POLLIN)
         return bool(poll.poll(0))
@@ -218,7 +218,7 @@ def _expire(
 
 
 async def _resolve(host: str, port: int) -> list[tuple[str, int]]:
-    """Return the addresses to try, IPv6 and IPv4 in turn."""
+    """Returns the addresses to try, IPv6 and IPv4 in turn."""
     try:
         return [(str(ipaddress.ip_address(host)), port)]
     except ValueError:
@@ -233,7 +233,7 @@ async def _resolve(host: str, port: int) -> list[tuple[str, int]]:
 
 
 async def _race(addresses: list[tuple[str, int]]) -> Stream:
-    """Return the first stream that connects; each address gets a head start on the next."""
+    """Returns the first stream that connects; each address gets a head start on the next."""
     loop = asyncio.get_running_loop()
     won: list[Stream] = []
     failed: list[OSError] = []

@@ -27,7 +27,7 @@ class NewerSchemaError(Exception):
 
 
 def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
-    """Return a connection in autocommit mode, usable from any one thread at a time.
+    """Returns a connection in autocommit mode, usable from any one thread at a time.
 
     Writers get WAL and `synchronous=FULL`: what was committed survives power loss.
     """
@@ -53,7 +53,7 @@ def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
 def migrate(
     connection: sqlite3.Connection, path: Path, steps: Sequence[str], *, keep: bool = True
 ) -> None:
-    """Run the steps that the file has not seen, each in a transaction of its own.
+    """Runs the steps that the file has not seen, each in a transaction of its own.
 
     `PRAGMA user_version` counts the steps done. Before the first of them a file that has content
     is copied to `<name>.v<version>.bak`, unless `keep` is false; the three newest copies are kept.
@@ -75,7 +75,7 @@ def migrate(
 def copy(
     connection: sqlite3.Connection, target: Path, progress: Progress = lambda _done, _all: None
 ) -> None:
-    """Copy the database, as it is now, to `target`: one file, there whole or not at all.
+    """Copies the database, as it is now, to `target`: one file, there whole or not at all.
 
     Others may go on writing meanwhile.
     """
@@ -99,7 +99,7 @@ def copy(
 
 
 def _back_up(connection: sqlite3.Connection, target: Path) -> None:
-    """Copy the database to `target` and drop old copies."""
+    """Copies the database to `target` and drops old copies."""
     copy(connection, target)
     stem, _, _ = target.name.rpartition(".v")
     versions = {
@@ -112,7 +112,7 @@ def _back_up(connection: sqlite3.Connection, target: Path) -> None:
 
 
 def quick_check(path: Path) -> str:
-    """Return `ok`, or what SQLite finds wrong in the file."""
+    """Returns `ok`, or what SQLite finds wrong in the file."""
     found = problems(path, whole=False)
     return found[0] if found else "ok"
 

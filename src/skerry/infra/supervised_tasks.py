@@ -72,6 +72,6 @@ class Leash(Struct):
 
 
 def _look_at(task: asyncio.Task[Any]) -> None:
-    """Take note of how it ended: else the event loop complains that nobody did."""
+    """Takes note of how it ended: else the event loop complains that nobody did."""
     if not task.cancelled():
         task.exception()

@@ -9,7 +9,7 @@ import anyio
 
 @asynccontextmanager
 async def beside(work: Callable[[], Coroutine[Any, Any, None]]) -> AsyncGenerator[None]:
-    """Run `work` while the block runs, and cancel it at the block's end.
+    """Runs `work` while the block runs, and cancels it at the block's end.
 
     What the block raises comes out as it is, so that callers can catch it by its type; a bare task
     group would wrap it into an `ExceptionGroup`. What `work` raises ends the block.

@@ -9,7 +9,7 @@ DEEPEST: Final = 64
 
 
 def is_deep(value: Any, levels: int = DEEPEST) -> bool:
-    """Return whether the value has more than so many levels, itself included."""
+    """Returns whether the value has more than so many levels, itself included."""
     match value:
         case dict():
             return levels < 1 or any(is_deep(one, levels - 1) for one in value.values())

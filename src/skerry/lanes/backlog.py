@@ -38,7 +38,7 @@ class Batch(Struct, frozen=True):
     """Number of runs, from the first, of which the prompt has only a line."""
 
     def said(self, at: int) -> UserMessage:
-        """Return the one prompt that they make, as a message of time `at`."""
+        """Returns the one prompt that they make, as a message of time `at`."""
         requests = [run.request for run in self.runs]
         if len(requests) == 1 and not self.dropped:
             return requests[0].said(at)
@@ -62,7 +62,7 @@ def summary(texts: Sequence[str], unseen: int = 0) -> str:
 
 
 def parts(prompt: str) -> list[str]:
-    """Return the messages that a prompt was made of, a line of each that was dropped.
+    """Returns the messages that a prompt was made of, a line of each that was dropped.
 
     Empty for what is one person's one message. The inverse of `Batch.said`.
     """
@@ -79,7 +79,7 @@ def _line(text: str) -> str:
 
 
 def may_share(one: "RunRequest", other: "RunRequest") -> bool:
-    """Return whether one run may answer both: it reaches both people, who may do the same.
+    """Returns whether one run may answer both: it reaches both people, who may do the same.
 
     What a run may do follows from who asks. A stranger's words in a run of the owner's would have
     its tools and its memory; so they never enter one, in a group either.
@@ -97,7 +97,7 @@ def may_share(one: "RunRequest", other: "RunRequest") -> bool:
 
 
 def steers(run: "ActiveRun", host: "ActiveRun") -> bool:
-    """Return whether a message that waits may enter the run that is on.
+    """Returns whether a message that waits may enter the run that is on.
 
     One of `steer-backlog` may have entered a run of an earlier process: it has its own turn only.
     """
@@ -108,7 +108,7 @@ def steers(run: "ActiveRun", host: "ActiveRun") -> bool:
 
 
 def is_queued(run: "ActiveRun") -> bool:
-    """Return whether the run is a message that waits behind another run, as its mode has it."""
+    """Returns whether the run is a message that waits behind another run, as its mode has it."""
     return (
         run.rules is not None
         and run.rules.mode in _QUEUED
@@ -120,7 +120,7 @@ def is_queued(run: "ActiveRun") -> bool:
 
 
 def line(front: "ActiveRun", behind: Sequence["ActiveRun"]) -> list["ActiveRun"]:
-    """Return the messages from the `front` on that belong to one queue: same people, same way."""
+    """Returns the messages from the `front` on that belong to one queue: same people, same way."""
     if not is_queued(front):
         return [front]
     left = MAX_CHARS - weight(front.request)
@@ -151,7 +151,7 @@ def batch(front: "ActiveRun", behind: Sequence["ActiveRun"]) -> Batch:
 
 
 def excess(queued: Sequence["ActiveRun"], rules: QueueRules) -> list["ActiveRun"]:
-    """Return those of the waiting messages, in order, that are dropped.
+    """Returns those of the waiting messages, in order, that are dropped.
 
     With `summarize` more may wait than the cap, and the turn makes lines of them; at most `cap`
     lines (openclaw-behaviour 5.3), so what is beyond twice the cap is dropped without one.
@@ -166,14 +166,14 @@ def excess(queued: Sequence["ActiveRun"], rules: QueueRules) -> list["ActiveRun"
 
 
 def quiet_seconds(run: "ActiveRun") -> float:
-    """Return how long nothing more must have come, before the run's turn begins."""
+    """Returns how long nothing more must have come, before the run's turn begins."""
     if run.rules is None or run.rules.mode not in _DEBOUNCED or not is_queued(run):
         return 0.0
     return run.rules.debounce_ms / 1000
 
 
 def weight(request: "RunRequest") -> int:
-    """Return the characters of a request, those of its images included."""
+    """Returns the characters of a request, those of its images included."""
     return len(request.text) + sum(len(image.data) for image in request.images)
 
 

@@ -34,7 +34,7 @@ Job = Callable[[], Awaitable[object]]
 
 
 def at_once() -> float:
-    """Return no delay."""
+    """Returns no delay."""
     return 0.0
 
 
@@ -92,7 +92,7 @@ class Lanes(anyio.AsyncContextManagerMixin):
                 self._tasks.cancel_scope.cancel()
 
     def close(self) -> None:
-        """Start nothing more."""
+        """Starts nothing more."""
         self._closed = True
         self._waiting.clear()
         for timer in self._delayed.values():
@@ -103,31 +103,31 @@ class Lanes(anyio.AsyncContextManagerMixin):
         self._note_quiet()
 
     async def drain(self, seconds: float) -> bool:
-        """Start nothing more and wait for what runs; return whether all of it ended in time."""
+        """Starts nothing more and waits for what runs; returns whether all of it ended in time."""
         self.close()
         with anyio.move_on_after(seconds):
             await self._quiet.wait()
         return self._quiet.is_set()
 
     def resize(self, limit: int, subagents: int, cron: int) -> None:
-        """Let so many run from now on; what runs already ends undisturbed."""
+        """Lets so many run from now on; what runs already ends undisturbed."""
         self._main.limit, self._subagents.limit, self._cron.limit = limit, subagents, cron
         for group in self._groups():
             self._start(group)
 
     def use(self) -> list[LaneUse]:
-        """Return how full each group is."""
+        """Returns how full each group is."""
         return [
             LaneUse(group.name, group.used, len(group.ready), group.limit)
             for group in self._groups()
         ]
 
     def idle(self, key: str) -> bool:
-        """Return whether nothing of the key runs or waits."""
+        """Returns whether nothing of the key runs or waits."""
         return key not in self._group(key).running and key not in self._waiting
 
     def waiting(self, key: str) -> list[Job]:
-        """Return the key's jobs that wait, in their order."""
+        """Returns the key's jobs that wait, in their order."""
         return [one.job for one in self._waiting.get(key, ())]
 
     def submit(
@@ -139,7 +139,7 @@ class Lanes(anyio.AsyncContextManagerMixin):
         counted: bool = True,
         delay: Callable[[], float] = at_once,
     ) -> None:
-        """Put the job into the key's lane; it starts where there is room.
+        """Puts the job into the key's lane; it starts where there is room.
 
         It goes to the end, or where `place` of those that wait are left before it.
         One that is not `counted` waits for its lane only, however many others run: it must be
@@ -159,7 +159,7 @@ class Lanes(anyio.AsyncContextManagerMixin):
         self._start(group)
 
     def withdraw(self, key: str, job: Job) -> bool:
-        """Take a job out that waits; return false where it does not, because it began."""
+        """Takes a job out that waits; returns false where it does not, because it began."""
         queue = self._waiting.get(key, deque())
         found = next((one for one in queue if one.job is job), None)
         if found is None:
@@ -173,7 +173,7 @@ class Lanes(anyio.AsyncContextManagerMixin):
         return True
 
     def look_again(self, key: str) -> None:
-        """Ask the delayed job of the key once more how long it is to wait."""
+        """Asks the delayed job of the key once more how long it is to wait."""
         if key in self._delayed:
             group = self._group(key)
             self._make_ready(group, key)

@@ -29,7 +29,7 @@ class Continued(Struct, frozen=True):
     blocks: int = 0
     """Number of its blocks in the outbox."""
     said: str | None = None
-    """Part of the interrupted response that was sent; None if no text was, of earlier ones
+    """Text of the interrupted response that was sent; None if none was, of earlier ones
     neither."""
 
 
@@ -67,7 +67,7 @@ class ActiveRun(Struct, eq=False):
     """Messages and blocks from before the interruption; None until they are read, and for a new
     run."""
     sent: str | None = None
-    """Part of its answer that an earlier process had sent, as in `Continued.said`."""
+    """Text of the answer that an earlier process sent, as in `Continued.said`."""
     withdrawn: bool = False
     """The id was known already, or nothing could be stored: there is no run."""
     ended: anyio.Event = field(default_factory=anyio.Event)
@@ -89,12 +89,12 @@ class ActiveRun(Struct, eq=False):
     """True when the loop has ended, so that aborting has no effect."""
 
     def said(self) -> UserMessage:
-        """Return the prompt of the run, as a message of the transcript."""
+        """Returns the prompt of the run, as a message of the transcript."""
         batch = self.batch or Batch((self,))
         return batch.said(self.accepted_at)
 
     def event(self, body: RunEventBody) -> RunEvent:
-        """Return an event of the run."""
+        """Returns an event of the run."""
         key = self.request.key
         return RunEvent(self.request.run_id, str(key), self.session_id, key.agent, body)
 
@@ -104,7 +104,7 @@ class ActiveRun(Struct, eq=False):
         return self.arrived == -math.inf
 
     def open(self, scope: anyio.CancelScope, *, alone: bool = False) -> None:
-        """Note that the loop begins; one that was aborted while it waited ends at once.
+        """Notes that the loop begins; one that was aborted while it waited ends at once.
 
         `alone`: no message may enter it.
         """
@@ -114,33 +114,33 @@ class ActiveRun(Struct, eq=False):
             scope.cancel()
 
     def close(self) -> None:
-        """Note that the loop has ended: it is too late to enter and to abort."""
+        """Notes that the loop has ended: it is too late to enter and to abort."""
         self.working = False
         self.scope = None
         self.talked = True
 
     def join(self, guest: "ActiveRun") -> None:
-        """Note that the guest's message has entered; from here on both stop together."""
+        """Notes that the guest's message has entered; from here on both stop together."""
         guest.host = self
         self.joined.append(guest)
         if guest.aborted_by is not None:
             self.abort(guest.aborted_by)
 
     def is_steered(self) -> bool:
-        """Return whether a message is there that will enter after the present tool call."""
+        """Returns whether a message is there that will enter after the present tool call."""
         return any(
             run.admitted.is_set() and not run.withdrawn and run.aborted_by is None
             for run in self.steering
         )
 
     def empty_mailbox(self) -> list["ActiveRun"]:
-        """Take out what did not enter, in order."""
+        """Takes out what did not enter, in order."""
         left = list(self.steering)
         self.steering.clear()
         return left
 
     def abort(self, by: str) -> bool:
-        """Stop the run: at once if it works, else when its turn comes; return whether it will.
+        """Stops the run: at once if it works, else when its turn comes; returns whether it will.
 
         The first caller is the one that counts. A run that has entered another stops with it.
         """
@@ -164,11 +164,11 @@ class Running:
         self._sessions: dict[SessionKey, dict[RunId, ActiveRun]] = {}
 
     def get(self, run_id: RunId) -> ActiveRun | None:
-        """Return the run, if it is active."""
+        """Returns the run, if it is active."""
         return self._runs.get(run_id)
 
     def add(self, run: ActiveRun) -> None:
-        """Take the run in; from here on its id is in flight."""
+        """Takes the run in; from here on its id is in flight."""
         run_id, key = run.request.run_id, run.request.key
         self._accepted += 1
         run.serial = self._accepted
@@ -176,25 +176,25 @@ class Running:
         self._sessions.setdefault(key, {})[run_id] = run
 
     def withdraw(self, run: ActiveRun) -> None:
-        """Forget a run that does not exist after all, and wake whoever waits for it."""
+        """Forgets a run that does not exist after all, and wakes whoever waits for it."""
         run.withdrawn = True
         self._remove(run)
         run.admitted.set()
         run.ended.set()
 
     def finish(self, run: ActiveRun, result: RunResult) -> None:
-        """Note how the run ended, and wake whoever waits for it."""
+        """Notes how the run ended, and wakes whoever waits for it."""
         run.result = result
         self._remove(run)
         run.ended.set()
 
     def of(self, key: SessionKey | None = None) -> list[ActiveRun]:
-        """Return the active runs, of one session or of all, oldest first."""
+        """Returns the active runs, of one session or of all, oldest first."""
         chosen = self._runs if key is None else self._sessions.get(key, {})
         return list(chosen.values())
 
     def working(self, key: SessionKey) -> ActiveRun | None:
-        """Return the run of the session that a message can still enter; none that is to stop."""
+        """Returns the run of the session that a message can still enter; none that is to stop."""
         return next((run for run in self.of(key) if run.working and run.aborted_by is None), None)
 
     def _remove(self, run: ActiveRun) -> None:

@@ -16,12 +16,12 @@ class Rest:
     """Time in milliseconds since 1970."""
 
     def after_failure(self, now: int) -> "Rest":
-        """Return the rest that a failure at `now` leads to; the next is longer, up to 25 min."""
+        """Returns the rest that a failure at `now` leads to; the next is longer, up to 25 min."""
         seconds = RESTS[min(self.failures, len(RESTS) - 1)]
         return Rest(self.failures + 1, now + round(seconds * 1000))
 
     def over(self, now: int) -> bool:
-        """Return whether it may be tried.
+        """Returns whether it may be tried.
 
         A clock that was set back does not make a rest longer than the longest one.
         """

@@ -72,7 +72,7 @@ class BuiltinMemory:
         weighing: Callable[[], Weighing] = Weighing,
         settings: Callable[[], Settings] | None = None,
     ) -> None:
-        """Take what it is given; `settings` says anew each time what the index is to hold."""
+        """Takes what it is given; `settings` says anew each time what the index is to hold."""
         self._agent = agent
         self._index = index
         self._clock = clock
@@ -92,26 +92,26 @@ class BuiltinMemory:
 
     @property
     def name(self) -> str:
-        """Return `builtin`."""
+        """Returns `builtin`."""
         return NAME
 
     @property
     def fallback(self) -> MemoryFallback | None:
-        """Return why the model did not answer when it was asked last, or None if it did."""
+        """Returns why the model did not answer when it was asked last, or None if it did."""
         return self._fallback
 
     @property
     def resized(self) -> bool:
-        """Return whether vectors have another size than before, so that all want to be made."""
+        """Returns whether vectors have another size than before, so that all want to be made."""
         return self._resized
 
     @property
     def dirty(self) -> bool:
-        """Return whether something changed since it was indexed, as far as is known."""
+        """Returns whether something changed since it was indexed, as far as is known."""
         return self._dirty
 
     async def search(self, question: MemoryQuestion) -> MemoryAnswer:
-        """Return the passages that answer best, of the files as they are now.
+        """Returns the passages that answer best, of the files as they are now.
 
         Raises:
             MemoryBackendError: the index can neither be read nor made anew.
@@ -142,7 +142,7 @@ class BuiltinMemory:
         force: bool = False,
         progress: Callable[[MemoryProgress], None] | None = None,
     ) -> SyncReport:
-        """Bring the index up to what the files say; `force` builds it anew beside the old one.
+        """Brings the index up to what the files say; `force` builds it anew beside the old one.
 
         Words first, which are searched at once, then the vectors.
 
@@ -158,7 +158,7 @@ class BuiltinMemory:
         force: bool = False,
         progress: Callable[[MemoryProgress], None] | None = None,
     ) -> SyncReport:
-        """Do `sync` without the vectors."""
+        """Does `sync` without the vectors."""
         self._configure()
         self._dirty = False
         tell = partial(self._tell, progress)
@@ -181,7 +181,7 @@ class BuiltinMemory:
         sources: Sequence[MemorySource] = ORDER,
         seconds: float | None = None,
     ) -> int:
-        """Give passages their vectors; return how many texts the model was asked for.
+        """Gives passages their vectors; returns how many texts the model was asked for.
 
         Where the model fails, what it did stays, and `status` says why; the next call goes on.
         With `force` a server is asked first whether it still has the same model behind its name.
@@ -212,7 +212,7 @@ class BuiltinMemory:
         return done
 
     async def waits(self) -> bool:
-        """Return whether a whole passage of a conversation waits for its vector.
+        """Returns whether a whole passage of a conversation waits for its vector.
 
         Raises:
             MemoryBackendError: the index cannot be read.
@@ -223,7 +223,7 @@ class BuiltinMemory:
         return await self._mended(partial(waits, self._index, embedder.model))
 
     async def forget(self, redaction: Redaction) -> int:
-        """Leave nothing of the phrases in the index; return how many documents held them.
+        """Leaves nothing of the phrases in the index; returns how many documents held them.
 
         The files and conversations are not to hold them any more.
 
@@ -237,15 +237,15 @@ class BuiltinMemory:
         return report.removed
 
     def touch(self) -> None:
-        """Note that files changed: the next search looks at them first."""
+        """Notes that files changed: the next search looks at them first."""
         self._dirty = True
 
     async def document(self, path: str) -> MemoryDocument | None:
-        """Return a conversation by the path of a hit; None where there is no such document."""
+        """Returns a conversation by the path of a hit; None where there is no such document."""
         return await _thread(partial(self._document, path))
 
     async def status(self) -> MemoryStatus:
-        """Return its state; it never fails."""
+        """Returns its state; it never fails."""
         embedder = self._embedder()  # in the loop, where it may start something
         try:
             return await self._mended(partial(self._status, self._state(embedder)))
@@ -253,7 +253,7 @@ class BuiltinMemory:
             return replace(self._state(embedder, str(error)), mode=MemoryMode.TEXT)
 
     async def listing(self) -> Sequence[MemoryFile]:
-        """Return every document of the index. Implements `ports.memory.MemoryListing`.
+        """Returns every document of the index. Implements `ports.memory.MemoryListing`.
 
         Raises:
             MemoryBackendError: the index cannot be read.
@@ -261,7 +261,7 @@ class BuiltinMemory:
         return await self._mended(self._listing)
 
     def close(self) -> None:
-        """Let go of the index. Blocks until a job that runs has noticed."""
+        """Lets go of the index. Blocks until a job that runs has noticed."""
         self._index.close()
 
     def _tell(self, progress: Callable[[MemoryProgress], None] | None, now: MemoryProgress) -> None:
@@ -270,12 +270,12 @@ class BuiltinMemory:
             progress(now)
 
     def _configure(self) -> None:
-        """Let the index have the settings of now."""
+        """Lets the index have the settings of now."""
         if self._settings is not None:
             self._index.settings = self._settings()
 
     async def _freshen(self, seconds: float) -> Sequence[str]:
-        """Bring in files that changed; return what keeps the answer from being complete."""
+        """Brings in files that changed; returns what keeps the answer from being complete."""
         try:
             with anyio.move_on_after(seconds):
                 if await _thread(partial(self._index.freshen, seconds)):
@@ -287,7 +287,7 @@ class BuiltinMemory:
     async def _vector(
         self, text: str, seconds: float, patience: float
     ) -> "tuple[NDArray[np.float32] | None, str, MemoryFallback | None]":
-        """Return the vector of a question and its model; None where words have to do.
+        """Returns the vector of a question and its model; None where words have to do.
 
         With it, what is to be said where the model was being loaded all the time: that will pass.
         """
@@ -311,7 +311,7 @@ class BuiltinMemory:
         return None, "", waits
 
     async def _mended(self, work: Callable[[], T]) -> T:
-        """Run the work in a thread; where the index is damaged, make it anew and run it again."""
+        """Runs the work in a thread; if the index is damaged, rebuilds it and runs it again."""
         try:
             return await _thread(work)
         except DamagedError:
@@ -324,7 +324,7 @@ class BuiltinMemory:
     def _search(
         self, question: MemoryQuestion, vector: "NDArray[np.float32] | None", label: str
     ) -> "tuple[list[MemoryHit], bool, MemoryFallback | None, Sequence[str]]":
-        """Return the hits, whether meaning was compared, what keeps it from all, and what waits."""
+        """Returns the hits, whether meaning was compared, why not for all, and what waits."""
         lacks: MemoryFallback | None = None
         notes: Sequence[str] = ()
         zone = self._index.settings.zone

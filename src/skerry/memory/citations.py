@@ -5,16 +5,16 @@ from skerry.model.inbound import PeerKind
 
 
 def citation(path: str, start_line: int, end_line: int) -> str:
-    """Return `path#L3`, or `path#L3-L9` of a passage of several lines."""
+    """Returns `path#L3`, or `path#L3-L9` of a passage of several lines."""
     end = f"-L{end_line}" if end_line > start_line else ""
     return f"{path}#L{start_line}{end}"
 
 
 def cited(text: str, place: str) -> str:
-    """Return the text with its citation on a line of its own."""
+    """Returns the text with its citation on a line of its own."""
     return f"{text}\n\nSource: {place}"
 
 
 def shows(mode: Citations, chat: PeerKind) -> bool:
-    """Return whether passages are cited in such a chat."""
+    """Returns whether passages are cited in such a chat."""
     return mode is Citations.ON or (mode is Citations.AUTO and chat is PeerKind.DIRECT)

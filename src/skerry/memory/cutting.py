@@ -20,7 +20,7 @@ class Cutter:
         self._apart = Expendable(CUT)
 
     def __call__(self, document: Document, size: int, overlap: int) -> list[Piece]:
-        """Return the passages of a document in order; `size` and `overlap` in tokens.
+        """Returns the passages of a document in order; `size` and `overlap` in tokens.
 
         Raises:
             UnreadableError: it took too much CPU or memory.
@@ -34,7 +34,7 @@ class Cutter:
         return pieces_of(document, _chunks(document.text, rows))
 
     def close(self) -> None:
-        """End the process."""
+        """Ends the process."""
         self._apart.close()
 
 

@@ -4,7 +4,7 @@ from skerry_recall.chunk import chunks
 
 
 def cut(asked: tuple[str, int, int]) -> list[tuple[int, int, int, int]]:
-    """Return where each passage begins and ends, and its first and last line."""
+    """Returns where each passage begins and ends, and its first and last line."""
     text, size, overlap = asked
     return [
         (one.start, one.end, one.start_line, one.end_line)

@@ -31,7 +31,7 @@ class DamagedError(Exception):
 
 
 def nothing(_: str) -> None:
-    """Go on: the fault points of a program that is not under test."""
+    """Goes on: the fault points of a program that is not under test."""
 
 
 class Database:
@@ -47,7 +47,7 @@ class Database:
         self._free = threading.Condition()
 
     def open(self) -> str | None:
-        """Open or create it; return why the old one was thrown away, where it was.
+        """Opens or creates it; returns why the old one was thrown away, where it was.
 
         After a process that did not end in order the file is looked through first.
 
@@ -72,7 +72,7 @@ class Database:
         return damage
 
     def close(self) -> None:
-        """Close it; what was written is in the one file then."""
+        """Closes it; what was written is in the one file then."""
         with self._writing, self._free:
             for one in (*self._spare, self._writer):
                 if one is not None:
@@ -82,7 +82,7 @@ class Database:
             self._writer = None
 
     def discard(self) -> None:
-        """Throw the file away and begin an empty one."""
+        """Throws the file away and begins an empty one."""
         with self._writing, self._free, self._noticed(OSError):
             self.close()
             _remove(self.path)
@@ -102,7 +102,7 @@ class Database:
 
     @contextmanager
     def reading(self) -> Generator[Tables]:
-        """Give one state of the tables for the block, whatever is written meanwhile.
+        """Gives one state of the tables for the block, whatever is written meanwhile.
 
         Raises:
             DamagedError: the file is damaged.
@@ -136,7 +136,7 @@ class Database:
 
     @contextmanager
     def writing(self) -> Generator[Tables]:
-        """Give the tables for the block and commit it; what raises in it is undone.
+        """Gives the tables for the block and commit it; what raises in it is undone.
 
         Raises:
             DamagedError: the file is damaged.
@@ -151,7 +151,7 @@ class Database:
             self._reach("index.committed")
 
     def purge(self, pieces: Sequence[bytes] | None) -> None:
-        """Leave nothing of rows that were deleted, with these texts and vectors, in any file.
+        """Leaves nothing of rows that were deleted, with these texts and vectors, in any file.
 
         What is deleted is overwritten at once; the file is written anew only where a copy was left
         between other rows, or where the pieces are not known. Readers go on but for moments.
@@ -170,7 +170,7 @@ class Database:
             self._reach("index.purged")
 
     def _cut(self, writer: sqlite3.Connection) -> None:
-        """Take the log into the file, most of it beside readers, and cut it to nothing."""
+        """Takes the log into the file, most of it beside readers, and cuts it to nothing."""
         writer.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
         with self._free:
             self._alone()
@@ -178,7 +178,7 @@ class Database:
     def replace(
         self, build: Callable[[Tables], None], swapped: Callable[[], None] = lambda: None
     ) -> None:
-        """Make the file anew beside the old one and take its place; until then the old one serves.
+        """Writes a new file beside the old one, which it replaces when it is complete.
 
         Vectors that the new one can use are carried over. A crash leaves one or the other, whole.
 
@@ -226,7 +226,7 @@ class Database:
             swapped()
 
     def _alone(self) -> None:
-        """Wait until nobody reads, and cut the log to nothing. `_free` is held."""
+        """Waits until nobody reads, and cuts the log to nothing. `_free` is held."""
         if not self._free.wait_for(lambda: not self._reading, SWAP_SECONDS):
             raise MemoryBackendError("The readers of the memory's index do not end.")
         if self._writer is not None:
@@ -255,7 +255,7 @@ class Database:
 
     @contextmanager
     def _noticed(self, *more: type[Exception]) -> Generator[None]:
-        """Turn what SQLite raises, and these, into what callers know."""
+        """Turns what SQLite raises, and these, into what callers know."""
         kinds: tuple[type[Exception], ...] = (sqlite3.Error, *more)
         try:
             yield
@@ -287,7 +287,7 @@ def _transaction(connection: sqlite3.Connection) -> Generator[None]:
 
 
 def _temporary(path: Path) -> sqlite3.Connection:
-    """Return a database that nobody sees yet: without a log, since a crash only wastes it."""
+    """Returns a database that nobody sees yet: without a log, since a crash only wastes it."""
     path.touch(mode=0o600)
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     connection.execute("PRAGMA journal_mode = MEMORY")  # an error in `build` can be rolled back

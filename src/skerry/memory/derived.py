@@ -36,12 +36,12 @@ class Difference:
 
     @property
     def size(self) -> int:
-        """Return how much there is to do."""
+        """Returns how much there is to do."""
         return len(self.lacking) + len(self.gone) + len(self.bare)
 
 
 def difference(collection: "Collection", tables: Tables) -> Difference:
-    """Return in what the collection differs from the tables."""
+    """Returns in what the collection differs from the tables."""
     ids, held, embedded = tables.ids(), collection.ids(), tables.embedded()
     if collection.model == kind(tables.meta(EMBEDDED_WITH) or "", tables.meta(SIZE)):
         embedded -= collection.embedded()
@@ -49,7 +49,7 @@ def difference(collection: "Collection", tables: Tables) -> Difference:
 
 
 def is_of(collection: "Collection", tables: Tables) -> bool:
-    """Return whether the collection was brought to this state of the tables, as its stamp says."""
+    """Returns whether the collection was brought to this state of the tables, as its stamp says."""
     state = tables.meta(STATE)
     return state is not None and collection.stamp == state
 
@@ -60,7 +60,7 @@ def equal(
     found: Difference,
     paced: "Callable[[Iterable[Passage]], Iterable[Passage]]" = lambda rows: rows,
 ) -> None:
-    """Bring into the collection in what it differs from the tables; `paced` may raise to end it.
+    """Brings into the collection in what it differs from the tables; `paced` may raise to end it.
 
     At the end it has the stamp of the tables' state.
     """
@@ -80,12 +80,12 @@ def equal(
 
 
 def kind(model: str, size: str | int | None) -> str:
-    """Return how vectors are named that can be compared with each other."""
+    """Returns how vectors are named that can be compared with each other."""
     return f"{model}@{size or ''}" if model else ""
 
 
 def vectors(rows: Sequence[tuple[int, bytes]]) -> "dict[int, NDArray[np.float32]]":
-    """Return vectors by passage, of float32 as the tables have them; what rotted is left out."""
+    """Returns vectors by passage, of float32 as the tables have them; what rotted is left out."""
     import numpy as np  # noqa: PLC0415 - 20 MB, once there are vectors
 
     size = len(rows[0][1]) // 4 if rows else 0
@@ -93,7 +93,7 @@ def vectors(rows: Sequence[tuple[int, bytes]]) -> "dict[int, NDArray[np.float32]
 
 
 def is_sound(blob: bytes, size: int) -> bool:
-    """Return whether it is a vector of this size: finite, and with a direction."""
+    """Returns whether it is a vector of this size: finite, and with a direction."""
     import numpy as np  # noqa: PLC0415 - 20 MB, once there are vectors
 
     if not blob or len(blob) != 4 * size:

@@ -38,7 +38,7 @@ class Deriving:
     """The collection of one index, in a folder of the index's generation."""
 
     def __init__(self, folder: Path, pace: Callable[[], None]) -> None:
-        """Take the folder above those of the generations; `pace` raises where all is to end."""
+        """Takes the folder above those of the generations; `pace` raises where all is to end."""
         self._folder = folder
         self._end = pace
         self._lock = threading.RLock()
@@ -60,11 +60,11 @@ class Deriving:
 
     @property
     def is_there(self) -> bool:
-        """Return whether anything was derived, also by an earlier process."""
+        """Returns whether anything was derived, also by an earlier process."""
         return self._collection is not None or self._folder.is_dir()
 
     def drop(self, why: str = "") -> None:
-        """Open it anew the next time; `why` it was lost."""
+        """Opens it anew the next time; `why` it was lost."""
         with self._lock:
             self._collection, self._stale, self._serves = None, True, False
             if why:
@@ -72,14 +72,14 @@ class Deriving:
                 logger.warning("%s", self.lost)
 
     def take(self, collection: "Collection", generation: str) -> None:
-        """Search this one from now on: it is equal to the tables."""
+        """Searches this one from now on: it is equal to the tables."""
         with self._lock:
             self._collection, self._generation = collection, generation
             self._stale, self._written, self.lost = False, True, ""
 
     @property
     def changes(self) -> int:
-        """Return how often the tables were changed; to be asked before a state of them is read."""
+        """Returns how often the tables were changed; to be asked before a state of them is read."""
         return self._changes
 
     def usable(
@@ -111,7 +111,7 @@ class Deriving:
     def _brought_in(
         self, collection: "Collection", tables: Tables
     ) -> "tuple[Collection, Difference]":
-        """Bring in what is small; return the collection, or one begun anew, and what it was."""
+        """Brings in what is small; returns the collection, or one begun anew, and what it was."""
         found = difference(collection, tables)
         try:
             if found.size <= SMALL:
@@ -124,11 +124,11 @@ class Deriving:
         return collection, found
 
     def _is_equal(self) -> None:
-        """Note that the collection has what the tables have."""
+        """Notes that the collection has what the tables have."""
         self._stale, self._written, self.lost = False, self._exists(), ""
 
     def make(self, generation: str, reading: "Callable[[Callable[[Tables], None]], None]") -> None:
-        """Bring in all that the tables have; `reading` runs a function with a state of them.
+        """Brings in all that the tables have; `reading` runs a function with a state of them.
 
         Searches go on with what is there.
 
@@ -155,7 +155,7 @@ class Deriving:
                 self._pace()
 
     def made(self, tables: Tables, generation: str) -> "Collection":
-        """Return a collection of these tables that nobody searches yet."""
+        """Returns a collection of these tables that nobody searches yet."""
         folder = self._folder / generation
         shutil.rmtree(folder, ignore_errors=True)
         collection = Collection(folder)
@@ -165,7 +165,7 @@ class Deriving:
     def apply(
         self, change: "Callable[[Collection, str], None]", size: int, states: tuple[str, str]
     ) -> None:
-        """Change the collection as the tables were, if it is open and equal to them.
+        """Changes the collection as the tables were, if it is open and equal to them.
 
         `states` are the stamps of the tables before the change and after it: the collection has
         the second only if it had the first, so that no change is missed when several are made at
@@ -186,14 +186,14 @@ class Deriving:
 
     @contextmanager
     def halted(self) -> Generator[None]:
-        """End a job that brings in much, and begin none for the block."""
+        """Ends a job that brings in much, and begins none for the block."""
         self._halt.set()
         with self._making:
             self._halt.clear()
             yield
 
     def purge(self, tables: Tables, generation: str) -> None:
-        """Leave nothing in the files of what was removed; for a block of `halted`.
+        """Leaves nothing in the files of what was removed; for a block of `halted`.
 
         What lacks much is thrown away as a whole. Searches go on while files are written.
         """
@@ -221,13 +221,13 @@ class Deriving:
                 self._written = self._exists()
 
     def keep_only(self, generation: str | None) -> None:
-        """Remove what was derived of indexes that are gone."""
+        """Removes what was derived of indexes that are gone."""
         for folder in self._folder.iterdir() if self._folder.is_dir() else ():
             if folder.name != generation:
                 shutil.rmtree(folder, ignore_errors=True)
 
     def _open(self, generation: str) -> "Collection":
-        """Return the collection; one whose files were removed is begun anew."""
+        """Returns the collection; one whose files were removed is begun anew."""
         if self._collection is not None and self._generation != generation:
             self.drop()
         if self._collection is not None and self._written and not self._exists():
@@ -242,7 +242,7 @@ class Deriving:
         return (self._folder / self._generation / MANIFEST).exists()
 
     def _begin_anew(self, error: Exception) -> "Collection":
-        """Throw the files away: they are torn, or of another version."""
+        """Throws the files away: they are torn, or of another version."""
         folder = self._folder / self._generation
         self.drop(str(error))
         shutil.rmtree(folder, ignore_errors=True)

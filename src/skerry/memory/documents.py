@@ -49,7 +49,7 @@ class Document:
 
     @property
     def hash(self) -> str:
-        """Return the SHA-256 of the text, in hex."""
+        """Returns the SHA-256 of the text, in hex."""
         return digest(self.text)
 
 
@@ -67,12 +67,12 @@ class Piece:
 
 
 def pieces(document: Document, size: int = SIZE, overlap: int = OVERLAP) -> list[Piece]:
-    """Return the passages of a document in order; `size` and `overlap` in tokens."""
+    """Returns the passages of a document in order; `size` and `overlap` in tokens."""
     return pieces_of(document, chunks(document.text, size=size, overlap=overlap))
 
 
 def pieces_of(document: Document, cut: Sequence[Chunk]) -> list[Piece]:
-    """Return the passages for what a document was cut into."""
+    """Returns the passages for what a document was cut into."""
     lines = [line for line, _ in document.times]
 
     def at(line: int) -> int | None:
@@ -94,7 +94,7 @@ def pieces_of(document: Document, cut: Sequence[Chunk]) -> list[Piece]:
 
 
 def date_of(path: str, zone: str | None = None) -> int | None:
-    """Return when the day of a daily log (`memory/YYYY-MM-DD*.md`) began, in ms since 1970.
+    """Returns when the day of a daily log (`memory/YYYY-MM-DD*.md`) began, in ms since 1970.
 
     `zone` is an IANA name, None the zone of this machine. None for every other file: it does not
     age (seed 003, temporal decay).
@@ -110,5 +110,5 @@ def date_of(path: str, zone: str | None = None) -> int | None:
 
 
 def digest(text: str) -> str:
-    """Return the SHA-256 of a text, in hex."""
+    """Returns the SHA-256 of a text, in hex."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

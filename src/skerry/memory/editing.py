@@ -46,7 +46,7 @@ class SaveError(MemoryBackendError):
 def listed(
     workspace: Path, extra: Sequence[str], indexed: Iterable[MemoryFile]
 ) -> list[MemoryFile]:
-    """Return the files as they are now with what is known of them, and the conversations.
+    """Returns the files as they are now with what is known of them, and the conversations.
 
     Costs about 10 us a file.
     """
@@ -76,7 +76,7 @@ def listed(
 
 
 def read_whole(place: Place, path: str, rules: Rules | None) -> MemoryWhole:
-    """Return all of a file; an empty one where there is none.
+    """Returns all of a file; an empty one where there is none.
 
     Raises:
         NotMemoryError: a link or something else than a plain file is in the way, it is too large,
@@ -105,7 +105,7 @@ def read_whole(place: Place, path: str, rules: Rules | None) -> MemoryWhole:
 
 
 def save(place: Place, path: str, text: str, base: str, rules: Rules | None) -> MemorySaved:
-    """Replace a file whose hash is still `base`, whole or not at all; empty, it is a new one.
+    """Replaces a file whose hash is still `base`, whole or not at all; empty, it is a new one.
 
     Lines end as they ended before: a browser makes them all end with a line feed.
 

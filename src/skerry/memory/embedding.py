@@ -59,7 +59,7 @@ async def embed(
     report: Callable[[MemoryProgress], None],
     wanted: Wanted | None = None,
 ) -> int:
-    """Give passages their vectors of this model, notes first; return how many texts it was given.
+    """Gives passages their vectors of this model, notes first; returns how many texts it was given.
 
     Where the index has vectors of another model, or of another size, they are taken out first:
     until all is embedded again, words alone are compared for the rest. A text without a vector is
@@ -85,7 +85,7 @@ async def embed(
 
 
 def waits(index: Index, model: EmbeddingModel) -> bool:
-    """Return whether a whole passage of a conversation has no vector, and may get one."""
+    """Returns whether a whole passage of a conversation has no vector, and may get one."""
     with index.tables() as tables:
         if label_of(tables) != str(model) and label_of(tables):
             return True
@@ -123,7 +123,7 @@ class _Job:
         self._whole = 0
 
     async def run(self) -> None:
-        """Ask until nothing lacks a vector that could have one."""
+        """Asks until nothing lacks a vector that could have one."""
         await _thread(self._prepare)
         while lot := await _thread(self._lot):
             era, bulk = self._index.era, max(1, self._embedder.bulk)
@@ -135,7 +135,7 @@ class _Job:
                     break  # something was forgotten, or the size changed: looked up again
 
     async def _ask(self, texts: dict[str, str], era: int) -> bool:
-        """Ask for some texts by hash; return whether what is to be asked for is still the same."""
+        """Asks for some texts by hash; returns whether the list of what to ask for is the same."""
         found = await passages(self._embedder, list(texts.values()))
         if self._embedder.model != self._model:
             raise EmbeddingRefusedError("The embedding model was changed meanwhile.")
@@ -154,14 +154,14 @@ class _Job:
         return not sizes or not await _thread(partial(self._resize, sizes.pop()))
 
     def adopt(self, among: Sequence[int] | None = None) -> None:
-        """Give passages, those or all, the vectors that the cache has."""
+        """Gives passages, those or all, the vectors that the cache has."""
         with self._index.tables() as tables:
             ours, size = label_of(tables) == str(self._model), size_of(tables)
         if ours and size:
             _adopt(self._index, self._model, size, among)
 
     def _prepare(self) -> None:
-        """Take out vectors of another model or size."""
+        """Takes out vectors of another model or size."""
         with self._index.tables() as tables:
             label, size = label_of(tables), size_of(tables)
             cached = tables.size_of(self._model.provider, self._model.model)
@@ -174,7 +174,7 @@ class _Job:
             self._renew(now)
 
     def _lot(self) -> list[tuple[str, str]]:
-        """Return the next texts that the model is asked for, by hash, after using the cache."""
+        """Returns the next texts that the model is asked for, by hash, after using the cache."""
         provider, model = self._model.provider, self._model.model
         self.adopt(self._given)
         limit = max(LOT, self._embedder.bulk) + len(self._asked)
@@ -192,7 +192,7 @@ class _Job:
     def _keep(
         self, vectors: "Mapping[str, NDArray[np.float32]]", reasons: Mapping[str, str], era: int
     ) -> bool:
-        """Put the vectors in the cache, from which all passages with such a text get theirs.
+        """Puts the vectors in the cache, from which all passages with such a text get theirs.
 
         Not where something was forgotten since: it may be one of these texts. Returns whether.
         """
@@ -211,7 +211,7 @@ class _Job:
         return index.era == era
 
     def _resize(self, size: int) -> bool:
-        """Let the index have vectors of this size; return whether it had others."""
+        """Lets the index have vectors of this size; returns whether it had others."""
         with self._index.tables() as tables:
             before = size_of(tables)
         if before in {None, size} or self._resized:
@@ -241,19 +241,19 @@ def _sized(tables: Tables, size: int) -> Change:
 
 
 def label_of(tables: Tables) -> str:
-    """Return whose vectors the tables have: `provider/model`, empty before the first."""
+    """Returns whose vectors the tables have: `provider/model`, empty before the first."""
     return tables.meta(EMBEDDED_WITH) or ""
 
 
 def size_of(tables: Tables) -> int | None:
-    """Return how many numbers the vectors of the tables have; None before the first."""
+    """Returns how many numbers the vectors of the tables have; None before the first."""
     return int(tables.meta(SIZE) or 0) or None
 
 
 def _adopt(
     index: Index, model: EmbeddingModel, size: int, among: Sequence[int] | None = None
 ) -> None:
-    """Give passages the vectors that the cache has of their texts."""
+    """Gives passages the vectors that the cache has of their texts."""
     while True:
         with index.tables() as tables:
             found = tables.cached(model.provider, model.model, size, ADOPTED, among)

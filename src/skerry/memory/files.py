@@ -57,7 +57,7 @@ class Scan:
     """Links that are not followed, with what helps."""
 
     def digest(self) -> str:
-        """Return a name of this state of the files: SHA-256, 0.6 us a file."""
+        """Returns a name of this state of the files: SHA-256, 0.6 us a file."""
         made = hashlib.sha256()
         for path, one in sorted(self.found.items()):
             stamp = f"{path}\0{one.size} {one.mtime} {one.ctime} {one.settled}\n"
@@ -66,7 +66,7 @@ class Scan:
 
 
 def scan(places: Places) -> Scan:
-    """Return every file that is to be remembered. Costs about 4 us a file.
+    """Returns every file that is to be remembered. Costs about 4 us a file.
 
     Those are `MEMORY.md`, `memory.md`, `memory/**/*.md` and the extra paths. Symbolic links are
     not followed; links to folders and Markdown files are named in `linked`.
@@ -87,7 +87,7 @@ def scan(places: Places) -> Scan:
 def scan_some(
     places: Places, wholes: Iterable[str], seen: Mapping[str, Stamp]
 ) -> tuple[Scan, list[str]] | None:
-    """Return the state of single files that changed, and their paths; None where all is to be seen.
+    """Returns the state of single files that changed, and their paths; None means look at all.
 
     `wholes` are names of the system, in folders that `scan` looked into.
     """
@@ -118,7 +118,7 @@ def scan_some(
 
 
 def read(places: Places, path: str, now_ns: int) -> tuple[str, Stamp, str]:
-    """Return the text of a file that `scan` found, its stamp from before it was read, its encoding.
+    """Returns the text of a file of `scan`, its stamp from before it was read, and its encoding.
 
     Raises:
         UnreadableError: it is gone, a link, too large, or no text.
@@ -141,7 +141,7 @@ def read(places: Places, path: str, now_ns: int) -> tuple[str, Stamp, str]:
 
 
 def decoded(data: bytes) -> tuple[str, str]:
-    """Return the text of a file and its encoding: UTF-8, UTF-16 or Latin-1 (pure).
+    """Returns the text of a file and its encoding: UTF-8, UTF-16 or Latin-1 (pure).
 
     Raises:
         UnreadableError: it is no text.
@@ -164,7 +164,7 @@ def decoded(data: bytes) -> tuple[str, str]:
 
 
 def note_of(encodings: Mapping[str, str]) -> str:
-    """Return a line that tells how files that are no UTF-8 were read; empty without one (pure)."""
+    """Returns a line that tells how files that are no UTF-8 were read; empty without one (pure)."""
     if not encodings:
         return ""
     named = [f"{path} as {encoding}" for path, encoding in sorted(encodings.items())]
@@ -176,19 +176,19 @@ def note_of(encodings: Mapping[str, str]) -> str:
 
 
 def encoded(text: str, encoding: str) -> bytes:
-    """Return the text as a file in that encoding has it (pure)."""
+    """Returns the text as a file in that encoding has it (pure)."""
     return text.encode("utf-8" if encoding == "UTF-8" else encoding)
 
 
 def name_of(whole: str, root: str) -> str:
-    """Return how a file is called in answers: relative to the workspace, else absolute."""
+    """Returns how a file is called in answers: relative to the workspace, else absolute."""
     if whole == root:
         return ""
     return whole[len(root) + 1 :] if whole.startswith(f"{root}/") else whole
 
 
 def outside(places: Places, path: str) -> tuple[Path, str]:
-    """Return the extra path that a file outside the workspace belongs to, and its name beneath.
+    """Returns the extra path that a file outside the workspace belongs to, and its name beneath.
 
     Raises:
         UnreadableError: it belongs to none.
@@ -203,7 +203,7 @@ def outside(places: Places, path: str) -> tuple[Path, str]:
 
 
 def _look(made: Scan, whole: str, root: str) -> None:
-    """Add an extra path: a file, or the files of a folder."""
+    """Adds an extra path: a file, or the files of a folder."""
     shown = name_of(whole, root)
     try:
         mode = Path(whole).lstat()
@@ -220,7 +220,7 @@ def _look(made: Scan, whole: str, root: str) -> None:
 
 
 def _walk(made: Scan, folder: str, prefix: str) -> None:
-    """Add the Markdown files of a folder and of those in it; a link to one is left out."""
+    """Adds the Markdown files of a folder and of those in it; a link to one is left out."""
     if os.path.islink(folder):  # noqa: PTH114 - a text
         _name_link(made, folder, prefix.rstrip("/"))
         return
@@ -251,7 +251,7 @@ def _entries(made: Scan, folder: str, shown: str) -> list[os.DirEntry[str]]:
 
 
 def _name_link(made: Scan, whole: str, shown: str) -> None:
-    """Name a link that leads to what would be remembered: a folder, or a Markdown file."""
+    """Names a link that leads to what would be remembered: a folder, or a Markdown file."""
     path = Path(whole)
     if _is_ignored(path.name) or not (path.is_dir() or is_markdown(path.name)):
         return
@@ -261,7 +261,7 @@ def _name_link(made: Scan, whole: str, shown: str) -> None:
 
 
 def is_markdown(name: str) -> bool:
-    """Return whether a file is Markdown by its name."""
+    """Returns whether a file is Markdown by its name."""
     return name.lower().endswith(".md")
 
 

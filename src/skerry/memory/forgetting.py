@@ -51,13 +51,13 @@ class Papers:
     """True when the extra paths are the agent's too: otherwise they are only read."""
 
     def find(self, redaction: Redaction) -> Cleaning:
-        """Return where it stands."""
+        """Returns where it stands."""
         own, shared, left = self._holding(redaction)
         lines = [line for path, text in own for line in _lines(path, text, redaction)]
         return Cleaning(lines, [*left, *((path, _EXTRA) for path, _ in shared)])
 
     def clean(self, redaction: Redaction) -> Cleaning:
-        """Take it out; a file keeps its mode, and is changed whole or not at all."""
+        """Takes it out; a file keeps its mode, and is changed whole or not at all."""
         own, shared, failed = self._holding(redaction)
         left = [*failed, *((path, _EXTRA) for path, _ in shared)]
         lines: list[ForgottenLine] = []
@@ -74,7 +74,7 @@ class Papers:
     def _holding(
         self, redaction: Redaction
     ) -> tuple[list[tuple[str, str]], list[tuple[str, str]], list[tuple[str, str]]]:
-        """Return the agent's files that hold it, those that are not its own, and what failed."""
+        """Returns the agent's files that hold it, those that are not its own, and what failed."""
         there = scan(self.places)
         own = set(scan(Places(self.places.workspace)).found)
         left = [*there.failed, *there.linked]
@@ -96,7 +96,7 @@ class Papers:
         return *found, left
 
     def _without(self, paths: Sequence[str], redaction: Redaction) -> Iterator[str]:
-        """Yield files of plain ASCII that have none of the words, as most do: a look at bytes."""
+        """Yields files of plain ASCII that have none of the words, as most do: a look at bytes."""
         if not all(one.isascii() for one in redaction.needles):
             return
         needles = [one.encode() for one in redaction.needles]
@@ -132,7 +132,7 @@ _EXTRA: Final = "it is an extra path, which others may use too"
 
 
 def without(content: str, redaction: Redaction) -> str:
-    """Return the Markdown without the statements (pure).
+    """Returns the Markdown without the statements (pure).
 
     A note of one line goes as a whole, and a longer one that says nothing else, with what is known
     of it; another gets a new id, since the id is made of the words.
@@ -153,7 +153,7 @@ def _is_short(note: Note) -> bool:
 
 
 def _lines(path: str, text: str, redaction: Redaction) -> Iterator[ForgottenLine]:
-    """Yield what `without` takes out, in the order of the file."""
+    """Yields what `without` takes out, in the order of the file."""
     lines = text.splitlines(keepends=True)
     found: list[tuple[int, str]] = []
     for note in notes(text):
@@ -172,7 +172,7 @@ def _lines(path: str, text: str, redaction: Redaction) -> Iterator[ForgottenLine
 
 
 def _statements(text: str, redaction: Redaction) -> Iterator[tuple[int, str]]:
-    """Yield the statements, each with the line in which it begins, from 1."""
+    """Yields the statements, each with the line in which it begins, from 1."""
     number, last = 1, 0
     for begin, end in redaction.spans(text):
         number += sum(1 for _ in _LINE_END.finditer(text, last, begin))

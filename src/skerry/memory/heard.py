@@ -16,7 +16,7 @@ _BETWEEN: Final = "\ue000"
 
 
 def unheard(hits: Iterable[MemoryHit], heard: Heard, question: str) -> Iterator[MemoryHit]:
-    """Yield the hits without what was heard of their conversation.
+    """Yields the hits without what was heard of their conversation.
 
     What was said is in passages, and the first message that the model has before it may stand in
     the middle of one. Such a passage ends before it; one that answered with it alone is left out.
@@ -41,7 +41,7 @@ def unheard(hits: Iterable[MemoryHit], heard: Heard, question: str) -> Iterator[
 
 
 def stands_in(line: str, said: str) -> bool:
-    """Return whether a line of a transcript is nothing but what `said` has, its spaces single."""
+    """Returns whether a line of a transcript is nothing but what `said` has, its spaces single."""
     line = _flat(clean(line))
     for label in SPEAKERS:
         line = line.removeprefix(label)
@@ -49,7 +49,7 @@ def stands_in(line: str, said: str) -> bool:
 
 
 def flat(texts: Iterable[str]) -> str:
-    """Return the texts as `stands_in` compares them, with a mark between two.
+    """Returns the texts as `stands_in` compares them, with a mark between two.
 
     All are split at once: a long conversation has hundreds of short ones.
     """
@@ -57,7 +57,7 @@ def flat(texts: Iterable[str]) -> str:
 
 
 def _answers(question: str, rest: list[str], lines: list[str]) -> bool:
-    """Return whether the rest has half of the question's words that the whole had, or more."""
+    """Returns whether the rest has half of the question's words that the whole had, or more."""
     from skerry_recall.terms import shared  # noqa: PLC0415 - loads with a search
 
     words = shared()

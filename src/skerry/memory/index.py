@@ -48,7 +48,7 @@ class Talks(Protocol):
     """The conversations of one agent, for the thread that indexes them."""
 
     def conversations(self, since: int) -> Sequence[Conversation]:
-        """Return those in which something was said since then, in ms since 1970."""
+        """Returns those in which something was said since then, in ms since 1970."""
         ...
 
     def document(self, conversation: Conversation) -> Document:
@@ -57,7 +57,7 @@ class Talks(Protocol):
 
 
 def no_report(_: MemoryProgress) -> None:
-    """Tell nobody how far it is."""
+    """Tells nobody how far it is."""
 
 
 class Index(Kept):
@@ -92,7 +92,7 @@ class Index(Kept):
         self._cut = Cutter()
 
     def close(self) -> None:
-        """Let go of the files; a job that runs ends at its next batch."""
+        """Lets go of the files; a job that runs ends at its next batch."""
         self._stop.set()
         self._cut.close()
         if self._thread is not None:
@@ -106,7 +106,7 @@ class Index(Kept):
     def sync(
         self, *, force: bool = False, talks: "Talks | None" = None, report: Report = no_report
     ) -> SyncReport:
-        """Bring it up to what the files and conversations say; `force` makes it anew, and swaps.
+        """Brings it up to what the files and conversations say; `force` makes it anew, and swaps.
 
         Raises:
             MemoryBackendError: it cannot be written.
@@ -123,7 +123,7 @@ class Index(Kept):
         return done
 
     def forget(self, redaction: Redaction, talks: "Talks | None" = None) -> SyncReport:
-        """Take out what holds the phrases, then bring in what the files and conversations say now.
+        """Removes what holds the phrases, then adds what the files and conversations say now.
 
         They are not to hold them any more. A job that runs ends before, so that nothing of what it
         has read is written afterwards. Nothing of it stays in the files of the index. Searches go
@@ -142,7 +142,7 @@ class Index(Kept):
                 self._busy = False
 
     def freshen(self, seconds: float) -> bool:
-        """Bring in what changed in the files since the last look; return whether it was done.
+        """Brings in what changed in the files since the last look; returns whether it was done.
 
         It is not where somebody else is at it for longer than so many seconds.
 
@@ -159,7 +159,7 @@ class Index(Kept):
         return True
 
     def _look(self) -> None:
-        """Bring in what changed; of a large tree only what a watch names is looked into."""
+        """Brings in what changed; of a large tree only what a watch names is looked into."""
         found = self._looking.look(self.settings.places)
         if found is None:
             return
@@ -169,7 +169,7 @@ class Index(Kept):
             self._mended(partial(self._touch_up, found.scan, found.only))
 
     def _touch_up(self, there: Scan, only: Sequence[str]) -> SyncReport:
-        """Bring in the files of these paths, and no others."""
+        """Brings in the files of these paths, and no others."""
         with self.database.reading() as tables:
             known, made_with = tables.known_at(only), tables.meta(MADE_WITH)
         filling = self._filling(self.write, made_with)
@@ -192,7 +192,7 @@ class Index(Kept):
             self._opened = True
 
     def _discard(self, damage: str) -> None:
-        """Throw the index away; the next pass makes it of the files."""
+        """Throws the index away; the next pass makes it of the files."""
         with self._state:
             self.database.discard()
             self._deriving.drop()
@@ -201,7 +201,7 @@ class Index(Kept):
             self._namegeneration_of()
 
     def _namegeneration_of(self) -> None:
-        """Name the folder of what is derived before anything is, so that it is found again."""
+        """Names the folder of what is derived before anything is, so that it is found again."""
         with self.database.reading() as tables:
             generation, state = tables.meta(GENERATION), tables.meta(STATE)
         if generation is None or state is None:
@@ -212,7 +212,7 @@ class Index(Kept):
         self._deriving.keep_only(generation)
 
     def _heard(self, report: Report) -> Report:
-        """Return a report that also notes whether a job takes so long that nobody waits for it."""
+        """Returns a report that also notes whether a job takes so long that nobody waits for it."""
 
         def heard(now: MemoryProgress) -> None:
             self._busy = now.total - now.done > LONG
@@ -225,7 +225,7 @@ class Index(Kept):
         logger.warning("the index %s was damaged: %s", self.database.path, damage)
 
     def _mended(self, work: Callable[[], SyncReport]) -> SyncReport:
-        """Do the work; where the index turns out to be damaged, throw it away and do it again."""
+        """Does the work; if the index proves damaged, deletes it and does the work again."""
         try:
             return work()
         except DamagedError as error:
@@ -274,7 +274,7 @@ class Index(Kept):
         return replace(filled, removed=len(gone))
 
     def _update(self, there: Scan, report: Report) -> SyncReport:
-        """Bring the files in, as the others were: other settings wait for the index made anew."""
+        """Brings the files in, as the others were: other settings wait for the index made anew."""
         digest = there.digest()
         with self.database.reading() as tables:
             made_with = tables.meta(MADE_WITH)
@@ -307,7 +307,7 @@ class Index(Kept):
         *,
         every: bool = False,
     ) -> None:
-        """Bring the conversations in, those that are kept."""
+        """Brings the conversations in, those that are kept."""
         now = self.clock.now_ms()
         there = talks.conversations(now - self.settings.retention_days * DAY_MS)
         filling.sessions(known, there, talks.document, report, None if every else now)
@@ -372,7 +372,7 @@ def _purged(tables: Tables) -> Change:
 
 
 def _swept(tables: Tables) -> Change:
-    """Leave neither a vector nor a word of what is not there."""
+    """Leaves neither a vector nor a word of what is not there."""
     tables.prune_cache(0)
     tables.merge_text()
     return Change()

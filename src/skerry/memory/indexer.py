@@ -61,7 +61,7 @@ class Settings:
         return " ".join(filter(None, (f"{self.size}/{self.overlap}", self.zone)))
 
     def as_made(self, made_with: str | None) -> "Settings":
-        """Return them as an index has them that was made so, until it is made anew."""
+        """Returns them as an index has them that was made so, until it is made anew."""
         if made_with is None or made_with == self.made_with:
             return self
         sizes, _, zone = made_with.partition(" ")
@@ -73,7 +73,7 @@ class Pace(Protocol):
     """Callback between two batches."""
 
     def __call__(self) -> None:
-        """Let others have the processor.
+        """Lets others have the processor.
 
         Raises:
             StoppedError: the work is no longer wanted.
@@ -94,7 +94,7 @@ class Tally:
     failed: list[tuple[str, str]] = field(default_factory=list)
 
     def report(self) -> SyncReport:
-        """Return the report."""
+        """Returns the report."""
         return SyncReport(
             self.added,
             self.changed,
@@ -107,7 +107,7 @@ class Tally:
 
 
 def joined(first: SyncReport, second: SyncReport) -> SyncReport:
-    """Return the report of both."""
+    """Returns the report of both."""
     return SyncReport(
         first.added + second.added,
         first.changed + second.changed,
@@ -130,7 +130,7 @@ class Plan:
 
 
 def plan(known: Mapping[str, Known], found: Mapping[str, Stamp]) -> Plan:
-    """Compare what is indexed with what there is (pure)."""
+    """Compares what is indexed with what there is (pure)."""
     look = [path for path, stamp in found.items() if not _is_same(known.get(path), stamp)]
     gone = [one for path, one in known.items() if path not in found]
     return Plan(sorted(look), gone, len(found) - len(look))
@@ -154,7 +154,7 @@ class Filling:
         self.tally = Tally()
 
     def files(self, known: Mapping[str, Known], there: Scan, report: Report) -> bool:
-        """Bring the files in that `there` has; return whether anything was written for it.
+        """Brings the files in that `there` has; returns whether anything was written for it.
 
         Raises:
             StoppedError: it was not wanted to the end.
@@ -182,7 +182,7 @@ class Filling:
         return bool(todo.look or todo.gone)
 
     def nothing(self, there: Scan, failed: Sequence[tuple[str, str]]) -> None:
-        """Count files of which all are as they were; `failed` are those that cannot be read."""
+        """Counts files of which all are as they were; `failed` are those that cannot be read."""
         self.tally.failed += [*there.failed, *there.linked, *failed]
         self.tally.unchanged += len(there.found)
 
@@ -194,7 +194,7 @@ class Filling:
         report: Report,
         now: int | None,
     ) -> None:
-        """Bring the conversations in of which enough is new at `now` (ms), or all that changed.
+        """Brings the conversations in of which enough is new at `now` (ms), or all that changed.
 
         Raises:
             StoppedError: it was not wanted to the end.
@@ -295,7 +295,7 @@ class Filling:
         old: Known | None,
         new: list[tuple[Document, Sequence[Piece]]],
     ) -> Change:
-        """Write a document that is there already; put one that is new to the others."""
+        """Writes a document that is there already; puts one that is new to the others."""
         try:
             parts = self._pieces(document)
         except UnreadableError as error:
@@ -317,7 +317,7 @@ class Filling:
 
 
 def _take_out(tables: Tables, files: Sequence[Known], gone: Sequence[str]) -> Change:
-    """Remove files, and what is noted of those that are gone or have another name."""
+    """Removes files, and what is noted of those that are gone or has another name."""
     tables.note_encodings(dict.fromkeys(gone, "UTF-8"))
     return tables.remove(files)
 

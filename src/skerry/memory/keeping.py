@@ -116,11 +116,11 @@ class Keeper(Struct):
     """Time of the last check whether conversations lack vectors."""
 
     def touch(self) -> None:
-        """Note that something was said."""
+        """Notes that something was said."""
         self._said = self._heard = True
 
     async def run(self) -> None:
-        """Look, wait, index, until cancelled."""
+        """Looks, wait, index, until cancelled."""
         await anyio.sleep(BOOT_SECONDS)
         while self.empty() and not self._said:  # noqa: ASYNC110 - of the disk nobody is told
             await anyio.sleep(LOOK_SECONDS)  # a new installation: nothing is loaded for it
@@ -130,7 +130,7 @@ class Keeper(Struct):
             await anyio.sleep(min(max(LOOK_SECONDS, cost * IDLE_SHARE), LATE_SECONDS))
 
     async def _look(self) -> float:
-        """Note whether files changed; return the CPU time that the look took."""
+        """Notes whether files changed; returns the CPU time that the look took."""
 
         def look() -> tuple[Stamps, float]:
             begin = time.thread_time()
@@ -171,7 +171,7 @@ class Keeper(Struct):
             self._said_since = now if self._said_since is None else self._said_since
 
     async def _converse(self, now: float) -> None:
-        """Let passages of conversations get vectors, for as long as time is saved up for them."""
+        """Lets passages of conversations get vectors, for as long as time is saved up for them."""
         share, since = self.rhythm().share, now if self._counted is None else self._counted
         self._counted, self._saved = now, min(MOST_SECONDS, self._saved + share * (now - since))
         idle = now - self._said_last >= IDLE_SECONDS and now - self._checked >= CHECK_SECONDS
@@ -184,7 +184,7 @@ class Keeper(Struct):
             self._saved -= anyio.current_time() - begin
 
     def due(self, now: float) -> bool:
-        """Return whether the index is to be brought up to date now."""
+        """Returns whether the index is to be brought up to date now."""
         rhythm = self.rhythm()
         if now - self._synced >= (rhythm.sync or float("inf")):
             return True
@@ -196,7 +196,7 @@ class Keeper(Struct):
         return said or (self._since is not None and (quiet or late))
 
     async def _sync(self) -> bool:
-        """Bring it up; return whether there may be passages without vectors."""
+        """Brings it up; returns whether there may be passages without vectors."""
         self._since = self._said_since = None
         try:
             report = await self.memory().read()
@@ -208,7 +208,7 @@ class Keeper(Struct):
         return bool(report.chunks)
 
     async def _embed(self, sources: Sequence[MemorySource], seconds: float | None) -> bool:
-        """Let passages get their vectors; return whether the model gave them."""
+        """Lets passages get their vectors; returns whether the model gave them."""
         try:
             await self.memory().embed(sources=sources, seconds=seconds)
         except (SkerryError, OSError) as error:
@@ -225,7 +225,7 @@ class Keeper(Struct):
 
 
 def is_empty(places: "Places") -> bool:
-    """Return whether there is nothing to index, by three looks at the disk."""
+    """Returns whether there is nothing to index, by three looks at the disk."""
     roots = (places.workspace / "MEMORY.md", places.workspace / "memory.md")
     if any(one.exists() for one in roots) or places.extra:
         return False

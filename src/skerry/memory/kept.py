@@ -52,7 +52,7 @@ class Kept:
 
     @contextmanager
     def reading(self) -> Generator[tuple[Tables, "Collection | None", str]]:
-        """Give one state of the tables, and the collection that is searched.
+        """Gives one state of the tables, and the collection that is searched.
 
         It is equal to them, but for what is told beside it: much that is brought in beside the
         search. None where it has too little of them.
@@ -70,7 +70,7 @@ class Kept:
 
     @contextmanager
     def tables(self) -> Generator[Tables]:
-        """Give one state of the tables, without what is searched.
+        """Gives one state of the tables, without what is searched.
 
         Raises:
             DamagedError, MemoryBackendError: as `reading`.
@@ -100,7 +100,7 @@ class Kept:
         return recall
 
     def write(self, write: Callable[[Tables], Change]) -> None:
-        """Write in one transaction, and take what changed into what is searched.
+        """Writes in one transaction, and takes what changed into what is searched.
 
         Raises:
             DamagedError, MemoryBackendError: it cannot be written. Nothing is changed.
@@ -119,7 +119,7 @@ class Kept:
             )
 
     def embed(self, label: str, rows: Sequence[tuple[int, bytes]]) -> None:
-        """Give passages their vectors, float32; `label` names the model.
+        """Gives passages their vectors, float32; `label` names the model.
 
         Raises:
             DamagedError, MemoryBackendError: as `write`.
@@ -135,7 +135,7 @@ class Kept:
         )
 
     def renew(self, label: str, write: Callable[[Tables], Change]) -> None:
-        """Write what takes all vectors out, since another model is used: `label` from now on."""
+        """Writes what takes all vectors out, since another model is used: `label` from now on."""
         with self.database.writing() as tables:
             write(tables)
             states = stamped(tables)
@@ -143,7 +143,7 @@ class Kept:
         self._deriving.apply(lambda one, stamp: one.refresh(model=label, stamp=stamp), 0, states)
 
     def derive(self) -> None:
-        """Bring all that the tables have into what is searched; searches go on meanwhile.
+        """Brings all that the tables have into what is searched; searches go on meanwhile.
 
         Raises:
             StoppedError: it was closed meanwhile, or something is forgotten; the rest is for later.
@@ -162,11 +162,11 @@ class Kept:
         self._deriving.make(generation, reading)
 
     def lost(self, why: str) -> None:
-        """Note that what is searched turned out to be unusable: it is made anew."""
+        """Notes that what is searched turned out to be unusable: it is made anew."""
         self._deriving.drop(why)
 
     def derive_beside(self) -> None:
-        """Begin `derive` in a thread of ours, unless one is at it; `close` ends it."""
+        """Begins `derive` in a thread of ours, unless one is at it; `close` ends it."""
         with self._state:
             if self._stop.is_set() or (self._thread is not None and self._thread.is_alive()):
                 return
@@ -184,7 +184,7 @@ class Kept:
             logger.warning("the search collection cannot be built from the index: %s", error)
 
     def _drop_old(self) -> None:
-        """Remove what was derived of indexes that are gone."""
+        """Removes what was derived of indexes that are gone."""
         with self.database.reading() as tables:
             self._deriving.keep_only(tables.meta(GENERATION))
 
@@ -195,12 +195,12 @@ class Kept:
 
 
 def stamped(tables: Tables) -> tuple[str, str]:
-    """Give the state of the tables another name; return the old one and the new."""
+    """Gives the state of the tables another name; returns the old one and the new."""
     before, after = tables.meta(STATE) or "", secrets.token_hex(8)
     tables.note(STATE, after)
     return before, after
 
 
 def generation_of(tables: Tables) -> str:
-    """Return the name of the folder of what is made of these tables."""
+    """Returns the name of the folder of what is made of these tables."""
     return tables.meta(GENERATION) or "new"

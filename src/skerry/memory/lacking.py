@@ -50,13 +50,13 @@ def lacking(tables: Tables, label: str, size: int) -> Lacking:
 
 
 def has_vectors(index: Index) -> bool:
-    """Return whether the meaning of a question can be compared with any passage. Blocks."""
+    """Returns whether the meaning of a question can be compared with any passage. Blocks."""
     with index.tables() as tables:
         return tables.vector_counts()[0] > 0
 
 
 def without(tables: Tables, label: str) -> MemoryFallback | None:
-    """Return how many passages the model gave no vector, and why; None where it gave all."""
+    """Returns how many passages the model gave no vector, and why; None where it gave all."""
     provider, _, model = label.partition("/")
     reasons = tables.refused(provider, model)
     count = sum(number for _, number in reasons)
@@ -67,7 +67,7 @@ def without(tables: Tables, label: str) -> MemoryFallback | None:
 
 
 def resized(label: str, size: int, before: int) -> str:
-    """Return that a server has another model behind the same name."""
+    """Returns that a server has another model behind the same name."""
     return (
         f"{label} answers vectors of {size} numbers, the index has {before}: its server has another"
         " model behind that name. All is embedded again by itself; until then words answer"

@@ -5,7 +5,7 @@ from skerry.model.memory import MemoryFile, MemorySource
 
 
 def listing(tables: Tables) -> list[MemoryFile]:
-    """Return every document of the index."""
+    """Returns every document of the index."""
     lacks, encodings = tables.lacks_of_files(), tables.encodings()
     return [
         MemoryFile(

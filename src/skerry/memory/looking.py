@@ -60,12 +60,12 @@ class Looking:
         return Found(there, None)
 
     def seen_all(self, stamps: dict[str, Stamp], failed: list[tuple[str, str]]) -> None:
-        """Note that all was brought in."""
+        """Notes that all was brought in."""
         self._seen, self._failed, self._waiting = stamps, failed, set()
         self._watched = self._looked  # only now: what fails to be brought in is looked at again
 
     def seen_some(self, paths: Sequence[str], stamps: Mapping[str, Stamp]) -> None:
-        """Note that these paths were brought in; those without a stamp are gone."""
+        """Notes that these paths were brought in; those without a stamp are gone."""
         for path in paths:
             if path in stamps:
                 self._seen[path] = stamps[path]
@@ -74,12 +74,12 @@ class Looking:
         self._waiting = set()
 
     def forget(self) -> None:
-        """Look at all the next time."""
+        """Looks at all the next time."""
         self._seen, self._watched, self._waiting = {}, None, set()
         self._looked = None
 
     def close(self) -> None:
-        """Watch nothing."""
+        """Watches nothing."""
         self.forget()
         self._watch.close()
 
@@ -93,7 +93,7 @@ class Glance:
         self._seen: object = None
 
     def look(self, places: Places) -> object:
-        """Return the state of the files, equal where nothing changed.
+        """Returns the state of the files, equal where nothing changed.
 
         Costs 4 us a file, and hardly anything where a large tree is watched and at rest.
         """
@@ -108,6 +108,6 @@ class Glance:
         return self._seen
 
     def close(self) -> None:
-        """Watch nothing."""
+        """Watches nothing."""
         self._watch.close()
         self._places = None

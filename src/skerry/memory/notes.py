@@ -30,12 +30,12 @@ class Note(Struct, frozen=True):
 
     @property
     def is_edited(self) -> bool:
-        """Return whether somebody changed its words since it was made."""
+        """Returns whether somebody changed its words since it was made."""
         return self.provenance.id_of(self.text) != self.id
 
 
 def notes(content: str) -> list[Note]:
-    """Return the notes of a file, in its order. An item without a comment is none."""
+    """Returns the notes of a file, in its order. An item without a comment is none."""
     lines = content.splitlines()
     found = []
     for number, line in enumerate(lines):
@@ -54,7 +54,7 @@ def notes(content: str) -> list[Note]:
 
 
 def added(content: str, lines: list[str], section: str | None) -> tuple[str, int]:
-    """Return the content with the lines at the end, or at the end of a section, and their place.
+    """Returns the content with the lines at the end, or at the end of a section, and their place.
 
     A section that is not there yet is made. What stands there already stays as it is.
     """
@@ -70,13 +70,13 @@ def added(content: str, lines: list[str], section: str | None) -> tuple[str, int
 
 
 def without(content: str, note: Note) -> str:
-    """Return the content without the note."""
+    """Returns the content without the note."""
     lines = content.splitlines()
     return _joined([*lines[: note.first - 1], *lines[note.last :]])
 
 
 def _end_of(lines: list[str], section: str) -> int | None:
-    """Return the index behind the last line of the section that is not empty."""
+    """Returns the index behind the last line of the section that is not empty."""
     level, end = 0, None
     fenced = False
     for number, line in enumerate(lines):

@@ -8,7 +8,7 @@ from skerry.sdk.api import PluginApi
 
 
 def register(api: PluginApi, desk: Desk) -> None:
-    """Register the tools, and the commands of the owner's own word."""
+    """Registers the tools, and the commands of the owner's own word."""
     api.register_tool(MemorySearch(desk))
     api.register_tool(MemoryGet(desk))
     api.register_tool(MemoryWrite(desk))

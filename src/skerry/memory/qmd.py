@@ -80,7 +80,7 @@ class QmdMemory:
         export: Export | None = None,
         look: Callable[[], object] | None = None,
     ) -> None:
-        """Take what it is given.
+        """Takes what it is given.
 
         Args:
             agent: Whose memory it is.
@@ -126,7 +126,7 @@ class QmdMemory:
         return self._read()
 
     async def run(self) -> None:
-        """Do what is due until this is cancelled; the server of QMD ends with it."""
+        """Does what is due until this is cancelled; the server of QMD ends with it."""
         async with anyio.create_task_group() as tasks:
             if self._daemon is not None:
                 tasks.start_soon(self._daemon.run)
@@ -141,7 +141,7 @@ class QmdMemory:
                 self._changed = anyio.Event()
 
     async def _watch(self, look: Callable[[], object]) -> None:
-        """Look at the files now and then, for at most a thousandth of the time."""
+        """Looks at the files now and then, for at most a thousandth of the time."""
         seen = await anyio.to_thread.run_sync(look, abandon_on_cancel=True)
         while True:
             begin = anyio.current_time()
@@ -152,7 +152,7 @@ class QmdMemory:
             await anyio.sleep(max(LOOK_SECONDS, 1000 * (anyio.current_time() - begin)))
 
     async def work(self) -> None:
-        """Do what is due now; what fails is logged, and told by the next search."""
+        """Does what is due now; what fails is logged, and told by the next search."""
         due = self._cycle.due(self._clock.now_ms(), self._config.update)
         if due.update:
             try:
@@ -211,7 +211,7 @@ class QmdMemory:
         force: bool = False,
         progress: Callable[[MemoryProgress], None] | None = None,
     ) -> SyncReport:
-        """Update QMD's index, with `force` also its vectors.
+        """Updates QMD's index, with `force` also its vectors.
 
         One job at a time; whoever waits for one that began after being asked shares its report.
 
@@ -221,7 +221,7 @@ class QmdMemory:
         return await self._sync(embed=force, progress=progress)
 
     async def forget(self, redaction: Redaction) -> int:
-        """Remove QMD's index and our exports, which the next cycle makes anew.
+        """Removes QMD's index and our exports, which the next cycle makes anew.
 
         QMD keeps the text of documents that are gone, so a part of its index would not do. Returns
         how many exports held the phrases.
@@ -238,12 +238,12 @@ class QmdMemory:
         return held
 
     def touch(self) -> None:
-        """Note that files changed: they are indexed after a rest of 15 s, as configured."""
+        """Notes that files changed: they are indexed after a rest of 15 s, as configured."""
         self._cycle = replace(self._cycle, changed=self._clock.now_ms())
         self._changed.set()
 
     async def status(self) -> MemoryStatus:
-        """Return its state; QMD itself is not asked."""
+        """Returns its state; QMD itself is not asked."""
         semantic = self._home.has_model()
         notes = [*self._refused, *(() if semantic else (_NO_MODELS,))]
         if self._damage:
@@ -270,7 +270,7 @@ class QmdMemory:
         )
 
     async def document(self, path: str) -> MemoryDocument | None:
-        """Return the Markdown file that `qmd/<collection>/<path>` names; None where there is none.
+        """Returns the Markdown file that `qmd/<collection>/<path>` names; None where there is none.
 
         A link, and a path that climbs out of the collection, name nothing.
         """
@@ -283,7 +283,7 @@ class QmdMemory:
         return None if text is None else MemoryDocument(text, source, key)
 
     async def _readied(self) -> None:
-        """Wait a moment for an index job that is under way.
+        """Waits a moment for an index job that is under way.
 
         Raises:
             MemoryStartingError: it has not indexed yet.
@@ -302,7 +302,7 @@ class QmdMemory:
         raise MemoryStartingError(_EMPTY)
 
     async def _ask(self, ask: Asked) -> list[Result]:
-        """Return QMD's hits."""
+        """Returns QMD's hits."""
         if self._commands is None:
             raise MemoryStartingError(_EMPTY)
         seconds = self._config.limits.timeout_ms / 1000
@@ -347,7 +347,7 @@ class QmdMemory:
             return self._report
 
     async def _mend(self) -> bool:
-        """Remove an index that is damaged; return whether it was. `_working` is held."""
+        """Removes an index that is damaged; returns whether it was. `_working` is held."""
         if not self._suspect:
             return False
         damage = await anyio.to_thread.run_sync(self._home.mend)
@@ -385,7 +385,7 @@ class QmdMemory:
         return report
 
     async def _bind(self, commands: QmdCommands) -> None:
-        """Have QMD know just the agent's collections, each with its present folder and pattern."""
+        """Has QMD know just the agent's collections, each with its present folder and pattern."""
         found, self._refused = await anyio.to_thread.run_sync(
             wanted,
             self._config,

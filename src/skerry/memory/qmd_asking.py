@@ -20,7 +20,7 @@ HANGS_SECONDS: Final = 1.0
 async def ask_qmd(
     commands: QmdCommands, daemon: QmdDaemon | None, ask: Asked, seconds: float
 ) -> list[Result]:
-    """Return QMD's hits; a server that does not run yet is started for the next question.
+    """Returns QMD's hits; a server that does not run yet is started for the next question.
 
     Raises:
         QmdError: QMD failed, or did not answer within `seconds`.
@@ -41,7 +41,7 @@ async def ask_qmd(
 
 
 async def _served(daemon: QmdDaemon, ask: Asked) -> bytes:
-    """Return the answer of QMD's server, which is ended where it gives none."""
+    """Returns the answer of QMD's server, which is ended where it gives none."""
     begun = anyio.current_time()
     try:
         return await daemon.query(ask.body())

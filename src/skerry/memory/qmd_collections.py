@@ -42,7 +42,7 @@ class Changes:
 def wanted(
     config: QmdConfig, workspace: Path, sessions: Path | None
 ) -> tuple[list[Collection], list[str]]:
-    """Return the collections of an agent, and why others that are configured were refused.
+    """Returns the collections of an agent, and why others that are configured were refused.
 
     A relative path leads into the workspace and must stay there, links followed. A folder that is
     not there is refused too: QMD would not find anything, without a word. `sessions` is where
@@ -87,17 +87,17 @@ def changes(
 
 
 def listed(text: str) -> list[str]:
-    """Return the names in what `qmd collection list` prints; it prints no JSON."""
+    """Returns the names in what `qmd collection list` prints; it prints no JSON."""
     return _LISTED.findall(text)
 
 
 def sanitised(name: str) -> str:
-    """Return the name in lower-case letters, digits and hyphens; empty where nothing is left."""
+    """Returns the name in lower-case letters, digits and hyphens; empty where nothing is left."""
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:_LONGEST].rstrip("-")
 
 
 def unique(name: str, taken: set[str]) -> str:
-    """Return the name, or with `-2`, `-3` and so on behind it where it is taken."""
+    """Returns the name, or with `-2`, `-3` and so on behind it where it is taken."""
     candidate, number = name, 2
     while candidate in taken:
         candidate, number = f"{name}-{number}", number + 1
@@ -118,5 +118,5 @@ def _custom(one: QmdPath, default: str, workspace: Path, taken: set[str]) -> Col
 
 
 def _literal(name: str) -> str:
-    """Return the pattern of just this file name."""
+    """Returns the pattern of just this file name."""
     return re.sub(r"([\\*?\[\]{}()!@+|,])", r"\\\1", name)

@@ -54,7 +54,7 @@ class QmdCommands:
         return done.checked(f"qmd {arguments[0]}")
 
     async def bind(self, found: Sequence[Collection]) -> None:
-        """Have QMD know just these collections, each with its present folder and pattern.
+        """Has QMD know just these collections, each with its present folder and pattern.
 
         Raises:
             QmdError: it failed.
@@ -73,7 +73,7 @@ class QmdCommands:
             )
 
     async def update(self, seconds: float) -> SyncReport:
-        """Have QMD read the files again; return the sums of what it says of each collection.
+        """Has QMD read the files again; returns the sums of what it says of each collection.
 
         Raises:
             QmdError: it failed, or took longer than `seconds`.
@@ -88,7 +88,7 @@ class QmdCommands:
 
 
 def _record(file: Path) -> dict[str, list[str]]:
-    """Return which collections were registered with what; nothing where that cannot be read."""
+    """Returns which collections were registered with what; nothing where that cannot be read."""
     try:
         return msgspec.json.decode(file.read_bytes(), type=dict[str, list[str]])
     except (OSError, *UNREADABLE):

@@ -39,7 +39,7 @@ class Cycle:
         return Work(update or embed, embed)
 
     def next_update(self, rules: QmdUpdate) -> int:
-        """Return when the text index is updated next."""
+        """Returns when the text index is updated next."""
         if self.updated is None and rules.on_boot:
             return self.started
         last = self.updated if self.updated is not None else self.started
@@ -50,7 +50,7 @@ class Cycle:
         return min(regular, max(self.changed + _SETTLE_MS, earliest))
 
     def rest(self, now: int, rules: QmdUpdate) -> float:
-        """Return the seconds until something is due: at least a tenth, at most a minute.
+        """Returns the seconds until something is due: at least a tenth, at most a minute.
 
         A clock that was set back delays nothing by more than that minute.
         """

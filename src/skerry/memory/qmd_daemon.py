@@ -63,28 +63,28 @@ class QmdDaemon:
 
     @property
     def ready(self) -> bool:
-        """Return whether a query can go to it."""
+        """Returns whether a query can go to it."""
         return self._talk is not None
 
     @property
     def process_id(self) -> int | None:
-        """Return the process that leads its group; None where none runs."""
+        """Returns the process that leads its group; None where none runs."""
         return self._pid
 
     def want(self, program: QmdProgram, folder: Path) -> None:
-        """Have it started, unless it runs or rests."""
+        """Has it started, unless it runs or rests."""
         if self._pid is None and self._rest.over(self._clock.now_ms()):
             self._wanted = program, folder
             self._called.set()
 
     async def stop(self) -> None:
-        """End the server, if one runs; the next query has it started again."""
+        """Ends the server, if one runs; the next query has it started again."""
         if self._pid is not None and self._serving is not None:
             self._serving.cancel()
             await self._gone.wait()
 
     def hangs(self, reason: str) -> None:
-        """End a server that does not answer; it rests as one that died."""
+        """Ends a server that does not answer; it rests as one that died."""
         if self._pid is not None and self._serving is not None:
             self._hangs = reason
             self._talk = None
@@ -102,7 +102,7 @@ class QmdDaemon:
         return await self._talk.ask("tools/call", {"name": "query", "arguments": arguments})
 
     async def run(self) -> None:
-        """Start it whenever it is asked for, until this is cancelled."""
+        """Starts it whenever it is asked for, until this is cancelled."""
         while True:
             await self._called.wait()
             self._called = anyio.Event()
@@ -124,7 +124,7 @@ class QmdDaemon:
         logger.warning("QMD's server: %s A process is started for each query.", reason)
 
     async def _serve(self, program: QmdProgram, folder: Path) -> None:
-        """Run one server until it was idle for long.
+        """Runs one server until it was idle for long.
 
         Raises:
             QmdError: it did not start, or died.
@@ -146,7 +146,7 @@ class QmdDaemon:
             self._gone.set()
 
     async def _watch(self, process: anyio.abc.Process, talk: Talk) -> None:
-        """Return once nobody asked for long.
+        """Returns once nobody asked for long.
 
         Raises:
             QmdError: it died, or says nonsense.
@@ -157,7 +157,7 @@ class QmdDaemon:
 
 
 async def _greet(process: anyio.abc.Process, talk: Talk) -> None:
-    """Wait until it answers.
+    """Waits until it answers.
 
     Raises:
         QmdError: it does not, or ended.
@@ -177,7 +177,7 @@ async def _greet(process: anyio.abc.Process, talk: Talk) -> None:
 
 
 async def _end(process: anyio.abc.Process, talk: Talk) -> str:
-    """Wait until it ended, or says nonsense; return which."""
+    """Waits until it ended, or says nonsense; returns which."""
     async with anyio.create_task_group() as tasks:
 
         async def first(wait: Callable[[], Awaitable[object]]) -> None:
@@ -192,7 +192,7 @@ async def _end(process: anyio.abc.Process, talk: Talk) -> str:
 
 
 async def _drain(process: anyio.abc.Process) -> None:
-    """Read what it says of itself, so that it never waits for somebody who listens."""
+    """Reads what it says of itself, so that it never waits for somebody who listens."""
     if process.stderr is not None:
         with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
             async for _ in process.stderr:

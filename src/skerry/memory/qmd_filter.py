@@ -14,14 +14,14 @@ _MOST: Final = 200
 
 
 def wide(question: MemoryQuestion, limit: int) -> int:
-    """Return how many hits QMD is asked for, so that `limit` may be left."""
+    """Returns how many hits QMD is asked for, so that `limit` may be left."""
     asked = (question.path, question.session, question.since, question.until)
     narrow = any(asked) or question.opens or question.heard
     return min(_MOST, limit * _WIDER) if narrow else limit
 
 
 def fits(question: MemoryQuestion, hit: MemoryHit, *, scored: bool) -> bool:
-    """Return whether the hit is what was asked for.
+    """Returns whether the hit is what was asked for.
 
     `scored` says whether scores compare meaning; others have no measure to be compared with.
     """
@@ -40,7 +40,7 @@ def fits(question: MemoryQuestion, hit: MemoryHit, *, scored: bool) -> bool:
 
 
 def dated(name: str, changed: int) -> int:
-    """Return a file's date in ms since 1970: that of its name, else of its last change."""
+    """Returns a file's date in ms since 1970: that of its name, else of its last change."""
     found = _DATED.search(name)
     with suppress(ValueError):
         if found:
@@ -53,6 +53,6 @@ def _is_open(question: MemoryQuestion, session: str | None) -> bool:
 
 
 def _leads(asked: str, path: str) -> bool:
-    """Return whether the path asked for, as in the workspace or as of the hit, is or holds it."""
+    """Returns whether the path asked for, as in the workspace or as of the hit, is or holds it."""
     names = (path, path.split("/", 2)[-1])
     return asked in names or (asked.endswith("/") and any(one.startswith(asked) for one in names))

@@ -66,7 +66,7 @@ class Finished:
     """Its reason, as it said on standard error, without a stack trace."""
 
     def checked(self, what: str) -> "Finished":
-        """Return itself.
+        """Returns itself.
 
         Raises:
             QmdFailedError: the program failed.
@@ -138,7 +138,7 @@ async def run(
 
 
 def reason(said: str) -> str:
-    """Return why a program failed, of what it said: a sentence, no stack trace (pure)."""
+    """Returns why a program failed, of what it said: a sentence, no stack trace (pure)."""
     lines = said.splitlines()
     named = next((found for one in lines if (found := _REASON.match(one.strip()))), None)
     rest = [one for one in lines if not _TRACE.fullmatch(one)]
@@ -154,7 +154,7 @@ def reason(said: str) -> str:
 async def child(
     command: Sequence[str], *, environ: Mapping[str, str], folder: Path, listens: bool = False
 ) -> AsyncGenerator[anyio.abc.Process]:
-    """Run the program in a group of its own; at the block's end, and when we die, all of it ends.
+    """Runs the program in a group of its own; at the block's end, and when we die, all of it ends.
 
     One that `listens` has a pipe of ours as its standard input, others have none.
 
@@ -188,7 +188,7 @@ async def child(
 
 
 def end_group(pid: int) -> None:
-    """Kill every process of the group that `pid` leads."""
+    """Kills every process of the group that `pid` leads."""
     with suppress(ProcessLookupError, PermissionError):  # macOS says the second of a dead group
         os.killpg(pid, signal.SIGKILL)
 

@@ -66,7 +66,7 @@ class QmdHome:
         return self.folder / "collections.json"
 
     def prepare(self, environ: Mapping[str, str]) -> None:
-        """Make the folders; models that the person has already are shared by a link."""
+        """Makes the folders; models that the person has already are shared by a link."""
         for folder in (self.config, self.models.parent, self.sessions):
             make_private(folder)
         shared = _user_cache(environ) / "qmd" / "models"
@@ -75,7 +75,7 @@ class QmdHome:
             self.models.symlink_to(shared)
 
     def forget(self, redaction: Redaction) -> int:
-        """Remove the index and the exports; return how many of these held the phrases. Blocks.
+        """Removes the index and the exports; returns how many of these held the phrases. Blocks.
 
         Raises:
             QmdError: they cannot be removed.
@@ -92,7 +92,7 @@ class QmdHome:
         return held
 
     def mend(self) -> str | None:
-        """Remove QMD's index where it is damaged; return what was wrong with it. Blocks.
+        """Removes QMD's index where it is damaged; returns what was wrong with it. Blocks.
 
         All of it can be made again from the files.
 
@@ -109,7 +109,7 @@ class QmdHome:
         return found[0] if found else None
 
     def has_model(self, role: str = "embed") -> bool:
-        """Return whether the model for `embed` or `rerank` is there.
+        """Returns whether the model for `embed` or `rerank` is there.
 
         Without it QMD would fetch it, which takes for ever offline and which nobody asked for.
         """
@@ -137,7 +137,7 @@ class QmdProgram:
 
 
 def executable(command: str, environ: Mapping[str, str]) -> Path:
-    """Return where the program is.
+    """Returns where the program is.
 
     Raises:
         QmdError: it is not there, or may not be run.
@@ -149,7 +149,7 @@ def executable(command: str, environ: Mapping[str, str]) -> Path:
 
 
 async def find_program(command: str, environ: Mapping[str, str], home: QmdHome) -> QmdProgram:
-    """Return the program, once its Node is known to be new enough.
+    """Returns the program, once its Node is known to be new enough.
 
     Raises:
         QmdError: one of the two is missing, or too old.
@@ -182,7 +182,7 @@ async def _node(qmd: Path, environ: Mapping[str, str], folder: Path) -> str:
 
 
 def _is_script(path: Path) -> bool:
-    """Return whether Node runs it: a script, or a shim, that names it."""
+    """Returns whether Node runs it: a script, or a shim, that names it."""
     with path.open("rb") as file:
         return b"node" in file.read(4096)
 

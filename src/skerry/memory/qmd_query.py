@@ -27,11 +27,11 @@ class Asked:
 
     @property
     def semantic(self) -> bool:
-        """Return whether meaning is compared."""
+        """Returns whether meaning is compared."""
         return any(kind == "vec" for kind, _ in self.lines)
 
     def body(self) -> dict[str, Any]:
-        """Return the arguments of the tool `query` of its server."""
+        """Returns the arguments of the tool `query` of its server."""
         return {
             "searches": [{"type": kind, "query": text} for kind, text in self.lines],
             "collections": list(self.collections),
@@ -40,7 +40,7 @@ class Asked:
         }
 
     def arguments(self) -> list[str]:
-        """Return the arguments of the command line."""
+        """Returns the arguments of the command line."""
         named = [part for name in self.collections for part in ("-c", name)]
         document = "\n".join(f"{kind}: {text}" for kind, text in self.lines)
         rerank = [] if self.rerank else ["--no-rerank"]

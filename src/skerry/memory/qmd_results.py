@@ -66,7 +66,7 @@ class Place:
 
 
 def printed(data: bytes) -> list[Result]:
-    """Return the hits that a command printed.
+    """Returns the hits that a command printed.
 
     Raises:
         QmdError: it is not the JSON that was asked for, and that alone.
@@ -78,7 +78,7 @@ def printed(data: bytes) -> list[Result]:
 
 
 def answered(data: bytes) -> list[Result]:
-    """Return the hits in an answer of the server, whose paths are `<collection>/<path>`.
+    """Returns the hits in an answer of the server, whose paths are `<collection>/<path>`.
 
     Raises:
         QmdError: it is not JSON of the known form, or an error.
@@ -97,21 +97,21 @@ def answered(data: bytes) -> list[Result]:
 
 
 def place(file: str, collections: Mapping[str, Collection]) -> Place | None:
-    """Return where `qmd://<collection>/<path>` is; None of a collection that is not the agent's."""
+    """Returns the path of `qmd://<collection>/<path>`; None for a collection of others."""
     found = _FILE.fullmatch(file)
     collection = collections.get(found[1]) if found else None
     return Place(collection, found[2]) if found and collection else None
 
 
 def located(path: str, collections: Mapping[str, Collection]) -> Place | None:
-    """Return where `qmd/<collection>/<path>` is; None where it is no such path."""
+    """Returns where `qmd/<collection>/<path>` is; None where it is no such path."""
     if not path.startswith(PREFIX):
         return None
     return place(f"qmd://{path.removeprefix(PREFIX)}", collections)
 
 
 def lines(result: Result) -> tuple[int, int]:
-    """Return the first and the last line of the passage, counted from 1."""
+    """Returns the first and the last line of the passage, counted from 1."""
     found = _HEADER.search(result.snippet)
     if found is None:
         return max(1, result.line), max(1, result.line)
@@ -124,7 +124,7 @@ def hits(
     collections: Mapping[str, Collection],
     sessions: Mapping[str, str] | None = None,
 ) -> Iterator[MemoryHit]:
-    """Yield each hit once, with the text that its file has now. Blocks: it reads the files.
+    """Yields each hit once, with the text that its file has now. Blocks: it reads the files.
 
     QMD's index is behind the files: what was forgotten a moment ago must not come back from it. A
     file that is gone, that is no plain Markdown file beneath its collection, or that a link leads
@@ -155,13 +155,13 @@ def hits(
 
 
 def whole(where: Place) -> str | None:
-    """Return the text of a file, of a large one its first 4 MiB; None where it may not be read."""
+    """Returns the text of a file, of a large one its first 4 MiB; None where it may not be read."""
     found = _read(where)
     return None if found is None else found[0]
 
 
 def passage(where: Place, start: int, end: int) -> tuple[int, str, int]:
-    """Return the first line's number, the lines less empty ones around them, and the file's date.
+    """Returns the first line's number, the lines less empty ones around them, and the file's date.
 
     The text is empty where the file has no such lines, or may not be read.
     """
@@ -176,7 +176,7 @@ def passage(where: Place, start: int, end: int) -> tuple[int, str, int]:
 
 
 def _read(where: Place) -> tuple[str, int] | None:
-    """Return the text of a plain Markdown file beneath its collection, and when it changed."""
+    """Returns the text of a plain Markdown file beneath its collection, and when it changed."""
     if not where.relative.lower().endswith(".md"):
         return None
     try:

@@ -38,7 +38,7 @@ class SessionExport:
     """Stamp from which each file was written since this started; others are written again."""
 
     async def __call__(self, folder: Path) -> Mapping[str, str]:
-        """Bring the folder up to date; give the key of each conversation by its file's name.
+        """Brings the folder up to date; gives the key of each conversation by its file's name.
 
         Raises:
             StateError: the conversations cannot be read.
@@ -61,7 +61,7 @@ class SessionExport:
 
 
 def file_name(conversation: Conversation) -> str:
-    """Return `<sessionId>.md`, or `<sessionId>-topic-<id>.md` of a conversation about a topic."""
+    """Returns `<sessionId>.md`, or `<sessionId>-topic-<id>.md` of a conversation about a topic."""
     topic = _TOPIC.search(conversation.key)
     behind = f"-topic-{_plain(topic[1])}" if topic else ""
     return f"{_plain(conversation.session_id)}{behind}.md"
@@ -72,7 +72,7 @@ def _plain(name: str) -> str:
 
 
 def _write(file: Path, text: str, at: int) -> None:
-    """Write the file with the date of the conversation."""
+    """Writes the file with the date of the conversation."""
     write_atomic(file, text.encode())
     os.utime(file, (at / 1000, at / 1000))
 

@@ -54,7 +54,7 @@ class Talk:
         """Reason of the end, then."""
 
     async def run(self) -> None:
-        """Hand answers to those who wait, until there are no more."""
+        """Hands answers to those who wait, until there are no more."""
         try:
             while True:
                 line = await self._in.receive_until(b"\n", MOST_CHARS)
@@ -72,7 +72,7 @@ class Talk:
             self._end(f"{_BROKE}.")
 
     async def ask(self, method: str, params: Mapping[str, Any]) -> bytes:
-        """Return the result, as JSON; whoever calls sets the deadline.
+        """Returns the result, as JSON; whoever calls sets the deadline.
 
         Raises:
             QmdError: it refused, or nothing comes any more.
@@ -92,7 +92,7 @@ class Talk:
         return bytes(message.result)
 
     async def tell(self, method: str) -> None:
-        """Send what has no answer.
+        """Sends what has no answer.
 
         Raises:
             QmdError: it does not listen any more.
@@ -115,7 +115,7 @@ class Talk:
             raise QmdError(self.why)
 
     def _end(self, why: str) -> None:
-        """Let nobody wait any more; of several reasons the first counts."""
+        """Lets nobody wait any more; of several reasons the first counts."""
         self.why = self.why or why
         self.over.set()
         for one in self._waiting.values():

@@ -29,7 +29,7 @@ class LoadingError(Exception):
 async def ask(
     embedder: Embedder, text: str, seconds: float, patience: float
 ) -> "NDArray[np.float32]":
-    """Return the vector of a question.
+    """Returns the vector of a question.
 
     It is waited for `seconds`, and for up to `patience` more while the model is being loaded.
 

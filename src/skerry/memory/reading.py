@@ -31,13 +31,13 @@ class NotMemoryError(MemoryBackendError):
 
 
 def is_elsewhere(path: str) -> bool:
-    """Return whether a path names a document that only the backend has (pure)."""
+    """Returns whether a path names a document that only the backend has (pure)."""
     parts = PurePosixPath(path).parts
     return len(parts) > 1 and parts[0] in ELSEWHERE and ".." not in parts
 
 
 def place_of(path: str, workspace: Path, extra: Sequence[str]) -> tuple[Path, str]:
-    """Return the folder, and the path beneath it, at which a document is to be opened (pure).
+    """Returns the folder, and the path beneath it, at which a document is to be opened (pure).
 
     Raises:
         NotMemoryError: it is no Markdown, or in no collection.
@@ -64,7 +64,7 @@ def place_of(path: str, workspace: Path, extra: Sequence[str]) -> tuple[Path, st
 def read_lines(
     place: tuple[Path, str], path: str, start: int, lines: int | None, rules: Rules | None
 ) -> MemoryText:
-    """Return lines of the file, from `start` on; one that is missing is empty, with a hint. Blocks.
+    """Returns lines of the file from `start` on; a missing file is empty, with a hint. Blocks.
 
     Raises:
         NotMemoryError: a link, or something else than a plain file, is in the way.
@@ -91,7 +91,7 @@ def told(note: Note, start: int = 1) -> MemoryProvenance:
 
 
 def window(path: str, lines: Iterator[str], start: int, count: int | None) -> MemoryText:
-    """Return the asked lines, as many as `MAX_CHARS` allow (pure)."""
+    """Returns the asked lines, as many as `MAX_CHARS` allow (pure)."""
     shown: list[str] = []
     left = MAX_CHARS
     end = None if count is None else start - 1 + count

@@ -42,7 +42,7 @@ class Recalling(Struct, frozen=True):
     desk: Desk
 
     def is_due(self, draft: PromptDraft) -> bool:
-        """Return whether something was summarised, and may be looked up here."""
+        """Returns whether something was summarised, and may be looked up here."""
         caller = draft.context.caller
         return (
             draft.compactions > 0
@@ -53,7 +53,7 @@ class Recalling(Struct, frozen=True):
         )
 
     async def recall(self, draft: PromptDraft) -> PromptChange | None:
-        """Return the passages as context; None where there is none, or no memory answers."""
+        """Returns the passages as context; None where there is none, or no memory answers."""
         caller = draft.context.caller
         if caller is None or any(one.origin in OTHERS for one in draft.messages):
             return None
@@ -84,7 +84,7 @@ class Recalling(Struct, frozen=True):
 
 
 def fenced(passages: Iterable[tuple[MemoryHit, str]], most_bytes: int) -> str:
-    """Return the passages within a fence that none of them can end; nothing where none fits."""
+    """Returns the passages within a fence that none of them can end; nothing where none fits."""
     name = f'recalled-memory id="{secrets.token_hex(4)}"'
     head, end = f"<{name}>\n{_ABOUT}", f"\n</{name}>"
     parts: list[str] = []

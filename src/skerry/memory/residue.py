@@ -21,7 +21,7 @@ MOST: Final = 200
 
 
 def is_left(path: Path, pieces: Sequence[bytes]) -> bool:
-    """Return whether the file has some of the pieces, or is to be written anew without a look."""
+    """Returns whether the file has some of the pieces, or is to be written anew without a look."""
     if len(pieces) > MOST:
         return True
     wanted = {one for piece in pieces for one in _windows(piece.lower())}
@@ -29,7 +29,7 @@ def is_left(path: Path, pieces: Sequence[bytes]) -> bool:
 
 
 def gaps(path: Path) -> Iterator[bytes]:
-    """Yield what is between the cells of pages, in small letters, for some pages at a time."""
+    """Yields what is between the cells of pages, in small letters, for some pages at a time."""
     with path.open("rb") as file:
         size = int.from_bytes(file.read(18)[16:18], "big")
         size = 65536 if size == 1 else size
@@ -52,6 +52,6 @@ def _gap(page: bytes) -> bytes:
 
 
 def _windows(piece: bytes) -> Iterator[bytes]:
-    """Yield parts of a piece, of which a rest of it that is twice as long has one."""
+    """Yields parts of a piece, of which a rest of it that is twice as long has one."""
     for at in range(0, max(1, len(piece) - WINDOW + 1), WINDOW):
         yield piece[at : at + WINDOW]

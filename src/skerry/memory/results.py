@@ -34,17 +34,17 @@ _SCANNED: Final = 20_000
 
 
 def unmarked(text: str) -> str:
-    """Return the text without the comments that say who noted it: a model needs none of them."""
+    """Returns the text without the comments that say who noted it: a model needs none of them."""
     return MARK.sub("", text)
 
 
 def is_foreign(path: str, text: str) -> bool:
-    """Return whether its file, or a mark in it, says that a passage is not the owner's words."""
+    """Returns whether its file, or a mark in it, says that a passage is not the owner's words."""
     return is_unverified(path) or any(one is not Origin.OWNER for one in origins(text))
 
 
 def gives_orders(text: str) -> bool:
-    """Return whether the text looks as if it wants to steer a model. It is a hint, not a gate."""
+    """Returns whether the text looks as if it wants to steer a model. It is a hint, not a gate."""
     folded = unicodedata.normalize("NFKC", clean(text[:_SCANNED]))
     return _ORDERS.search(folded) is not None
 
@@ -57,7 +57,7 @@ def clamped(
     cites: bool,
     most: int | None = None,
 ) -> list[tuple[MemoryHit, str]]:
-    """Return the hits with the text that is shown, its citation included, within all limits.
+    """Returns the hits with the text that is shown, its citation included, within all limits.
 
     Passages that touch each other are one hit. Where not all fits, the lines that answer the
     question are shown, and the hit has their numbers.
@@ -103,7 +103,7 @@ def found(
     cites: bool,
     zone: str | None = None,
 ) -> dict[str, Any]:
-    """Return the result of `memory_search`, with days of the zone; None is that of this machine."""
+    """Returns the result of `memory_search` with days of the zone; None: of this machine."""
     fallback = answer.fallback
     told: dict[str, Any] = {
         "results": [_result(hit, snippet, cites=cites, zone=zone) for hit, snippet in shown],
@@ -120,7 +120,7 @@ def found(
 
 
 def failed(error: str, action: str) -> dict[str, Any]:
-    """Return the result of `memory_search` where it cannot answer."""
+    """Returns the result of `memory_search` where it cannot answer."""
     return {"results": [], "disabled": True, "error": error, "action": action}
 
 
@@ -145,5 +145,5 @@ def _result(hit: MemoryHit, snippet: str, *, cites: bool, zone: str | None) -> d
 
 
 def _overhead(hit: MemoryHit) -> int:
-    """Return how many characters the citation of any lines of the hit has at most."""
+    """Returns how many characters the citation of any lines of the hit has at most."""
     return len(cited("", citation(hit.path, hit.end_line, 10 * hit.end_line + 1)))

@@ -14,16 +14,16 @@ class Embedded(Protocol):
     """An index."""
 
     def tables(self) -> AbstractContextManager[Tables]:
-        """Give one state of the tables."""
+        """Gives one state of the tables."""
         ...
 
     def embed(self, label: str, rows: Sequence[tuple[int, bytes]]) -> None:
-        """Give passages their vectors."""
+        """Gives passages their vectors."""
         ...
 
 
 def retake(index: Embedded) -> None:
-    """Give back what a passage had before it was written anew; no model is asked."""
+    """Gives back what a passage had before it was written anew; no model is asked."""
     with index.tables() as tables:
         label, size = tables.meta(EMBEDDED_WITH) or "", int(tables.meta(SIZE) or 0)
     provider, _, model = label.partition("/")

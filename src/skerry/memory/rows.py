@@ -8,7 +8,7 @@ from skerry_recall.passage import Passage
 
 
 def columns(document: Document) -> tuple[object, ...]:
-    """Return the row of `files`, without its number."""
+    """Returns the row of `files`, without its number."""
     stamp = document.stamp
     return (
         document.path,
@@ -24,7 +24,7 @@ def columns(document: Document) -> tuple[object, ...]:
 
 
 def chunk(number: int, file: int, document: Document, part: Piece) -> tuple[object, ...]:
-    """Return the row of `chunks`."""
+    """Returns the row of `chunks`."""
     return (
         number,
         file,
@@ -41,10 +41,10 @@ def chunk(number: int, file: int, document: Document, part: Piece) -> tuple[obje
 
 
 def as_json(ids: Iterable[int]) -> str:
-    """Return numbers as SQLite's `json_each` takes them."""
+    """Returns numbers as SQLite's `json_each` takes them."""
     return json.dumps(list(ids))
 
 
 def passage(number: int, file: int, part: Piece) -> Passage:
-    """Return the passage as it is searched."""
+    """Returns the passage as it is searched."""
     return Passage(number, file, part.place, part.content, part.start_line, part.end_line, part.at)

@@ -20,12 +20,12 @@ _KINDS: Final = {"dm": "direct"}
 
 
 def is_open(scope: MemoryScope, caller: Caller) -> bool:
-    """Return whether memory is used in the caller's conversation, for who asks there."""
+    """Returns whether memory is used in the caller's conversation, for who asks there."""
     return has_right(caller) and in_scope(scope, caller)
 
 
 def has_right(caller: Caller) -> bool:
-    """Return whether the owner asks, or what runs in a conversation of the owner's alone."""
+    """Returns whether the owner asks, or what runs in a conversation of the owner's alone."""
     return decide(Request(Actor.of(caller), Verb.RECALL)).allowed
 
 
@@ -38,7 +38,7 @@ def in_scope(scope: MemoryScope, caller: Caller) -> bool:
 
 
 def may_read(caller: Caller, hit: MemoryHit) -> bool:
-    """Return whether a passage may be shown to the caller, for whom memory is open.
+    """Returns whether a passage may be shown to the caller, for whom memory is open.
 
     What was said in a conversation is shown in that conversation; in a private one of the owner's
     also what was said in the others that are the owner's by their key. One whose conversation is
@@ -50,7 +50,7 @@ def may_read(caller: Caller, hit: MemoryHit) -> bool:
 
 
 def may_hear(caller: Caller, session: str) -> bool:
-    """Return whether what was said in the conversation of this key may be shown to the caller."""
+    """Returns whether what was said in the conversation of this key may be shown to the caller."""
     if session == str(caller.key):
         return True
     return caller.is_private and SessionKey.parse(session).is_owners

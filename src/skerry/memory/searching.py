@@ -44,7 +44,7 @@ class Weighing:
     best."""
 
     def profile_of(self, question: MemoryQuestion) -> "Profile":
-        """Return the profile of an answer: a question that names one has it as it is."""
+        """Returns the profile of an answer: a question that names one has it as it is."""
         if question.profile is not None and question.profile in PROFILES:
             return PROFILES[question.profile]
         profile = PROFILES[self.profile]
@@ -76,7 +76,7 @@ def search(
     vector: "NDArray[np.float32] | None",
     asking: Asking,
 ) -> list[MemoryHit]:
-    """Return the passages that answer the question, the best first."""
+    """Returns the passages that answer the question, the best first."""
     weighing, now = asking.weighing, asking.now
     asked = read(question.text, shared(), now, zone_of(asking.zone))
     scores = collection.scores(
@@ -119,7 +119,7 @@ def search(
 def _documents(
     tables: Tables, question: MemoryQuestion, asking: Asking
 ) -> "NDArray[np.int64] | None":
-    """Return the files in which the question looks; None is all."""
+    """Returns the files in which the question looks; None is all."""
     opened = None
     if question.opens is not None:
         every = tables.sessions()
@@ -142,7 +142,7 @@ def _documents(
 def _without_heard(
     scores: "Scores", tables: Tables, question: MemoryQuestion, asking: Asking
 ) -> "Scores":
-    """Return the scores with a mask for what the model that asks has before it."""
+    """Returns the scores with a mask for what the model that asks has before it."""
     if question.heard is None:
         return scores
     import numpy as np  # noqa: PLC0415 - as said above
@@ -162,7 +162,7 @@ def _without_heard(
 def _lifted(
     scores: "Scores", tables: Tables, wanted: Sequence[str]
 ) -> tuple["Scores", AbstractSet[int]]:
-    """Return the scores with passages that have a phrase above all others, and those passages."""
+    """Returns the scores with passages that have a phrase above all others, and those passages."""
     import numpy as np  # noqa: PLC0415 - as said above
 
     quoted = {key for one in wanted for key in tables.matching(_phrase(one), QUOTED)}
@@ -178,7 +178,7 @@ def _phrase(text: str) -> str:
 
 
 def _hit(row: Row, one: "Ranked", quoted: AbstractSet[int] | None) -> MemoryHit:
-    """Return the hit; with `quoted`, the passages that have a phrase, it is explained."""
+    """Returns the hit; with `quoted`, the passages that have a phrase, it is explained."""
     passage = row.passage
     parts: Sequence[tuple[str, float]] = ()
     if quoted is not None:

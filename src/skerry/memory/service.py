@@ -93,7 +93,7 @@ class Desk(Struct, frozen=True):
     """Service that erases; without it nothing can be erased here."""
 
     def limits(self, agent: AgentId) -> QmdLimits:
-        """Return how much of an answer is shown."""
+        """Returns how much of an answer is shown."""
         config = self.config()
         most = config.memory_search(agent).query.max_results
         limits = config.memory.qmd.limits
@@ -103,11 +103,11 @@ class Desk(Struct, frozen=True):
         return limits.model_copy(update=changes)
 
     def of(self, agent: AgentId) -> MemoryBackend | None:
-        """Return the agent's memory; None where it has none."""
+        """Returns the agent's memory; None where it has none."""
         return self.memories.of(agent) if self.config().memory_search(agent).enabled else None
 
     def is_open(self, caller: Caller) -> bool:
-        """Return whether memory is used in the caller's conversation."""
+        """Returns whether memory is used in the caller's conversation."""
         config = self.config()
         enabled = config.memory_search(caller.key.agent).enabled
         return enabled and is_open(config.memory.qmd.scope, caller)
@@ -141,7 +141,7 @@ class Desk(Struct, frozen=True):
         lines: int | None = None,
         caller: Caller | None = None,
     ) -> MemoryText:
-        """Return lines of a document; without a `caller` for a person at the gateway.
+        """Returns lines of a document; without a `caller` for a person at the gateway.
 
         Raises:
             MemoryBackendError: it is none of the memory's, or not for the caller.
@@ -160,7 +160,7 @@ class Desk(Struct, frozen=True):
     async def write(
         self, agent: AgentId, text: str, section: str | None, origin: Origin, where: str
     ) -> MemoryNoted:
-        """Append a note to the log of the day, or to a section of MEMORY.md.
+        """Appends a note to the log of the day, or to a section of MEMORY.md.
 
         Raises:
             MemoryBackendError: it is not written.
@@ -173,7 +173,7 @@ class Desk(Struct, frozen=True):
         return noted
 
     async def files(self, agent: AgentId) -> Sequence[MemoryFile]:
-        """Return the files as they are now, and the conversations that are indexed, by path.
+        """Returns the files as they are now, and the conversations that are indexed, by path.
 
         Raises:
             MemoryBackendError: the agent has no memory.
@@ -192,7 +192,7 @@ class Desk(Struct, frozen=True):
         return await anyio.to_thread.run_sync(partial(listed, workspace, extra, indexed))
 
     async def whole(self, agent: AgentId, path: str) -> MemoryWhole:
-        """Return all of a Markdown file, to be edited; an empty one where there is none yet.
+        """Returns all of a Markdown file, to be edited; an empty one where there is none yet.
 
         Raises:
             MemoryBackendError: it is none of the memory's, too large, or no text.
@@ -203,7 +203,7 @@ class Desk(Struct, frozen=True):
         return await anyio.to_thread.run_sync(work)
 
     async def save(self, agent: AgentId, path: str, text: str, base: str) -> MemorySaved:
-        """Replace a Markdown file whose `hash` is still `base`; empty, it is a new one.
+        """Replaces a Markdown file whose `hash` is still `base`; empty, it is a new one.
 
         Raises:
             MemoryBackendError: somebody changed it meanwhile, or it cannot be written.
@@ -216,7 +216,7 @@ class Desk(Struct, frozen=True):
         return saved
 
     async def notes(self, agent: AgentId, limit: int) -> Sequence[MemoryNote]:
-        """Return the notes of MEMORY.md, then of the daily logs, the newest log first.
+        """Returns the notes of MEMORY.md, then of the daily logs, the newest log first.
 
         Raises:
             MemoryBackendError: the agent has no memory.
@@ -230,7 +230,7 @@ class Desk(Struct, frozen=True):
         return await anyio.to_thread.run_sync(read)
 
     async def undo(self, agent: AgentId, name: str) -> MemoryUndone:
-        """Take a note out again.
+        """Takes a note out again.
 
         Raises:
             MemoryBackendError: it is not there, or was changed by hand since.
@@ -240,11 +240,11 @@ class Desk(Struct, frozen=True):
         return undone
 
     async def unverified(self, agent: AgentId) -> Sequence[MemoryNote]:
-        """Return the notes that wait for the owner's word. Implements `ports.MemoryDesk`."""
+        """Returns the notes that wait for the owner's word. Implements `ports.MemoryDesk`."""
         return [one for one in await self.notes(agent, MOST_WAITING) if is_unverified(one.path)]
 
     async def confirm(self, agent: AgentId, name: str) -> MemoryNoted:
-        """Make an unverified note the owner's. Implements `ports.MemoryDesk`."""
+        """Makes an unverified note the owner's. Implements `ports.MemoryDesk`."""
         found = next((one for one in await self.unverified(agent) if one.said.id == name), None)
         if found is None:
             missing = NoteError(f"No unverified note has the id {name}.")
@@ -258,7 +258,7 @@ class Desk(Struct, frozen=True):
     async def forget(
         self, agent: AgentId, text: str, caller: Caller | None = None
     ) -> tuple[Forgotten, Sequence[MemoryHit]]:
-        """Forget the statements with these words; return also what is nearest to them of the rest.
+        """Forgets the statements with these words; returns also the nearest of the rest.
 
         Raises:
             PhraseError: the words are too few.
@@ -272,7 +272,7 @@ class Desk(Struct, frozen=True):
     async def near(
         self, agent: AgentId, phrases: Sequence[str], caller: Caller | None = None
     ) -> Sequence[MemoryHit]:
-        """Return the passages that are nearest to the phrases, and may be shown to the caller.
+        """Returns the passages that are nearest to the phrases, and may be shown to the caller.
 
         None where no memory answers: whoever asks has something else to say.
         """
@@ -308,7 +308,7 @@ class Desk(Struct, frozen=True):
     async def _document(
         self, agent: AgentId, path: str, start: int, lines: int | None, caller: Caller | None
     ) -> MemoryText:
-        """Return lines of what only the backend has."""
+        """Returns lines of what only the backend has."""
         backend: object = self.of(agent)  # whether it has documents shows only now
         found = await backend.document(path) if isinstance(backend, MemoryDocuments) else None
         if found is None:
@@ -328,7 +328,7 @@ class Desk(Struct, frozen=True):
         raise MemoryBackendError(f"Memory did not answer within {seconds:g} s.")
 
     def _wanted(self, agent: AgentId, question: MemoryQuestion) -> MemoryQuestion:
-        """Return the question without conversations where these are switched off.
+        """Returns the question without conversations where these are switched off.
 
         What is indexed of them goes with the next round over everything, and shows no more now. A
         question that names no least score has the configured one.

@@ -50,7 +50,7 @@ class _Place:
     """True while a query tests whether it answers again."""
 
     def usable(self, now: int) -> bool:
-        """Return whether a query goes to it; of those after a rest only one at a time does."""
+        """Returns whether a query goes to it; of those after a rest only one at a time does."""
         return not self.rest.failures or (self.rest.over(now) and not self.asked)
 
 
@@ -79,16 +79,16 @@ class FallbackMemoryManager:
 
     @property
     def name(self) -> str:
-        """Return who would serve a search now."""
+        """Returns who would serve a search now."""
         return self._serving().backend.name
 
     @property
     def backends(self) -> Sequence[MemoryBackend]:
-        """Return the chain, the first choice first."""
+        """Returns the chain, the first choice first."""
         return [place.backend for place in self._places]
 
     async def search(self, question: MemoryQuestion) -> MemoryAnswer:
-        """Return the answer of the first memory that gives one.
+        """Returns the answer of the first memory that gives one.
 
         `fallback` says why that is not the first of the chain.
 
@@ -109,7 +109,7 @@ class FallbackMemoryManager:
         force: bool = False,
         progress: Callable[[MemoryProgress], None] | None = None,
     ) -> SyncReport:
-        """Bring the index of the memory that serves up to date; with `force` that of the first.
+        """Brings the index of the memory that serves up to date; with `force` that of the first.
 
         Where the first fails, the one that serves is synced; the report names both. The others
         look at the files at their next search.
@@ -132,7 +132,7 @@ class FallbackMemoryManager:
         return replace(report, backend=serving.backend.name, fallback=fallback)
 
     async def forget(self, redaction: Redaction) -> int:
-        """Have each memory forget, also one that rests; return what held it, of the fullest.
+        """Has each memory forget, also one that rests; returns what held it, of the fullest.
 
         Raises:
             MemoryBackendError: one of them cannot.
@@ -143,12 +143,12 @@ class FallbackMemoryManager:
         return max(held, default=0)
 
     def touch(self) -> None:
-        """Note that files changed: each memory looks at them before it answers again."""
+        """Notes that files changed: each memory looks at them before it answers again."""
         for place in self._places:
             place.backend.touch()
 
     async def status(self) -> MemoryStatus:
-        """Return the state of the memory that would serve, with why it is not the first."""
+        """Returns the state of the memory that would serve, with why it is not the first."""
         place = self._serving()
         status = await place.backend.status()
         fallback = self._fallback(place)
@@ -180,7 +180,7 @@ class FallbackMemoryManager:
         return await backend.listing() if isinstance(backend, MemoryListing) else ()
 
     async def _ask(self, place: _Place, question: MemoryQuestion) -> MemoryAnswer | None:
-        """Return its answer; None, with the reason noted, where it gives none."""
+        """Returns its answer; None, with the reason noted, where it gives none."""
         begun = anyio.current_time()
         seconds = self._limit(place)
         place.asked = True
@@ -213,7 +213,7 @@ class FallbackMemoryManager:
         return answer
 
     def _limit(self, place: _Place) -> float:
-        """Return the seconds that a memory has: of the caller's time each its share."""
+        """Returns the seconds that a memory has: of the caller's time each its share."""
         if place is self._places[-1]:
             return self._last_seconds
         left = anyio.current_effective_deadline() - anyio.current_time()
@@ -225,11 +225,11 @@ class FallbackMemoryManager:
         logger.warning("memory %s does not answer: %s", place.backend.name, reason)
 
     def _serving(self) -> _Place:
-        """Return the first that answered when it was asked last, or was never asked."""
+        """Returns the first that answered when it was asked last, or was never asked."""
         return next((one for one in self._places if not one.reason), self._places[-1])
 
     def _fallback(self, serving: _Place) -> MemoryFallback | None:
-        """Return which memory should have served; None where it did."""
+        """Returns which memory should have served; None where it did."""
         first = self._places[0]
         if serving is first:
             return None

@@ -22,7 +22,7 @@ EACH_SECONDS: Final = 0.25
 
 
 def filled(found: MemoryStatus, tables: Tables, each: float, share: float) -> MemoryStatus:
-    """Return the state with what the tables know.
+    """Returns the state with what the tables know.
 
     `each` is the seconds that the vector of a passage costs, `share` that of a core which the
     vectors of conversations may take.

@@ -50,13 +50,13 @@ class Change:
     removed: list[int] = field(default_factory=list)
 
     def join(self, other: "Change") -> None:
-        """Take in what another write did after this one."""
+        """Takes in what another write did after this one."""
         gone = set(other.removed)
         self.removed += other.removed
         self.added = [one for one in self.added if one.id not in gone] + other.added
 
     def __bool__(self) -> bool:
-        """Return whether anything changed."""
+        """Returns whether anything changed."""
         return bool(self.added or self.removed)
 
 
@@ -85,53 +85,53 @@ class Tables(VectorRows):
     # meta
 
     def meta(self, key: str) -> str | None:
-        """Return a note about the index."""
+        """Returns a note about the index."""
         row = self._db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
         return None if row is None else str(row[0])
 
     def note(self, key: str, value: str) -> None:
-        """Write a note about the index."""
+        """Writes a note about the index."""
         self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
 
     def drop_note(self, key: str) -> None:
-        """Take a note away."""
+        """Takes a note away."""
         self._db.execute("DELETE FROM meta WHERE key = ?", (key,))
 
     def note_links(self, links: Sequence[tuple[str, str]]) -> None:
-        """Note the links that are not followed, each with what helps."""
+        """Notes the links that are not followed, each with what helps."""
         self.note(LINKS, json.dumps(list(links)))
 
     def note_encodings(self, read: Mapping[str, str]) -> None:
-        """Note the encodings of files that were read; of those that are gone it is UTF-8."""
+        """Notes the encodings of files that were read; of those that are gone it is UTF-8."""
         before = self.encodings()
         now = {path: one for path, one in {**before, **read}.items() if one != "UTF-8"}
         if now != before:
             self.note(ENCODINGS, json.dumps(now))
 
     def encodings(self) -> dict[str, str]:
-        """Return the encodings of files that are no UTF-8, by path."""
+        """Returns the encodings of files that are no UTF-8, by path."""
         found: dict[str, str] = json.loads(self.meta(ENCODINGS) or "{}")
         return found
 
     # files
 
     def known(self, source: MemorySource) -> dict[str, Known]:
-        """Return the files of a source by path."""
+        """Returns the files of a source by path."""
         return _known(self._db.execute(f"{_KNOWN} WHERE source = ?", (source.value,)))
 
     def known_at(self, paths: Iterable[str]) -> dict[str, Known]:
-        """Return the files of these paths, those that are indexed."""
+        """Returns the files of these paths, those that are indexed."""
         where = "WHERE path IN (SELECT value FROM json_each(?)) AND source = ?"
         given = (json.dumps(list(paths)), MemorySource.MEMORY.value)
         return _known(self._db.execute(f"{_KNOWN} {where}", given))
 
     def known_as(self, ids: Iterable[int]) -> list[Known]:
-        """Return the files and conversations with these numbers."""
+        """Returns the files and conversations with these numbers."""
         where = "WHERE id IN (SELECT value FROM json_each(?))"
         return list(_known(self._db.execute(f"{_KNOWN} {where}", (as_json(ids),))).values())
 
     def add(self, documents: Sequence[tuple[Document, Sequence[Piece]]]) -> Change:
-        """Write documents whose paths are new."""
+        """Writes documents whose paths are new."""
         first = self._next("files")
         number = self._next("chunks")
         change = Change()
@@ -152,7 +152,7 @@ class Tables(VectorRows):
         return change
 
     def update(self, known: Known, document: Document, parts: Sequence[Piece]) -> Change:
-        """Write a document anew; passages that stand where they stood keep their numbers."""
+        """Writes a document anew; passages that stand where they stood keep their numbers."""
         rows = self._db.execute(
             "SELECT id, place, hash, start_line, end_line, at FROM chunks WHERE file_id = ?",
             (known.id,),
@@ -179,14 +179,14 @@ class Tables(VectorRows):
         return change
 
     def touch(self, known: Known, stamp: Stamp) -> None:
-        """Note that a file was written and still says the same."""
+        """Notes that a file was written and still says the same."""
         self._db.execute(
             "UPDATE files SET size = ?, mtime = ?, ctime = ?, settled = ? WHERE id = ?",
             (stamp.size, stamp.mtime, stamp.ctime, stamp.settled, known.id),
         )
 
     def move(self, known: Known, path: str, stamp: Stamp) -> None:
-        """Give a file that was moved its new path; its passages stay."""
+        """Gives a file that was moved its new path; its passages stay."""
         self._db.execute("UPDATE files SET path = ? WHERE id = ?", (path, known.id))
         self._db.execute("UPDATE chunks SET path = ? WHERE file_id = ?", (path, known.id))
         self.touch(known, stamp)
@@ -194,7 +194,7 @@ class Tables(VectorRows):
     def fail(
         self, path: str, source: MemorySource, stamp: Stamp, error: str, known: Known | None
     ) -> Change:
-        """Note that a file cannot be read; what it said before is no longer found."""
+        """Notes that a file cannot be read; what it said before is no longer found."""
         change = self.remove([known]) if known is not None else Change()
         self._db.execute(
             "INSERT INTO files (path, source, hash, size, mtime, ctime, settled, error)"
@@ -204,7 +204,7 @@ class Tables(VectorRows):
         return change
 
     def remove(self, files: Iterable[Known]) -> Change:
-        """Take files out with their passages and vectors."""
+        """Takes files out with their passages and vectors."""
         change = Change()
         gone = [(one.id,) for one in files]
         for key in gone:
@@ -215,25 +215,25 @@ class Tables(VectorRows):
         return change
 
     def failed(self) -> list[tuple[str, str]]:
-        """Return the files that could not be read, and links, with the reasons."""
+        """Returns the files that could not be read, and links, with the reasons."""
         links: list[list[str]] = json.loads(self.meta(LINKS) or "[]")
         return [*self.failed_files(), *((path, reason) for path, reason in links)]
 
     def failed_files(self) -> list[tuple[str, str]]:
-        """Return the files that could not be read, with the reasons."""
+        """Returns the files that could not be read, with the reasons."""
         return self._db.execute(
             "SELECT path, error FROM files WHERE error IS NOT NULL ORDER BY path"
         ).fetchall()
 
     def counts(self) -> list[tuple[str, int, int]]:
-        """Return each source with its files and passages."""
+        """Returns each source with its files and passages."""
         return self._db.execute(
             "SELECT source, count(*), sum(chunk_count) FROM files WHERE error IS NULL"
             " GROUP BY source ORDER BY source"
         ).fetchall()
 
     def sessions(self) -> list[str]:
-        """Return the keys of the conversations."""
+        """Returns the keys of the conversations."""
         rows = self._db.execute(
             "SELECT DISTINCT session FROM files WHERE source = ? AND session IS NOT NULL",
             (MemorySource.SESSIONS.value,),
@@ -247,7 +247,7 @@ class Tables(VectorRows):
         session: str | None,
         sessions: Iterable[str] | None = None,
     ) -> set[int]:
-        """Return the files in which a question looks; `path` ends with `/` for a folder.
+        """Returns the files in which a question looks; `path` ends with `/` for a folder.
 
         Of conversations those of `session`, and of `sessions`, where they are given.
         """
@@ -274,17 +274,17 @@ class Tables(VectorRows):
     # passages
 
     def ids(self) -> set[int]:
-        """Return the number of every passage."""
+        """Returns the number of every passage."""
         return {key for (key,) in self._db.execute("SELECT id FROM chunks")}
 
     def passages(self, ids: Iterable[int] | None = None) -> Iterator[Passage]:
-        """Yield those passages, or all, in the order of their documents."""
+        """Yields those passages, or all, in the order of their documents."""
         given = None if ids is None else as_json(ids)
         for row in self._db.execute(_PASSAGES, (given, given)):
             yield Passage(*row)
 
     def suspects(self, needles: Iterable[str]) -> Iterator[tuple[int, int, str]]:
-        """Yield number, document and text of passages that may have one of the words.
+        """Yields number, document and text of passages that may have one of the words.
 
         Those of ASCII alone are compared by SQLite, whatever the case; all others are yielded.
         """
@@ -297,7 +297,7 @@ class Tables(VectorRows):
         )
 
     def texts(self, ids: Iterable[int]) -> dict[int, str]:
-        """Return the texts of passages by number; those that are gone are left out."""
+        """Returns the texts of passages by number; those that are gone are left out."""
         rows = self._db.execute(
             "SELECT id, content FROM chunks WHERE id IN (SELECT value FROM json_each(?))",
             (as_json(ids),),
@@ -305,7 +305,7 @@ class Tables(VectorRows):
         return dict(rows.fetchall())
 
     def rows(self, ids: Iterable[int]) -> dict[int, Row]:
-        """Return passages by number with their places; those that are gone are left out."""
+        """Returns passages by number with their places; those that are gone are left out."""
         rows = self._db.execute(
             "SELECT c.id, file_id, place, content, start_line, end_line, c.at, c.path, c.source,"
             " session FROM chunks c JOIN files f ON f.id = file_id"
@@ -317,7 +317,7 @@ class Tables(VectorRows):
         }
 
     def matching(self, expression: str, limit: int) -> list[int]:
-        """Return the passages that match an expression of FTS5, the best first."""
+        """Returns the passages that match an expression of FTS5, the best first."""
         rows = self._db.execute(
             "SELECT rowid FROM chunks_fts WHERE chunks_fts MATCH ? ORDER BY rank, rowid LIMIT ?",
             (expression, limit),
@@ -325,7 +325,7 @@ class Tables(VectorRows):
         return [key for (key,) in rows]
 
     def merge_text(self) -> None:
-        """Write the full-text index anew, without what was deleted."""
+        """Writes the full-text index anew, without what was deleted."""
         self._db.execute("INSERT INTO chunks_fts (chunks_fts) VALUES ('optimize')")
 
     def _insert(self, chunks: list[tuple[object, ...]]) -> None:
@@ -352,19 +352,19 @@ class Tables(VectorRows):
         self._db.execute("DELETE FROM chunks WHERE id IN (SELECT value FROM json_each(?))", some)
 
     def _next(self, table: str) -> int:
-        """Return the next number, which no row ever had."""
+        """Returns the next number, which no row ever had."""
         row = self._db.execute(
             "SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)
         ).fetchone()
         return 1 if row is None else int(row[0]) + 1
 
     def number_after(self, other: "Tables") -> None:
-        """Give new rows numbers that no row of another index ever had. The tables are empty."""
+        """Gives new rows numbers that no row of another index ever had. The tables are empty."""
         rows = other._db.execute("SELECT name, seq FROM sqlite_sequence").fetchall()  # noqa: SLF001 - of its own kind
         self._db.executemany("INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)", rows)
 
     def carry_over(self) -> None:
-        """Take from the database `old` what the same texts can use: their vectors."""
+        """Takes from the database `old` what the same texts can use: their vectors."""
         self._db.execute(
             "INSERT INTO embedding_cache SELECT * FROM old.embedding_cache"
             " WHERE content_hash IN (SELECT hash FROM chunks)"

@@ -47,12 +47,12 @@ class MemoryForget:
         self._desk = desk
 
     def is_offered(self, caller: Caller) -> bool:
-        """Return whether only the owner is there to ask for it."""
+        """Returns whether only the owner is there to ask for it."""
         direct = caller.is_private and caller.chat is PeerKind.DIRECT
         return direct and self._desk.forgets is not None and self._desk.is_open(caller)
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
-        """Forget, and return where it stood, what still holds it, and what is near to it."""
+        """Forgets, and returns where it stood, what still holds it, and what is near to it."""
         params = MemoryForgetParams.model_validate(arguments)
         caller = context.caller
         if caller is None or not self.is_offered(caller):
@@ -80,7 +80,7 @@ class Forget:
         self._desk = desk
 
     async def run(self, call: CommandCall) -> str:
-        """Forget, and say where it stood."""
+        """Forgets, and says where it stood."""
         if not call.arguments:
             raise CommandError("Say which words: `/forget Mill Road`. Their sentences go.")
         try:

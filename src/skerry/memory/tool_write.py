@@ -53,7 +53,7 @@ class MemoryWrite:
         self.is_offered = desk.is_open
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
-        """Write the note and say how it is taken out again."""
+        """Writes the note and says how it is taken out again."""
         params = MemoryWriteParams.model_validate(arguments)
         caller = context.caller
         if caller is None or not self._desk.is_open(caller):
@@ -82,7 +82,7 @@ class MemoryWrite:
 
 
 def _refusal(params: MemoryWriteParams, reason: str) -> str:
-    """Return why nothing was noted, and what the owner can send so that it is."""
+    """Returns why nothing was noted, and what the owner can send so that it is."""
     words = " ".join(tidy(params.text).split())[:_SHOWN]
     return (
         f"No note was written: {reason}. If it is to be remembered, your owner says so; show them"
@@ -97,7 +97,7 @@ class Remember:
         self._desk = desk
 
     async def run(self, call: CommandCall) -> str:
-        """Write the owner's words into the log of the day."""
+        """Writes the owner's words into the log of the day."""
         if not call.arguments:
             raise CommandError("Say what: `/remember The dentist is in Mill Road.`")
         try:

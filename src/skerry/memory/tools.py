@@ -68,7 +68,7 @@ class MemorySearch:
         self.is_offered = desk.is_open
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
-        """Return the passages as JSON, within the limits."""
+        """Returns the passages as JSON, within the limits."""
         params = MemorySearchParams.model_validate(arguments)
         if context.caller is None:
             return _json(failed(_NOBODY, GO_ON))
@@ -110,7 +110,7 @@ class MemoryGet:
         self.is_offered = desk.is_open
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
-        """Return the lines as JSON."""
+        """Returns the lines as JSON."""
         params = MemoryGetParams.model_validate(arguments)
         refused: dict[str, Any] = {"path": params.path, "text": "", "disabled": True}
         caller = context.caller

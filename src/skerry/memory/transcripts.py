@@ -31,7 +31,7 @@ MOST_CHARS: Final = 4 << 20
 
 
 def path_of(conversation: Conversation) -> str:
-    """Return the path of the document."""
+    """Returns the path of the document."""
     return f"{SESSIONS}{conversation.session_id}.md"
 
 
@@ -47,7 +47,7 @@ def is_due(
     most_bytes: int = DELTA_BYTES,
     most_entries: int = DELTA_ENTRIES,
 ) -> bool:
-    """Return whether so much is new, or the conversation rests, so that it is indexed (pure).
+    """Returns whether so much is new, or the conversation rests, so that it is indexed (pure).
 
     `now` in ms since 1970.
     """
@@ -68,7 +68,7 @@ def is_due(
 def document(
     conversation: Conversation, said: Sequence[Utterance], redact: Callable[[str], str]
 ) -> Document:
-    """Return the Markdown of a conversation (pure but for `redact`)."""
+    """Returns the Markdown of a conversation (pure but for `redact`)."""
     lines: list[str] = []
     times: list[tuple[int, int]] = []
     for one in said:
@@ -96,5 +96,5 @@ def document(
 
 
 def sanitised(text: str, redact: Callable[[str], str]) -> str:
-    """Return the text without secrets, recalled passages, and white space at its ends."""
+    """Returns the text without secrets, recalled passages, and white space at its ends."""
     return redact(unrecalled(text)).replace("\r\n", "\n").strip()

@@ -18,7 +18,7 @@ class VectorRows:
     def lacking(
         self, source: str, provider: str, model: str, limit: int, times: tuple[int, int]
     ) -> list[tuple[int, str, str]]:
-        """Return passages of a source without a vector: number, hash and text.
+        """Returns passages of a source without a vector: number, hash and text.
 
         `times` are two in ms since 1970: what the model refused at the first or later is left out,
         and the last passage of a conversation in which something was said at the second or later,
@@ -35,7 +35,7 @@ class VectorRows:
         ).fetchall()
 
     def lacks_of_files(self) -> dict[int, int]:
-        """Return how many passages of each file have no vector."""
+        """Returns how many passages of each file have no vector."""
         return dict(
             self._db.execute(
                 "SELECT file_id, count(*) FROM chunks WHERE model = '' GROUP BY file_id"
@@ -43,7 +43,7 @@ class VectorRows:
         )
 
     def lacks(self, provider: str, model: str) -> list[tuple[str, int, int]]:
-        """Return each source with its passages without a vector, and those that were refused."""
+        """Returns each source with its passages without a vector, and those that were refused."""
         return self._db.execute(
             "SELECT source, count(*), count(reason) FROM chunks LEFT JOIN refusals"
             " ON content_hash = hash AND provider = ? AND refusals.model = ?"
@@ -52,7 +52,7 @@ class VectorRows:
         ).fetchall()
 
     def notes_waiting(self, provider: str, model: str) -> int:
-        """Return how many passages of notes wait for their vectors, those refused left out."""
+        """Returns how many passages of notes wait for their vectors, those refused left out."""
         (count,) = self._db.execute(
             "SELECT count(*) - count(reason) FROM chunks LEFT JOIN refusals"
             " ON content_hash = hash AND provider = ? AND refusals.model = ?"
@@ -62,7 +62,7 @@ class VectorRows:
         return int(count)
 
     def refused(self, provider: str, model: str) -> list[tuple[str, int]]:
-        """Return why the model gave passages no vector, and how many each.
+        """Returns why the model gave passages no vector, and how many each.
 
         It goes through what was refused, not through what waits: conversations wait for days.
         """
@@ -74,14 +74,14 @@ class VectorRows:
         ).fetchall()
 
     def refuse(self, provider: str, model: str, rows: Iterable[tuple[str, str]], at: int) -> None:
-        """Note texts by hash that have no vector, each with the reason, at a time in ms."""
+        """Notes texts by hash that have no vector, each with the reason, at a time in ms."""
         self._db.executemany(
             "INSERT OR REPLACE INTO refusals VALUES (?, ?, ?, ?, ?)",
             [(provider, model, sha, reason, at) for sha, reason in rows],
         )
 
     def size_of(self, provider: str, model: str) -> int | None:
-        """Return the size that most vectors of the model have in the cache; None without one."""
+        """Returns the size that most vectors of the model have in the cache; None without one."""
         row = self._db.execute(
             "SELECT length(embedding) / 4 FROM embedding_cache"
             " WHERE provider = ? AND substr(model, 1, ?) = ?"
@@ -93,7 +93,7 @@ class VectorRows:
     def cached(
         self, provider: str, model: str, size: int, limit: int, among: Sequence[int] | None = None
     ) -> list[tuple[int, bytes]]:
-        """Return passages, of those or all, that lack a vector which the cache has, with it."""
+        """Returns passages, of those or all, that lack a vector which the cache has, with it."""
         given = None if among is None else as_json(among)
         return self._db.execute(
             "SELECT id, embedding FROM (SELECT id, hash FROM chunks WHERE model = ''"
@@ -104,7 +104,7 @@ class VectorRows:
         ).fetchall()
 
     def cache(self, provider: str, model: str, rows: Sequence[tuple[str, bytes]]) -> None:
-        """Keep vectors by the hash of their texts."""
+        """Keeps vectors by the hash of their texts."""
         self._db.executemany(
             "INSERT OR REPLACE INTO embedding_cache VALUES (?, ?, ?, ?)",
             [(provider, f"{model}@{len(blob) // 4}", sha, blob) for sha, blob in rows],
@@ -115,7 +115,7 @@ class VectorRows:
         )
 
     def uncache(self, provider: str, model: str, size: int, ids: Iterable[int]) -> None:
-        """Forget the vectors of these passages' texts."""
+        """Forgets the vectors of these passages' texts."""
         self._db.execute(
             "DELETE FROM embedding_cache WHERE provider = ? AND model = ? AND content_hash IN"
             " (SELECT hash FROM chunks WHERE id IN (SELECT value FROM json_each(?)))",
@@ -123,7 +123,7 @@ class VectorRows:
         )
 
     def embed(self, label: str, rows: Sequence[tuple[int, bytes]]) -> None:
-        """Give passages their vectors; `label` names the model. Those that are gone get none."""
+        """Gives passages their vectors; `label` names the model. Those that are gone get none."""
         self._db.executemany(
             "UPDATE chunks SET model = ? WHERE id = ?", [(label, key) for key, _ in rows]
         )
@@ -133,19 +133,19 @@ class VectorRows:
         )
 
     def unembed(self) -> None:
-        """Take all vectors from the passages; the cache keeps them."""
+        """Takes all vectors from the passages; the cache keeps them."""
         self._db.execute("DELETE FROM chunks_vec")
         self._db.execute("UPDATE chunks SET model = '' WHERE model <> ''")
 
     def embedded(self) -> set[int]:
-        """Return the number of every passage that has a vector."""
+        """Returns the number of every passage that has a vector."""
         rows = self._db.execute(
             "SELECT id FROM chunks WHERE id NOT IN (SELECT id FROM chunks WHERE model = '')"
         )
         return {key for (key,) in rows}
 
     def vectors(self, ids: Iterable[int]) -> Iterator[tuple[int, bytes]]:
-        """Yield the vectors of passages."""
+        """Yields the vectors of passages."""
         yield from self._db.execute(
             "SELECT chunk_id, embedding FROM chunks_vec"
             " WHERE chunk_id IN (SELECT value FROM json_each(?))",
@@ -153,12 +153,12 @@ class VectorRows:
         )
 
     def vector_counts(self) -> tuple[int, int]:
-        """Return how many passages have a vector, and how many there are."""
+        """Returns how many passages have a vector, and how many there are."""
         rows = dict(self._db.execute("SELECT name, rows FROM totals").fetchall())
         return rows["passages"] - rows["lacking"], rows["passages"]
 
     def prune_cache(self, most: int) -> None:
-        """Forget vectors of texts that are gone, where more than `most` are kept."""
+        """Forgets vectors of texts that are gone, where more than `most` are kept."""
         self._db.execute("DELETE FROM refusals WHERE content_hash NOT IN (SELECT hash FROM chunks)")
         (rows,) = self._db.execute("SELECT count(*) FROM embedding_cache").fetchone()
         if rows > most:

@@ -34,11 +34,11 @@ class Watch:
 
     @property
     def covers(self) -> bool:
-        """Return whether it watches anything."""
+        """Returns whether it watches anything."""
         return self._file is not None
 
     def cover(self, folders: Iterable[str]) -> bool:
-        """Watch these folders and no others; return whether it was not so before.
+        """Watches these folders and no others; returns whether it was not so before.
 
         Then what changed until now is not known. Where it cannot be done, nothing is watched.
         """
@@ -63,7 +63,7 @@ class Watch:
         return True
 
     def changed(self) -> set[str] | None:
-        """Return the Markdown files that changed since it was asked, as the system names them.
+        """Returns the Markdown files that changed since it was asked, as the system names them.
 
         None where it watches nothing, where folders changed, or too much for the kernel to name.
         """
@@ -81,18 +81,18 @@ class Watch:
         return found if whole else None
 
     def is_quiet(self) -> bool:
-        """Return whether it watches, and no Markdown file or folder changed since it was asked."""
+        """Returns whether it watches, and no Markdown file or folder changed since it was asked."""
         return self.changed() == set()
 
     def close(self) -> None:
-        """Watch nothing."""
+        """Watches nothing."""
         if self._file is not None:
             os.close(self._file)
         self._file, self._folders, self._names = None, frozenset(), {}
 
 
 def _events(data: bytes) -> Iterator[tuple[int, int, bytes]]:
-    """Yield in which folder something happened, what, and to which name; see inotify(7)."""
+    """Yields in which folder something happened, what, and to which name; see inotify(7)."""
     place = 0
     while place < len(data):
         number, mask, _, length = _EVENT.unpack_from(data, place)

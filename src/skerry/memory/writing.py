@@ -39,7 +39,7 @@ class Notebook(Struct, frozen=True):
     def write(
         self, text: str, section: str | None, provenance: Provenance, today: date
     ) -> MemoryNoted:
-        """Append a note to the log of the day, or to a section of MEMORY.md.
+        """Appends a note to the log of the day, or to a section of MEMORY.md.
 
         The same note, made again in the same minute, is not written twice.
 
@@ -67,7 +67,7 @@ class Notebook(Struct, frozen=True):
         return MemoryNoted(name, path, place, place + len(lines) - 1)
 
     def undo(self, name: str) -> MemoryUndone:
-        """Take out the note of that id.
+        """Takes out the note of that id.
 
         Raises:
             NoteError: it is not there, or was changed by hand since.
@@ -78,7 +78,7 @@ class Notebook(Struct, frozen=True):
         raise NoteError(f"Note {name} does not exist; it may have been removed by hand.")
 
     def all(self) -> Iterator[tuple[str, Note]]:
-        """Yield the notes of MEMORY.md, then of the logs, the newest first."""
+        """Yields the notes of MEMORY.md, then of the logs, the newest first."""
         folder = self.workspace / "memory"
         logs = sorted((*folder.glob("*.md"), *folder.glob("unverified/*.md")), reverse=True)
         names = (one.relative_to(self.workspace).as_posix() for one in logs[:MOST_FILES])

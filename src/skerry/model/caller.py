@@ -26,5 +26,5 @@ class Caller(Struct, frozen=True):
 
 
 def chat_of(key: SessionKey, peer: PeerKind | None) -> PeerKind:
-    """Return who hears what is said: what the key says counts, then the chat it came from."""
+    """Returns who hears what is said: what the key says counts, then the chat it came from."""
     return _KINDS.get(key.kind) or peer or PeerKind.DIRECT

@@ -38,7 +38,7 @@ class SessionKind(StrEnum):
 
 
 def agent_id(text: str) -> AgentId:
-    """Return `text` as an agent id: lower case, invalid characters as `-`, at most 64, else `main`.
+    """Returns `text` as an agent id: lower case, `-` for the invalid, at most 64, else `main`.
 
     Source: openclaw-behaviour 2.1.
     """
@@ -64,12 +64,12 @@ class SessionKey(Struct, frozen=True):
 
     @classmethod
     def main(cls, agent: AgentId = MAIN_AGENT) -> Self:
-        """Return the key of the agent's primary direct conversation."""
+        """Returns the key of the agent's primary direct conversation."""
         return cls(agent, ("main",))
 
     @classmethod
     def parse(cls, text: str, agent: AgentId = MAIN_AGENT) -> Self:
-        """Return the key that `text` names; a key without `agent:` belongs to `agent`.
+        """Returns the key that `text` names; a key without `agent:` belongs to `agent`.
 
         Accepts the store form (`agent:<id>:...`) and the request forms `""`, `main`,
         `cron:<job>`, `hook:<uuid>`, `node-<id>`, or any other name.
@@ -95,7 +95,7 @@ class SessionKey(Struct, frozen=True):
 
     @property
     def is_owners(self) -> bool:
-        """Return whether only the owner has such a conversation.
+        """Returns whether only the owner has such a conversation.
 
         That is `main`, and what clients of the gateway name; not the one that the configuration
         makes of everybody's.
@@ -123,7 +123,7 @@ def _folded(text: str) -> str:
 
 
 def _canonical(scope: tuple[str, ...]) -> tuple[str, ...]:
-    """Print the peer kind one way, wherever it may stand: first, after channel, after account."""
+    """Prints the peer kind one way, wherever it may stand: first, after channel, after account."""
     for place, part in enumerate(scope[:3]):
         if part in _ALIASES and place + 1 < len(scope):
             return (*scope[:place], _ALIASES[part], *scope[place + 1 :])

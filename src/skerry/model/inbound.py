@@ -40,7 +40,7 @@ class InboundMessage(Struct, frozen=True):
 
 
 def well_formed(text: str) -> str:
-    """Return the text with `?` for each half of a surrogate pair, which nothing could store."""
+    """Returns the text with `?` for each half of a surrogate pair, which nothing could store."""
     return text.encode("utf-8", "replace").decode()
 
 

@@ -21,7 +21,7 @@ UNVERIFIED: Final = "unverified"
 
 
 def is_memory(path: str) -> bool:
-    """Return whether a path in the workspace names a file of the memory (pure)."""
+    """Returns whether a path in the workspace names a file of the memory (pure)."""
     parts = PurePosixPath(path).parts
     if ".." in parts or not path.endswith(".md"):
         return False
@@ -29,12 +29,12 @@ def is_memory(path: str) -> bool:
 
 
 def unverified(day: str) -> str:
-    """Return where the notes of a day go that may repeat what others than the owner said (pure)."""
+    """Returns the path for notes of a day that may repeat what others than the owner said."""
     return f"{FOLDER}/{UNVERIFIED}/{day}.md"
 
 
 def is_unverified(path: str) -> bool:
-    """Return whether a path in the workspace names such notes: found, but never trusted (pure)."""
+    """Returns whether a path in the workspace names such notes: found, but never trusted (pure)."""
     parts = PurePosixPath(path.lower()).parts
     return parts[:2] == (FOLDER, UNVERIFIED)
 
@@ -72,7 +72,7 @@ class MemoryMode(StrEnum):
 
 
 class Heard(Struct, frozen=True):
-    """Part of its conversation that a model already has in its context."""
+    """Messages of a conversation that a model already has in its context."""
 
     key: str
     """Session key of the conversation."""

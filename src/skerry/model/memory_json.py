@@ -8,7 +8,7 @@ from skerry.model.memory import MemoryFallback, MemoryStatus, SyncReport
 
 
 def status_of(found: MemoryStatus) -> dict[str, Any]:
-    """Return the state, ready for JSON."""
+    """Returns the state, ready for JSON."""
     lacks = {source: (lacking, refused) for source, lacking, refused in found.lacking}
     return {
         "agentId": found.agent,
@@ -40,7 +40,7 @@ def status_of(found: MemoryStatus) -> dict[str, Any]:
 
 
 def report_of(report: SyncReport, backend: str = "") -> dict[str, Any]:
-    """Return the report, ready for JSON; `backend` is the memory where the report names none."""
+    """Returns the report, ready for JSON; `backend` is the memory where the report names none."""
     failed = [{"path": path, "reason": reason} for path, reason in report.failed]
     return {
         **asdict(report),

@@ -83,7 +83,7 @@ IMAGE_CHARS: Final = 8000
 
 
 def joined(content: Iterable[Content]) -> str:
-    """Return the text blocks of a person's or a tool's words, one to a line."""
+    """Returns the text blocks of a person's or a tool's words, one to a line."""
     return "\n".join(block.text for block in content if isinstance(block, TextBlock))
 
 
@@ -143,7 +143,7 @@ class UserMessage(
 
     @property
     def text(self) -> str:
-        """Return the text blocks, one to a line."""
+        """Returns the text blocks, one to a line."""
         return joined(self.content)
 
 
@@ -172,12 +172,12 @@ class AssistantMessage(
 
     @property
     def text(self) -> str:
-        """Return the text blocks, joined."""
+        """Returns the text blocks, joined."""
         return "".join(block.text for block in self.content if isinstance(block, TextBlock))
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
-        """Return the tool calls, in order."""
+        """Returns the tool calls, in order."""
         return tuple(block for block in self.content if isinstance(block, ToolCall))
 
 
@@ -227,7 +227,7 @@ class ToolResultMessage(
 
     @property
     def text(self) -> str:
-        """Return the text blocks, one to a line."""
+        """Returns the text blocks, one to a line."""
         return joined(self.content)
 
 
@@ -239,37 +239,37 @@ _compactions = msgspec.json.Decoder(CompactionMessage)
 
 
 def encode(message: Message) -> bytes:
-    """Return the message as the JSON object of a transcript line."""
+    """Returns the message as the JSON object of a transcript line."""
     return _encoder.encode(message)
 
 
 def decode(data: bytes | str) -> Message:
-    """Return the message that `encode` wrote. Raises `msgspec.ValidationError` on anything else."""
+    """Returns the message that `encode` wrote. Raises `msgspec.ValidationError` otherwise."""
     return _decoder.decode(data)
 
 
 def storable(text: str) -> str:
-    """Return the text with another character for each NUL, which not every database stores."""
+    """Returns the text with another character for each NUL, which not every database stores."""
     return text.replace("\0", "\ufffd")
 
 
 def encode_arguments(call: ToolCall) -> str:
-    """Return the arguments of a tool call as JSON."""
+    """Returns the arguments of a tool call as JSON."""
     return _encoder.encode(call.arguments).decode()
 
 
 def decode_compaction(data: bytes) -> CompactionMessage:
-    """Return the compaction that `encode` wrote."""
+    """Returns the compaction that `encode` wrote."""
     return _compactions.decode(data)
 
 
 def user(text: str, at: int) -> UserMessage:
-    """Return a user message of one text block."""
+    """Returns a user message of one text block."""
     return UserMessage((TextBlock(text),), at)
 
 
 def size(message: Message) -> int:
-    """Return about how many characters the message costs a model, markup included."""
+    """Returns about how many characters the message costs a model, markup included."""
     chars = 16
     for block in message.content:
         match block:
@@ -285,5 +285,5 @@ def size(message: Message) -> int:
 
 
 def image_chars(message: Message) -> int:
-    """Return how many characters the images of the message have as base64."""
+    """Returns how many characters the images of the message have as base64."""
     return sum(len(block.data) for block in message.content if isinstance(block, ImageBlock))

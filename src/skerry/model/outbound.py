@@ -35,7 +35,7 @@ class OutboundPart(Struct, frozen=True):
 
     @property
     def nonce(self) -> str:
-        """Return a text that is equal only for the same part."""
+        """Returns a text that is equal only for the same part."""
         return f"{self.run_id}/{self.block}/{self.part}"
 
 

@@ -45,19 +45,19 @@ class Provenance(Struct, frozen=True):
         return cls(origin, where, f"{at:%Y-%m-%dT%H:%MZ}")
 
     def id_of(self, text: str) -> str:
-        """Return the id of the text as a note."""
+        """Returns the id of the text as a note."""
         parts = f"{self.origin}\0{self.where}\0{self.at}\0{text}"
         return sha256(parts.encode()).hexdigest()[:10]
 
 
 def tidy(text: str) -> str:
-    """Return the text as a note can hold it: no empty lines, no comment of its own."""
+    """Returns the text as a note can hold it: no empty lines, no comment of its own."""
     lines = (one.strip() for one in clean(text).splitlines())
     return "\n".join(one for one in lines if one).replace("<!--", "&lt;!--")
 
 
 def item(text: str, provenance: Provenance) -> list[str]:
-    """Return the lines of a note; `text` is tidy."""
+    """Returns the lines of a note; `text` is tidy."""
     where = quote(provenance.where, safe=":-_.@+")
     mark = f"<!-- skerry:{provenance.id_of(text)} {provenance.origin} {where} {provenance.at} -->"
     first, *rest = text.split("\n")
@@ -66,7 +66,7 @@ def item(text: str, provenance: Provenance) -> list[str]:
 
 
 def clean(text: str) -> str:
-    """Return the text without what nobody sees: control, format and tag characters."""
+    """Returns the text without what nobody sees: control, format and tag characters."""
     unseen = "".join(
         char
         for char in set(text) - _KEPT  # of a long text a few characters, so this is cheap
@@ -76,7 +76,7 @@ def clean(text: str) -> str:
 
 
 def items(text: str, provenance: Provenance) -> list[str]:
-    """Return the lines of Markdown as notes: each item one, with what is indented beneath it.
+    """Returns the lines of Markdown as notes: each item one, with what is indented beneath it.
 
     So is every other line but a heading, which stays.
     """
@@ -102,5 +102,5 @@ def items(text: str, provenance: Provenance) -> list[str]:
 
 
 def origins(text: str) -> set[Origin]:
-    """Return who said the notes that end in the text; an origin that is none is a stranger's."""
+    """Returns who said the notes that end in the text; an origin that is none is a stranger's."""
     return {_ORIGINS.get(one["origin"], Origin.STRANGER) for one in MARK.finditer(text)}

@@ -52,7 +52,7 @@ _ALIASES: Final = {
 
 
 def queue_mode(text: str) -> QueueMode:
-    """Return the mode that people mean with `text`. Source: openclaw-behaviour 5.2.
+    """Returns the mode that people mean with `text`. Source: openclaw-behaviour 5.2.
 
     Raises:
         ValueError: they mean none; the message lists the modes.

@@ -19,7 +19,7 @@ class Said(Struct, frozen=True):
 
     @property
     def entry(self) -> str:
-        """Return the entry's id in the transcript."""
+        """Returns the entry's id in the transcript."""
         return entry_id(self.seq)
 
 

@@ -11,5 +11,5 @@ _RECALLED: Final = re.compile(
 
 
 def unrecalled(text: str) -> str:
-    """Return the text without what a memory put before it."""
+    """Returns the text without what a memory put before it."""
     return _RECALLED.sub("", text)

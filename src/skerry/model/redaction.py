@@ -63,7 +63,7 @@ class Redaction:
         """A word of each phrase, which stands wherever the phrase does."""
 
     def may_be_in(self, text: str) -> bool:
-        """Return whether it is worth looking; cheap, and never wrong with False.
+        """Returns whether it is worth looking; cheap, and never wrong with False.
 
         The text may be one with JSON's escapes.
         """
@@ -71,19 +71,19 @@ class Redaction:
         return any(needle in folded for needle in self.needles)
 
     def holds(self, text: str) -> bool:
-        """Return whether a phrase stands in the text."""
+        """Returns whether a phrase stands in the text."""
         return self._phrase.search(text) is not None
 
     def spans(self, text: str) -> list[tuple[int, int]]:
-        """Return where the statements begin and end, in order and apart."""
+        """Returns where the statements begin and end, in order and apart."""
         return [(begin, end) for begin, end, _ in self._spans(text)]
 
     def text(self, text: str) -> str:
-        """Return the text with a mark in the place of each statement."""
+        """Returns the text with a mark in the place of each statement."""
         return _put(text, [(begin, end, MARK) for begin, end, _ in self._spans(text)])
 
     def document(self, text: str) -> str:
-        """Return the Markdown without the statements, and without what only they had: a bullet.
+        """Returns the Markdown without the statements, and without what only they had: a bullet.
 
         A mark is put only where a statement was too long to go as a whole.
         """
@@ -109,7 +109,7 @@ class Redaction:
         return found
 
     def value(self, value: Any) -> Any:
-        """Return the JSON value with every text in it redacted; the value itself if it has none.
+        """Returns the JSON value with every text in it redacted; the value itself if it has none.
 
         Names and ids stay, but in the arguments of a tool, where anything may have been said.
         """
@@ -182,7 +182,7 @@ def _statement(text: str, begin: int, end: int) -> _Span:
 
 
 def _first(text: str, begin: int) -> tuple[int, bool]:
-    """Return where a statement begins, and whether it does."""
+    """Returns where a statement begins, and whether it does."""
     low = max(0, begin - REACH)
     found = [end for _, end in ends(text, low, begin)]
     if not found and low:
@@ -195,7 +195,7 @@ def _first(text: str, begin: int) -> tuple[int, bool]:
 
 
 def _last(text: str, end: int) -> tuple[int, bool]:
-    """Return where a statement ends, and whether it does."""
+    """Returns where a statement ends, and whether it does."""
     high = min(len(text), end + REACH)
     for begin, after in ends(text, max(0, end - 1), high):
         return begin if text[begin] in _LINE_ENDS else after, True
@@ -205,7 +205,7 @@ def _last(text: str, end: int) -> tuple[int, bool]:
 
 
 def _between(text: str, place: int, most: int, step: int) -> int:
-    """Return the nearest place from there on that is not within a word."""
+    """Returns the nearest place from there on that is not within a word."""
     for one in range(place, most, step):
         if text[one - 1].isspace() or text[one].isspace():
             return one
@@ -213,7 +213,7 @@ def _between(text: str, place: int, most: int, step: int) -> int:
 
 
 def _lines(text: str, spans: Iterable[_Span]) -> Iterator[tuple[int, int, list[_Span]]]:
-    """Yield the lines that have statements, where they begin and are over, with these."""
+    """Yields the lines that have statements, where they begin and are over, with these."""
     last = 0
     waiting: list[_Span] = []
     first = 0
@@ -235,7 +235,7 @@ def _lines(text: str, spans: Iterable[_Span]) -> Iterator[tuple[int, int, list[_
 def _put(
     text: str, spans: Iterable[tuple[int, int, str]], last: int = 0, end: int | None = None
 ) -> str:
-    """Return a part of the text with other texts in the place of these spans."""
+    """Returns a part of the text with other texts in the place of these spans."""
     parts: list[str] = []
     for begin, after, mark in spans:
         parts += [text[last:begin], mark]
@@ -244,7 +244,7 @@ def _put(
 
 
 def _tidied(line: str, before: str) -> str:
-    """Return a line without the spaces that only statements had around them.
+    """Returns a line without the spaces that only statements had around them.
 
     `before` is what stood before the first statement.
     """

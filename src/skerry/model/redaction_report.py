@@ -64,7 +64,7 @@ class Forgotten(Struct, frozen=True):
 
     @property
     def rows(self) -> int:
-        """Return in how many rows of the database it stood."""
+        """Returns in how many rows of the database it stood."""
         said = self.messages + self.summaries + self.labels
         return said + self.runs + self.replies + self.answers
 
@@ -72,7 +72,7 @@ class Forgotten(Struct, frozen=True):
 def told(
     found: Forgotten, near: Sequence[MemoryHit], *, shows: bool, most: int = 1000
 ) -> dict[str, Any]:
-    """Return it as JSON has it (pure); `shows` the statements, `most` characters a passage."""
+    """Returns it as JSON has it (pure); `shows` the statements, `most` characters a passage."""
     counted = asdict(found)
     lines = [asdict(one) for one in found.lines]
     for one in lines if not shows else ():

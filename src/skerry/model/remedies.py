@@ -16,7 +16,7 @@ _STEPS: Final = {
 
 
 def step(error: ModelError) -> str:
-    """Return the next step for a person, or empty: the error's own, or one of its kind."""
+    """Returns the next step for a person, or empty: the error's own, or one of its kind."""
     if not error.remedy and error.retry_after is not None:
         return f"Send it again in {math.ceil(error.retry_after)} s, or {_OTHER}"
     return error.remedy or _STEPS.get(error.code, "")

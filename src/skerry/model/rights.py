@@ -18,7 +18,7 @@ class Rights(StrEnum):
     """All."""
 
     def covers(self, other: "Rights") -> bool:
-        """Return whether these are as many as the other's, or more."""
+        """Returns whether these are as many as the other's, or more."""
         order = tuple(Rights)
         return order.index(self) >= order.index(other)
 

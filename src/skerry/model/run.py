@@ -130,7 +130,7 @@ class RunRequest(Struct, frozen=True):
 
     @property
     def may(self) -> Rights:
-        """Return which commands it may give."""
+        """Returns which commands it may give."""
         if self.rights is not None:
             return self.rights
         return Rights.OWNER if self.origin is Origin.OWNER else Rights.OPEN
@@ -143,7 +143,7 @@ class RunRequest(Struct, frozen=True):
 
     @property
     def command(self) -> str:
-        """Return the text in which a command may stand."""
+        """Returns the text in which a command may stand."""
         if self.opening is not None and self.opening.bare:
             return f"/{self.opening.kind} {self.opening.target}"
         return self.text
@@ -180,7 +180,7 @@ class RunFailure(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, error: ModelError) -> "RunFailure":
-        """Return the failure of a run whose model call failed with `error`."""
+        """Returns the failure of a run whose model call failed with `error`."""
         text, attempts = str(error), error.attempts
         return cls(error.code, text, error.retryable, step(error), error.retry_after, attempts)
 

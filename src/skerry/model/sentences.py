@@ -38,7 +38,7 @@ _VOWELS: Final = frozenset("aeiouy")
 
 
 def ends(text: str, low: int, high: int) -> Iterator[tuple[int, int]]:
-    """Yield the ends of sentences and lines between two places: where each begins, and is over."""
+    """Yields the ends of sentences and lines between two places: where each begins, and is over."""
     # The pattern looks one character further, so that `high` is not taken for the end of the text.
     for match in _STOP.finditer(text, low, min(len(text), high + 1)):
         begin, end = match.span()
@@ -52,7 +52,7 @@ def ends(text: str, low: int, high: int) -> Iterator[tuple[int, int]]:
 
 
 def _goes_on(text: str, begin: int, end: int) -> bool:
-    """Return whether a line that was broken after an abbreviation goes on in the next."""
+    """Returns whether a line that was broken after an abbreviation goes on in the next."""
     if text[begin] == "\r" and text[end : end + 1] == "\n":
         end += 1
     elif text[begin] == "\n" and text[begin - 1 : begin] == "\r":
@@ -67,7 +67,7 @@ def _goes_on(text: str, begin: int, end: int) -> bool:
 
 
 def _is_end(text: str, begin: int, end: int) -> bool:
-    """Return whether the punctuation ends a sentence beyond doubt."""
+    """Returns whether the punctuation ends a sentence beyond doubt."""
     near = text[end : end + _LOOK]
     following = near.lstrip()
     breaks = any(one in _LINE_ENDS for one in near[: len(near) - len(following)])
@@ -81,7 +81,7 @@ def _is_end(text: str, begin: int, end: int) -> bool:
 
 
 def _abbreviates(text: str, stop: int, *, at_line_end: bool = False) -> bool:
-    """Return whether the word before a full stop may be an abbreviation, or is a number.
+    """Returns whether the word before a full stop may be an abbreviation, or is a number.
 
     At the end of a line, which tells of an end too, only what usually is one may be.
     """

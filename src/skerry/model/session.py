@@ -17,12 +17,12 @@ _ID_BACK = pow(_ID_STEP, -1, _ID_MASK + 1)
 
 
 def entry_id(seq: int) -> str:
-    """Return the 8 hex digits that name entry `seq` of a session; distinct for 2**32 entries."""
+    """Returns the 8 hex digits that name entry `seq` of a session; distinct for 2**32 entries."""
     return f"{seq * _ID_STEP & _ID_MASK:08x}"
 
 
 def entry_seq(name: str) -> int:
-    """Return the number of the entry that `entry_id` named so."""
+    """Returns the number of the entry that `entry_id` named so."""
     return int(name, 16) * _ID_BACK & _ID_MASK
 
 
@@ -52,13 +52,13 @@ class SessionSettings(msgspec.Struct, frozen=True, omit_defaults=True, rename="c
         return msgspec.structs.replace(self, model=None, unread=False)
 
     def over(self, settings: "SessionSettings") -> "SessionSettings":
-        """Return `settings` with what is set here in its place."""
+        """Returns `settings` with what is set here in its place."""
         own = ((name, getattr(self, name)) for name in self.__struct_fields__)
         is_set = {name: one for name, one in own if one is not None and one is not False}
         return msgspec.structs.replace(settings, **is_set)
 
     def with_model(self, model: str) -> "SessionSettings":
-        """Return the same with another model."""
+        """Returns the same with another model."""
         return msgspec.structs.replace(self, model=model)
 
     def after_expiry(self) -> "SessionSettings":

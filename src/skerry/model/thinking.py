@@ -21,7 +21,7 @@ LEVELS: Final = tuple(ThinkingLevel)
 
 
 def nearest(asked: ThinkingLevel, levels: Collection[ThinkingLevel]) -> ThinkingLevel:
-    """Return the strongest of `levels` that is not above `asked`, else the weakest of them.
+    """Returns the strongest of `levels` that is not above `asked`, else the weakest of them.
 
     A model without levels does not think.
     """
@@ -43,7 +43,7 @@ _OTHER_WORDS: Final = {
 
 
 def thinking_level(text: str) -> ThinkingLevel:
-    """Return the level that a word names, whatever its case.
+    """Returns the level that a word names, whatever its case.
 
     Raises:
         ValueError: it names none; the message has those there are.

@@ -38,7 +38,7 @@ class HookFile:
 
     @property
     def told(self) -> str:
-        """Return who wrote it, as a person reads it."""
+        """Returns who wrote it, as a person reads it."""
         by = _WRITERS.get(self.writer, f"written by {self.writer}")
         if not self.origins:
             return f"{self.name}: {by}"
@@ -48,7 +48,7 @@ class HookFile:
 def author(
     path: Path, data: bytes, records: Records, pinned: str | None, *, seen: bool
 ) -> HookFile:
-    """Return who wrote a file with this content.
+    """Returns who wrote a file with this content.
 
     Args:
         path: Canonical and absolute.

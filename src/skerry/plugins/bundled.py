@@ -37,7 +37,7 @@ class Bundled:
 
 
 def session_memory(event: HookEvent) -> None:
-    """Write the last messages of a private conversation that begins anew to the workspace.
+    """Writes the last messages of a private conversation that begins anew to the workspace.
 
     The file is `memory/YYYY-MM-DD-<first words>.md`; no model is asked. A second conversation of
     that name goes behind the first. Where the conversation had words of others than the owner, the
@@ -68,13 +68,13 @@ def session_memory(event: HookEvent) -> None:
 
 
 def slug(text: str) -> str:
-    """Return the first words of the text as the part of a file's name, at most 40 characters."""
+    """Returns the first words of the text as the part of a file's name, at most 40 characters."""
     words = re.findall(r"[^\W_]+", text.lower())[:_SLUG_WORDS]
     return "-".join(words)[:40].strip("-") or "conversation"
 
 
 def command_logger(event: HookEvent) -> None:
-    """Append a line of JSON to `logs/commands.log` of the state directory, without arguments."""
+    """Appends a line of JSON to `logs/commands.log` of the state directory, without arguments."""
     given: CommandGiven = event.payload
     line = {
         "timestamp": iso(event.timestamp),

@@ -79,7 +79,7 @@ class HookReport:
     """Authors of its files; none for bundled hooks."""
 
     def failed(self, error: PluginError) -> "HookReport":
-        """Return it as one that cannot be loaded."""
+        """Returns it as one that cannot be loaded."""
         return replace(self, status=HookStatus.FAILED, reason=str(error), remedy=error.remedy)
 
 
@@ -98,7 +98,7 @@ class Found:
 def find_hooks(
     config: Config, environ: Mapping[str, str], records: Records, *, noting: bool = False
 ) -> list[Found]:
-    """Return every hook there is, by name, and what a start would make of it; runs nothing.
+    """Returns every hook there is, by name, and what a start would make of it; runs nothing.
 
     None takes part whose files hold what a run with others' words wrote. `noting` those that take
     part makes records of files that have none.
@@ -119,7 +119,7 @@ async def load_hooks(
     clock: Clock,
     records: Records,
 ) -> list[HookReport]:
-    """Let every hook that takes part do so; one that fails is reported and harms no other."""
+    """Lets every hook that takes part do so; one that fails is reported and harms no other."""
     reports = []
     for one in find_hooks(config, environ, records, noting=True):
         report = one.report
@@ -149,7 +149,7 @@ def _ours(config: Config) -> list[Found]:
 
 
 def _switched(config: Config, report: HookReport) -> HookReport:
-    """Return it as disabled, unless the configuration switches it on."""
+    """Returns it as disabled, unless the configuration switches it on."""
     section = config.hooks.internal
     if section.takes_part(report.name):
         return report
@@ -215,7 +215,7 @@ def _folder(config: Config, environ: Mapping[str, str], place: str, folder: Path
 
 
 def _judged(config: Config, found: Found, records: Records, *, noting: bool) -> Found:
-    """Return a hook with who wrote its files; as failed where they hold what does not count.
+    """Returns a hook with who wrote its files; as failed where they hold what does not count.
 
     That is a copy of what a run with others' words wrote. Its owner goes on by writing it anew, or
     by pinning the hash of what they read.
@@ -241,7 +241,7 @@ def _judged(config: Config, found: Found, records: Records, *, noting: bool) -> 
 
 
 def _check(name: str, path: Path) -> None:
-    """Refuse a name that is no name or ours, and a handler that lies elsewhere."""
+    """Refuses a name that is no name or ours, and a handler that lies elsewhere."""
     if re.fullmatch(ID_PATTERN, name) is None or name in {BOOT_MD, *(one.name for one in BUNDLED)}:
         raise PluginError(
             f"{name!r} is not a valid hook name, or a bundled hook has it.", "Rename it."
@@ -362,7 +362,7 @@ class _Adapter:
 
 
 def _agent(payload: Any) -> AgentId | None:
-    """Return which agent a payload concerns, where it says so."""
+    """Returns which agent a payload concerns, where it says so."""
     fields: tuple[str, ...] = payload.__struct_fields__
     if "agent_id" in fields:
         found: AgentId = payload.agent_id

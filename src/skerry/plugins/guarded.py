@@ -73,7 +73,7 @@ class GuardedCall:
         return outcome
 
     def report(self) -> HandlerReport:
-        """Return how it does."""
+        """Returns how it does."""
         return self._runner.report(self._what, self._handler)
 
 
@@ -102,7 +102,7 @@ class GuardedTool:
         self.guard = GuardedCall(runner, plugin, f"tool {self.spec.name}", run, TOOL_SECONDS)
 
     def is_offered(self, caller: Caller) -> bool:
-        """Return whether the plugin offers it to the caller; one that fails at it does not."""
+        """Returns whether the plugin offers it to the caller; one that fails at it does not."""
         try:
             granted = frozenset({self.spec.name})  # the configuration was asked before
             return bool(offered([self._tool], caller, granted))
@@ -111,7 +111,7 @@ class GuardedTool:
             return False
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
-        """Return the result; a failure of the plugin is one that the model can read."""
+        """Returns the result; a failure of the plugin is one that the model can read."""
         try:
             result: ToolResult = await self.guard.call((arguments, context), _tool_result)
         except HandlerError as error:
@@ -128,7 +128,7 @@ def _tool_result(value: object) -> ToolResult:
 
 
 def guarded_command(runner: Runner, command: Command) -> tuple[Command, GuardedCall]:
-    """Return the command with its function guarded, and the guard."""
+    """Returns the command with its function guarded, and the guard."""
     guard = GuardedCall(
         runner, command.plugin, f"command /{command.name}", command.run, COMMAND_SECONDS
     )
@@ -150,7 +150,7 @@ def _text(value: object) -> str:
 
 
 def guarded_method(runner: Runner, method: GatewayMethod) -> tuple[GatewayMethod, GuardedCall]:
-    """Return the method with its function guarded, and the guard. It then returns encoded JSON."""
+    """Returns the method with its function guarded, and the guard. It then returns encoded JSON."""
 
     async def given(both: tuple[Any, MethodCall]) -> object:
         return await method.run(*both)
@@ -177,7 +177,7 @@ def guarded_method(runner: Runner, method: GatewayMethod) -> tuple[GatewayMethod
 
 
 def _told(error: HandlerError) -> str:
-    """Return why a call failed, for a caller; of an exception only its type, never its text."""
+    """Returns why a call failed, for a caller; of an exception only its type, never its text."""
     cause = error.__cause__
     if cause is None or isinstance(cause, HandlerError):
         return str(error)

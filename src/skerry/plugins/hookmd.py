@@ -108,7 +108,7 @@ def declared(text: str, folder: str) -> Declared:
 
 
 def _values(front: str) -> dict[str, str]:
-    """Return the text of each key; lines that are indented go on with the one before."""
+    """Returns the text of each key; lines that are indented go on with the one before."""
     found: dict[str, str] = {}
     key = ""
     for line in front.splitlines():

@@ -51,11 +51,11 @@ class Plugins:
     _guards: list[GuardedCall] = field(default_factory=list)
 
     def handlers(self) -> list[HandlerReport]:
-        """Return how each function of a plugin does, whatever it is called for."""
+        """Returns how each function of a plugin does, whatever it is called for."""
         return [*self.hooks.report(), *(guard.report() for guard in self._guards)]
 
     def changed(self, report: PluginReport) -> bool:
-        """Return whether the files of a loaded plugin are no longer those that were loaded."""
+        """Returns whether the files of a loaded plugin are no longer those that were loaded."""
         if report.status is not PluginStatus.LOADED:
             return False
         try:
@@ -65,7 +65,7 @@ class Plugins:
         return False
 
     def take(self, plugin: str, registered: Registered, taken: Collection[str]) -> None:
-        """Let everything that a plugin registered take part, or nothing of it.
+        """Lets everything that a plugin registered take part, or nothing of it.
 
         Raises:
             PluginError: a name is wrong or taken, or something is not what it must be.
@@ -92,7 +92,7 @@ class Plugins:
 async def load_plugins(
     config: Config, hooks: Hooks, commands: CommandTable, taken: Collection[str]
 ) -> Plugins:
-    """Return the plugins of the configuration, loaded as far as they let themselves be loaded.
+    """Returns the plugins of the configuration, loaded as far as they let themselves be loaded.
 
     Args:
         config: Which files, and what each may do.
@@ -135,7 +135,7 @@ def _taken(
     outcome: Registered | PluginError | str,
     taken: Collection[str],
 ) -> PluginReport:
-    """Let a plugin that registered take part; return what became of it."""
+    """Lets a plugin that registered take part; returns what became of it."""
     report = PluginReport(path.stem, str(path), PluginStatus.DISABLED)
     if isinstance(outcome, str):
         return report.but(PluginStatus.DISABLED, outcome)
@@ -179,7 +179,7 @@ def _paths(config: Config) -> Iterator[Path]:
 
 
 def _why_not(config: Config, plugin: str, seen: Collection[str]) -> str | None:
-    """Return why the plugin is not to be loaded, or None.
+    """Returns why the plugin is not to be loaded, or None.
 
     Raises:
         PluginError: it has no usable id.

@@ -30,14 +30,14 @@ class Package(MetaPathFinder, InspectLoader):
 
     @property
     def sha256(self) -> str:
-        """Return the hash over all files: of one file, that file's own."""
+        """Returns the hash over all files: of one file, that file's own."""
         if len(self._sources) == 1:
             return next(iter(self._sources.values())).sha256
         lines = (f"{name} {source.sha256}\n" for name, source in sorted(self._sources.items()))
         return sha256("".join(lines).encode()).hexdigest()
 
     def install(self) -> ModuleType:
-        """Run the first module and return it; the others are imported when it imports them.
+        """Runs the first module and returns it; the others are imported when it imports them.
 
         Raises:
             Exception: whatever the plugin raises.
@@ -52,7 +52,7 @@ class Package(MetaPathFinder, InspectLoader):
         return module
 
     def remove(self) -> None:
-        """Take every module of the plugin out, also of one that was loaded before under its id."""
+        """Takes every module of the plugin out, also of one that was loaded before under its id."""
         for one in [one for one in sys.modules if f"{one}.".startswith(f"{self.name}.")]:
             del sys.modules[one]
         for finder in [one for one in sys.meta_path if getattr(one, "name", "") == self.name]:
@@ -61,7 +61,7 @@ class Package(MetaPathFinder, InspectLoader):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Find a module of the plugin; `path` and `target` are the importer's and not used."""
+        """Finds a module of the plugin; `path` and `target` are the importer's and not used."""
         del path, target
         if fullname not in self._sources:
             return None
@@ -71,7 +71,7 @@ class Package(MetaPathFinder, InspectLoader):
         return spec
 
     def is_package(self, fullname: str) -> bool:
-        """Return whether the module has others beneath it."""
+        """Returns whether the module has others beneath it."""
         return self._sources[fullname].path.name == MAIN
 
     def get_code(self, fullname: str) -> CodeType:
@@ -84,7 +84,7 @@ class Package(MetaPathFinder, InspectLoader):
         return compile(source.code, str(source.path), "exec")
 
     def get_source(self, fullname: str) -> str:
-        """Return the text of a module, for tracebacks."""
+        """Returns the text of a module, for tracebacks."""
         return self._sources[fullname].code.decode("utf-8", "replace")
 
     def compile(self) -> None:
@@ -98,7 +98,7 @@ class Package(MetaPathFinder, InspectLoader):
 
 
 def read_plugin(path: Path, pinned: str | None, workspaces: Iterable[Path]) -> Package:
-    """Return the checked code of a plugin: one file, or a folder of them.
+    """Returns the checked code of a plugin: one file, or a folder of them.
 
     Args:
         path: The file, or the folder with `__init__.py`.

@@ -20,7 +20,7 @@ _METHOD_NAME: Final = re.compile(r"[a-z0-9_-]+(\.[A-Za-z0-9_-]{1,64}){1,4}")
 
 
 def check(registered: Registered, tools: Collection[str], methods: Collection[str]) -> None:
-    """Return when all of it can be taken; `tools` and `methods` are the names that are taken.
+    """Returns when all of it can be taken; `tools` and `methods` are the names that are taken.
 
     Raises:
         PluginError: a name is wrong or taken, or something is not what it must be.
@@ -53,7 +53,7 @@ def _check_free(what: str, names: list[str], taken: Collection[str]) -> None:
 
 
 def _tool_name(tool: Tool) -> str:
-    """Return the tool's name; a description that is no JSON would break every request."""
+    """Returns the tool's name; a description that is no JSON would break every request."""
     try:
         spec = msgspec.json.decode(msgspec.json.encode(tool.spec), type=ToolSpec)
         runs = callable(tool.run)

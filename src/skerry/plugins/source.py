@@ -33,7 +33,7 @@ class PluginSource:
 def read_source(
     path: Path, pinned: str | None, workspaces: Iterable[Path], setting: str | None = None
 ) -> PluginSource:
-    """Return the code at `path`.
+    """Returns the code at `path`.
 
     Args:
         path: The file; links are followed, and what they lead to is checked.
@@ -84,7 +84,7 @@ def _check_file(path: Path, found: os.stat_result) -> None:
 
 
 def _check_way(path: Path) -> None:
-    """Refuse a name that somebody else could lead to another file, on the way to its end."""
+    """Refuses a name that somebody else could lead to another file, on the way to its end."""
     for directory in path.absolute().parents:
         _check_directory(directory, directory.stat())
     _check_owner(path, path.lstat())
@@ -92,7 +92,7 @@ def _check_way(path: Path) -> None:
 
 @contextmanager
 def _opened(real: Path) -> Iterator[int]:
-    """Open the file step by step from the root, so that what was checked is what was passed.
+    """Opens the file step by step from the root, so that what was checked is what was passed.
 
     Raises:
         OSError: a part of it is a link by now, or cannot be opened.
@@ -116,7 +116,7 @@ def _opened(real: Path) -> Iterator[int]:
 
 
 def _check_directory(path: Path, found: os.stat_result) -> None:
-    """Refuse a directory in which somebody else could put another file in its place."""
+    """Refuses a directory in which somebody else could put another file in its place."""
     _check_owner(path, found)
     open_to_all = found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
     if open_to_all and not found.st_mode & stat.S_ISVTX:  # in a sticky one only owners rename

@@ -74,7 +74,7 @@ class Need(Struct, frozen=True):
 
 
 def allows(scopes: Iterable[str], wanted: str) -> bool:
-    """Return whether one of `scopes` includes `wanted`: admin all, writing also reading."""
+    """Returns whether one of `scopes` includes `wanted`: admin all, writing also reading."""
     held = frozenset(scopes)
     return wanted in held or ADMIN in held or (wanted == READ and WRITE in held)
 
@@ -255,7 +255,7 @@ method may not give the command."""
 
 
 def command_scope(name: str) -> str:
-    """Return the scope that a client needs to give a command of ours; empty for no command."""
+    """Returns the scope that a client needs to give a command of ours; empty for no command."""
     method = COMMANDS.get(name)
     if method is None:
         return ""
@@ -263,7 +263,7 @@ def command_scope(name: str) -> str:
 
 
 def strongest(scopes: Iterable[str]) -> str:
-    """Return the scope that includes all of them: reading, writing, else admin."""
+    """Returns the scope that includes all of them: reading, writing, else admin."""
     wanted = frozenset(scopes)
     return next((one for one in (READ, WRITE) if wanted <= {READ, one}), ADMIN)
 

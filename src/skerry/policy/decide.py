@@ -39,7 +39,7 @@ class Actor(Struct, frozen=True):
 
     @classmethod
     def of(cls, caller: Caller | None, taint: frozenset[Origin] = frozenset()) -> "Actor":
-        """Return the actor of a run; nobody is a stranger.
+        """Returns the actor of a run; nobody is a stranger.
 
         A checklist that several people would hear the answer to acts for none of them.
         """
@@ -51,12 +51,12 @@ class Actor(Struct, frozen=True):
 
     @property
     def is_owner(self) -> bool:
-        """Return whether the owner asks, or a run in a conversation of the owner's alone."""
+        """Returns whether the owner asks, or a run in a conversation of the owner's alone."""
         return self.is_private or self.origin is Origin.OWNER
 
     @property
     def acts_for_owner(self) -> bool:
-        """Return whether the owner asks, or a run that the owner's files started."""
+        """Returns whether the owner asks, or a run that the owner's files started."""
         return self.is_private or self.origin in _FOR_OWNER
 
 
@@ -268,7 +268,7 @@ _BY_VERB: Final = MappingProxyType(
 
 
 def decide(request: Request) -> Decision:
-    """Return whether the effect may happen, and by which rule."""
+    """Returns whether the effect may happen, and by which rule."""
     for rule in _BY_VERB[request.verb]:
         if rule.applies(request):
             lacks = request.need.scope if rule.name == "scope" else None
@@ -277,7 +277,7 @@ def decide(request: Request) -> Decision:
 
 
 def effect(actor: Actor, tool: str) -> Decision:
-    """Return whether a tool of ours may do what its row says; a file is asked about as it opens.
+    """Returns whether a tool of ours may do what its row says; a file is asked about as it opens.
 
     A tool without a row may do nothing.
     """

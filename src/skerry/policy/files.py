@@ -63,7 +63,7 @@ class Thing(Struct, frozen=True):
 
 
 def kind_of(opened: Opened, workspaces: frozenset[Path]) -> FileKind:
-    """Return the kind of an opened file.
+    """Returns the kind of an opened file.
 
     Its place is told by the identities of the directories that were opened, so that a second name
     of the workspace or of `memory/` changes nothing; by names where a directory is not there yet.
@@ -73,7 +73,7 @@ def kind_of(opened: Opened, workspaces: frozenset[Path]) -> FileKind:
 
 
 def _beneath(opened: Opened, workspaces: frozenset[Path]) -> list[tuple[str, ...]]:
-    """Return the names of the file beneath each workspace that is around it."""
+    """Returns the names of the file beneath each workspace that is around it."""
     names = opened.path.parts
     found = [
         names[len(root.parts) :] for root in workspaces if names[: len(root.parts)] == root.parts
@@ -89,7 +89,7 @@ def _beneath(opened: Opened, workspaces: frozenset[Path]) -> list[tuple[str, ...
 
 
 def identity(path: Path) -> tuple[int, int] | None:
-    """Return device and inode of a directory; None where there is none."""
+    """Returns device and inode of a directory; None where there is none."""
     try:
         status = path.stat()
     except OSError:

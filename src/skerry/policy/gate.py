@@ -25,11 +25,11 @@ class Closed(Protocol):
     """Paths that no tool may touch, whoever asks."""
 
     def reading(self, path: Path) -> str | None:
-        """Return why the file may not be read; None where it may."""
+        """Returns why the file may not be read; None where it may."""
         ...
 
     def writing(self, path: Path) -> str | None:
-        """Return why the file may not be written; None where it may."""
+        """Returns why the file may not be written; None where it may."""
         ...
 
 
@@ -47,15 +47,15 @@ class Gate(Struct, frozen=True):
     """Origins of the text that the gateway itself may write here."""
 
     def reading(self, opened: Opened) -> str | None:
-        """Return why the file may not be read; None where it may."""
+        """Returns why the file may not be read; None where it may."""
         return self._refusal(Verb.READ, opened, self.closed.reading(opened.path))
 
     def writing(self, opened: Opened) -> str | None:
-        """Return why the file may not be written; None where it may."""
+        """Returns why the file may not be written; None where it may."""
         return self._refusal(Verb.WRITE, opened, self.closed.writing(opened.path))
 
     def wrote(self, opened: Opened, data: bytes, *, whole: bool) -> None:
-        """Record what the file is about to hold, and whose words the writer had read."""
+        """Records what the file is about to hold, and whose words the writer had read."""
         if self.records is None:
             return
         path = str(opened.path)
@@ -68,11 +68,11 @@ class Gate(Struct, frozen=True):
         self.records.note(FileRecord(path, sha256(data).digest(), len(data), self.who, taint))
 
     def itself(self, heard: frozenset[Origin]) -> Self:
-        """Return the gate for the gateway itself, which may write others' words here."""
+        """Returns the gate for the gateway itself, which may write others' words here."""
         return replace(self, actor=OWNER, heard=heard)
 
     def origin(self, opened: Opened, file: BinaryIO, text: str) -> Origin:
-        """Return whose words the opened file has, of which `text` is shown.
+        """Returns whose words the opened file has, of which `text` is shown.
 
         The owner's are those that a prompt would take as such, and what an untainted run wrote.
         Anything else may have come from anywhere.
@@ -91,7 +91,7 @@ class Gate(Struct, frozen=True):
         return Origin.MEMORY if origins(text) <= {Origin.OWNER} else Origin.TOOL
 
     def obeyed(self, opened: Opened, file: BinaryIO) -> Decision:
-        """Return whether what the file holds counts as the owner's instruction."""
+        """Returns whether what the file holds counts as the owner's instruction."""
         return obeyed(opened, self.records, _digest(file))
 
     def _refusal(self, verb: Verb, opened: Opened, closed: str | None) -> str | None:
@@ -101,7 +101,7 @@ class Gate(Struct, frozen=True):
 
 
 def obeyed(opened: Opened, records: Records | None, digest: bytes) -> Decision:
-    """Return whether a file that a prompt, a boot or a hook reads counts as the owner's word."""
+    """Returns whether a file that a prompt, a boot or a hook reads counts as the owner's word."""
     taint = frozenset[Origin]()
     if records is not None:
         taint = records.judged(str(opened.path), digest, opened.size or 0)
@@ -109,7 +109,7 @@ def obeyed(opened: Opened, records: Records | None, digest: bytes) -> Decision:
 
 
 def doubted(opened: Opened, taint: frozenset[Origin]) -> Decision:
-    """Return whether a file counts as the owner's word, of which the taint is known."""
+    """Returns whether a file counts as the owner's word, of which the taint is known."""
     kind, path = FileKind.INSTRUCTIONS, str(opened.path)
     thing = Thing(kind, path, taint=taint, is_foreign=opened.is_foreign)
     return decide(Request(OWNER, Verb.OBEY, thing=thing))

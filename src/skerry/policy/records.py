@@ -35,7 +35,7 @@ class FileRecord(Struct, frozen=True):
 
 
 def _unkept(_: FileRecord) -> None:
-    """Keep a record in memory alone."""
+    """Keeps a record in memory alone."""
 
 
 class Records:
@@ -46,7 +46,7 @@ class Records:
         found: Iterable[FileRecord] = (),
         keep: Callable[[FileRecord], object] = _unkept,
     ) -> None:
-        """Take what was stored, and a function that stores a record without waiting."""
+        """Takes what was stored, and a function that stores a record without waiting."""
         self._keep = keep
         self.cleared = 0
         """Number of records that the owner cleared."""
@@ -56,21 +56,21 @@ class Records:
             self._add(one)
 
     def of(self, path: str) -> FileRecord | None:
-        """Return the record of a file."""
+        """Returns the record of a file."""
         return self._by_path.get(path)
 
     def taint_of(self, path: str) -> frozenset[Origin]:
-        """Return the taint in the record of a file."""
+        """Returns the taint in the record of a file."""
         known = self.of(path)
         return known.taint if known else frozenset()
 
     def copied(self, digest: bytes) -> frozenset[Origin]:
-        """Return the taint of what a tainted run wrote, wherever it is now; empty for the rest."""
+        """Returns the taint of what a tainted run wrote, wherever it is now; empty for the rest."""
         found = self._tainted.get(digest)
         return found.taint if found else frozenset()
 
     def written(self, path: str, digest: bytes) -> FileRecord | None:
-        """Return the record of exactly this content: the file's, or of what it is a copy of."""
+        """Returns the record of exactly this content: the file's, or of what it is a copy of."""
         known = self._by_path.get(path)
         if known is not None and known.digest == digest and known.who != HAND:
             return known
@@ -78,7 +78,7 @@ class Records:
         return of_copy or (known if known is not None and known.digest == digest else None)
 
     def loaded(self, path: str, digest: bytes, size: int) -> FileRecord:
-        """Return the record of a file that is run or obeyed by its content alone, as a hook is.
+        """Returns the record of a file that is run or obeyed by its content alone, as a hook is.
 
         Its taint is that of what it is a copy of; who writes it anew is rid of it.
         """
@@ -90,24 +90,24 @@ class Records:
         return known
 
     def trust(self, path: str, digest: bytes, size: int) -> None:
-        """Take exactly this content of a file as the owner's: they saw it and said so."""
+        """Takes exactly this content of a file as the owner's: they saw it and said so."""
         self.cleared += 1
         self._tainted.pop(digest, None)
         self.note(FileRecord(path, digest, size, OWNER, frozenset()))
 
     def tainted(self) -> list[FileRecord]:
-        """Return the files whose writer had read others' words, by path."""
+        """Returns the files whose writer had read others' words, by path."""
         found = [one for one in self._by_path.values() if one.taint]
         return sorted(found, key=lambda one: one.path)
 
     def note(self, record: FileRecord) -> None:
-        """Note what a file holds from now on."""
+        """Notes what a file holds from now on."""
         if self._by_path.get(record.path) != record:
             self._add(record)
             self._keep(record)
 
     def judged(self, path: str, digest: bytes, size: int) -> frozenset[Origin]:
-        """Return the taint of an instruction file as it is read now, and note what was read.
+        """Returns the taint of an instruction file as it is read now, and notes what was read.
 
         A tainted record holds until the owner clears it, whatever was changed by hand since. A
         change by hand of any other file is the owner's, unless the content is known to be tainted.

@@ -15,30 +15,30 @@ class ChannelAdapter(Protocol):
 
     @property
     def channel(self) -> ChannelId:
-        """Return the platform's name."""
+        """Returns the platform's name."""
         ...
 
     @property
     def account(self) -> AccountId:
-        """Return the account's name."""
+        """Returns the account's name."""
         ...
 
     @property
     def text_limit(self) -> int:
-        """Return the most that one message may have, in `text_unit`."""
+        """Returns the most that one message may have, in `text_unit`."""
         ...
 
     @property
     def text_unit(self) -> TextUnit:
-        """Return in what the platform counts."""
+        """Returns in what the platform counts."""
         ...
 
     async def run(self, inbox: Inbox) -> None:
-        """Receive until cancelled. Acknowledge a message only after `inbox` has returned."""
+        """Receives until cancelled. Acknowledge a message only after `inbox` has returned."""
         ...
 
     async def send(self, part: OutboundPart) -> Receipt:
-        """Send one part; return when the platform has taken it.
+        """Sends one part; returns when the platform has taken it.
 
         Raises:
             DeliveryRefusedError: it never will, so nobody tries again.
@@ -48,12 +48,12 @@ class ChannelAdapter(Protocol):
         ...
 
     async def typing(self, to: ReplyTo) -> None:
-        """Show that an answer is being written, for some seconds; do nothing where that cannot be.
+        """Shows for some seconds that an answer is being written; does nothing if it cannot.
 
         What it raises is noted and harms nobody.
         """
         ...
 
     async def settle(self, part: OutboundPart) -> Settlement:
-        """Say whether a part arrived whose sending was interrupted; UNKNOWN where nobody can."""
+        """Says whether a part arrived whose sending was interrupted; UNKNOWN where nobody can."""
         ...

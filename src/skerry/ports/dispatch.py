@@ -62,7 +62,7 @@ class Dispatcher(Protocol):
     """Takes requests to run, and answers for them."""
 
     async def submit(self, request: RunRequest) -> Admission:
-        """Accept the run durably, or say what is already known of its id.
+        """Accepts the run durably, or says what is already known of its id.
 
         Raises:
             BusyError: the gateway drains.
@@ -72,19 +72,19 @@ class Dispatcher(Protocol):
         ...
 
     async def wait(self, run_id: RunId, timeout: float | None) -> RunResult | None:  # noqa: ASYNC109 - of the waiting alone
-        """Return how the run ended; None after `timeout` seconds, or when nobody knows the run."""
+        """Returns how the run ended; None after `timeout` seconds, or when nobody knows the run."""
         ...
 
     def abort(self, key: SessionKey, run_id: RunId | None, by: str) -> list[RunId]:
-        """Stop one run, or all of the session, and return their ids. Waiting runs count too."""
+        """Stops one run, or all of the session, and returns their ids. Waiting runs count too."""
         ...
 
     def active(self, key: SessionKey | None = None) -> list[RunId]:
-        """Return the runs that are accepted and not ended, oldest first."""
+        """Returns the runs that are accepted and not ended, oldest first."""
         ...
 
     def line(self, key: SessionKey) -> list[InLine]:
-        """Return the session's active runs, less those whose message has entered another."""
+        """Returns the session's active runs, less those whose message has entered another."""
         ...
 
     def queue(self) -> QueueReport:
@@ -105,7 +105,7 @@ class Dispatcher(Protocol):
         ...
 
     async def compact(self, key: SessionKey, instructions: str) -> Compacted | None:
-        """Summarise the earlier part of a conversation; None where there is nothing to summarise.
+        """Summarises the earlier part of a conversation; None where there is nothing to summarise.
 
         It waits for the runs that were accepted before; messages that come meanwhile wait.
 

@@ -32,11 +32,11 @@ class MemoryBackend(Protocol):
 
     @property
     def name(self) -> str:
-        """Return `builtin`, `qmd`, or the id of the plugin."""
+        """Returns `builtin`, `qmd`, or the id of the plugin."""
         ...
 
     async def search(self, question: MemoryQuestion) -> MemoryAnswer:
-        """Return the passages that answer best; an answer that needs nothing fails never.
+        """Returns the passages that answer best; an answer that needs nothing fails never.
 
         Raises:
             MemoryBackendError: it cannot answer at all; the next backend of the slot is asked.
@@ -49,7 +49,7 @@ class MemoryBackend(Protocol):
         force: bool = False,
         progress: Callable[[MemoryProgress], None] | None = None,
     ) -> SyncReport:
-        """Bring the index up to what the files say; `force` builds it anew.
+        """Brings the index up to what the files say; `force` builds it anew.
 
         Raises:
             MemoryBackendError: the index cannot be written.
@@ -57,11 +57,11 @@ class MemoryBackend(Protocol):
         ...
 
     def touch(self) -> None:
-        """Note that files changed: the next search looks at them first."""
+        """Notes that files changed: the next search looks at them first."""
         ...
 
     async def status(self) -> MemoryStatus:
-        """Return its state; it never fails."""
+        """Returns its state; it never fails."""
         ...
 
 
@@ -83,7 +83,7 @@ class MemoryListing(Protocol):
     """A memory that can tell what it has indexed."""
 
     async def listing(self) -> Sequence[MemoryFile]:
-        """Return every document of its index, those that it could not read too.
+        """Returns every document of its index, those that it could not read too.
 
         Raises:
             MemoryBackendError: the index cannot be read.
@@ -96,7 +96,7 @@ class MemoryForgets(Protocol):
     """A memory with files of its own, in which what is forgotten may still stand."""
 
     async def forget(self, redaction: Redaction) -> int:
-        """Leave nothing of the phrases in them; return how many documents held them.
+        """Leaves nothing of the phrases in them; returns how many documents held them.
 
         The files and conversations that it remembers do not hold them any more.
 
@@ -110,7 +110,7 @@ class Memories(Protocol):
     """The memories of all agents."""
 
     def of(self, agent: AgentId) -> MemoryBackend | None:
-        """Return the agent's memory; None where the slot is empty."""
+        """Returns the agent's memory; None where the slot is empty."""
         ...
 
 
@@ -118,7 +118,7 @@ class Transcripts(Protocol):
     """Source of the transcripts for the memory that indexes them."""
 
     async def conversations(self, agent: AgentId, since: int) -> Sequence[Conversation]:
-        """Return the agent's, archived ones too, in which something was said since then (ms).
+        """Returns the agent's, archived ones too, in which something was said since then (ms).
 
         Raises:
             StateError: they cannot be read.
@@ -149,7 +149,7 @@ class Forgets(Protocol):
     async def forget(
         self, agent: AgentId, phrases: Sequence[str], *, extra: bool = False
     ) -> Forgotten:
-        """Take the statements with these phrases out of all that the agent has.
+        """Takes the statements with these phrases out of all that the agent has.
 
         With `extra` also out of its extra paths. Returns what was taken out; where `waits` of it is
         above 0, the rest is done when so many runs have ended.
@@ -175,7 +175,7 @@ class MemoryDesk(Memories, Protocol):
     async def get(
         self, agent: AgentId, path: str, start: int = 1, lines: int | None = None
     ) -> MemoryText:
-        """Return lines of a document.
+        """Returns lines of a document.
 
         Raises:
             MemoryBackendError: it is none of the memory's.
@@ -185,7 +185,7 @@ class MemoryDesk(Memories, Protocol):
     async def write(
         self, agent: AgentId, text: str, section: str | None, origin: Origin, where: str
     ) -> MemoryNoted:
-        """Append a note to the log of the day, or to a section of MEMORY.md.
+        """Appends a note to the log of the day, or to a section of MEMORY.md.
 
         Args:
             agent: Whose memory it is.
@@ -200,7 +200,7 @@ class MemoryDesk(Memories, Protocol):
         ...
 
     async def files(self, agent: AgentId) -> Sequence[MemoryFile]:
-        """Return the files as they are now, and the conversations that are indexed, by path.
+        """Returns the files as they are now, and the conversations that are indexed, by path.
 
         Raises:
             MemoryBackendError: the agent has no memory.
@@ -208,7 +208,7 @@ class MemoryDesk(Memories, Protocol):
         ...
 
     async def whole(self, agent: AgentId, path: str) -> MemoryWhole:
-        """Return all of a Markdown file, to be edited; an empty one where there is none yet.
+        """Returns all of a Markdown file, to be edited; an empty one where there is none yet.
 
         Raises:
             MemoryBackendError: it is none of the memory's, too large, or no text.
@@ -216,7 +216,7 @@ class MemoryDesk(Memories, Protocol):
         ...
 
     async def save(self, agent: AgentId, path: str, text: str, base: str) -> MemorySaved:
-        """Replace a Markdown file whose `hash` is still `base`; empty, it is a new one.
+        """Replaces a Markdown file whose `hash` is still `base`; empty, it is a new one.
 
         Raises:
             MemoryBackendError: somebody changed it meanwhile, or it cannot be written.
@@ -224,7 +224,7 @@ class MemoryDesk(Memories, Protocol):
         ...
 
     async def notes(self, agent: AgentId, limit: int) -> Sequence[MemoryNote]:
-        """Return the notes of MEMORY.md, then of the daily logs, the newest log first.
+        """Returns the notes of MEMORY.md, then of the daily logs, the newest log first.
 
         Raises:
             MemoryBackendError: the agent has no memory.
@@ -232,7 +232,7 @@ class MemoryDesk(Memories, Protocol):
         ...
 
     async def undo(self, agent: AgentId, name: str) -> MemoryUndone:
-        """Take a note out again.
+        """Takes a note out again.
 
         Raises:
             MemoryBackendError: it is not there, or was changed by hand since.
@@ -240,7 +240,7 @@ class MemoryDesk(Memories, Protocol):
         ...
 
     async def unverified(self, agent: AgentId) -> Sequence[MemoryNote]:
-        """Return the notes that wait for the owner's word, the newest log first.
+        """Returns the notes that wait for the owner's word, the newest log first.
 
         Raises:
             MemoryBackendError: the agent has no memory.
@@ -248,7 +248,7 @@ class MemoryDesk(Memories, Protocol):
         ...
 
     async def confirm(self, agent: AgentId, name: str) -> MemoryNoted:
-        """Make an unverified note the owner's: it moves into the log of the day.
+        """Makes an unverified note the owner's: it moves into the log of the day.
 
         Raises:
             MemoryBackendError: no unverified note has that id, or it cannot be written.
@@ -256,5 +256,5 @@ class MemoryDesk(Memories, Protocol):
         ...
 
     async def near(self, agent: AgentId, phrases: Sequence[str]) -> Sequence[MemoryHit]:
-        """Return the passages that are nearest to the phrases; none where no memory answers."""
+        """Returns the passages that are nearest to the phrases; none where no memory answers."""
         ...

@@ -27,7 +27,7 @@ class ModelCost(Struct, frozen=True):
     """True when the price is known; otherwise the cost of a call is recorded as unknown."""
 
     def of(self, usage: Usage) -> Usage:
-        """Return the usage with its price: each count times its price for a million."""
+        """Returns the usage with its price: each count times its price for a million."""
         parts = (
             usage.input * self.input / _MILLION,
             usage.output * self.output / _MILLION,
@@ -66,14 +66,14 @@ class ModelInfo(Struct, frozen=True):
 
     @property
     def levels(self) -> tuple[ThinkingLevel, ...]:
-        """Return how much it can think."""
+        """Returns how much it can think."""
         if not self.reasoning:
             return (ThinkingLevel.OFF,)
         return self.thinking or LEVELS
 
     @property
     def ref(self) -> str:
-        """Return `provider/id`."""
+        """Returns `provider/id`."""
         return f"{self.provider}/{self.id}"
 
 
@@ -81,11 +81,11 @@ class WireForm(Protocol):
     """A conversation as an API wants it; a message may depend on those before it."""
 
     def add(self, message: Message) -> None:
-        """Take the next message."""
+        """Takes the next message."""
         ...
 
     def keep(self, count: int) -> None:
-        """Forget all messages but the first `count`."""
+        """Forgets all messages but the first `count`."""
         ...
 
 
@@ -111,24 +111,24 @@ class History:
 
     @property
     def weight(self) -> int:
-        """Return about how many characters are kept, the base64 of images included."""
+        """Returns about how many characters are kept, the base64 of images included."""
         return (self.ends[-1] if self.ends else 0) + self._images
 
     def append(self, message: Message) -> None:
-        """Add a message at the end."""
+        """Adds a message at the end."""
         self.messages.append(message)
         self._images += image_chars(message)
         self.ends.append((self.ends[-1] if self.ends else 0) + size(message))
 
     def put(self, place: int, message: Message) -> None:
-        """Put a message in place of another; those behind it are encoded anew."""
+        """Puts a message in place of another; those behind it are encoded anew."""
         behind = self.messages[place + 1 :]
         self.cut(place)
         for one in (message, *behind):
             self.append(one)
 
     def cut(self, count: int) -> None:
-        """Forget all messages but the first `count`."""
+        """Forgets all messages but the first `count`."""
         self._images -= sum(map(image_chars, self.messages[count:]))
         del self.messages[count:], self.ends[count:]
         for name, (taken, form) in self._forms.items():
@@ -136,7 +136,7 @@ class History:
             self._forms[name] = min(taken, count), form
 
     def form(self, name: str, begin: Callable[[], W]) -> W:
-        """Return the wire form of `name`, after it took every message; `begin` makes a new one.
+        """Returns the wire form of `name`, after it took every message; `begin` makes a new one.
 
         Each message is added once.
         """
@@ -170,21 +170,21 @@ class ModelReply(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """Return the text blocks, joined."""
+        """Returns the text blocks, joined."""
         return "".join(block.text for block in self.content if isinstance(block, TextBlock))
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
-        """Return the tool calls, in order."""
+        """Returns the tool calls, in order."""
         return tuple(block for block in self.content if isinstance(block, ToolCall))
 
 
 def _unheard(_: str) -> None:
-    """Hear nothing."""
+    """Hears nothing."""
 
 
 def _uncounted(_: Usage) -> None:
-    """Count nothing."""
+    """Counts nothing."""
 
 
 class Listener(Struct, frozen=True):
@@ -208,11 +208,11 @@ class ModelProvider(Protocol):
 
     @property
     def api(self) -> str:
-        """Return the wire format, such as `openai-completions`."""
+        """Returns the wire format, such as `openai-completions`."""
         ...
 
     async def complete(self, request: ModelRequest, hear: Listener) -> ModelReply:
-        """Return the response; tell `hear` what each network read added, in order.
+        """Returns the response; tells `hear` what each network read added, in order.
 
         Cancelling is how a run is aborted: the connection is closed, and what `hear` got stays
         with the caller.
@@ -313,7 +313,7 @@ class Models(Protocol):
     """All models that can be used, and which one is."""
 
     async def choose(self, ref: str | None) -> tuple[ModelProvider, ModelInfo]:
-        """Return the model that `ref` (`provider/model`) names; None is the first usable.
+        """Returns the model that `ref` (`provider/model`) names; None is the first usable.
 
         Raises:
             ModelUnavailableError: nothing is usable; the message says why and what to do.
@@ -321,23 +321,23 @@ class Models(Protocol):
         ...
 
     def tries(self, wanted: Wanted) -> Tries:
-        """Return the candidates of a call, in the order in which they are asked."""
+        """Returns the candidates of a call, in the order in which they are asked."""
         ...
 
     async def listing(self) -> list[ModelInfo]:
-        """Return the models that can be used now, the one in use first."""
+        """Returns the models that can be used now, the one in use first."""
         ...
 
     async def offered(self, setup: "ModelSetup | None" = None) -> Offering:
-        """Ask the providers that can be used which models they have, or the one of `setup`."""
+        """Asks the providers that can be used which models they have, or the one of `setup`."""
         ...
 
     async def status(self) -> ModelStatus:
-        """Return which model answers now, without starting one."""
+        """Returns which model answers now, without starting one."""
         ...
 
     async def trust(self, server: str, *, is_trusted: bool) -> ModelStatus:
-        """Keep that the owner uses a local server as it runs now, or no longer.
+        """Keeps that the owner uses a local server as it runs now, or no longer.
 
         Raises:
             ModelUnavailableError: there is no local server of that name.
@@ -375,7 +375,7 @@ class Setup(Protocol):
     """Changes which model answers, durably and at once."""
 
     async def configure_model(self, setup: ModelSetup) -> ModelStatus:
-        """Try the choice, write it into `skerry.json` and use it from the next run on.
+        """Tries the choice, writes it into `skerry.json` and uses it from the next run on.
 
         Raises:
             ConfigError: it cannot be written or makes no sense; nothing changed.
@@ -384,7 +384,7 @@ class Setup(Protocol):
         ...
 
     async def use_model(self, pick: ModelPick) -> ModelStatus:
-        """Write the choice into `skerry.json` and use it from the next run on.
+        """Writes the choice into `skerry.json` and uses it from the next run on.
 
         Raises:
             ConfigError: it cannot be written; nothing changed.

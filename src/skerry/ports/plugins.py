@@ -32,5 +32,5 @@ class PluginReport(Struct, frozen=True):
     """Hash of its files, as they were loaded."""
 
     def but(self, status: PluginStatus, reason: str, remedy: str = "") -> "PluginReport":
-        """Return the report with another status."""
+        """Returns the report with another status."""
         return replace(self, status=status, reason=reason, remedy=remedy)

@@ -19,7 +19,7 @@ class Recall(Protocol):
     """Search in the conversation in which a tool runs."""
 
     async def search(self, query: str, *, limit: int, others: bool) -> Found:
-        """Return where words of the query stand; what the present run said is left out.
+        """Returns where words of the query stand; what the present run said is left out.
 
         `others`: also in the owner's other conversations, where this one is the owner's.
         """
@@ -41,7 +41,7 @@ class ToolContext(Struct, frozen=True):
 
     @property
     def actor(self) -> Actor:
-        """Return whoever asks, as the policy sees it."""
+        """Returns whoever asks, as the policy sees it."""
         return Actor.of(self.caller, self.taint)
 
 
@@ -54,7 +54,7 @@ class Tool(Protocol):
         ...
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
-        """Check the arguments and do the work.
+        """Checks the arguments and does the work.
 
         Raises:
             ToolError: with a message that tells the model what to do instead.
@@ -63,7 +63,7 @@ class Tool(Protocol):
 
 
 def reads_only(tool: Tool) -> bool:
-    """Return whether the tool declares that a call has no effect: it may be made a second time.
+    """Returns whether the tool declares that a call has no effect: it may be made a second time.
 
     A tool without a `reads_only` has effects.
     """
@@ -73,7 +73,7 @@ def reads_only(tool: Tool) -> bool:
 def offered(
     tools: Iterable[Tool], caller: Caller, granted: frozenset[str] = frozenset()
 ) -> list[Tool]:
-    """Return the tools that a run of `caller` is offered, in their order.
+    """Returns the tools that a run of `caller` is offered, in their order.
 
     The policy is asked first: without a grant they are the owner's alone. A tool with an
     `is_offered(caller)` decides for itself then. What several tools ask alike is asked once.

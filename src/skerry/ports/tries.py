@@ -39,7 +39,7 @@ class Wanted(Struct, frozen=True):
     """Models to go on with, in order; None is what the agent has configured."""
 
     def of(self, reference: str | None) -> "Wanted":
-        """Return the same for another model."""
+        """Returns the same for another model."""
         return replace(self, reference=reference)
 
 
@@ -70,11 +70,11 @@ class Tries(Protocol):
 
     @property
     def attempts(self) -> Sequence[Attempt]:
-        """Return who did not answer so far, and why, in order."""
+        """Returns who did not answer so far, and why, in order."""
         ...
 
     async def next(self) -> Candidate | None:
-        """Return who is to be asked now; None when nobody is left.
+        """Returns who is to be asked now; None when nobody is left.
 
         It may wait: for a token that is fetched anew, or for another call that finds out whether
         this candidate answers again.
@@ -85,11 +85,11 @@ class Tries(Protocol):
         ...
 
     def ended(self, candidate: Candidate, error: ModelError | None) -> None:
-        """Note that a candidate answered, or how it failed."""
+        """Notes that a candidate answered, or how it failed."""
         ...
 
     def released(self, candidate: Candidate) -> None:
-        """Note that a call was given up, by an abort: it says nothing of the candidate."""
+        """Notes that a call was given up, by an abort: it says nothing of the candidate."""
         ...
 
 
@@ -133,7 +133,7 @@ class OneTry:
         """Attempts that failed so far."""
 
     async def next(self) -> Candidate | None:
-        """Return the candidate, but not twice in a call."""
+        """Returns the candidate, but not twice in a call."""
         if self._failed:
             self._failed = False
             return None
@@ -143,11 +143,11 @@ class OneTry:
         return self._candidate
 
     def ended(self, candidate: Candidate, error: ModelError | None) -> None:
-        """Note how it went."""
+        """Notes how it went."""
         self._failed = error is not None and not isinstance(error, OWN_FAULT)
         if error is not None:
             ref, profile = candidate.model.ref, candidate.profile
             self.attempts.append(Attempt(ref, profile, error))
 
     def released(self, candidate: Candidate) -> None:
-        """Do nothing."""
+        """Does nothing."""

@@ -32,11 +32,11 @@ class AnthropicProvider:
 
     @property
     def api(self) -> str:
-        """Return `anthropic-messages`."""
+        """Returns `anthropic-messages`."""
         return API
 
     async def complete(self, request: ModelRequest, hear: Listener) -> ModelReply:
-        """Return the response; see `ports.model.ModelProvider`."""
+        """Returns the response; see `ports.model.ModelProvider`."""
 
         async def ask(options: Options, hear: Listener) -> ModelReply:
             history, content, usage = request.history, list[Block](), Usage()
@@ -63,6 +63,6 @@ class AnthropicProvider:
 
 
 def _said(model: ModelInfo, reply: ModelReply) -> AssistantMessage:
-    """Return an answer so far as a message of the conversation."""
+    """Returns an answer so far as a message of the conversation."""
     provider, reason = model.provider, reply.stop_reason
     return AssistantMessage(reply.content, API, provider, model.id, reply.usage, reason, 0)

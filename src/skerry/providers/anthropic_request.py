@@ -46,7 +46,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 def thinking_options(request: ModelRequest) -> Sequence[Options]:
-    """Return the ways to ask for the thinking that is wanted, best first.
+    """Returns the ways to ask for the thinking that is wanted, best first.
 
     Newer Claude models decide themselves within an effort and think unless told not to; older ones
     and others' models take a budget of tokens. Which one a model is, its first refusal says.
@@ -73,7 +73,7 @@ def thinking_options(request: ModelRequest) -> Sequence[Options]:
 
 
 def request_body(request: ModelRequest, options: Options) -> bytes:
-    """Return the JSON of a streaming request; `options` is one of `thinking_options`.
+    """Returns the JSON of a streaming request; `options` is one of `thinking_options`.
 
     What stays the same from turn to turn is marked for the cache: the tools, the system prompt, the
     conversation up to its last message.
@@ -106,7 +106,7 @@ def request_body(request: ModelRequest, options: Options) -> bytes:
 
 
 def _goes_on_without_thinking(history: History, model: ModelInfo) -> bool:
-    """Return whether a tool loop is on whose last response did not think.
+    """Returns whether a tool loop is on whose last response did not think.
 
     With a budget such a response is refused: it happens when the model or the level was changed.
     """
@@ -125,7 +125,7 @@ def _turn(assistant: bool, blocks: bytes) -> bytes:  # noqa: FBT001 - called by 
 
 
 def _blocks(message: Message, model: ModelInfo) -> bytes:
-    """Return the blocks of a message, joined by commas; none for one that says nothing."""
+    """Returns the blocks of a message, joined by commas; none for one that says nothing."""
     sees = "image" in model.input
     blocks: list[Options | None]
     match message:
@@ -171,7 +171,7 @@ def _said(block: Block, *, own: bool) -> Options | None:
 
 
 def _thought(block: ThinkingBlock) -> Options | None:
-    """Return thinking unchanged; without its signature it would be refused."""
+    """Returns thinking unchanged; without its signature it would be refused."""
     if not block.thinking_signature:
         return None
     if block.redacted:
@@ -184,5 +184,5 @@ def _thought(block: ThinkingBlock) -> Options | None:
 
 
 def _id(call_id: str) -> str:
-    """Return a call's id as the API takes it; other providers use more characters."""
+    """Returns a call's id as the API takes it; other providers use more characters."""
     return _NOT_IN_ID.sub("_", call_id)

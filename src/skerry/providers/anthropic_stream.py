@@ -91,7 +91,7 @@ class AnthropicBuilder:
 
     @property
     def finished(self) -> bool:
-        """Return whether `message_stop` came; without it the answer is not whole."""
+        """Returns whether `message_stop` came; without it the answer is not whole."""
         return self._stopped
 
     @property
@@ -101,12 +101,12 @@ class AnthropicBuilder:
 
     @property
     def done(self) -> bool:
-        """Return whether nothing that matters can follow."""
+        """Returns whether nothing that matters can follow."""
         return self._stopped
 
     @property
     def paused(self) -> bool:
-        """Return whether the model wants to be asked to go on with what it has said."""
+        """Returns whether the model wants to be asked to go on with what it has said."""
         return self._stop_reason == _PAUSED
 
     def take(self, data: bytes) -> Heard | None:
@@ -161,7 +161,7 @@ class AnthropicBuilder:
         return Heard(text, thinking)
 
     def _count(self, usage: _Usage | None) -> None:
-        """Take the numbers that came; later ones are of the whole answer, not additional."""
+        """Takes the numbers that came; later ones are of the whole answer, not additional."""
         for name in _Usage.__struct_fields__:
             value = getattr(usage, name, None)
             if value is not None:
@@ -173,7 +173,7 @@ class AnthropicBuilder:
             self._explanation = delta.stop_details.explanation or ""
 
     def reply(self) -> ModelReply:
-        """Return the whole reply.
+        """Returns the whole reply.
 
         Raises:
             ModelStreamCutError: `message_stop` did not come.
@@ -200,7 +200,7 @@ class AnthropicBuilder:
 
 
 def _block(slot: _Slot) -> Block | None:
-    """Return our block; None for an empty one and for what only other tools make."""
+    """Returns our block; None for an empty one and for what only other tools make."""
     said = "".join(slot.said)
     block = slot.block
     match block.type:

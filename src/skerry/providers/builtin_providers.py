@@ -106,7 +106,7 @@ _OTHER_IDS: Final = {"gemini": "google", "x-ai": "xai"}
 
 
 def known_provider(name: str) -> KnownProvider | None:
-    """Return the hosted model API of this id, if it is known; `gemini` is `google` too."""
+    """Returns the hosted model API of this id, if it is known; `gemini` is `google` too."""
     wanted = _OTHER_IDS.get(name, name)
     return next((one for one in KNOWN if one.id == wanted), None)
 

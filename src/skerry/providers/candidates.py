@@ -47,12 +47,12 @@ class Entry(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """Return the name of its credential for people: of the profile, or nothing."""
+        """Returns the name of its credential for people: of the profile, or nothing."""
         return self.profile.id if self.profile else ""
 
     @property
     def key(self) -> Key | None:
-        """Return under what it rests; None for what needs no credential and never rests."""
+        """Returns under what it rests; None for what needs no credential and never rests."""
         if self.profile is not None:
             return self.profile.key, self.ref
         if self.target is None or not self.target.endpoint.credentials:
@@ -61,7 +61,7 @@ class Entry(Struct, frozen=True):
 
     @property
     def address(self) -> str:
-        """Return where it is asked; empty for the embedded model."""
+        """Returns where it is asked; empty for the embedded model."""
         return self.target.endpoint.base_url if self.target else ""
 
     @property
@@ -74,7 +74,7 @@ class Entry(Struct, frozen=True):
 
 
 def _where_to_enter(entry: Entry) -> str:
-    """Return where another key goes, for a candidate whose key was refused."""
+    """Returns where another key goes, for a candidate whose key was refused."""
     provider = entry.profile.provider if entry.profile else entry.ref.partition("/")[0]
     command = f"Enter another key: skerry auth add {provider}."
     if entry.profile is not None or entry.key is None:
@@ -88,45 +88,45 @@ class Probes(Struct):
     _ended: dict[Key, anyio.Event] = field(default_factory=dict)
 
     def end(self, key: Key) -> None:
-        """Let those go on who wait."""
+        """Lets those go on who wait."""
         event = self._ended.pop(key, None)
         if event is not None:
             event.set()
 
     async def wait(self, key: Key) -> None:
-        """Wait until the call that is on its way has ended."""
+        """Waits until the call that is on its way has ended."""
         await self._ended.setdefault(key, anyio.Event()).wait()
 
 
 class Source(Protocol):
-    """Part of the catalogue that the tries use."""
+    """The port through which candidates use the catalogue."""
 
     @property
     def credentials(self) -> Credentials:
-        """Return the credentials of the agents."""
+        """Returns the credentials of the agents."""
         ...
 
     @property
     def probes(self) -> Probes:
-        """Return the probes of all runs."""
+        """Returns the probes of all runs."""
         ...
 
     @property
     def failures(self) -> Failures:
-        """Return how the last calls failed, of all runs."""
+        """Returns how the last calls failed, of all runs."""
         ...
 
     @property
     def silences(self) -> Silences:
-        """Return the addresses that did not answer, of all runs."""
+        """Returns the addresses that did not answer, of all runs."""
         ...
 
     def chain(self, wanted: Wanted) -> list[str | None]:
-        """Return the models to try, in order; None is what is found by itself."""
+        """Returns the models to try, in order; None is what is found by itself."""
         ...
 
     async def entries(self, reference: str | None, wanted: Wanted) -> list[Entry]:
-        """Return the candidates for one model. Raises `ModelError`."""
+        """Returns the candidates for one model. Raises `ModelError`."""
         ...
 
     async def open(self, entry: Entry, *, patient: bool) -> Choice:
@@ -159,7 +159,7 @@ class CatalogTries:
         """True when this call holds the probe of the last candidate."""
 
     async def next(self) -> Candidate | None:
-        """Return who is to be asked now; None when nobody is left in this call."""
+        """Returns who is to be asked now; None when nobody is left in this call."""
         if not self._running:
             self._begin()
         while (entry := await self._entry()) is not None:
@@ -172,7 +172,7 @@ class CatalogTries:
         return candidate
 
     def ended(self, candidate: Candidate, error: ModelError | None) -> None:
-        """Note that it answered, or how it failed."""
+        """Notes that it answered, or how it failed."""
         del candidate
         entry = self._asked
         if entry is None:
@@ -192,7 +192,7 @@ class CatalogTries:
         self._settle(entry, error)
 
     def _hear(self, entry: Entry, error: ModelError | None) -> None:
-        """Note whether the address answered."""
+        """Notes whether the address answered."""
         if error is None:
             self._source.silences.answered(entry.address)
         elif is_silence(error) and entry.address:
@@ -200,7 +200,7 @@ class CatalogTries:
             self._source.silences.note(entry.address)
 
     def _passed_over(self, entry: Entry) -> bool:
-        """Return whether a candidate did not answer in this run, or is asked after others."""
+        """Returns whether a candidate did not answer in this run, or is asked after others."""
         address = entry.address
         for of in ("", entry.ref):
             error = self._silent.get((address, of))
@@ -216,7 +216,7 @@ class CatalogTries:
         return False
 
     def released(self, candidate: Candidate) -> None:
-        """Note that the call was given up."""
+        """Notes that the call was given up."""
         del candidate
         self._running = False
         if self._asked is not None:
@@ -250,7 +250,7 @@ class CatalogTries:
         self._queue = deque([self._good] if self._good else ())
 
     async def _entry(self) -> Entry | None:
-        """Return the next candidate, resting or not."""
+        """Returns the next candidate, resting or not."""
         while not self._queue:
             if not self._models:
                 self._is_late = bool(self._late)
@@ -266,7 +266,7 @@ class CatalogTries:
         return self._queue.popleft()
 
     def _may_begin(self, entry: Entry) -> bool:
-        """Return whether a candidate is asked now; else it is put aside."""
+        """Returns whether a candidate is asked now; else it is put aside."""
         key = entry.key
         self._holds = False
         if key is None:
@@ -282,7 +282,7 @@ class CatalogTries:
         return False
 
     async def _opened(self, entry: Entry) -> Candidate | None:
-        """Return the candidate; None when its credential cannot be had."""
+        """Returns the candidate; None when its credential cannot be had."""
         self._asked = entry
         patient = not (self._queue or self._models or self._late)
         opened = False
@@ -309,7 +309,7 @@ class CatalogTries:
             self._source.probes.end(key)
 
     async def _last_resort(self) -> Candidate | None:
-        """Return the candidate that has rested longest, when a person waits and nobody else is.
+        """Returns the candidate that has rested longest, when a person waits and nobody else is.
 
         One that another call is probing is waited for. A sign-in that has ended is not tried.
         """
@@ -331,7 +331,7 @@ class CatalogTries:
         return None
 
     async def _freed(self, entry: Entry, key: Key) -> bool:
-        """Return whether a candidate that rested may be asked after all, and take its probe."""
+        """Returns whether a candidate that rested may be asked after all, and takes its probe."""
         credentials = self._source.credentials
         cooldowns = credentials.cooldowns
         waited = False

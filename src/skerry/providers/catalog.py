@@ -101,11 +101,11 @@ class Catalog(anyio.AsyncContextManagerMixin):
             yield self
 
     def resume(self, cooldowns: Cooldowns, clock: Clock) -> None:
-        """Go on with the rests of an earlier life, by this clock."""
+        """Goes on with the rests of an earlier life, by this clock."""
         self.credentials = Credentials(self._config, self._environ, self._http, clock, cooldowns)
 
     def reconfigure(self, config: Config) -> None:
-        """Use `config` from the next choice on."""
+        """Uses `config` from the next choice on."""
         self.credentials.reconfigure(config)
         self.failures.clear()
         self._configure(config)
@@ -121,7 +121,7 @@ class Catalog(anyio.AsyncContextManagerMixin):
         self._probed: tuple[float, list[LocalModel]] | None = None
 
     async def choose(self, ref: str | None) -> Choice:
-        """Return the model that `ref` names, or the configured one, or the first usable.
+        """Returns the model that `ref` names, or the configured one, or the first usable.
 
         A named model costs no look at the network; local servers are asked every 30 s at most.
 
@@ -138,11 +138,11 @@ class Catalog(anyio.AsyncContextManagerMixin):
         return await self._first()
 
     def tries(self, wanted: Wanted) -> Tries:
-        """Return the candidates of the calls of one run, in the order in which they are asked."""
+        """Returns the candidates of the calls of one run, in the order in which they are asked."""
         return CatalogTries(self, wanted)
 
     def chain(self, wanted: Wanted) -> list[str | None]:
-        """Return the models to try: the one asked for, the fallbacks, the agent's own.
+        """Returns the models to try: the one asked for, the fallbacks, the agent's own.
 
         None is the first that can be used; without a configured model it is what is tried.
         """
@@ -160,7 +160,7 @@ class Catalog(anyio.AsyncContextManagerMixin):
         return [first, *rest]
 
     def _may_be_used(self, reference: str | None, wanted: Wanted) -> bool:
-        """Return whether there are candidates for a named model; it may fail all the same."""
+        """Returns whether there are candidates for a named model; it may fail all the same."""
         try:
             return bool(reference and self._entries_of(*split_reference(reference), wanted))
         except ModelError:
@@ -170,7 +170,7 @@ class Catalog(anyio.AsyncContextManagerMixin):
         return self._names.reference(split_reference(name)[0]) if name else None
 
     async def entries(self, reference: str | None, wanted: Wanted) -> list[Entry]:
-        """Return the candidates for one model: its profiles in order, then a key without one.
+        """Returns the candidates for one model: its profiles in order, then a key without one.
 
         Raises:
             ModelError: nobody has that name, it is not allowed, or there is no credential.
@@ -224,7 +224,7 @@ class Catalog(anyio.AsyncContextManagerMixin):
         return self._choice(target, patient=patient)
 
     def presented(self, ref: str, profile: Profile, secret: str) -> Choice:
-        """Return a model that is shown this secret, which nobody keeps yet; without patience.
+        """Returns a model that is shown this secret, which nobody keeps yet; without patience.
 
         Raises:
             ModelError: nobody has that name, or the profile is for another address.
@@ -236,7 +236,7 @@ class Catalog(anyio.AsyncContextManagerMixin):
         return self._embedded_choice() if target is None else self._choice(target)
 
     async def _first_target(self, profiled: Container[str]) -> Target | None:
-        """Return the first model that can be used; None is the embedded one."""
+        """Returns the first model that can be used; None is the embedded one."""
         for target in self._resolver.with_key(profiled):
             return target
         for found in await self._confirmed_models():
@@ -247,11 +247,11 @@ class Catalog(anyio.AsyncContextManagerMixin):
         return None
 
     def _profiled(self) -> set[str]:
-        """Return the providers for which the default agent has a profile."""
+        """Returns the providers for which the default agent has a profile."""
         return self.credentials.providers(self._config.agents.default_id)
 
     async def listing(self) -> list[ModelInfo]:
-        """Return the models that can be used now, the one in use first."""
+        """Returns the models that can be used now, the one in use first."""
         infos: list[ModelInfo] = []
         status = await self.status()
         if status.model is not None:
@@ -264,7 +264,7 @@ class Catalog(anyio.AsyncContextManagerMixin):
         return list({info.ref: info for info in infos}.values())
 
     async def offered(self, setup: ModelSetup | None = None) -> Offering:
-        """Ask the providers that can be used which models they have, or the one of `setup`."""
+        """Asks the providers that can be used which models they have, or the one of `setup`."""
         asking = Asking(self._http, self._resolver, self._names, self._asked)
         if setup is not None:
             return await asking.one(setup, await self._endpoint(setup.provider))
@@ -274,7 +274,7 @@ class Catalog(anyio.AsyncContextManagerMixin):
         return await asking.all(found, await self.listing())
 
     async def _endpoint(self, provider: str) -> "Endpoint | None":
-        """Return where a provider is asked, with its credential; None where there is none."""
+        """Returns where a provider is asked, with its credential; None where there is none."""
         wanted = Wanted(agent=self._config.agents.default_id)
         with suppress(ModelError):
             target = await self._shown(self._with_credentials(f"{provider}/-", wanted, "")[0])
@@ -288,13 +288,13 @@ class Catalog(anyio.AsyncContextManagerMixin):
         return shown(entry.target, entry.profile, await self.credentials.secret(entry.profile))
 
     async def known(self) -> list[ModelInfo]:
-        """Return the models that can be used now, then all others of the catalogue."""
+        """Returns the models that can be used now, then all others of the catalogue."""
         infos = {info.ref: info for info in await self.listing()}
         rest = {info.ref: info for info in self._resolver.catalogued()}
         return list((infos | rest | infos).values())
 
     async def status(self) -> ModelStatus:
-        """Return which model answers now, without starting one."""
+        """Returns which model answers now, without starting one."""
         credentials = self.credentials
         rests = credentials.cooldowns.rows(credentials.clock.now_ms())
         resting = tuple(Resting(one.profile, one.model, one.reason, one.until) for one in rests)
@@ -312,7 +312,7 @@ class Catalog(anyio.AsyncContextManagerMixin):
         return ModelStatus(state, info, info.note, "", resting, offers, failure)
 
     async def trust(self, server: str, *, is_trusted: bool) -> ModelStatus:
-        """Keep that the owner uses a local server as it runs now, or no longer."""
+        """Keeps that the owner uses a local server as it runs now, or no longer."""
         meant = next((one for one in self._servers if one.id == server), None)
         if meant is None:
             known = ", ".join(one.id for one in self._servers)
@@ -328,7 +328,7 @@ class Catalog(anyio.AsyncContextManagerMixin):
         return await self.status()
 
     async def _offers(self) -> tuple[ModelOffer, ...]:
-        """Return the local servers that answer and are not confirmed."""
+        """Returns the local servers that answer and are not confirmed."""
         servers = {one.server.id: one.server for one in await self._local_models()}
         asked = (Verdict.UNCONFIRMED, Verdict.CHANGED)
         return tuple(
@@ -375,11 +375,11 @@ class Catalog(anyio.AsyncContextManagerMixin):
         return self._embedded_retrying, info
 
     def _forget(self) -> None:
-        """Ask the local servers again before the next choice."""
+        """Asks the local servers again before the next choice."""
         self._probed = None
 
     async def _confirmed_models(self) -> list[LocalModel]:
-        """Return the models of the servers that the owner has confirmed."""
+        """Returns the models of the servers that the owner has confirmed."""
         found = await self._local_models()
         servers = {one.server.id: one.server for one in found}
         confirmed = {

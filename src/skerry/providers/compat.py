@@ -22,11 +22,11 @@ class CompatProvider:
 
     @property
     def api(self) -> str:
-        """Return `openai-completions`."""
+        """Returns `openai-completions`."""
         return API
 
     async def complete(self, request: ModelRequest, hear: Listener) -> ModelReply:
-        """Return the response; see `ports.model.ModelProvider`.
+        """Returns the response; see `ports.model.ModelProvider`.
 
         The answer is whole when its finish reason came; `[DONE]` alone does not make it so.
         """

@@ -31,7 +31,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 def request_body(request: ModelRequest, output_limit: str | None, effort: str = "") -> bytes:
-    """Return the JSON of a streaming request: system prompt first, then the conversation.
+    """Returns the JSON of a streaming request: system prompt first, then the conversation.
 
     Messages are encoded once. `output_limit` is the field that takes the model's `max_tokens`;
     None leaves the length to the provider.
@@ -67,7 +67,7 @@ class ChatForm:
         self._before: list[tuple[ImageBlock, ...]] = []  # those when each message came
 
     def add(self, message: Message) -> None:
-        """Take the next message."""
+        """Takes the next message."""
         is_result = isinstance(message, ToolResultMessage)
         if self._images and not is_result:
             self._sent.add(self._from_tools())
@@ -81,7 +81,7 @@ class ChatForm:
             self._sent.add(encoded)
 
     def keep(self, count: int) -> None:
-        """Forget all messages but the first `count`."""
+        """Forgets all messages but the first `count`."""
         if count >= len(self._places):
             return
         self._images = list(self._before[count])
@@ -99,7 +99,7 @@ class ChatForm:
         return _encode({"role": "user", "content": content})
 
     def _encode(self, message: Message) -> bytes:
-        """Return one message; empty for one that says nothing and must be left out.
+        """Returns one message; empty for one that says nothing and must be left out.
 
         A response that failed or was aborted keeps the text it had; without any it is left out,
         because providers refuse an assistant message that is empty.
@@ -149,7 +149,7 @@ class ChatForm:
 
 
 def _thinking(block: ThinkingBlock) -> dict[str, Any]:
-    """Return thinking in the field that it came in; what came in none does not go back."""
+    """Returns thinking in the field that it came in; what came in none does not go back."""
     signature = block.thinking_signature or ""
     if signature.startswith("["):
         return {"reasoning_details": msgspec.Raw(signature.encode())}

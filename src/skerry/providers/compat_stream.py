@@ -95,7 +95,7 @@ class CompatBuilder:
 
     @property
     def finished(self) -> bool:
-        """Return whether the finish marker came; without it the answer is not whole."""
+        """Returns whether the finish marker came; without it the answer is not whole."""
         return bool(self._finish)
 
     @property
@@ -105,7 +105,7 @@ class CompatBuilder:
 
     @property
     def done(self) -> bool:
-        """Return whether `[DONE]` came."""
+        """Returns whether `[DONE]` came."""
         return self._done
 
     def take(self, data: bytes) -> Heard | None:
@@ -162,7 +162,7 @@ class CompatBuilder:
         return "".join(_readable(one) for one in delta.reasoning_details or ())
 
     def _keep(self, details: list[dict[str, Any]]) -> None:
-        """Keep the provider's own form of thinking, the pieces of one entry joined."""
+        """Keeps the provider's own form of thinking, the pieces of one entry joined."""
         for one in details:
             self._limit.grow(sum(len(value) for value in one.values() if isinstance(value, str)))
             last = self._details[-1] if self._details else {}
@@ -189,7 +189,7 @@ class CompatBuilder:
         call.arguments.append(arguments)
 
     def _slot(self, piece: _CallPiece) -> _Call:
-        """Return the call that the piece belongs to.
+        """Returns the call that the piece belongs to.
 
         By index, as the API says; but a new id opens a new call even where a server numbers all of
         them 0, or none.
@@ -206,7 +206,7 @@ class CompatBuilder:
         return known
 
     def reply(self) -> ModelReply:
-        """Return the whole reply.
+        """Returns the whole reply.
 
         Raises:
             ModelStreamCutError: the finish marker did not come.
@@ -244,7 +244,7 @@ def _readable(detail: dict[str, Any]) -> str:
 
 
 def _usage(usage: _Usage) -> Usage:
-    """Return our form: `input` without what was read from the provider's cache, which is apart."""
+    """Returns our form: `input` without what was read from the provider's cache, which is apart."""
     prompt = count(usage.prompt_tokens)
     output = count(usage.completion_tokens)
     cached = count((usage.prompt_tokens_details or _PromptDetails()).cached_tokens)

@@ -55,7 +55,7 @@ class _Child(Struct):
         return self.process.returncode is None and not self.retired
 
     def retire(self) -> None:
-        """Let it end, at once or after the answers it is giving."""
+        """Lets it end, at once or after the answers it is giving."""
         self.retired = True
         if not self.users:
             _kill(self.process)
@@ -93,21 +93,21 @@ class EmbeddedProvider(anyio.AsyncContextManagerMixin):
 
     @property
     def api(self) -> str:
-        """Return `openai-completions`."""
+        """Returns `openai-completions`."""
         return API
 
     @property
     def starting(self) -> bool:
-        """Return whether a child is loading its model."""
+        """Returns whether a child is loading its model."""
         return self._lock.locked()
 
     @property
     def process_id(self) -> int | None:
-        """Return the child's process id, if one is ready."""
+        """Returns the child's process id, if one is ready."""
         return self._child.process.pid if self._child and self._child.alive else None
 
     def use(self, settings: EmbeddedSettings) -> None:
-        """Run `settings` from the next call on.
+        """Runs `settings` from the next call on.
 
         Raises:
             ModelUnavailableError: this machine cannot run the file.
@@ -118,7 +118,7 @@ class EmbeddedProvider(anyio.AsyncContextManagerMixin):
         self._settings = settings
 
     async def complete(self, request: ModelRequest, hear: Listener) -> ModelReply:
-        """Return the response; see `ports.model.ModelProvider`."""
+        """Returns the response; see `ports.model.ModelProvider`."""
         child = await self._ready()
         child.users += 1
         try:
@@ -143,7 +143,7 @@ class EmbeddedProvider(anyio.AsyncContextManagerMixin):
     async def _run(
         self, settings: EmbeddedSettings, *, task_status: anyio.abc.TaskStatus[_Child]
     ) -> None:
-        """Own one child from its start to its end."""
+        """Owns one child from its start to its end."""
         # Its words go to a file: nobody has to read them for it to go on.
         with tempfile.TemporaryFile() as log:
             process = await anyio.open_process(
@@ -166,7 +166,7 @@ class EmbeddedProvider(anyio.AsyncContextManagerMixin):
     async def _greet(
         self, process: anyio.abc.Process, settings: EmbeddedSettings, log: BinaryIO
     ) -> _Child:
-        """Tell the child what to do; return it when it is ready."""
+        """Tells the child what to do; returns it when it is ready."""
         api_key = secrets.token_hex(24)  # no other program on this machine gets an answer
         line = json.dumps(
             {

@@ -15,7 +15,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 def main() -> int:
-    """Serve until the gateway is gone."""
+    """Serves until the gateway is gone."""
     settings = json.loads(sys.stdin.readline())
     _end_with(settings["parent"])
     # What the library prints must not get between the gateway and the one line it waits for.
@@ -48,7 +48,7 @@ def _serve(settings: dict[str, Any]) -> Any:
 
 
 def _end_with(parent: int) -> None:
-    """Let the kernel kill us when the gateway dies, however; elsewhere the input ends."""
+    """Lets the kernel kill us when the gateway dies, however; elsewhere the input ends."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:  # it died before the line above

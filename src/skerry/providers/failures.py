@@ -72,7 +72,7 @@ _STATUS_BY_WORD: Final = (
 def response_failure(
     status: int, headers: Mapping[str, str], body: bytes, provider: str
 ) -> ModelError:
-    """Return the error that a response with a failing status means.
+    """Returns the error that a response with a failing status means.
 
     `headers` has lower-case names; `provider` is its name for people.
     """
@@ -83,13 +83,13 @@ def response_failure(
 
 
 def stream_failure(error: bytes, provider: str) -> ModelError:
-    """Return the error that an error object inside a stream means; unknown ones may be retried."""
+    """Returns the error that an error object inside a stream means; unknown ones may be retried."""
     text = describe(b'{"error":%b}' % error)
     return _failure(_stream_status(error, text), text, provider, _told_delay(error))
 
 
 def body_failure(body: bytes, provider: str) -> ModelError | None:
-    """Return the error that a body means whose status is a success; None where it has none."""
+    """Returns the error that a body means whose status is a success; None where it has none."""
     parsed = _json(body)
     if isinstance(parsed, list) and parsed:  # Gemini wraps its errors in a list
         parsed = parsed[0]
@@ -116,7 +116,7 @@ def _failure(status: int, text: str, provider: str, after: float | None) -> Mode
 
 
 def _is_unpaid(status: int, text: str) -> bool:
-    """Return whether a refusal is about money: by status 402, or by text where many mean it."""
+    """Returns whether a refusal is about money: by status 402, or by text where many mean it."""
     if status == 402:  # noqa: PLR2004 - HTTP: payment required
         return True
     return status in _MAY_BE_UNPAID and _UNPAID.search(text) is not None
@@ -166,7 +166,7 @@ def _json(body: bytes) -> Any:
 
 
 def _told_delay(body: bytes) -> float | None:
-    """Return the hint in seconds that a body carries as `google.rpc.RetryInfo`."""
+    """Returns the hint in seconds that a body carries as `google.rpc.RetryInfo`."""
     parsed = _json(body)
     if isinstance(parsed, list) and parsed:
         parsed = parsed[0]

@@ -34,11 +34,11 @@ class GoogleProvider:
 
     @property
     def api(self) -> str:
-        """Return `google-generative-ai`."""
+        """Returns `google-generative-ai`."""
         return API
 
     async def complete(self, request: ModelRequest, hear: Listener) -> ModelReply:
-        """Return the response; see `ports.model.ModelProvider`."""
+        """Returns the response; see `ports.model.ModelProvider`."""
         model = request.model.id
         name = model if "/" in model else f"models/{model}"
         url = httpx2.URL(f"{self._base}/{quote(name)}:streamGenerateContent?alt=sse")
@@ -53,5 +53,5 @@ class GoogleProvider:
 
 
 def versioned(base: str) -> str:
-    """Return an address with the version of the API, which people leave out."""
+    """Returns an address with the version of the API, which people leave out."""
     return base if _VERSION.search(base) else base + _DEFAULT_VERSION

@@ -49,7 +49,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 def thinking_forms(request: ModelRequest) -> Sequence[Thinking]:
-    """Return the ways to ask for thinking, best first: not every model knows every level."""
+    """Returns the ways to ask for thinking, best first: not every model knows every level."""
     if not request.model.reasoning:
         return ({},)
     if request.thinking is ThinkingLevel.OFF:
@@ -64,7 +64,7 @@ def thinking_forms(request: ModelRequest) -> Sequence[Thinking]:
 def request_body(
     request: ModelRequest, thinking: Thinking | None = None, *, limits: bool = False
 ) -> bytes:
-    """Return the JSON of a streaming request; the model's name is in the address, not in it.
+    """Returns the JSON of a streaming request; the model's name is in the address, not in it.
 
     `limits` says whether the model's `max_tokens` is sent; else the length is the provider's.
     """
@@ -87,12 +87,12 @@ def request_body(
 
 
 def _is_second(model: ModelInfo) -> bool:
-    """Return whether it is a Gemini 2, which has budgets for levels and checks no signature."""
+    """Returns whether it is a Gemini 2, which has budgets for levels and checks no signature."""
     return "gemini-2" in model.id
 
 
 def encode_message(model: ModelInfo, message: Message) -> bytes:
-    """Return the parts of one message for `model`, joined by commas; empty when it says nothing.
+    """Returns the parts of one message for `model`, joined by commas; empty when it says nothing.
 
     Thoughts and signatures go back only to the model that wrote them.
     """
@@ -159,7 +159,7 @@ def _result(model: ModelInfo, message: ToolResultMessage) -> list[dict[str, Any]
 
 
 def _identified(call_id: str, name: str, **rest: Any) -> dict[str, Any]:
-    """Return a call or its response; an id that we made is left out, for the order pairs them."""
+    """Returns a call or its response; an id that we made is left out, for the order pairs them."""
     if call_id.startswith(OWN_ID):
         return {"name": name, **rest}
     return {"id": call_id, "name": name, **rest}

@@ -29,7 +29,7 @@ _DEEPEST: Final = 32
 
 
 def gemini_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the schema with references resolved and without what Gemini would refuse.
+    """Returns the schema with references resolved and without what Gemini would refuse.
 
     What it has no word for is left out or told in other words, so that it accepts more than before,
     never less; our own check of the arguments still holds. Where a schema refers to itself, it
@@ -74,7 +74,7 @@ def _converted(schema: Any, known: dict[str, Any], depth: int) -> dict[str, Any]
 
 
 def _kind(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return type, format and allowed values; only texts may be enumerated."""
+    """Returns type, format and allowed values; only texts may be enumerated."""
     kinds = schema.get("type")
     named = [kinds] if isinstance(kinds, str) else list(kinds or ())
     values = [schema["const"]] if "const" in schema else schema.get("enum") or []
@@ -91,7 +91,7 @@ def _kind(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _choices(schema: Mapping[str, Any], known: dict[str, Any], depth: int) -> dict[str, Any]:
-    """Return alternatives as `anyOf`, a null among them as `nullable`, a single one as itself."""
+    """Returns alternatives as `anyOf`, a null among them as `nullable`, a single one as itself."""
     result: dict[str, Any] = {}
     for part in schema.get("allOf") or ():
         result |= _converted(part, known, depth + 1)

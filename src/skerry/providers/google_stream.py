@@ -93,7 +93,7 @@ class GoogleBuilder:
 
     @property
     def finished(self) -> bool:
-        """Return whether the finish marker came; without it the answer is not whole."""
+        """Returns whether the finish marker came; without it the answer is not whole."""
         return bool(self._finish)
 
     @property
@@ -103,7 +103,7 @@ class GoogleBuilder:
 
     @property
     def done(self) -> bool:
-        """Return False: the end of the response is the only end; usage may follow the marker."""
+        """Returns False: the end of the response is the only end; usage may follow the marker."""
         return False
 
     def take(self, data: bytes) -> Heard | None:
@@ -143,7 +143,7 @@ class GoogleBuilder:
         return heard if heard.text or heard.thinking else None
 
     def _speak(self, text: str, part: _Part) -> None:
-        """Add to the present block, or begin one; a signature is that of the block so far."""
+        """Adds to the present block, or begins one; a signature is that of the block so far."""
         self._limit.grow(len(text))
         if not (text or part.thought_signature):
             return
@@ -160,7 +160,7 @@ class GoogleBuilder:
         self._blocks.append(ToolCall(call.id or "", call.name, arguments, signature))
 
     def reply(self) -> ModelReply:
-        """Return the whole reply.
+        """Returns the whole reply.
 
         Raises:
             ModelStreamCutError: the finish marker did not come, or the model wrote a call that the
@@ -197,7 +197,7 @@ def _block(one: _Spoken | ToolCall) -> Block:
 
 
 def _usage(usage: _Usage) -> Usage:
-    """Return our form: `input` without what the cache gave; thinking is output, as it is billed."""
+    """Returns our form: `input` without what the cache gave; thinking is billed as output."""
     cached = count(usage.cached_content_token_count)
     prompt = count(usage.prompt_token_count) + count(usage.tool_use_prompt_token_count)
     output = count(usage.candidates_token_count) + count(usage.thoughts_token_count)

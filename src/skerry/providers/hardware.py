@@ -31,7 +31,7 @@ class Machine(Struct, frozen=True):
 
     @classmethod
     def here(cls) -> Self:
-        """Return the facts of this machine; reads `/proc`, imports nothing."""
+        """Returns the facts of this machine; reads `/proc`, imports nothing."""
         return cls(
             platform.machine().lower(),
             _features(),
@@ -41,7 +41,7 @@ class Machine(Struct, frozen=True):
         )
 
     def check(self, file: Path) -> None:
-        """Return when `file` can be run here.
+        """Returns when `file` can be run here.
 
         Raises:
             ModelUnavailableError: with the reason and what to do.
@@ -50,7 +50,7 @@ class Machine(Struct, frozen=True):
         self._check_file(file)
 
     def check_runtime(self) -> None:
-        """Return when some model file can be run here; raises as `check` does."""
+        """Returns when some model file can be run here; raises as `check` does."""
         if self.processor not in _PROCESSORS:
             raise ModelUnavailableError(
                 f"The embedded model does not run on a {self.processor or 'unknown'} processor.",
@@ -93,7 +93,7 @@ class Machine(Struct, frozen=True):
 
 
 def needed_bytes(size: int) -> int:
-    """Return the memory that a model file of `size` bytes takes at its peak.
+    """Returns the memory that a model file of `size` bytes takes at its peak.
 
     Measured with contexts of 4,096 tokens: files of 98 MB took 459, 1.1 GB took 1,982.
     """
@@ -101,7 +101,7 @@ def needed_bytes(size: int) -> int:
 
 
 def _features() -> frozenset[str]:
-    """Return the flags of the first processor; empty where `/proc` does not say."""
+    """Returns the flags of the first processor; empty where `/proc` does not say."""
     try:
         with Path("/proc/cpuinfo").open(encoding="ascii", errors="replace") as lines:
             for line in lines:

@@ -18,7 +18,7 @@ class Hush:
     """One text. What may be the beginning of a secret waits for what follows."""
 
     def __init__(self, secrets: Sequence[bytes]) -> None:
-        """Take the secrets, each of some characters."""
+        """Takes the secrets, each of some characters."""
         self._secrets = [one.decode("utf-8", "replace") for one in secrets]
         self._held = ""
 
@@ -37,7 +37,7 @@ class Hush:
         return rest
 
     def reply(self, reply: ModelReply) -> ModelReply:
-        """Return the whole reply without the secrets in its texts and thoughts."""
+        """Returns the whole reply without the secrets in its texts and thoughts."""
         if not self._secrets:
             return reply
         return replace(reply, content=tuple(self._block(one) for one in reply.content))
@@ -53,14 +53,14 @@ class Hush:
 
 
 def hide(text: str, secrets: Sequence[str]) -> str:
-    """Return the text with stars in place of each secret."""
+    """Returns the text with stars in place of each secret."""
     for secret in secrets:
         text = text.replace(secret, HIDDEN)
     return text
 
 
 def _begun(text: str, secret: str) -> int:
-    """Return how many characters at the end of the text are the beginning of the secret."""
+    """Returns how many characters at the end of the text are the beginning of the secret."""
     place = text.find(secret[0], max(0, len(text) - len(secret) + 1))
     while place >= 0 and not secret.startswith(text[place:]):
         place = text.find(secret[0], place + 1)

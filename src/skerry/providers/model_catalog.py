@@ -44,7 +44,7 @@ class Cost(msgspec.Struct, frozen=True, rename="camel"):
     cache_write: float = 0.0
 
     def known(self) -> ModelCost:
-        """Return it as the port has it; without any price it is not known."""
+        """Returns it as the port has it; without any price it is not known."""
         prices = (self.input, self.output, self.cache_read, self.cache_write)
         return ModelCost(*prices, known=any(prices))
 
@@ -90,12 +90,12 @@ class Facts:
             return Fact()
 
     def models(self, provider: str) -> list[str]:
-        """Return the models of a provider that answer and of which something is known."""
+        """Returns the models of a provider that answer and of which something is known."""
         known = self._all().get(provider, {})
         return [model for model, entry in known.items() if not entry.get("embeds")]
 
     def learn(self, address: str, offered: "Sequence[Offered]") -> None:
-        """Keep what a provider says of its models, for this process and those that follow.
+        """Keeps what a provider says of its models, for this process and those that follow.
 
         What cannot be written is known to this process only.
         """
@@ -113,7 +113,7 @@ class Facts:
                 write_atomic(self._directory / SAID, msgspec.json.encode({"addresses": kept}))
 
     def _told(self) -> dict[str, dict[str, dict[str, Any]]]:
-        """Return address to model to what was said of it."""
+        """Returns address to model to what was said of it."""
         if self._said is None:
             self._said = {}
             if self._directory is not None:
@@ -146,7 +146,7 @@ def _own(file: Path) -> dict[str, Any]:
 
 
 def _models(data: bytes) -> dict[str, Any]:
-    """Return provider to model to its entry. Raises `msgspec.DecodeError`."""
+    """Returns provider to model to its entry. Raises `msgspec.DecodeError`."""
     parsed = msgspec.json.decode(data, type=_File)
     return {provider: dict(listed.models) for provider, listed in parsed.providers.items()}
 
@@ -169,7 +169,7 @@ def _entry(one: "Offered") -> dict[str, Any]:
 
 
 def address_of(base_url: str) -> str:
-    """Return an address without a name and a password that may stand in it."""
+    """Returns an address without a name and a password that may stand in it."""
     scheme, mark, rest = base_url.rstrip("/").partition("://")
     host, slash, path = rest.partition("/")
     return f"{scheme}{mark}{host.rpartition('@')[2]}{slash}{path}"

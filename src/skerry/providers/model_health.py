@@ -17,12 +17,12 @@ SECONDS: Final = 60.0
 
 
 def is_silence(error: ModelError | None) -> bool:
-    """Return whether an address did not answer, as opposed to answering with an error."""
+    """Returns whether an address did not answer, as opposed to answering with an error."""
     return isinstance(error, ModelSilentError | ModelUnreachableError)
 
 
 def is_dead(error: ModelError) -> bool:
-    """Return whether there was no connection, so that no model at the address can answer."""
+    """Returns whether there was no connection, so that no model at the address can answer."""
     return isinstance(error, ModelUnreachableError)
 
 
@@ -33,7 +33,7 @@ class Silences(Struct):
     _until: dict[str, float] = field(default_factory=dict)
 
     def comes_last(self, address: str) -> bool:
-        """Return whether others are asked first.
+        """Returns whether others are asked first.
 
         When the time is over one request finds out whether the address answers again; meanwhile
         it stays last for others.
@@ -48,11 +48,11 @@ class Silences(Struct):
         return False
 
     def note(self, address: str) -> None:
-        """Note that the address did not answer."""
+        """Notes that the address did not answer."""
         self._until[address] = self.monotonic() + SECONDS
 
     def answered(self, address: str) -> None:
-        """Note that it did."""
+        """Notes that it did."""
         self._until.pop(address, None)
 
 
@@ -72,7 +72,7 @@ class Failures:
         self._last: dict[str, Failure] = {}
 
     def note(self, ref: str, error: ModelError | None) -> None:
-        """Note that a model answered, or how it failed; what was asked is no fault of its own."""
+        """Notes that a model answered, or how it failed; what was asked is no fault of its own."""
         if error is None:
             self._last.pop(ref, None)
         elif not isinstance(error, OWN_FAULT):
@@ -81,9 +81,9 @@ class Failures:
             self._last[ref] = Failure(error.code, str(error), remedy_of(error), self._now_ms())
 
     def of(self, ref: str) -> Failure | None:
-        """Return how the last call of a model failed."""
+        """Returns how the last call of a model failed."""
         return self._last.get(ref)
 
     def clear(self) -> None:
-        """Forget all: another key or address was given."""
+        """Forgets all: another key or address was given."""
         self._last.clear()

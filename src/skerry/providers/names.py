@@ -67,11 +67,11 @@ class Names:
         """Models of each provider that only the file lists."""
 
     def reference(self, name: str) -> str:
-        """Return the reference that a name stands for: of its alias, or itself."""
+        """Returns the reference that a name stands for: of its alias, or itself."""
         return self.aliases.get(name.lower(), name)
 
     def check(self, ref: str) -> None:
-        """Return when the model may be asked for.
+        """Returns when the model may be asked for.
 
         Raises:
             ModelUnavailableError: `agents.defaults.models` has entries, and none for it; or it is
@@ -97,5 +97,5 @@ class Names:
 
 
 def _is_whole(models: ModelsConfig | None, provider: str) -> bool:
-    """Return whether what is listed of a provider is all it has: nobody else knows its models."""
+    """Returns whether what is listed of a provider is all it has: nobody else knows its models."""
     return models is not None and (models.mode is Mode.REPLACE or known_provider(provider) is None)

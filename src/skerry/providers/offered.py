@@ -70,7 +70,7 @@ Answers = dict[Endpoint, tuple[float, list[Offered] | ModelError]]
 async def answer(
     http: HttpClient, endpoint: Endpoint, kept: Answers, monotonic: Callable[[], float]
 ) -> list[Offered] | ModelError:
-    """Return the models of an endpoint, or why it did not say; asked anew when `kept` is old."""
+    """Returns the models of an endpoint, or why it did not say; asked anew when `kept` is old."""
     found = kept.get(endpoint)
     if found is not None and monotonic() < found[0]:
         return found[1]
@@ -87,7 +87,7 @@ async def answer(
 
 
 async def ask(http: HttpClient, endpoint: Endpoint) -> list[Offered]:
-    """Return the models with which an endpoint can converse, in its order.
+    """Returns the models with which an endpoint can converse, in its order.
 
     Raises:
         ModelError: it cannot be reached, refuses, or answers with no list of models in time.
@@ -157,7 +157,7 @@ def _headers(endpoint: Endpoint) -> dict[str, str]:
 
 
 def parse(body: bytes) -> list[Offered] | None:
-    """Return the models of an answer that converse; None where it is no list of models."""
+    """Returns the models of an answer that converse; None where it is no list of models."""
     try:
         parsed = msgspec.json.decode(body)
     except UNREADABLE:
@@ -171,7 +171,7 @@ def parse(body: bytes) -> list[Offered] | None:
 
 
 def _offered(entry: Mapping[str, Any]) -> Offered | None:
-    """Return a model; None where it is none that converses, or has no usable name."""
+    """Returns a model; None where it is none that converses, or has no usable name."""
     name = entry.get("id", entry.get("name"))
     if not isinstance(name, str) or not 0 < len(name) <= _LONGEST_ID or not name.isprintable():
         return None

@@ -36,7 +36,7 @@ class Asking(Struct, frozen=True):
     async def all(
         self, endpoints: Mapping[str, Endpoint | None], usable: Sequence[ModelInfo]
     ) -> Offering:
-        """Return the models of the providers; those that are `usable` anyway stand in front."""
+        """Returns the models of the providers; those that are `usable` anyway stand in front."""
         said: dict[str, list[Offered] | ModelError] = {}
 
         async def ask(name: str, endpoint: Endpoint) -> None:
@@ -62,7 +62,7 @@ class Asking(Struct, frozen=True):
         return Offering(tuple(infos.values()), tuple(problems))
 
     async def one(self, setup: ModelSetup, present: Endpoint | None) -> Offering:
-        """Return the models of the provider that a person describes; nothing of it is kept.
+        """Returns the models of the provider that a person describes; nothing of it is kept.
 
         A credential that is there already goes to the address that it was entered for only.
         """
@@ -84,7 +84,7 @@ class Asking(Struct, frozen=True):
         return said
 
     def _known(self, provider: str) -> list[ModelInfo]:
-        """Return the models of the catalogue, for a provider that does not say."""
+        """Returns the models of the catalogue, for a provider that does not say."""
         known = known_provider(provider)
         listed = self.resolver.facts.models(known.id) if known else []
         return self._infos(provider, [Offered(name) for name in listed])
@@ -103,7 +103,7 @@ class Asking(Struct, frozen=True):
 
 
 def _described(setup: ModelSetup, present: Endpoint | None) -> Endpoint | None:
-    """Return where the provider of a setup is asked; None where no address is known."""
+    """Returns where the provider of a setup is asked; None where no address is known."""
     known = known_provider(setup.provider)
     address = setup.base_url or (present.base_url if present else known.base_url if known else "")
     if present is not None and address.rstrip("/") == present.base_url.rstrip("/"):
@@ -117,7 +117,7 @@ def _described(setup: ModelSetup, present: Endpoint | None) -> Endpoint | None:
 
 
 def _plain(provider: str, one: Offered) -> ModelInfo:
-    """Return a model as its provider describes it."""
+    """Returns a model as its provider describes it."""
     sees = frozenset({"text", "image"} if one.sees else {"text"})
     return ModelInfo(
         provider, one.id, one.name or one.id, one.context_window or UNKNOWN, input=sees

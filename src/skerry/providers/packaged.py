@@ -17,7 +17,7 @@ _NOTE = (
 
 
 def packaged_file() -> Path | None:
-    """Return the packaged GGUF file; None when its package is not installed."""
+    """Returns the packaged GGUF file; None when its package is not installed."""
     spec = importlib.util.find_spec(_PACKAGE)
     if spec is None or spec.origin is None:
         return None

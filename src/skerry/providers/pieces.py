@@ -50,7 +50,7 @@ class Limit:
         self._size = 0
 
     def grow(self, characters: int) -> None:
-        """Count more.
+        """Counts more.
 
         Raises:
             ModelRequestError: the answer is longer than `TEXT_LIMIT`.
@@ -77,7 +77,7 @@ def decoded(decoder: msgspec.json.Decoder[T], data: bytes | msgspec.Raw, provide
 
 
 def parse_arguments(text: str) -> dict[str, Any]:
-    """Return a tool call's arguments; what is no JSON object stands under `RAW_ARGUMENTS`."""
+    """Returns a tool call's arguments; what is no JSON object stands under `RAW_ARGUMENTS`."""
     if not text.strip():
         return {}
     try:
@@ -87,7 +87,7 @@ def parse_arguments(text: str) -> dict[str, Any]:
 
 
 def sound(reply: ModelReply, place: int, provider: str) -> ModelReply:
-    """Return the reply with calls that every API takes back, each with an id of its own.
+    """Returns the reply with calls that every API takes back, each with an id of its own.
 
     Arguments that are nested too deep are left out, which the tool tells the model.
 
@@ -112,12 +112,12 @@ def sound(reply: ModelReply, place: int, provider: str) -> ModelReply:
 
 
 def _flat(block: Block) -> Block:
-    """Return a call without arguments that nobody could redact or send again."""
+    """Returns a call without arguments that nobody could redact or sends again."""
     if isinstance(block, ToolCall) and is_deep(block.arguments):
         return replace(block, arguments={RAW_ARGUMENTS: f"(more than {DEEPEST} levels deep)"})
     return block
 
 
 def count(said: int | None) -> int:
-    """Return a number that the store can add up, whatever the server says."""
+    """Returns a number that the store can add up, whatever the server says."""
     return min(max(said or 0, 0), _MOST_TOKENS)

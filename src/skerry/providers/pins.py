@@ -66,7 +66,7 @@ class Pins(Struct, frozen=True):
         return Verdict.CONFIRMED if users == pin.users else Verdict.CHANGED
 
     def check(self, server: LocalServer) -> None:
-        """Return when a conversation may be sent to the server.
+        """Returns when a conversation may be sent to the server.
 
         Raises:
             ModelUnavailableError: the owner has not confirmed who listens there.
@@ -86,7 +86,7 @@ class Pins(Struct, frozen=True):
         return ModelOffer(server.id, server.name, _address(server), _called(_users(server)), before)
 
     def confirm(self, server: LocalServer) -> ModelOffer:
-        """Keep that the owner uses the server as it runs now; return what was confirmed.
+        """Keeps that the owner uses the server as it runs now; returns what was confirmed.
 
         Raises:
             ModelConnectionError: nobody listens there.
@@ -103,7 +103,7 @@ class Pins(Struct, frozen=True):
         return ModelOffer(server.id, server.name, _address(server), _called(users))
 
     def withdraw(self, server: LocalServer) -> None:
-        """Forget that the server was confirmed.
+        """Forgets that the server was confirmed.
 
         Raises:
             StateError: it cannot be kept.
@@ -124,7 +124,7 @@ class Pins(Struct, frozen=True):
             raise StateError(message) from error
 
     def _load(self) -> dict[str, Pin]:
-        """Return the pins; none where the file cannot be read: then nothing is confirmed."""
+        """Returns the pins; none where the file cannot be read: then nothing is confirmed."""
         path = self.state_dir / FILE
         try:
             with path.open("rb") as file:
@@ -147,11 +147,11 @@ class PinnedProvider:
 
     @property
     def api(self) -> str:
-        """Return the wire format of the model behind."""
+        """Returns the wire format of the model behind."""
         return self._inner.api
 
     async def complete(self, request: ModelRequest, hear: Listener) -> ModelReply:
-        """Return the response; see `ports.model.ModelProvider`."""
+        """Returns the response; see `ports.model.ModelProvider`."""
         self._pins.check(self._server)
         return await self._inner.complete(request, hear)
 
@@ -170,7 +170,7 @@ def _users(server: LocalServer) -> tuple[int, ...] | None:
 
 
 def _called(users: tuple[int, ...] | None) -> str:
-    """Return the names of the users for people; empty where the system does not tell."""
+    """Returns the names of the users for people; empty where the system does not tell."""
     return " and ".join(_name(user) for user in users or ())
 
 

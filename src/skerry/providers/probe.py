@@ -33,7 +33,7 @@ class _Listing(msgspec.Struct):
 
 
 async def probe(http: httpx2.AsyncClient, servers: Sequence[LocalServer]) -> list[LocalModel]:
-    """Return the chat models of the servers that answer, in the order of `servers`.
+    """Returns the chat models of the servers that answer, in the order of `servers`.
 
     All are asked at once, without any credential; a server that is silent for 300 ms, or answers
     with anything but a list of models, is not one.

@@ -45,11 +45,11 @@ class Resolver(Struct, frozen=True):
 
     @property
     def looks_around(self) -> bool:
-        """Return whether providers and servers count that the file does not name."""
+        """Returns whether providers and servers count that the file does not name."""
         return self.models.mode is Mode.MERGE
 
     def with_key(self, profiled: Container[str] = ()) -> Iterator[Target]:
-        """Give the hosted providers whose key is in the environment, in the order of `KNOWN`.
+        """Gives the hosted providers whose key is in the environment, in the order of `KNOWN`.
 
         Those of `profiled`, for which there is an auth profile, count too.
 
@@ -61,13 +61,13 @@ class Resolver(Struct, frozen=True):
                 yield self.named(known.id, keyless=True)
 
     def configured(self) -> Iterator[Target]:
-        """Give the models of `models.providers`, in the order of the file."""
+        """Gives the models of `models.providers`, in the order of the file."""
         for name, provider in self.models.providers.items():
             for model in provider.models:
                 yield self._configured(name, provider, model.id)
 
     def catalogued(self) -> Iterator[ModelInfo]:
-        """Give every model of the catalogue whose provider is known, usable or not."""
+        """Gives every model of the catalogue whose provider is known, usable or not."""
         for known in KNOWN if self.looks_around else ():
             note = "" if self._key(known) else f"Needs {known.variables[0]}."
             for model in self.facts.models(known.id):
@@ -75,7 +75,7 @@ class Resolver(Struct, frozen=True):
                 yield replace(target.info, note=note)
 
     def named(self, ref: str, *, keyless: bool = False) -> Target:
-        """Return the model `provider/model`; `provider` alone is its first or usual model.
+        """Returns the model `provider/model`; `provider` alone is its first or usual model.
 
         `keyless`: also where neither the file nor the environment has a key.
 
@@ -97,7 +97,7 @@ class Resolver(Struct, frozen=True):
         raise self._unknown(ref, name)
 
     def _found(self, name: str, model: str, *, keyless: bool) -> Target | None:
-        """Return the model of a provider that the file does not name."""
+        """Returns the model of a provider that the file does not name."""
         known = known_provider(name)
         if known is not None:
             key = self._key(known)
@@ -160,7 +160,7 @@ class Resolver(Struct, frozen=True):
 
 
 def _sendable(provider: str, key: str) -> str:
-    """Return the key if it can stand in a header; what was copied badly often cannot."""
+    """Returns the key if it can stand in a header; what was copied badly often cannot."""
     if not (key.isascii() and key.isprintable()):
         raise ModelUnavailableError(
             f"The key for {provider} has characters that no key has.", "Copy and enter it again."
@@ -169,7 +169,7 @@ def _sendable(provider: str, key: str) -> str:
 
 
 def shown(target: Target, profile: Profile, secret: str) -> Target:
-    """Return the target with a profile's secret in the place of any other.
+    """Returns the target with a profile's secret in the place of any other.
 
     Raises:
         ModelAuthError: the profile was entered for another address: a secret goes nowhere else.
@@ -191,7 +191,7 @@ def shown(target: Target, profile: Profile, secret: str) -> Target:
 
 
 def local(server: LocalServer, model: str) -> Target:
-    """Return a model of a local server."""
+    """Returns a model of a local server."""
     note = f"Served by {server.name} on this machine."
     endpoint = Endpoint(server.name, server.base_url, silence=_LOCAL_SILENCE)
     return Target(
@@ -202,7 +202,7 @@ def local(server: LocalServer, model: str) -> Target:
 
 
 def _api(provider: ProviderConfig, known: KnownProvider | None) -> Api:
-    """Return the wire format of a provider for which the file names none."""
+    """Returns the wire format of a provider for which the file names none."""
     if provider.api is not None:
         return provider.api
     if known is not None and str(provider.base_url).rstrip("/") == known.base_url:

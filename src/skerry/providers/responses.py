@@ -22,11 +22,11 @@ class ResponsesProvider:
 
     @property
     def api(self) -> str:
-        """Return `openai-responses`."""
+        """Returns `openai-responses`."""
         return API
 
     async def complete(self, request: ModelRequest, hear: Listener) -> ModelReply:
-        """Return the response; see `ports.model.ModelProvider`."""
+        """Returns the response; see `ports.model.ModelProvider`."""
 
         async def ask(effort: str, hear: Listener) -> ModelReply:
             limits = self._endpoint.output_limit is not None

@@ -27,7 +27,7 @@ _MOST_CACHE_KEY = 64  # characters of `prompt_cache_key`
 
 
 def request_body(request: ModelRequest, effort: str = "", *, limits: bool = False) -> bytes:
-    """Return the JSON of a streaming request; messages are encoded once.
+    """Returns the JSON of a streaming request; messages are encoded once.
 
     Nothing is stored at the provider, so reasoning comes encrypted and goes back as it came.
     `limits` says whether the model's `max_tokens` is sent; else the length is the provider's.
@@ -52,7 +52,7 @@ def request_body(request: ModelRequest, effort: str = "", *, limits: bool = Fals
 
 
 def encode_message(model: ModelInfo, message: Message) -> bytes:
-    """Return the items of one message for `model`, joined by commas; empty when it says nothing.
+    """Returns the items of one message for `model`, joined by commas; empty when it says nothing.
 
     Reasoning goes back only to the model that wrote it: no other can decrypt it.
     """

@@ -94,7 +94,7 @@ class ResponsesBuilder:
 
     @property
     def finished(self) -> bool:
-        """Return whether the finish marker came; without it the answer is not whole."""
+        """Returns whether the finish marker came; without it the answer is not whole."""
         return bool(self._finish)
 
     @property
@@ -104,7 +104,7 @@ class ResponsesBuilder:
 
     @property
     def done(self) -> bool:
-        """Return whether nothing that matters can follow."""
+        """Returns whether nothing that matters can follow."""
         return bool(self._finish)
 
     def take(self, data: bytes) -> Heard | None:
@@ -120,7 +120,7 @@ class ResponsesBuilder:
         return self._event(decoded(_events, data, self._provider), data)
 
     def _event(self, event: _Event, data: bytes) -> Heard | None:
-        """Take an event; progress, annotations and what later versions add say nothing."""
+        """Takes an event; progress, annotations and what later versions add say nothing."""
         match event.type:
             case "response.output_text.delta" | "response.refusal.delta":
                 return self._said(event, thinking=False)
@@ -141,7 +141,7 @@ class ResponsesBuilder:
         return None
 
     def _begin(self, event: _Event) -> None:
-        """Take the beginning of an item, or a piece of a call's arguments."""
+        """Takes the beginning of an item, or a piece of a call's arguments."""
         if event.type == "response.output_item.added":
             self._slot(event.output_index).item = decoded(_items, event.item, self._provider)
         elif event.type == "response.function_call_arguments.delta" and event.delta:
@@ -159,7 +159,7 @@ class ResponsesBuilder:
         return Heard(thinking=event.delta) if thinking else Heard(event.delta)
 
     def _complete(self, event: _Event) -> Heard | None:
-        """Take the whole item, which counts; some servers send nothing before it."""
+        """Takes the whole item, which counts; some servers send nothing before it."""
         item = decoded(_items, event.item, self._provider)
         slot = self._slot(event.output_index)
         slot.item = item
@@ -182,7 +182,7 @@ class ResponsesBuilder:
         self._finish = "stop" if event.type == "response.completed" else reason or "incomplete"
 
     def reply(self) -> ModelReply:
-        """Return the whole reply.
+        """Returns the whole reply.
 
         Raises:
             ModelStreamCutError: the finish marker did not come.
@@ -221,7 +221,7 @@ def _block(slot: _Slot) -> Block | None:
 
 
 def _usage(usage: _Usage) -> Usage:
-    """Return our form: `input` without what the cache gave or took, which is apart."""
+    """Returns our form: `input` without what the cache gave or took, which is apart."""
     prompt = count(usage.input_tokens)
     output = count(usage.output_tokens)
     details = usage.input_tokens_details or _CachedDetails()

@@ -40,7 +40,7 @@ class RetryPolicy(Struct, frozen=True):
     hint_limit: float = 60.0
 
     def delay(self, failed: int, hint: float | None, chance: float) -> float | None:
-        """Return seconds to wait after failure number `failed`, from 1; None is to give up.
+        """Returns seconds to wait after failure number `failed`, from 1; None is to give up.
 
         `chance` is in [0, 1). With a hint the jitter comes on top, so that callers who were told
         the same do not come back together.
@@ -69,11 +69,11 @@ class RetryingProvider:
 
     @property
     def api(self) -> str:
-        """Return the wire format of the model behind."""
+        """Returns the wire format of the model behind."""
         return self._inner.api
 
     async def complete(self, request: ModelRequest, hear: Listener) -> ModelReply:
-        """Return the response; see `ports.model.ModelProvider`."""
+        """Returns the response; see `ports.model.ModelProvider`."""
         spoken = Spoken(hear)
         failed = 0
         while True:

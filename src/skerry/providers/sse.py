@@ -32,7 +32,7 @@ class EventSplitter:
         self._first = True
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        r"""Return the data of the events that `chunk` completes; lines of one are joined by \n.
+        r"""Returns the data of the events that `chunk` completes; lines of one are joined by \n.
 
         Raises:
             EventTooLargeError: an unfinished event is over the limit; feed nothing more.

@@ -85,12 +85,12 @@ class ReplyBuilder(Protocol):
 
     @property
     def finished(self) -> bool:
-        """Return whether the finish marker came; without it the answer is not whole."""
+        """Returns whether the finish marker came; without it the answer is not whole."""
         ...
 
     @property
     def done(self) -> bool:
-        """Return whether nothing that matters can follow."""
+        """Returns whether nothing that matters can follow."""
         ...
 
     @property
@@ -103,7 +103,7 @@ class ReplyBuilder(Protocol):
         ...
 
     def reply(self) -> ModelReply:
-        """Return the whole reply. Raises `ModelError`."""
+        """Returns the whole reply. Raises `ModelError`."""
         ...
 
 
@@ -135,7 +135,7 @@ class Exchange:
         builder: ReplyBuilder,
         hear: Listener,
     ) -> ModelReply:
-        """Return the response to `body`; see `ports.model.ModelProvider`.
+        """Returns the response to `body`; see `ports.model.ModelProvider`.
 
         The answer is whole when its finish marker came; the end of the stream does not make it so.
         Each network read is told once. Tool calls that are written as text are calls.
@@ -217,7 +217,7 @@ class Exchange:
     def _take(
         self, events: EventSplitter, read: bytes, builder: ReplyBuilder, teller: "_Teller"
     ) -> None:
-        """Take up one network read, and tell of it once."""
+        """Takes up one network read, and tells of it once."""
         try:
             for data in events.feed(read):
                 teller.add(builder.take(self._hide(data)))
@@ -313,7 +313,7 @@ class _Teller:
             self._hear.on_text(shown)
 
     def end(self, shown: str) -> None:
-        """Tell what is left, and what only the end showed to be no call."""
+        """Tells what is left, and what only the end showed to be no call."""
         if thought := self._thoughts.rest():
             self._hear.on_thinking(thought)
         if said := self._text.feed(shown) + self._text.rest():
@@ -321,7 +321,7 @@ class _Teller:
 
 
 def address_credentials(address: str) -> dict[str, str]:
-    """Return the header for a name and a password that stand in the address."""
+    """Returns the header for a name and a password that stand in the address."""
     url = httpx2.URL(address)
     if not url.userinfo:
         return {}
@@ -330,7 +330,7 @@ def address_credentials(address: str) -> dict[str, str]:
 
 
 def _is_stream(response: httpx2.Response) -> bool:
-    """Return whether it may be read as events; some servers name no type."""
+    """Returns whether it may be read as events; some servers name no type."""
     kind = response.headers.get("content-type", "text/event-stream")
     encoding = response.headers.get("content-encoding", "identity")
     return kind.startswith("text/event-stream") and encoding == "identity"

@@ -66,7 +66,7 @@ class WrittenCalls:
         return shown
 
     def finish(self, reply: ModelReply) -> tuple[ModelReply, str]:
-        """Return the reply, with calls for what it wrote, and what was held back but is text."""
+        """Returns the reply, with calls for what it wrote, and what was held back but is text."""
         rest = "".join(self._held) + self._undecided
         if not self._names or reply.tool_calls:
             return reply, rest
@@ -87,7 +87,7 @@ class WrittenCalls:
             self._fresh = self._fresh and not text.strip()
 
     def _candidate(self, text: str) -> tuple[int, bool]:
-        """Return where in the text a call may begin, its end if nowhere, and whether it must."""
+        """Returns where in the text a call may begin, its end if nowhere, and whether it must."""
         if self._fresh:
             sure = _opens_whole(text[:_HEAD], self._names)
             if sure is not False:
@@ -103,7 +103,7 @@ class WrittenCalls:
 
 
 def written_calls(text: str, names: Iterable[str]) -> tuple[str, list[WrittenCall]] | None:
-    """Return the words before the calls that `text` is, and the calls; None for ordinary text."""
+    """Returns the words before the calls that `text` is, and the calls; None for ordinary text."""
     whole = text.strip()
     fenced = _FENCED.fullmatch(whole)
     call = _call(fenced[1] if fenced else whole, names)
@@ -123,7 +123,7 @@ def written_calls(text: str, names: Iterable[str]) -> tuple[str, list[WrittenCal
 
 
 def _call(text: str, names: Iterable[str]) -> WrittenCall | None:
-    """Return the call that a JSON object is; None when anything about it is not as it must be."""
+    """Returns the call that a JSON object is; None when anything about it is not as it must be."""
     if _opens_object(_SPACE.sub("", text[:_HEAD]), names) is not True:
         return None
     try:
@@ -137,7 +137,7 @@ def _call(text: str, names: Iterable[str]) -> WrittenCall | None:
 
 
 def _opens_whole(head: str, names: Iterable[str]) -> Verdict:
-    """Judge how a text begins, bare or fenced."""
+    """Judges how a text begins, bare or fenced."""
     tight = _SPACE.sub("", head)
     if not tight.startswith("`"):
         return _in_time(_opens_object(tight, names), head)
@@ -153,7 +153,7 @@ def _opens_whole(head: str, names: Iterable[str]) -> Verdict:
 
 
 def _opens_block(head: str, names: Iterable[str]) -> Verdict:
-    """Judge how a line begins, as a `<tool_call>` block."""
+    """Judges how a line begins, as a `<tool_call>` block."""
     if _OPEN.startswith(head):
         return None
     if not head.startswith(_OPEN):
@@ -163,7 +163,7 @@ def _opens_block(head: str, names: Iterable[str]) -> Verdict:
 
 
 def _opens_object(tight: str, names: Iterable[str]) -> Verdict:
-    """Judge how text without space begins, as the object."""
+    """Judges how text without space begins, as the object."""
     verdict: Verdict = False
     if not tight.startswith("{"[: len(tight)]):
         return False  # as nearly all that models say
@@ -178,5 +178,5 @@ def _opens_object(tight: str, names: Iterable[str]) -> Verdict:
 
 
 def _in_time(verdict: Verdict, head: str) -> Verdict:
-    """Return the verdict; what is still open after so much text is no call."""
+    """Returns the verdict; what is still open after so much text is no call."""
     return False if verdict is None and len(head) >= _HEAD else verdict

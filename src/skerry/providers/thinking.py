@@ -23,19 +23,19 @@ _WEAKER: Final = {
 
 
 def _is_about_thinking(error: str) -> bool:
-    """Check whether a provider's refusal names what was asked of its thinking."""
+    """Checks whether a provider's refusal names what was asked of its thinking."""
     _, refused, why = error.partition(_REFUSED)
     return bool(refused) and _ABOUT_THINKING.search(why) is not None
 
 
 def levels(asked: ThinkingLevel) -> tuple[ThinkingLevel, ...]:
-    """Return the levels to try, best first: not every model has the first and the last."""
+    """Returns the levels to try, best first: not every model has the first and the last."""
     near = _WEAKER.get(asked)
     return (asked,) if near is None else (asked, near)
 
 
 def efforts(request: ModelRequest) -> Sequence[str]:
-    """Return the efforts to ask an OpenAI model for, best first; empty is the model's own."""
+    """Returns the efforts to ask an OpenAI model for, best first; empty is the model's own."""
     if not request.model.reasoning or request.thinking is ThinkingLevel.OFF:
         return ("",)
     return (*levels(request.thinking), "")
@@ -54,7 +54,7 @@ class Downgrades(Generic[F]):
         forms: Sequence[F],
         ask: Callable[[F, Listener], Awaitable[ModelReply]],
     ) -> ModelReply:
-        """Return the response to the first of `forms` that the model accepts.
+        """Returns the response to the first of `forms` that the model accepts.
 
         The last of them asks for nothing, and is tried whatever it said before.
 

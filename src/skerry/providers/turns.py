@@ -28,21 +28,21 @@ class Joined:
 
     @property
     def end(self) -> int:
-        """Return the mark of the next item, for `cut` and `since`."""
+        """Returns the mark of the next item, for `cut` and `since`."""
         return len(self._text)
 
     def add(self, item: bytes) -> None:
-        """Put an item at the end."""
+        """Puts an item at the end."""
         if self._text:
             self._text += b","
         self._text += item
 
     def cut(self, mark: int) -> None:
-        """Forget the item that was added at `mark`, and all behind it."""
+        """Forgets the item that was added at `mark`, and all behind it."""
         del self._text[mark:]
 
     def since(self, mark: int) -> bytes:
-        """Return the item that was added at `mark`, and all behind it."""
+        """Returns the item that was added at `mark`, and all behind it."""
         start = mark + 1 if mark else 0  # behind the comma
         return bytes(memoryview(self._text)[start:])
 
@@ -60,19 +60,19 @@ class Items:
         self._places: list[int] = []  # the mark of each message
 
     def add(self, message: Message) -> None:
-        """Take the next message."""
+        """Takes the next message."""
         self._places.append(self._sent.end)
         if items := self._encode(message):
             self._sent.add(items)
 
     def keep(self, count: int) -> None:
-        """Forget all messages but the first `count`."""
+        """Forgets all messages but the first `count`."""
         if count < len(self._places):
             self._sent.cut(self._places[count])
             del self._places[count:]
 
     def since(self, first: int) -> bytes:
-        """Return the items from message `first` on, joined by commas."""
+        """Returns the items from message `first` on, joined by commas."""
         return self._sent.since(self._places[first]) if first < len(self._places) else b""
 
 
@@ -81,7 +81,7 @@ NO_IMAGE: Final = "(An image, which this model cannot read.)"
 
 
 def is_own(message: AssistantMessage, api: str, model: ModelInfo) -> bool:
-    """Return whether the model said it, over this API: no other reads its signatures."""
+    """Returns whether the model said it, over this API: no other reads its signatures."""
     return (message.api, message.provider, message.model) == (api, model.provider, model.id)
 
 
@@ -109,7 +109,7 @@ class Turns:
         self._places: list[tuple[int, int]] = []  # where each message begins: turn, part of it
 
     def add(self, message: Message) -> None:
-        """Take the next message."""
+        """Takes the next message."""
         assistant = isinstance(message, AssistantMessage)
         blocks = self._encode(message)
         last = self._turns[-1] if self._turns else None
@@ -122,7 +122,7 @@ class Turns:
             last.whole = None
 
     def keep(self, count: int) -> None:
-        """Forget all messages but the first `count`."""
+        """Forgets all messages but the first `count`."""
         if count >= len(self._places):
             return
         turn, part = self._places[count]
@@ -132,7 +132,7 @@ class Turns:
         self._turns[turn].whole = None
 
     def since(self, first: int) -> list[bytes]:
-        """Return the turns from message `first` on; a turn that it cuts begins with it."""
+        """Returns the turns from message `first` on; a turn that it cuts begins with it."""
         if first >= len(self._places):
             return []
         start, part = self._places[first]

@@ -16,11 +16,11 @@ class WatchedProvider:
 
     @property
     def api(self) -> str:
-        """Return the wire format of the model behind."""
+        """Returns the wire format of the model behind."""
         return self._inner.api
 
     async def complete(self, request: ModelRequest, hear: Listener) -> ModelReply:
-        """Return the response; see `ports.model.ModelProvider`."""
+        """Returns the response; see `ports.model.ModelProvider`."""
         try:
             return await self._inner.complete(request, hear)
         except ModelConnectionError as error:

@@ -39,7 +39,7 @@ class Chunking:
 
     @property
     def room(self) -> Room:
-        """Return where a block ends that has no break of the preferred kind."""
+        """Returns where a block ends that has no break of the preferred kind."""
         kinds = _ORDER[_ORDER.index(self.preference) :]
         return Room(self.maximum, self.unit, min(self.minimum, self.maximum), kinds)
 
@@ -57,7 +57,7 @@ class Chunker:
         """Position up to which breaks were searched."""
 
     def feed(self, delta: str) -> list[Piece]:
-        """Take what comes next; return the blocks that are complete."""
+        """Takes what comes next; returns the blocks that are complete."""
         self._text += delta
         self._size += size(delta, self._chunking.unit)
         if len(self._text) < self._room.minimum:
@@ -68,7 +68,7 @@ class Chunker:
         return blocks
 
     def flush(self) -> list[Piece]:
-        """Return the rest; the next text begins anew."""
+        """Returns the rest; the next text begins anew."""
         blocks: list[Piece] = []
         while not fits(self._text, self._place, self._room):
             piece, place = cut(self._text, self._place, self._room)
@@ -79,11 +79,11 @@ class Chunker:
         return blocks
 
     def drop(self) -> None:
-        """Forget the rest; the next text begins anew."""
+        """Forgets the rest; the next text begins anew."""
         self._text, self._size, self._seen, self._place = "", 0, 0, START
 
     def take_up(self, text: str) -> None:
-        """Go on behind a text whose blocks are known."""
+        """Goes on behind a text whose blocks are known."""
         self.drop()
         self._place = Lines(text, START).at(len(text))
 
@@ -102,7 +102,7 @@ class Chunker:
         return self._take(*cut(self._text, self._place, self._room))
 
     def _preferred(self, hard: int) -> int | None:
-        """Return the first break of the preferred kind behind the minimum, outside of fences."""
+        """Returns the first break of the preferred kind behind the minimum, outside of fences."""
         start = max(self._seen, self._room.minimum - AHEAD, 0)
         lines: Lines | None = None
         kind = self._chunking.preference
@@ -135,11 +135,11 @@ class Coalescer:
 
     @property
     def holds(self) -> bool:
-        """Return whether a block waits for more."""
+        """Returns whether a block waits for more."""
         return self._held is not None
 
     def add(self, block: Piece) -> list[Piece]:
-        """Take a block; return those that are to leave."""
+        """Takes a block; returns those that are to leave."""
         held, self._held = self._held, block
         if held is None:
             return []

@@ -19,7 +19,7 @@ class Fence(Struct, frozen=True):
 
 
 def after(line: str, fence: Fence | None) -> Fence | None:
-    """Return the fence that is open behind a line, given the one that was open before it.
+    """Returns the fence that is open behind a line, given the one that was open before it.
 
     Models indent fences in lists, so an indent of any width counts.
     """

@@ -20,14 +20,14 @@ _THREE_BYTES: Final = 0x800
 
 
 def size(text: str, unit: TextUnit) -> int:
-    """Return how long the text is in the unit."""
+    """Returns how long the text is in the unit."""
     if unit is TextUnit.CHARACTERS or text.isascii():
         return len(text)
     return sum(_weight(one, unit) for one in text)
 
 
 def reach(text: str, limit: int, unit: TextUnit) -> int:
-    """Return how many characters of the text's beginning fit into `limit` units."""
+    """Returns how many characters of the text's beginning fit into `limit` units."""
     window = text[: max(limit, 0)]
     if unit is TextUnit.CHARACTERS or window.isascii():
         return len(window)
@@ -40,7 +40,7 @@ def reach(text: str, limit: int, unit: TextUnit) -> int:
 
 
 def is_boundary(text: str, place: int) -> bool:
-    """Return whether no visible character spans `place`."""
+    """Returns whether no visible character spans `place`."""
     if place <= 0 or place >= len(text):
         return True
     before, after = text[place - 1], text[place]
@@ -60,7 +60,7 @@ def is_boundary(text: str, place: int) -> bool:
 
 
 def whole(text: str, end: int) -> int:
-    """Return the last place up to `end` where the text may be cut, or `end` if there is none."""
+    """Returns the last place up to `end` where the text may be cut, or `end` if there is none."""
     place = end
     while place > 0 and not is_boundary(text, place):
         place -= 1
@@ -75,7 +75,7 @@ def _weight(character: str, unit: TextUnit) -> int:
 
 
 def _joins_before(character: str) -> bool:
-    """Return whether the character belongs to the one before it."""
+    """Returns whether the character belongs to the one before it."""
     code = ord(character)
     return (
         unicodedata.category(character) in _JOINING
@@ -86,7 +86,7 @@ def _joins_before(character: str) -> bool:
 
 
 def _is_prepended(character: str) -> bool:
-    """Return whether the character belongs to the one behind it (Arabic number signs)."""
+    """Returns whether the character belongs to the one behind it (Arabic number signs)."""
     return "\u0600" <= character <= "\u0605" or character in "\u06dd\u070f\u08e2\U000110bd"
 
 
@@ -102,7 +102,7 @@ def _regionals_before(text: str, place: int) -> int:
 
 
 def _is_hangul_pair(before: int, after: int) -> bool:
-    """Return whether two parts of Korean belong to one syllable."""
+    """Returns whether two parts of Korean belong to one syllable."""
     lead, vowel, tail = _hangul(before)
     next_lead, next_vowel, next_tail = _hangul(after)
     if lead and not (vowel or tail):
@@ -113,7 +113,7 @@ def _is_hangul_pair(before: int, after: int) -> bool:
 
 
 def _hangul(code: int) -> tuple[bool, bool, bool]:
-    """Return whether a character has a leading consonant, a vowel, a trailing consonant."""
+    """Returns whether a character has a leading consonant, a vowel, a trailing consonant."""
     if 0xAC00 <= code <= 0xD7A3:  # noqa: PLR2004 - whole syllables, every 28th without a tail
         return True, True, (code - 0xAC00) % 28 != 0
     return (

@@ -25,7 +25,7 @@ _SURE: Final = 3
 
 
 def is_silent(text: str) -> bool:
-    """Return whether the text is the word and nothing else."""
+    """Returns whether the text is the word and nothing else."""
     return text.strip(_EDGE) == SILENT or "".join(text.split()) == _OBJECT
 
 
@@ -44,7 +44,7 @@ class Silence:
         """True if the reply, which has ended, is silent."""
 
     def feed(self, text: str) -> str:
-        """Return the parts that may be said now."""
+        """Returns the text that may be sent now."""
         if self._open and not self._held and "N" not in text:
             self._before = text[-1:] or self._before
             return text
@@ -61,7 +61,7 @@ class Silence:
         return said
 
     def end(self, *, cut: bool) -> str:
-        """Return the parts that was held back and is to be said; `cut`: the reply broke off."""
+        """Returns the text that was held back and is to be sent; `cut`: the reply broke off."""
         held, self._held = self._held, ""
         word = held.strip(_EDGE)
         if not self._open and is_silent(held):
@@ -74,7 +74,7 @@ class Silence:
 
 
 def _may_be_silent(text: str) -> bool:
-    """Return whether a reply that begins so may turn out to be silent."""
+    """Returns whether a reply that begins so may turn out to be silent."""
     if len(text) > _LONGEST:
         return False
     word = text.lstrip(_EDGE)
@@ -114,18 +114,18 @@ class Shaper:
     __slots__ = ("_silence", "_tags")
 
     def __init__(self, think: Callable[[str], object] = lambda _: None, show: Show = named) -> None:
-        """Take who hears the thoughts in its tags, and who says what stands for a file."""
+        """Takes who hears the thoughts in its tags, and who says what stands for a file."""
         self._tags = Tags(think, show)
         self._silence = Silence()
 
     @property
     def silent(self) -> bool:
-        """Return whether the response, which has ended, says nothing on purpose."""
+        """Returns whether the response, which has ended, says nothing on purpose."""
         return self._silence.silent
 
     @property
     def marks(self) -> Marks:
-        """Return how it is to be sent, as far as it has said so."""
+        """Returns how it is to be sent, as far as it has said so."""
         return self._tags.marks
 
     def feed(self, delta: str) -> str:
@@ -147,7 +147,7 @@ def shaped(text: str, show: Show = named) -> Shaped:
 
 
 def as_read(said: Message) -> Message:
-    """Return a message of the transcript as people read it.
+    """Returns a message of the transcript as people read it.
 
     What broke off was kept as it was read, and what the gateway said itself is no model's.
     """
@@ -165,7 +165,7 @@ def as_read(said: Message) -> Message:
 
 
 def parted(text: str) -> tuple[str, str] | None:
-    """Return a response without its thoughts, and the thoughts; None where it has none.
+    """Returns a response without its thoughts, and the thoughts; None where it has none.
 
     Everything else is as the model wrote it: this is for the transcript, which the model reads.
     """

@@ -86,7 +86,7 @@ def opening(place: Place, room: Room) -> str:
 
 
 def fits(text: str, place: Place, room: Room) -> bool:
-    """Return whether all that is left of a text is one piece."""
+    """Returns whether all that is left of a text is one piece."""
     before = opening(place, room)
     if len(before) + len(text) > room.limit:
         return False
@@ -94,7 +94,7 @@ def fits(text: str, place: Place, room: Room) -> bool:
 
 
 def cut(text: str, place: Place, room: Room) -> tuple[Piece, Place]:
-    """Return the next piece of a text that does not fit, and where the rest goes on."""
+    """Returns the next piece of a text that does not fit, and where the rest goes on."""
     before = opening(place, room)
     hard = reach(text, room.limit - size(before, room.unit), room.unit)
     lines = Lines(text[: hard + AHEAD], place)
@@ -129,11 +129,11 @@ class Lines:
         return Place(self._fences[line], place == start and (line > 0 or self._fresh))
 
     def is_inside(self, place: int) -> bool:
-        """Return whether the place is inside a fence."""
+        """Returns whether the place is inside a fence."""
         return self._fences[self._line(place)] is not None
 
     def may_cut(self, place: int) -> bool:
-        """Return whether a cut there breaks no line of a fence, and makes none."""
+        """Returns whether a cut there breaks no line of a fence, and makes none."""
         line = self._line(place)
         start = self._starts[line]
         if place == start:
@@ -152,7 +152,7 @@ class Lines:
 
 
 def ends(text: str, kind: Break, start: int, stop: int) -> Iterator[int]:
-    """Yield the places up to `stop` at which a cut of the kind may be, those behind `start`."""
+    """Yields the places up to `stop` at which a cut of the kind may be, those behind `start`."""
     pattern = _PATTERNS[kind]
     while (found := pattern.search(text, start, stop)) is not None:
         yield found.end()
@@ -160,7 +160,7 @@ def ends(text: str, kind: Break, start: int, stop: int) -> Iterator[int]:
 
 
 def _end(text: str, hard: int, lines: Lines, room: Room, before: str) -> int:
-    """Return where to cut: the last good place, outside of fences if that can be."""
+    """Returns where to cut: the last good place, outside of fences if that can be."""
     left = room.limit - size(before, room.unit)
 
     def is_good(place: int) -> bool:
@@ -183,7 +183,7 @@ def _end(text: str, hard: int, lines: Lines, room: Room, before: str) -> int:
 
 
 def _hard(text: str, hard: int, is_good: Callable[[int], bool]) -> int:
-    """Return the last place between two visible characters; failing that, any that fits."""
+    """Returns the last place between two visible characters; failing that, any that fits."""
     place = hard
     while place > 0:
         place = whole(text, place)

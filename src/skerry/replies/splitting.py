@@ -5,7 +5,7 @@ from skerry.replies.split_points import START, Break, Piece, Room, cut, fits, op
 
 
 def pieces(text: str, limit: int, unit: TextUnit = TextUnit.CHARACTERS) -> list[Piece]:
-    """Return pieces of at most `limit` units, whose bodies joined are `text`.
+    """Returns pieces of at most `limit` units, whose bodies joined are `text`.
 
     Cuts behind the last line end in reach, else behind the last space, else between two visible
     characters; inside one only where it alone is longer than the limit. Fenced code is closed and
@@ -22,5 +22,5 @@ def pieces(text: str, limit: int, unit: TextUnit = TextUnit.CHARACTERS) -> list[
 
 
 def split(text: str, limit: int, unit: TextUnit = TextUnit.CHARACTERS) -> list[str]:
-    """Return the texts of `pieces`, less those of blanks, which platforms refuse."""
+    """Returns the texts of `pieces`, less those of blanks, which platforms refuse."""
     return [piece.text for piece in pieces(text, limit, unit) if piece.body.strip()]

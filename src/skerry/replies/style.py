@@ -69,7 +69,7 @@ def style(
     *,
     direct: bool,
 ) -> Style:
-    """Return how a run's answers are sent to a platform that takes `limit` units at once."""
+    """Returns how a run's answers are sent to a platform that takes `limit` units at once."""
     chunk, join = defaults.block_streaming_chunk, defaults.block_streaming_coalesce
     most = min(chunk.max_chars, limit)
     least = min(chunk.min_chars, most)
@@ -102,7 +102,7 @@ def prefix(template: str, variables: Mapping[str, str]) -> str:
 
 
 def footer(level: Level, usage: Usage, key: str) -> str:
-    """Return the line that says what an answer took, or nothing."""
+    """Returns the line that says what an answer took, or nothing."""
     if level is Level.OFF or not usage.total_tokens:
         return ""
     said = f"Usage: {_count(usage.input)} in / {_count(usage.output)} out"
@@ -116,20 +116,20 @@ def footer(level: Level, usage: Usage, key: str) -> str:
 
 
 def reasoning(thoughts: str) -> str:
-    """Return thoughts as a message of their own."""
+    """Returns thoughts as a message of their own."""
     lines = (f"_{line.strip()}_" if line.strip() else "" for line in thoughts.strip().split("\n"))
     return "Reasoning:\n" + "\n".join(lines)
 
 
 def tool_begun(call: ToolCall) -> str:
-    """Return the message that says which tool is called, and with what in few words."""
+    """Returns the message that says which tool is called, and with what in few words."""
     texts = (one for one in call.arguments.values() if isinstance(one, str))
     about = " ".join(next(texts, "").split())[:_ABOUT]
     return f"🛠️ {call.name}: {about}" if about else f"🛠️ {call.name}"
 
 
 def tool_ended(call: ToolCall, text: str, *, failed: bool) -> str:
-    """Return the message that says what a tool answered."""
+    """Returns the message that says what a tool answered."""
     sign = "⚠️" if failed else "✅"
     shown = text[:TOOL_CHARS] + ("…" if len(text) > TOOL_CHARS else "")
     fence = "`" * max(3, *(len(run) + 1 for run in re.findall("`+", shown)), 3)

@@ -68,7 +68,7 @@ class Tags:
     )
 
     def __init__(self, think: Callable[[str], object], show: Callable[[str], str] | None) -> None:
-        """Take who hears the thoughts, and who says what stands in place of a file.
+        """Takes who hears the thoughts, and who says what stands in place of a file.
 
         With None only thoughts and `<final>` are taken out.
         """
@@ -146,7 +146,7 @@ class Tags:
         return end
 
     def _read_head(self, text: str, place: int, *, final: bool) -> int:
-        """Read the beginning of a line: a fence and a line of files are read whole."""
+        """Reads the beginning of a line: a fence and a line of files are read whole."""
         found = _HEAD.match(text, place)
         end = text.find("\n", place, place + _LONGEST) + 1
         too_long = not end and len(text) - place >= _LONGEST
@@ -174,7 +174,7 @@ class Tags:
         return f"{shown}{line[len(line.rstrip()) :]}"
 
     def _fenced(self, line: str) -> str | None:
-        """Return the line if it opens a fence."""
+        """Returns the line if it opens a fence."""
         self._fence = fences.after(line.rstrip("\n"), None)
         return line if self._fence is not None else None
 
@@ -246,7 +246,7 @@ class Tags:
         return self._broken_off(text, at, letters, final=final)
 
     def _broken_off(self, text: str, at: int, letters: int, *, final: bool) -> int:
-        """Hold back what may be the beginning of a mark; at the end drop what surely is one."""
+        """Holds back what may be the beginning of a mark; at the end drop what surely is one."""
         if letters < 0:
             self._say(text[at])
             return at + 1
@@ -269,7 +269,7 @@ class Tags:
 
 
 def _tag_letters(rest: str) -> int:
-    """Return how many letters of a tag's name `rest` has, if it may go on as a tag; else -1."""
+    """Returns how many letters of a tag's name `rest` has, if it may go on as a tag; else -1."""
     if len(rest) == _LONGEST_TAG or ">" in rest or "\n" in rest or "<" in rest[1:]:
         return -1
     word = rest[1:].replace("/", "", 1).strip().lower()
@@ -279,7 +279,7 @@ def _tag_letters(rest: str) -> int:
 
 
 def _directive_letters(rest: str) -> int:
-    """Return how many letters of a directive `rest` has, if it may go on as one; else -1."""
+    """Returns how many letters of a directive `rest` has, if it may go on as one; else -1."""
     if len(rest) == _LONGEST_DIRECTIVE or "]]" in rest or "\n" in rest:
         return -1
     if not "[[".startswith(rest[:2]):

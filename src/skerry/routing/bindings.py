@@ -44,7 +44,7 @@ class Origin:
 
     @classmethod
     def of(cls, message: InboundMessage) -> "Origin":
-        """Return where a platform's message comes from."""
+        """Returns where a platform's message comes from."""
         return cls(message.channel, message.account, message.peer)
 
 
@@ -59,7 +59,7 @@ class Route:
 def route(
     origin: Origin, bindings: Sequence[Binding], known: Sequence[AgentId], default: AgentId
 ) -> Route:
-    """Return who answers a message. A binding to an agent that is not known means the default."""
+    """Returns who answers a message. A binding to an agent that is not known means the default."""
     tiers = list(MatchedBy)
     best: tuple[int, Binding] | None = None
     for binding in bindings:
@@ -73,7 +73,7 @@ def route(
 
 
 def specificity(match: Match, origin: Origin) -> MatchedBy | None:
-    """Return the tier in which `match` fits the origin, or None: all that it names must fit."""
+    """Returns the tier in which `match` fits the origin, or None: all that it names must fit."""
     fits = (
         match.channel.lower() == origin.channel.lower()
         and match.account_id in {None, ANY, origin.account}

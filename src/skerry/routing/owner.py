@@ -11,7 +11,7 @@ from skerry.model.rights import Rights
 
 
 def is_owner(message: InboundMessage, owners: Sequence[str]) -> bool:
-    """Return whether the sender is one of `owners`, each written `channel:id`.
+    """Returns whether the sender is one of `owners`, each written `channel:id`.
 
     The channel is compared whatever its case, the id exactly: on some platforms two persons differ
     in it. A sender without an id is nobody.
@@ -26,7 +26,7 @@ def is_owner(message: InboundMessage, owners: Sequence[str]) -> bool:
 
 
 def rights(message: InboundMessage, config: CommandsConfig) -> Rights:
-    """Return which commands the sender may give. Source: openclaw-behaviour 4.8.
+    """Returns which commands the sender may give. Source: openclaw-behaviour 4.8.
 
     `allowFrom` decides alone where it is set, and then a platform that it does not name has nobody.
     """

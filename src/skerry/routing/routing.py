@@ -25,7 +25,7 @@ _LONGEST: Final = 120
 def session_key(
     message: InboundMessage, agent: AgentId, config: SessionConfig, *, is_owner: bool
 ) -> SessionKey:
-    """Return the key of the conversation that the message belongs to."""
+    """Returns the key of the conversation that the message belongs to."""
     if config.scope is Scope.GLOBAL:
         return SessionKey.parse("global", agent)
     if message.peer.kind is PeerKind.DIRECT:
@@ -57,7 +57,7 @@ def _direct(
 
 
 def _linked(channel: str, peer: str, links: Mapping[str, Sequence[str]]) -> str | None:
-    """Return the name of the person whom the links call `channel:peer`; the first counts."""
+    """Returns the name of the person whom the links call `channel:peer`; the first counts."""
     if not peer:
         return None
     wanted = f"{channel}:{peer}".lower()
@@ -65,7 +65,7 @@ def _linked(channel: str, peer: str, links: Mapping[str, Sequence[str]]) -> str 
 
 
 def _part(text: str) -> str:
-    """Return an id as it stands in a key: in lower case; what is not plain is percent-encoded.
+    """Returns an id as it stands in a key: in lower case; what is not plain is percent-encoded.
 
     Of two ids that differ in more than the case of ASCII letters, the parts differ.
     """
@@ -79,7 +79,7 @@ def _part(text: str) -> str:
 
 
 def _nobody(message: InboundMessage) -> str:
-    """Return a part that no other message has: who wrote is not known."""
+    """Returns a part that no other message has: who wrote is not known."""
     return _hashed(f"{message.channel}\0{message.account}\0{message.message_id}")
 
 

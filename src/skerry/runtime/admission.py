@@ -42,7 +42,7 @@ class Entered(Struct, frozen=True):
     settings: SessionSettings
 
     def apply(self, active: ActiveRun) -> None:
-        """Note it in the run, once the unit is committed."""
+        """Notes it in the run, once the unit is committed."""
         active.request = self.opened.request
         active.session_id = self.opened.session_id
         active.entry = self.entry
@@ -60,7 +60,7 @@ class Queued(Struct, frozen=True):
     rules: QueueRules | None = None
 
     def apply(self, active: ActiveRun) -> None:
-        """Note it in the run, once the unit is committed."""
+        """Notes it in the run, once the unit is committed."""
         active.session_id, active.request = self.session_id, self.request
         active.settings, active.rules = self.settings, self.rules
 
@@ -75,7 +75,7 @@ class Arrival(Struct, frozen=True):
     new_id: SessionId
     """The id of the session that may begin with it."""
     limits: Limits | None
-    """Measure of how long its session lives; None where no person speaks to a model."""
+    """Lifetime of its session; None where no person speaks to a model."""
     policy: SendPolicy
     parts: Callable[[ReplyTo, str], list[str]]
     queue: Callable[[SessionSettings], QueueRules]
@@ -94,7 +94,7 @@ class Arrival(Struct, frozen=True):
         said: Sequence[Message] = (),
         arrived: InboundMessage | None = None,
     ) -> Self:
-        """Return the message of a run, under the configuration that holds for it."""
+        """Returns the message of a run, under the configuration that holds for it."""
         request = active.request
         mode = request.queue_mode
         if request.opening is not None or runtime.commands.given(request) is not None:
@@ -115,7 +115,7 @@ class Arrival(Struct, frozen=True):
         )
 
     def accept(self, unit: Unit, *, free: bool) -> runs.OpenRun | RunResult | Entered | Queued:
-        """Write what accepting means; return what is known if the id, or message, is not new.
+        """Writes what accepting means; returns what is known if the id, or message, is not new.
 
         Args:
             unit: The unit to write it in.
@@ -154,7 +154,7 @@ class Arrival(Struct, frozen=True):
         return queued
 
     def enter(self, unit: Unit) -> Entered:
-        """Write what was said into the session that it is to enter, which may begin with it."""
+        """Writes what was said into the session that it is to enter, which may begin with it."""
         request, at = self.request, self.accepted_at
         opened = enter(unit, request, self.limits, self.new_id, at)
         session_id, tail = opened.session_id, opened.tail
@@ -176,13 +176,13 @@ class Arrival(Struct, frozen=True):
 
 
 def _is_taken(unit: Unit, request: RunRequest) -> bool:
-    """Return whether another conversation got the label since the request was checked."""
+    """Returns whether another conversation got the label since the request was checked."""
     found = listing.recent(unit, Wanted(request.key.agent, label=request.label), limit=2)
     return any(one.key != str(request.key) for one in found)
 
 
 async def tell(runtime: Runtime, entered: Entered) -> None:
-    """Let the person and plugins hear of a session that began or came back, after the COMMIT."""
+    """Lets the person and plugins hear of a session that began or came back, after the COMMIT."""
     opened = entered.opened
     if opened.notes and opened.request.reply_to is not None:
         runtime.deliver(opened.request.reply_to)

@@ -116,11 +116,11 @@ class Replying:
 
     @property
     def streams(self) -> bool:
-        """Return whether the text leaves in blocks."""
+        """Returns whether the text leaves in blocks."""
         return self.style.streams
 
     def take_up(self, continued: Continued) -> None:
-        """Go on behind what an earlier process has sent of the run."""
+        """Goes on behind what an earlier process has sent of the run."""
         self._continued = continued
         self.blocks, said = continued.blocks, continued.said
         if said:
@@ -143,7 +143,7 @@ class Replying:
         await self._stack.aclose()
 
     def hear(self, event: LoopEvent, marks: Marks | None = None) -> None:
-        """Take what the run does; nothing here waits. `marks` say how the text is to be sent."""
+        """Takes what the run does; nothing here waits. `marks` say how the text is to be sent."""
         match event:
             case MessageUpdate(delta):
                 self._hear_text(delta, marks)
@@ -163,7 +163,7 @@ class Replying:
                 pass
 
     async def settle(self) -> None:
-        """Let leave what waits: the transcript is to have the text that it belongs to.
+        """Lets leave what waits: the transcript is to have the text that it belongs to.
 
         Raises:
             StoreFailedError: it cannot be written now; it still waits.
@@ -226,7 +226,7 @@ class Replying:
                 self._reason_with(self._thoughts.feed(delta))
 
     def _reason(self) -> None:
-        """Let the thoughts leave before the words that they led to."""
+        """Lets the thoughts leave before the words that they led to."""
         thoughts = "".join(self._said.thoughts)
         self._said.thoughts.clear()
         if thoughts.strip():
@@ -240,7 +240,7 @@ class Replying:
                 self._notice(reasoning(piece.body))
 
     def _begin_anew(self) -> None:
-        """Forget a response that failed; say so where part of it has left."""
+        """Forgets a response that failed; says so where part of it has left."""
         self._chunker.drop()
         self._thoughts.drop()
         self._joining.flush()
@@ -259,7 +259,7 @@ class Replying:
         self._queue_text(self._joining.flush())
 
     def _take_whole(self, message: AssistantMessage) -> None:
-        """Make blocks of a message that was waited for."""
+        """Makes blocks of a message that was waited for."""
         if message.stop_reason in {"error", "aborted"}:
             text = message.text
         else:
@@ -299,7 +299,7 @@ class Replying:
     # What leaves
 
     async def _work(self) -> None:
-        """Let blocks leave as they come, until cancelled."""
+        """Lets blocks leave as they come, until cancelled."""
         while True:
             idle = self.style.idle if self._joining.holds else None
             with anyio.move_on_after(idle) as waiting:
@@ -348,14 +348,14 @@ class Replying:
         self._runtime.deliver(self.to)
 
     def _quote(self, marks: Marks | None) -> str | None:
-        """Return the message that a block is to quote, as the platform names it."""
+        """Returns the message that a block is to quote, as the platform names it."""
         if marks is None:
             return None
         return marks.reply_to or (self.to.message_id if marks.reply_to_current else None)
 
 
 def answers(plan: RunPlan, variables: Callable[[], Mapping[str, str]]) -> Replying | None:
-    """Return the sender of the run's answers to a platform; None where nothing goes to one."""
+    """Returns the sender of the run's answers to a platform; None where nothing goes to one."""
     active, request, config = plan.active, plan.active.request, plan.config
     to = sends_to(config.session.send_policy, plan.settings, request.key, request.reply_to)
     if to is None:

@@ -34,7 +34,7 @@ _WORST: Final = (
 
 
 def caller_of(request: RunRequest) -> Caller:
-    """Return who asks with a request."""
+    """Returns who asks with a request."""
     to = request.reply_to
     return Caller(
         request.key,
@@ -64,7 +64,7 @@ def run_context(
 
 
 def taint(messages: Iterable[Message]) -> frozenset[Origin]:
-    """Return the origins of what the model reads and neither its owner nor it itself has said.
+    """Returns the origins of what the model reads and neither its owner nor it itself has said.
 
     What a tool found in the owner's notes counts as the owner's, and what `write` answers is about
     the model's own words. A transcript does not, nor a summary: nobody can tell any more what they
@@ -74,12 +74,12 @@ def taint(messages: Iterable[Message]) -> frozenset[Origin]:
 
 
 def worst(heard: frozenset[Origin]) -> Origin:
-    """Return the origin that words count for where several were heard; the owner's for none."""
+    """Returns the origin that words count for where several were heard; the owner's for none."""
     return next((one for one in _WORST if one in heard), Origin.OWNER)
 
 
 def foreign(message: Message) -> Origin | None:
-    """Return whose words the model reads in the message; None for its owner's and its own."""
+    """Returns whose words the model reads in the message; None for its owner's and its own."""
     origin = message.origin
     match message:
         case AssistantMessage():

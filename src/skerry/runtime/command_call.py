@@ -14,7 +14,7 @@ def command_call(
     arguments: str = "",
     compact: Callable[[str], Awaitable[str]] | None = None,
 ) -> CommandCall:
-    """Return it for the command that the run's message gives, or asks for beside what it says."""
+    """Returns it for the command that the run's message gives, or asks for beside what it says."""
     request, own = active.request, active.settings
     return CommandCall(
         command.name,

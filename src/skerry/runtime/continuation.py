@@ -36,7 +36,7 @@ class Seam:
         self._held = ""
 
     def feed(self, delta: str) -> str:
-        """Take what comes next; return what is new."""
+        """Takes what comes next; returns what is new."""
         if not self._before:
             return delta
         self._held += delta
@@ -51,7 +51,7 @@ class Seam:
 
 
 def overlap(before: str, after: str) -> int:
-    """Return how many characters at the beginning of `after` repeat the end of `before`."""
+    """Returns how many characters at the beginning of `after` repeat the end of `before`."""
     for size in range(min(len(before), len(after)), SEAM - 1, -1):
         if before.endswith(after[:size]):
             return size
@@ -67,7 +67,7 @@ def rest(before: str, after: str) -> str:
 
 
 def joined(before: str, content: Sequence[Block]) -> tuple[Block, ...]:
-    """Return the content of an answer whose beginning was said before: as one text."""
+    """Returns the content of an answer whose beginning was said before: as one text."""
     if not before:
         return tuple(content)
     blocks = list(content)
@@ -80,7 +80,7 @@ def joined(before: str, content: Sequence[Block]) -> tuple[Block, ...]:
 
 
 def going_on(request: ModelRequest, said: str) -> ModelRequest:
-    """Return the request that asks for the rest of an answer; itself where nothing was said."""
+    """Returns the request that asks for the rest of an answer; itself where nothing was said."""
     if not said.strip():
         return request
     messages = request.history.messages

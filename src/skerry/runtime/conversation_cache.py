@@ -45,15 +45,15 @@ class Conversation(Struct):
 
     @property
     def sent(self) -> Sequence[Message]:
-        """Return the parts that of it the model was sent, and what it did since."""
+        """Returns the messages that the model was sent, and those that followed."""
         return self.history.messages[self.sent_from :]
 
     def add(self, message: Message) -> None:
-        """Add a message as the model reads it: what a tool brought from elsewhere in a fence."""
+        """Adds a message as the model reads it: what a tool brought from elsewhere in a fence."""
         self.history.append(fenced(message))
 
     def forget_command(self) -> None:
-        """Take out the command that was just answered, with its answer, if it was one."""
+        """Takes out the command that was just answered, with its answer, if it was one."""
         messages = self.history.messages
         if messages and is_command_answer(messages[-1]):
             self.history.cut(len(messages) - 2)
@@ -70,7 +70,7 @@ class Histories(Struct):
     _weight: int = 0
 
     async def get(self, session_id: SessionId, before: int) -> Conversation:
-        """Return the conversation as it stands before entry `before`, read anew if it must be."""
+        """Returns the conversation as it stands before entry `before`, read anew if it must be."""
         kept = self._kept.get(session_id)
         if kept is None or kept.tail != before - 1:
             self.forget(session_id)
@@ -87,20 +87,20 @@ class Histories(Struct):
         return kept
 
     def forget(self, session_id: SessionId) -> None:
-        """Read it from the store next time."""
+        """Reads it from the store next time."""
         kept = self._kept.pop(session_id, None)
         if kept is not None:
             self._weight -= kept.weight
 
     def clear(self) -> None:
-        """Read every one from the store next time: what stands there was changed."""
+        """Reads every one from the store next time: what stands there was changed."""
         self._kept.clear()
         self._weight = 0
 
     async def load(
         self, conversation: Conversation, session_id: SessionId, before: int
     ) -> list[int]:
-        """Make the conversation what the store has of it before entry `before`.
+        """Makes the conversation what the store has of it before entry `before`.
 
         That is the last summary, if there is one, and all that was said from the first entry on
         that it does not stand for. Returns the number of each message's entry, 0 of the summary.

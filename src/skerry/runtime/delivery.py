@@ -67,16 +67,16 @@ class Sender(Struct):
     """Conversations with a part that failed, and when it may be tried again."""
 
     def wake(self) -> None:
-        """Look into the outbox soon."""
+        """Looks into the outbox soon."""
         self._wake.set()
 
     def hurry(self, peer: Peer) -> None:
-        """Try what the conversation holds back now."""
+        """Tries what the conversation holds back now."""
         self._held.pop(peer, None)
         self._wake.set()
 
     async def run(self) -> None:
-        """Send until cancelled; a part that was begun is brought to an end first."""
+        """Sends until cancelled; a part that was begun is brought to an end first."""
         while True:
             self._wake = anyio.Event()
             pause = await self._send_waiting()
@@ -84,11 +84,11 @@ class Sender(Struct):
                 await self._wake.wait()
 
     async def flush(self) -> None:
-        """Send what waits once, after `run` was cancelled."""
+        """Sends what waits once, after `run` was cancelled."""
         await self._send_waiting()
 
     async def _send_waiting(self) -> float | None:
-        """Send what may be sent now; return after how many seconds there may be more to do."""
+        """Sends what may be sent now; returns after how many seconds there may be more to do."""
         began, seen = anyio.current_time(), set[int]()
         try:
             while batch := await self.store.read(partial(self._waiting, without=seen)):
@@ -115,7 +115,7 @@ class Sender(Struct):
         return outbox.waiting(reader, self.adapter.channel, self.adapter.account, without=without)
 
     def _left(self, one: WaitingPart) -> float:
-        """Return the seconds that a part still waits which an earlier process put off.
+        """Returns the seconds that a part still waits which an earlier process put off.
 
         Never more than a platform can ask for, wherever the clock was set meanwhile.
         """
@@ -123,7 +123,7 @@ class Sender(Struct):
         return min(max(left, 0.0), LONGEST_HINT)
 
     async def _bring_to_an_end(self, one: WaitingPart) -> float | None:
-        """Send the part, or find out that it was; return after how long to try again, if so."""
+        """Sends the part, or finds out that it was; returns after how long to try again, if so."""
         part, last = one.part, one.attempts >= MAX_ATTEMPTS
         match await self._standing(one):
             case Settlement.DELIVERED:
@@ -141,7 +141,7 @@ class Sender(Struct):
         return await self._send(one)
 
     async def _leave_unknown(self, one: WaitingPart) -> float | None:
-        """Do with a part that may be there what the configuration wants, and what is left."""
+        """Does with a part that may be there what the configuration wants, and what is left."""
         part, now = one.part, self.clock.now_ms()
         logger.warning("whether %s arrived is unknown", part.nonce)
         if self.unknown() is UnknownDelivery.REPEAT and not one.repeated:
@@ -158,7 +158,7 @@ class Sender(Struct):
         return None
 
     async def _standing(self, one: WaitingPart) -> Settlement | None:
-        """Return whether the part is there already; None when that cannot be asked now."""
+        """Returns whether the part is there already; None when that cannot be asked now."""
         if one.state is PartState.PENDING:
             return Settlement.ABSENT
         try:
@@ -192,7 +192,7 @@ class Sender(Struct):
         return None
 
     async def _hand_over(self, one: WaitingPart) -> Receipt:
-        """Let the adapter send the part; with the mark it may be too long for one message."""
+        """Lets the adapter send the part; with the mark it may be too long for one message."""
         texts = [one.part.text]
         if one.repeated:
             texts = split(REPEATED + one.part.text, self.adapter.text_limit, self.adapter.text_unit)
@@ -206,7 +206,7 @@ class Sender(Struct):
     async def _put_off(
         self, one: WaitingPart, why: str, seconds: float | None, *, taken: bool
     ) -> float:
-        """Note why the part is to be tried again, and when; return after how many seconds."""
+        """Notes why the part is to be tried again, and when; returns after how many seconds."""
         pause = _pause(one.attempts)
         if seconds is not None:
             pause = min(max(seconds, 1.0), LONGEST_HINT)
@@ -248,7 +248,7 @@ def _named(error: Exception) -> str:
 
 
 def _pause(attempts: int) -> float:
-    """Return the seconds before a part is tried again that was tried `attempts` times before."""
+    """Returns the seconds before a part is tried again that was tried `attempts` times before."""
     return min(FIRST_PAUSE * (1 << min(attempts, 16)), LONGEST_PAUSE)
 
 
@@ -258,36 +258,36 @@ class Delivery(Struct, frozen=True):
     senders: Mapping[tuple[ChannelId, AccountId], Sender]
 
     def parts(self, to: ReplyTo, text: str) -> list[str]:
-        """Cut a text into what the platform takes; one whose adapter is gone waits in one piece."""
+        """Cuts a text into parts that the platform takes; without an adapter it stays whole."""
         sender = self.senders.get((to.channel, to.account))
         if sender is None:
             return [text]
         return split(text, sender.adapter.text_limit, sender.adapter.text_unit)
 
     def room(self, to: ReplyTo) -> tuple[int, TextUnit]:
-        """Return how much the platform takes at once; without its adapter what most take."""
+        """Returns how much the platform takes at once; without its adapter what most take."""
         sender = self.senders.get((to.channel, to.account))
         return (sender.adapter.text_limit, sender.adapter.text_unit) if sender else usual_room(to)
 
     async def typing(self, to: ReplyTo) -> None:
-        """Show on the platform that an answer is being written."""
+        """Shows on the platform that an answer is being written."""
         sender = self.senders.get((to.channel, to.account))
         if sender is not None:
             await sender.adapter.typing(to)
 
     def wake(self, to: ReplyTo) -> None:
-        """Tell the account's sender that its outbox has something."""
+        """Tells the account's sender that its outbox has something."""
         sender = self.senders.get((to.channel, to.account))
         if sender is not None:
             sender.wake()
 
     def hurry(self, to: ReplyTo) -> None:
-        """Tell the account's sender to try what the conversation holds back now."""
+        """Tells the account's sender to try what the conversation holds back now."""
         sender = self.senders.get((to.channel, to.account))
         if sender is not None:
             sender.hurry(to.peer)
 
     async def flush(self) -> None:
-        """Send what waits, one account after another."""
+        """Sends what waits, one account after another."""
         for sender in self.senders.values():
             await sender.flush()

@@ -65,7 +65,7 @@ class Dispatch:
         self._queue = Queue(self.runtime, self.lanes)
 
     async def receive(self, arrived: InboundMessage) -> None:
-        """Take a platform's message; when this returns, the platform may be told that we have it.
+        """Takes a platform's message; when this returns, the platform may be told that we have it.
 
         A message that was taken before changes nothing, and one without words asks for nothing.
         """
@@ -100,7 +100,7 @@ class Dispatch:
         await self._admit(await understood(self.runtime, config, request), config, arrived)
 
     async def submit(self, request: RunRequest) -> Admission:
-        """Accept the run durably, or say what is already known of its id."""
+        """Accepts the run durably, or says what is already known of its id."""
         config = self.runtime.config()
         known = config.agents.ids
         if request.key.agent not in known:
@@ -115,7 +115,7 @@ class Dispatch:
         return await self._admit(request, config)
 
     async def wait(self, run_id: RunId, timeout: float | None) -> RunResult | None:  # noqa: ASYNC109 - the port's signature
-        """Return how the run ended; None after `timeout` seconds, or when nobody knows the run."""
+        """Returns how the run ended; None after `timeout` seconds, or when nobody knows the run."""
         with anyio.move_on_after(timeout) as waiting:
             while (active := self.runtime.running.get(run_id)) is not None:
                 await active.ended.wait()
@@ -126,7 +126,7 @@ class Dispatch:
         return await self.runtime.store.read(lambda reader: runs.result(reader, run_id))
 
     def abort(self, key: SessionKey, run_id: RunId | None, by: str) -> list[RunId]:
-        """Stop one run, or all of the session; return the ids of those that will stop."""
+        """Stops one run, or all of the session; returns the ids of those that will stop."""
         if run_id is None:
             return self._queue.stop(key, by)
         run = self.runtime.running.get(run_id)
@@ -137,15 +137,15 @@ class Dispatch:
         return [run_id]
 
     def stop(self, key: SessionKey, before: RunId, by: str) -> list[RunId]:
-        """Stop all of the session that was accepted before a run; return what will stop."""
+        """Stops all of the session that was accepted before a run; returns what will stop."""
         return self._queue.stop(key, by, before=before)
 
     def active(self, key: SessionKey | None = None) -> list[RunId]:
-        """Return the runs that are accepted and not ended, oldest first."""
+        """Returns the runs that are accepted and not ended, oldest first."""
         return [run.request.run_id for run in self.runtime.running.of(key)]
 
     def line(self, key: SessionKey) -> list[InLine]:
-        """Return the session's active runs, less those whose message has entered another."""
+        """Returns the session's active runs, less those whose message has entered another."""
         return [_in_line(run) for run in self.runtime.running.of(key) if run.host is None]
 
     def queue(self) -> QueueReport:
@@ -183,11 +183,11 @@ class Dispatch:
         return outcome
 
     async def compact(self, key: SessionKey, instructions: str) -> Compacted | None:
-        """Summarise the earlier part of a conversation; None where there is nothing to."""
+        """Summarises the earlier part of a conversation; None where there is nothing to."""
         return await self.alone(key, lambda: compact_session(self.runtime, key, instructions))
 
     async def drain(self, seconds: float) -> bool:
-        """Accept and start nothing more, let what runs end; return whether it did in time.
+        """Accepts and starts nothing more, let what runs end; returns whether it did in time.
 
         What waits, or did not end, is in the store, and the next start takes it up.
         """
@@ -195,7 +195,7 @@ class Dispatch:
         return await self.lanes.drain(seconds)
 
     def resume(self, found: runs.OpenRun) -> None:
-        """Take up a run that an earlier process accepted; the runs that joined it come after it."""
+        """Resumes a run that an earlier process accepted; the runs that joined it follow it."""
         active = ActiveRun(found.request, found.session_id, found.accepted_at, found.entry)
         active.admitted.set()
         running = self.runtime.running
@@ -253,7 +253,7 @@ class Dispatch:
         self._queue.forget(active)
 
     def _tell(self, active: ActiveRun, config: Config, arrived: InboundMessage | None) -> None:
-        """Let plugins see what was accepted, each message once; nothing waits for them."""
+        """Lets plugins see what was accepted, each message once; nothing waits for them."""
         hooks, request = self.runtime.hooks, active.request
         if not hooks.message_received.handlers:
             return

@@ -34,7 +34,7 @@ class Accounts(Protocol):
     """Permits and books model calls."""
 
     def allow(self, wanted: Wanted) -> None:
-        """Return if a run may ask its model.
+        """Returns if a run may ask its model.
 
         Raises:
             BudgetError: what may be used today is used up.
@@ -42,11 +42,11 @@ class Accounts(Protocol):
         ...
 
     def begin(self, candidate: Candidate, wanted: Wanted) -> str:
-        """Note that a call begins, so that a kill leaves its trace; return the call's id."""
+        """Notes that a call begins, so that a kill leaves its trace; returns the call's id."""
         ...
 
     def book(self, call: ModelCallEnded) -> None:
-        """Book a call that ended; must not block."""
+        """Books a call that ended; must not block."""
         ...
 
 
@@ -54,15 +54,15 @@ class NoAccounts:
     """Permits every call and books none."""
 
     def allow(self, wanted: Wanted) -> None:
-        """Permit it."""
+        """Permits it."""
 
     def begin(self, candidate: Candidate, wanted: Wanted) -> str:
-        """Note nothing."""
+        """Notes nothing."""
         del candidate, wanted
         return ""
 
     def book(self, call: ModelCallEnded) -> None:
-        """Book nothing."""
+        """Books nothing."""
 
 
 class Failover:
@@ -82,20 +82,20 @@ class Failover:
 
     @property
     def provider(self) -> str:
-        """Return the provider that was asked, or nothing when none could be."""
+        """Returns the provider that was asked, or nothing when none could be."""
         return self.current.model.provider if self.current else ""
 
     @property
     def model(self) -> str:
-        """Return the model that was asked, or nothing when none could be."""
+        """Returns the model that was asked, or nothing when none could be."""
         return self.current.model.id if self.current else ""
 
     def spend(self, usage: Usage) -> None:
-        """Count tokens of the present call that stand in no reply."""
+        """Counts tokens of the present call that stand in no reply."""
         self._spent += usage
 
     async def call(self, ask: Ask, withdraw: Callable[[], None]) -> ModelReply:
-        """Return the first whole answer to `ask`, with its price.
+        """Returns the first whole answer to `ask`, with its price.
 
         Args:
             ask: Asks one candidate.
@@ -129,7 +129,7 @@ class Failover:
                 return reply
 
     async def _one(self, tries: Tries, candidate: Candidate, ask: Ask) -> ModelReply:
-        """Return the answer of one candidate. Its end is noted and booked, however it comes."""
+        """Returns the answer of one candidate. Its end is noted and booked, however it comes."""
         clock, model = asyncio.get_running_loop().time, candidate.model
         call_id = self._accounts.begin(candidate, self.wanted)
         begin = clock()
@@ -167,7 +167,7 @@ class Failover:
 
 
 def _failed(tries: Tries) -> ModelError:
-    """Return the error of a call that nobody answered."""
+    """Returns the error of a call that nobody answered."""
     attempts = tries.attempts
     if len(attempts) == 1:
         return attempts[0].error
@@ -184,7 +184,7 @@ def _failed(tries: Tries) -> ModelError:
 
 
 def _gone(tries: Tries, wanted: str | None) -> Attempt | None:
-    """Return the attempt at the wanted model, where nobody has that model (any more)."""
+    """Returns the attempt at the wanted model, where nobody has that model (any more)."""
     for one in tries.attempts:
         missing = isinstance(one.error, (ModelUnavailableError, ModelNotFoundError))
         if missing and wanted in {one.model, f"{one.model}@{one.profile}"}:
@@ -198,7 +198,7 @@ def _named(candidate: Candidate) -> str:
 
 
 def _silent(model: ModelInfo, usage: Usage) -> ModelError:
-    """Return why a response says nothing: z.ai tells a full window by its count of tokens alone."""
+    """Returns why a response is empty: z.ai tells a full window by its count of tokens alone."""
     if usage.input + usage.cache_read + usage.cache_write > model.context_window:
         return ModelOverflowError(f"The conversation is too long for {model.ref}.")
     return ModelEmptyReplyError(f"{model.ref} answered nothing.")

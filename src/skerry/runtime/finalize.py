@@ -39,7 +39,7 @@ COMMAND_INTERRUPTED: Final = (
 
 
 def payloads(messages: Sequence[Message], show: Show = named) -> tuple[str, ...]:
-    """Return the texts of the reply as a person reads them: what each response said, in order."""
+    """Returns the texts of the reply as a person reads them: what each response said, in order."""
     return tuple(one.text for one in said_by(messages, show))
 
 
@@ -58,13 +58,13 @@ def said_by(messages: Sequence[Message], show: Show = named) -> list[Shaped]:
 
 
 def cut_off(messages: Sequence[Message]) -> bool:
-    """Return whether the last response reached the most tokens that the model may say."""
+    """Returns whether the last response reached the most tokens that the model may say."""
     last = messages[-1] if messages else None
     return isinstance(last, AssistantMessage) and last.stop_reason == "length"
 
 
 def for_guest(result: RunResult, guest: RunId) -> RunResult:
-    """Return how a run ended whose message entered another run."""
+    """Returns how a run ended whose message entered another run."""
     return msgspec.structs.replace(
         result,
         run_id=guest,
@@ -77,7 +77,7 @@ def for_guest(result: RunResult, guest: RunId) -> RunResult:
 
 
 def unexpected(error: Exception) -> RunFailure:
-    """Return the parts that people are told of a failure that is not the model's."""
+    """Returns the failure that people see when the cause is not the model."""
     if isinstance(error, StateError):
         return RunFailure(error.code, f"The run could not be stored: {error}", retryable=True)
     return RunFailure("internal", "The run failed unexpectedly; see the log.")
@@ -91,7 +91,7 @@ class Block(Struct, frozen=True):
     """The message that it quotes, as the platform names it."""
 
     def addressed(self, to: ReplyTo) -> ReplyTo:
-        """Return where it goes."""
+        """Returns where it goes."""
         return replace(to, quote=self.quote) if self.quote else to
 
 
@@ -122,7 +122,7 @@ def settle(
     unsaved: Sequence[Message],
     guests: Sequence[RunId] = (),
 ) -> int:
-    """Write the end of a run: transcript, result and totals. Return the transcript's new tail."""
+    """Writes the end of a run: transcript, result and totals. Return the transcript's new tail."""
     if unsaved:
         tail = sessions.append(
             unit, result.session_id, tail, result.run_id, unsaved, result.ended_at
@@ -142,7 +142,7 @@ def settle(
 
 
 def settle_failed(unit: Unit, result: RunResult, entry: int, guests: Sequence[RunId] = ()) -> None:
-    """Write that a run failed whose own end cannot be written; `entry` is its user entry, or 0.
+    """Writes that a run failed whose own end cannot be written; `entry` is its user entry, or 0.
 
     The transcript has every call paired and ends in a message of the assistant, without words.
     """
@@ -174,7 +174,7 @@ async def outgoing(
     to: ReplyTo,
     parts: Callable[[ReplyTo, str], list[str]],
 ) -> Outgoing:
-    """Return the parts of each block that the person is to read; none where hooks cancel it."""
+    """Returns the parts of each block that the person is to read; none where hooks cancel it."""
     going: Outgoing = []
     for block in blocks:
         addressed = block.addressed(to)
@@ -184,7 +184,7 @@ async def outgoing(
 
 
 async def passed(hooks: Hooks, context: RunContext, to: ReplyTo, text: str) -> str | None:
-    """Return the text as hooks let it out, or None."""
+    """Returns the text as hooks let it out, or None."""
     if not hooks.message_sending.handlers:
         return text
     draft = await hooks.message_sending.run(
@@ -204,6 +204,6 @@ async def passed(hooks: Hooks, context: RunContext, to: ReplyTo, text: str) -> s
 
 
 def announce(unit: Unit, result: RunResult, going: Outgoing, first: int = 0) -> None:
-    """Write the parts for the sender, in the unit that ends the run; `first` numbers the blocks."""
+    """Writes the parts for the sender in the unit that ends the run; `first` numbers the blocks."""
     for block, (to, texts) in enumerate(going, first):
         outbox.add(unit, result.run_id, block, to, texts, result.ended_at)

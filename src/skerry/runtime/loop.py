@@ -40,21 +40,21 @@ class LoopPorts(Struct, frozen=True):
     """Functions that the loop calls."""
 
     respond: Callable[[], Awaitable[AssistantMessage]]
-    """Stream one response to the history. Emits the message's updates. Never raises a model's
+    """Streams one response to the history. Emits the message's updates. Never raises a model's
     failure."""
     execute: Callable[[ToolCall], Awaitable[ToolResultMessage]]
-    """Run one tool call. Never raises a tool's failure."""
+    """Runs one tool call. Never raises a tool's failure."""
     save: Callable[[Sequence[Message]], Awaitable[None]]
-    """Make messages durable; awaited before a tool starts and after it ended."""
+    """Makes messages durable; awaited before a tool starts and after it ended."""
     steered: Callable[[], bool]
     """True if a message waits to enter, so that the remaining tool calls are skipped."""
     steering: Callable[[Sequence[Message]], Awaitable[Sequence[UserMessage]]]
-    """Return the messages that enter the run now, made durable behind the unsaved ones given to it;
+    """Returns the messages that enter the run now, made durable behind the unsaved ones given;
     those stay unsaved where nothing enters."""
     follow_ups: Callable[[Sequence[Message]], Awaitable[Sequence[UserMessage]]]
-    """Return the messages that are to continue the run that would stop, made durable likewise."""
+    """Returns the messages that are to continue the run that would stop, made durable likewise."""
     add: Callable[[Message], None]
-    """Add a message to the history that the next response sees."""
+    """Adds a message to the history that the next response sees."""
     emit: Callable[[LoopEvent], None]
     now_ms: Callable[[], int]
 
@@ -69,7 +69,7 @@ class AgentLoop(Struct):
     """The last event that the loop told: where it is, for `close`."""
 
     async def run(self, prompt: UserMessage, done: Sequence[Message] = ()) -> AssistantMessage:
-        """Answer `prompt`, which is durable and in the history; return the last response.
+        """Answers `prompt`, which is durable and in the history; returns the last response.
 
         `done` is what an earlier process has said and done to it, likewise: its open calls, which
         have no effect, are made again, and the run goes on.
@@ -100,7 +100,7 @@ class AgentLoop(Struct):
         return message
 
     def close(self, last: AssistantMessage) -> None:
-        """End a loop that was cancelled or broke: pair open calls, add `last`, tell the end.
+        """Ends a loop that was cancelled or broke: pair open calls, add `last`, tell the end.
 
         What it had begun to tell is ended, so that every start has its end.
         """
@@ -120,7 +120,7 @@ class AgentLoop(Struct):
         self._emit(AgentEnd(tuple(self.messages)))
 
     async def _turn(self) -> tuple[AssistantMessage, Sequence[UserMessage]]:
-        """Take one response and run its tool calls; return it and what is to enter next."""
+        """Takes one response and runs its tool calls; returns it and what is to enter next."""
         self._emit(MessageStart(None))
         message = await self.ports.respond()
         self._add(message)
@@ -137,14 +137,14 @@ class AgentLoop(Struct):
     async def _entering(
         self, poll: Callable[[Sequence[Message]], Awaitable[Sequence[UserMessage]]]
     ) -> Sequence[UserMessage]:
-        """Return the messages that are to enter; what was unsaved before it is durable then."""
+        """Returns the messages that are to enter; what was unsaved before it is durable then."""
         entered = await poll(self.unsaved)
         if entered:
             self.unsaved.clear()
         return entered
 
     async def _make(self, calls: Sequence[ToolCall]) -> list[ToolResultMessage]:
-        """Make calls of tools one by one, up to a message that steers; return all results."""
+        """Makes calls of tools one by one, up to a message that steers; returns all results."""
         results: list[ToolResultMessage] = []
         skip = False
         for call in calls:

@@ -57,7 +57,7 @@ from skerry.store import Unit, runs, sessions
 CHECKPOINT_SECONDS: Final = 1.0
 CHECKPOINT_CHARS: Final = 2048
 CHECKPOINT_SHARE: Final = 8
-"""Part of a long text, so much more is waited for: each checkpoint writes all of it."""
+"""A checkpoint waits until the text grew by an eighth, since each writes all of it."""
 
 
 class RunEvents:
@@ -73,7 +73,7 @@ class RunEvents:
         self._checkpoint_timer: asyncio.TimerHandle | None = None
 
     def emit(self, event: LoopEvent) -> None:
-        """Pass an event of the loop on to clients, and to the platform of the message."""
+        """Passes an event of the loop on to clients, and to the platform of the message."""
         if self._replying is not None:
             self._replying.hear(event, self._draft.marks)
         match event:
@@ -93,18 +93,18 @@ class RunEvents:
                 self.publish(TextEnded())
 
     def publish(self, body: RunEventBody) -> None:
-        """Send an event of the run to its clients."""
+        """Sends an event of the run to its clients."""
         self._runtime.publish(self._active.event(body))
 
     def begin_checkpoint(self) -> None:
-        """Count the characters of the next checkpoint from zero."""
+        """Counts the characters of the next checkpoint from zero."""
         self._since_checkpoint = self._checkpointed = 0
         if self._checkpoint_timer is not None:
             self._checkpoint_timer.cancel()
             self._checkpoint_timer = None
 
     def _keep_partial(self, added: int) -> None:
-        """Store the partial text, every second or 2 KB, so that a crash leaves it.
+        """Stores the partial text, every second or 2 KB, so that a crash leaves it.
 
         Once 16 KB are stored, an eighth more takes the place of 2 KB: else a long answer would
         cost the square of its length.
@@ -139,7 +139,7 @@ class RunTranscript:
         self._replying = replying
 
     async def save(self, messages: Sequence[Message], guest: ActiveRun | None = None) -> None:
-        """Make messages durable; the last is that of `guest`, where there is one."""
+        """Makes messages durable; the last is that of `guest`, where there is one."""
         plan, runtime, active = self._plan, self._plan.runtime, self._plan.active
         run_id, session_id = active.request.run_id, active.session_id
         tail = self._conversation.tail
@@ -186,7 +186,7 @@ class RunMailbox:
         self._limits = limits
 
     async def steering(self, unsaved: Sequence[Message]) -> Sequence[UserMessage]:
-        """Let the next waiting message enter, one at a time (the default of pi-agent-core).
+        """Lets the next waiting message enter, one at a time (the default of pi-agent-core).
 
         It stays in the mailbox until it has entered, whatever ends this run before. One that was
         aborted stays for good, and gets a turn of its own that ends it.
@@ -207,7 +207,7 @@ class RunMailbox:
         return []
 
     async def follow_ups(self, unsaved: Sequence[Message]) -> Sequence[UserMessage]:
-        """Look a last time; what comes later has a turn of its own."""
+        """Looks a last time; what comes later has a turn of its own."""
         entered = await self.steering(unsaved)
         if not entered:
             self._active.working = False  # nothing may enter a loop that has decided to stop
@@ -226,7 +226,7 @@ class RunTools:
         self._limits = limits
 
     async def execute(self, call: ToolCall) -> ToolResultMessage:
-        """Return the result of a call, a refusal or a failure included."""
+        """Returns the result of a call, a refusal or a failure included."""
         self._limits.tool()
         return await self._pipeline.tool(call, self._execute)
 
@@ -240,7 +240,7 @@ class RunTools:
         )
 
     def context(self) -> ToolContext:
-        """Return the context of a tool; most runs call none, and it takes half a millisecond."""
+        """Returns the context of a tool; most runs call none, and it takes half a millisecond."""
         plan, conversation = self._plan, self._conversation
         read = taint(conversation.history.messages)
         heard = Heard.of(plan.caller.key, conversation.sent)
@@ -272,7 +272,7 @@ class Responder:
         """The gateway's state, where the message asks for it beside what it says."""
 
     async def respond(self) -> AssistantMessage:
-        """Return the next response to the history; one that failed has stop reason `error`."""
+        """Returns the next response to the history; one that failed has stop reason `error`."""
         speaker, requests = self._speaker, self._requests
         try:
             if self._plan.command is not None:
@@ -301,7 +301,7 @@ class Responder:
         return going_on(request, said) if said else request
 
     async def _answer(self, command: Command, arguments: str) -> AssistantMessage:
-        """Return the answer to the command that the prompt is."""
+        """Returns the answer to the command that the prompt is."""
         runtime, active = self._plan.runtime, self._plan.active
         call = command_call(active, command, arguments, self._requests.compact)
         tell_command(runtime.hooks, call, active.session_id)

@@ -22,7 +22,7 @@ _WEB: Final = ("http://", "https://")
 
 
 def shown_file(config: Config, agent: AgentId, reference: str) -> str:
-    """Return in words what an answer shows of a file."""
+    """Returns in words what an answer shows of a file."""
     if reference.lower().startswith(_WEB):
         return f"📎 {reference}"
     roots = (config.workspace(agent), config.state_dir / MEDIA)
@@ -41,7 +41,7 @@ def shown_file(config: Config, agent: AgentId, reference: str) -> str:
 
 
 def _beneath(reference: str, root: Path) -> str:
-    """Return the path relative to the root, where it lies beneath it by its name."""
+    """Returns the path relative to the root, where it lies beneath it by its name."""
     path = PurePath(reference.removeprefix("file://"))
     if path.is_absolute() and path.is_relative_to(root):
         return str(path.relative_to(root))

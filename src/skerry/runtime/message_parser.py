@@ -25,7 +25,7 @@ from skerry.sessions.opening import opening
 
 
 async def understood(runtime: Runtime, config: Config, request: RunRequest) -> RunRequest:
-    """Return the request with what its text means beside what it says."""
+    """Returns the request with what its text means beside what it says."""
     found = await _opened(runtime, config, request)
     if found.opening is not None and not found.opening.done:
         _refuse_beyond(runtime, found, found.opening.kind)
@@ -40,14 +40,14 @@ async def understood(runtime: Runtime, config: Config, request: RunRequest) -> R
 
 
 def _refuse_beyond(runtime: Runtime, request: RunRequest, name: str) -> None:
-    """Refuse the command of that name where the client lacks its scope. Raises as `_check`."""
+    """Refuses the command of that name where the client lacks its scope. Raises as `_check`."""
     command = runtime.commands.find(name)
     if command is not None:
         _check(command, request)
 
 
 def _check(command: Command, request: RunRequest) -> None:
-    """Refuse a command that the client's scopes do not cover.
+    """Refuses a command that the client's scopes do not cover.
 
     Raises:
         MissingScopeError: they do not.
@@ -58,7 +58,7 @@ def _check(command: Command, request: RunRequest) -> None:
 
 
 async def _inlined(runtime: Runtime, config: Config, request: RunRequest) -> RunRequest:
-    """Return the request without its directives, which hold for its run.
+    """Returns the request without its directives, which hold for its run.
 
     Those that the sender may not give are words, and so is a name that no model has.
     """
@@ -114,7 +114,7 @@ def _changes(one: Directive, models: Mapping[str, str]) -> dict[str, Any]:
 
 
 async def _opened(runtime: Runtime, config: Config, request: RunRequest) -> RunRequest:
-    """Return the request with what its text does to the conversation.
+    """Returns the request with what its text does to the conversation.
 
     The owner may name a model right behind `/new`: by `provider/model`, by its id or its alias.
     """

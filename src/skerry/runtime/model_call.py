@@ -31,23 +31,23 @@ class Draft:
     """The present, or interrupted, response as a person reads it."""
 
     def __init__(self, show: Show = named) -> None:
-        """Begin with an empty text; `show` says what stands for a file that the model names."""
+        """Begins with an empty text; `show` says what stands for a file that the model names."""
         self._show = show
         self.pieces: list[str] = []
         self.shaper = Shaper(show=show)
 
     @property
     def text(self) -> str:
-        """Return the parts that a person has read of it."""
+        """Returns the text that was sent to people."""
         return "".join(self.pieces)
 
     @property
     def marks(self) -> Marks:
-        """Return how the model wants it sent."""
+        """Returns how the model wants it sent."""
         return self.shaper.marks
 
     def begin(self, think: Callable[[str], None], resumed: str = "") -> None:
-        """Begin another response, behind what a person has of it already."""
+        """Begins another response, behind what a person has of it already."""
         self.pieces = [resumed] if resumed else []
         self.shaper = Shaper(think, self._show)
 
@@ -66,7 +66,7 @@ class Speaker:
         now_ms: Callable[[], int],
         draft: "Draft | None" = None,
     ) -> None:
-        """Make the model of a run.
+        """Makes the model of a run.
 
         Args:
             failover: Finds who answers.
@@ -82,7 +82,7 @@ class Speaker:
         self.draft.begin(self._think)
         self._thoughts: list[str] = []
         self.resumed = ""
-        """Data: what the person has of the response that comes, from before a restart."""
+        """Text of the response that was sent before a restart."""
         self._seam: Seam | None = None
         """Only behind what was said before a restart."""
         self._listener = Listener(self._say, self._think, self._note, failover.spend)
@@ -97,29 +97,29 @@ class Speaker:
 
     @property
     def reference(self) -> str | None:
-        """Return the model that is asked for, if one is."""
+        """Returns the model that is asked for, if one is."""
         return self._failover.wanted.reference
 
     @reference.setter
     def reference(self, reference: str | None) -> None:
-        """Ask for another model; counts until the first call."""
+        """Asks for another model; counts until the first call."""
         if reference != self._failover.wanted.reference:
             self._failover.wanted = self._failover.wanted.of(reference)
 
     @property
     def provider(self) -> str:
-        """Return the provider that was asked, or nothing when none could be."""
+        """Returns the provider that was asked, or nothing when none could be."""
         return self._failover.provider
 
     @property
     def model(self) -> str:
-        """Return the model that was asked, or nothing when none could be."""
+        """Returns the model that was asked, or nothing when none could be."""
         return self._failover.model
 
     async def respond(
         self, ask: Callable[[ModelInfo], Awaitable[ModelRequest]]
     ) -> AssistantMessage:
-        """Return the response; one that failed has stop reason `error` and its partial text."""
+        """Returns the response; one that failed has stop reason `error` and its partial text."""
         self._forget()
         self.failure = None
 
@@ -146,7 +146,7 @@ class Speaker:
         return self._message(content, reply.stop_reason, reply.usage)
 
     def take_up(self, done: Iterable[Message], said: str = "") -> None:
-        """Count what earlier responses of the run have used; go on behind what the last has said.
+        """Counts what earlier responses of the run used; continues behind the last one's text.
 
         The model is shown `said` as the beginning of its answer: see `resuming`.
         """
@@ -157,12 +157,12 @@ class Speaker:
         self._forget()
 
     def said(self, text: str) -> AssistantMessage:
-        """Return a message of the gateway in the model's place."""
+        """Returns a message of the gateway in the model's place."""
         before = f"{self.resumed.rstrip()}\n\n" if self.resumed else ""
         return self._message((TextBlock(before + text),), "stop", Usage())
 
     def broken_off(self, stop_reason: str, error: str | None) -> AssistantMessage:
-        """Return a message of what was said when the response ended early."""
+        """Returns a message of what was said when the response ended early."""
         self._hear_rest(cut=True)
         said: list[Block] = []
         if self._thoughts:
@@ -172,7 +172,7 @@ class Speaker:
         return self._message(tuple(said), stop_reason, Usage(), error)
 
     def _withdraw(self) -> None:
-        """Take back what a model said that then failed; of what has left, who hears it is told."""
+        """Takes back what a model said that then failed; of what has left, who hears it is told."""
         if self._thoughts or self.draft.text != self.resumed:
             self.resumed = ""
             self._emit(MessageWithdrawn())
@@ -216,7 +216,7 @@ class Speaker:
 
 
 def without_nul(reply: ModelReply) -> ModelReply:
-    """Return the reply with texts that every database takes."""
+    """Returns the reply with texts that every database takes."""
     if not any("\0" in one.text for one in reply.content if isinstance(one, TextBlock)):
         return reply
     content = (
@@ -227,7 +227,7 @@ def without_nul(reply: ModelReply) -> ModelReply:
 
 
 def without_thoughts(reply: ModelReply) -> ModelReply:
-    """Return the reply with the thoughts in its text as thinking, where they belong."""
+    """Returns the reply with the thoughts in its text as thinking, where they belong."""
     content: list[Block] = []
     thinks = False
     for block in reply.content:

@@ -5,7 +5,7 @@ from skerry.ports.model import Models
 
 
 async def names(models: Models, config: Config) -> dict[str, str]:
-    """Return the full name of each model that can be used, by what it may be called.
+    """Returns the full name of each model that can be used, by what it may be called.
 
     What it may be called stands there in small letters. Of two models with one id the first counts.
     """
@@ -20,5 +20,5 @@ async def names(models: Models, config: Config) -> dict[str, str]:
 
 
 async def named(models: Models, config: Config, word: str) -> str | None:
-    """Return the full name of the model that can be used and is called `word`."""
+    """Returns the full name of the model that can be used and is called `word`."""
     return (await names(models, config)).get(word.lower())

@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 async def answer_apart(
     runtime: Runtime, active: ActiveRun, command: Command, arguments: str
 ) -> None:
-    """Answer the command now; no more than the person reads it."""
+    """Answers the command now; no more than the person reads it."""
     active.started_at = runtime.clock.now_ms()
     runtime.publish(active.event(RunStarted(active.started_at)))
     call = command_call(active, command, arguments)
@@ -41,7 +41,7 @@ async def answer_apart(
 async def drop(
     runtime: Runtime, active: ActiveRun, cap: int, *, told: bool, patient: bool = False
 ) -> bool:
-    """End a message that the queue had no place for; with `told` the person hears of it.
+    """Ends a message that the queue had no place for; with `told` the person hears of it.
 
     Return false where that cannot be written now: then nobody heard of it. If `patient`, it is
     tried until it can.
@@ -56,7 +56,7 @@ async def drop(
 
 
 async def end_unsaid(runtime: Runtime, active: ActiveRun) -> None:
-    """End a message that was taken back while it waited; no model reads it."""
+    """Ends a message that was taken back while it waited; no model reads it."""
     stopped = replace(
         _result(runtime, active, StopReason.ABORTED, ()), aborted_by=active.aborted_by
     )
@@ -66,7 +66,7 @@ async def end_unsaid(runtime: Runtime, active: ActiveRun) -> None:
 async def _end(
     runtime: Runtime, active: ActiveRun, result: RunResult, *, told: bool, patient: bool = True
 ) -> bool:
-    """Write the end, and tell of it; if not `patient`, return false where the disk is full."""
+    """Writes the end, and tells of it; if not `patient`, return false where the disk is full."""
     request = active.request
     policy = runtime.config().session.send_policy
     to = sends_to(policy, active.settings, request.key, request.reply_to) if told else None

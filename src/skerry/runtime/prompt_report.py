@@ -20,7 +20,7 @@ _ADDED = "Plugins may add to it when a message comes: before_prompt_build, llm_i
 
 
 async def report(runtime: Runtime, key: SessionKey) -> PromptReport:
-    """Return it for a message of the owner, sent from the page or the terminal.
+    """Returns it for a message of the owner, sent from the page or the terminal.
 
     Raises:
         ModelUnavailableError: no model can be used.

@@ -42,7 +42,7 @@ class Turn(Struct, eq=False):
     """The event loop's time when it could have begun for the first time."""
 
     def delay(self) -> float:
-        """Return the seconds in which others may still come that belong to it."""
+        """Returns the seconds in which others may still come that belong to it."""
         quiet = backlog.quiet_seconds(self.run)
         if not quiet:
             return 0.0
@@ -54,7 +54,7 @@ class Turn(Struct, eq=False):
         return min(last + quiet, self.begun + STRETCH * quiet) - now
 
     async def __call__(self) -> None:
-        """Do the run, with all that belongs to it."""
+        """Does the run, with all that belongs to it."""
         await self.queue.take_up(self.run)
 
 
@@ -67,11 +67,11 @@ class Queue(Struct):
     """Sessions whose people have heard that messages are dropped."""
 
     def put(self, run: ActiveRun) -> None:
-        """Give a run that was just accepted a place at the end of its lane."""
+        """Gives a run that was just accepted a place at the end of its lane."""
         self._submit(run)
 
     def put_back(self, run: ActiveRun) -> None:
-        """Give a run that left its lane a place before all that were accepted after it."""
+        """Gives a run that left its lane a place before all that were accepted after it."""
         if run.turn is None:
             earlier = takewhile(lambda one: one.serial < run.serial, self.behind(run))
             self._submit(run, sum(1 for _ in earlier))
@@ -81,11 +81,11 @@ class Queue(Struct):
         self.lanes.submit(str(run.request.key), turn, place=place, delay=turn.delay)
 
     def forget(self, run: ActiveRun) -> None:
-        """Take the place of a run back that does not exist after all."""
+        """Takes the place of a run back that does not exist after all."""
         self._leave(run)
 
     async def arrange(self, run: ActiveRun) -> None:
-        """Do what the mode says of a stored run that found its session at work."""
+        """Does what the mode says of a stored run that found its session at work."""
         rules = run.rules
         if rules is None:
             return
@@ -100,7 +100,7 @@ class Queue(Struct):
             await self._make_room(run.request.key, rules)
 
     def _aside(self, run: ActiveRun, command: Command, arguments: str) -> None:
-        """Answer the command beside the run that is on, unless its turn has come already."""
+        """Answers the command beside the run that is on, unless its turn has come already."""
         key = str(run.request.key)
         if not self._leave(run):
             return
@@ -108,7 +108,7 @@ class Queue(Struct):
         self.lanes.submit(f"{key}:aside:{run.request.run_id}", work, counted=False)
 
     def take_back(self, run: ActiveRun) -> bool:
-        """End a stopped run now that still waits, as if nothing had been said.
+        """Ends a stopped run now that still waits, as if nothing had been said.
 
         Returns false where its message stands in the transcript, or is about to.
         """
@@ -121,7 +121,7 @@ class Queue(Struct):
         return True
 
     def stop(self, key: SessionKey, by: str, *, before: RunId | None = None) -> list[RunId]:
-        """Stop what runs and waits, of that which came `before`; return what will stop."""
+        """Stops what runs and waits, of that which came `before`; returns what will stop."""
         stopped = []
         for run in self.runtime.running.of(key):
             if run.request.run_id == before:
@@ -132,7 +132,7 @@ class Queue(Struct):
         return stopped
 
     def _interrupt(self, by: ActiveRun) -> None:
-        """Stop what came before, but nothing of somebody who may do more: it waits for that."""
+        """Stops what came before, but nothing of somebody who may do more: it waits for that."""
         for run in self.runtime.running.of(by.request.key):
             if run is by:
                 break
@@ -141,7 +141,7 @@ class Queue(Struct):
         self.lanes.look_again(str(by.request.key))
 
     async def take_up(self, front: ActiveRun) -> None:
-        """Do the turn of a run: its own, or one that it shares with those behind it."""
+        """Does the turn of a run: its own, or one that it shares with those behind it."""
         front.turn = None
         await front.admitted.wait()
         if front.withdrawn:
@@ -158,7 +158,7 @@ class Queue(Struct):
         await Run(self.runtime, host, self.put_back).execute()
 
     def behind(self, front: ActiveRun) -> list[ActiveRun]:
-        """Return the runs that wait behind this one, up to what is no run."""
+        """Returns the runs that wait behind this one, up to what is no run."""
         waiting: list[ActiveRun] = []
         for job in self.lanes.waiting(str(front.request.key)):
             if not isinstance(job, Turn):
@@ -191,7 +191,7 @@ class Queue(Struct):
         )
 
     def _steer(self, key: SessionKey) -> None:
-        """Move messages from the lane into the run that is on, up to the first that has to wait.
+        """Moves messages from the lane into the run that is on, up to the first that has to wait.
 
         They enter in the order in which they were accepted: none enters while one waits before it.
         """
@@ -208,12 +208,12 @@ class Queue(Struct):
                 self._leave(run)
 
     def _leave(self, run: ActiveRun) -> bool:
-        """Give up the run's place; return false where it has none."""
+        """Gives up the run's place; returns false where it has none."""
         turn, run.turn = run.turn, None
         return turn is not None and self.lanes.withdraw(str(run.request.key), turn)
 
     async def _make_room(self, key: SessionKey, rules: QueueRules) -> None:
-        """Drop what waits beyond the cap, as the policy says."""
+        """Drops what waits beyond the cap, as the policy says."""
         jobs = self.lanes.waiting(str(key))
         waiting = [job.run for job in jobs if isinstance(job, Turn)]
         queued = [run for run in waiting if backlog.is_queued(run)]
@@ -241,5 +241,5 @@ class Queue(Struct):
 
 
 def channel(request: RunRequest) -> str:
-    """Return the channel over which the request came."""
+    """Returns the channel over which the request came."""
     return request.reply_to.channel if request.reply_to else WEBCHAT

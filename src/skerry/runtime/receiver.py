@@ -15,7 +15,7 @@ LONGEST_PAUSE: Final = 60.0
 
 
 async def receive(adapter: ChannelAdapter, inbox: Inbox) -> None:
-    """Run the adapter until the gateway stops; one that fails or ends starts again.
+    """Runs the adapter until the gateway stops; one that fails or ends starts again.
 
     The pauses between grow from a second to a minute.
     """

@@ -79,7 +79,7 @@ async def recover(
     policy: SendPolicy | None = None,
     known: Known | None = None,
 ) -> list[runs.OpenRun]:
-    """Close what cannot run again; return what is to run, in the order of acceptance."""
+    """Closes what cannot run again; returns what is to run, in the order of acceptance."""
     if not await store.read(runs.any_open):
         return []  # an ordinary start writes nothing
     policy, known = policy or SendPolicy(), known or Known()
@@ -171,7 +171,7 @@ def _unreadable(
 def _goes_on(
     reader: Reader, run: runs.OpenRun, guests: Sequence[runs.OpenRun], known: Known
 ) -> bool:
-    """Return whether a run can go on behind its last durable step: nothing with an effect is open.
+    """Returns whether a run can go on behind its last durable step: nothing with an effect is open.
 
     One that left a trace and no entry may have done anything: hooks keep its entries back. Only of
     blocks it is known that they are all.
@@ -196,7 +196,7 @@ async def _closing(
     hooks: Hooks,
     known: Known,
 ) -> _Closing:
-    """Return how the run ends, after the hooks that an end passes."""
+    """Returns how the run ends, after the hooks that an end passes."""
     run, to = one.run, one.to
     why = COMMAND_INTERRUPTED if known.is_command(run.request) else INTERRUPTED
     result = RunResult(
@@ -226,7 +226,7 @@ async def _closing(
 def _close_broken(
     unit: Unit, run: runs.BrokenRun, guests: Sequence[RunId], now: int, parts: Parts
 ) -> None:
-    """End a run that cannot be read: its conversation has it, and the person is told.
+    """Ends a run that cannot be read: its conversation has it, and the person is told.
 
     The row of its session may be damaged too, so nothing is asked of it but its last number.
     """
@@ -259,7 +259,7 @@ def _close_broken(
 
 
 def _peer_kind(key: str) -> PeerKind:
-    """Return which kind of chat a key names; a direct one where it cannot be read."""
+    """Returns which kind of chat a key names; a direct one where it cannot be read."""
     try:
         return PeerKind(SessionKey.parse(key).kind)
     except (InvalidSessionKeyError, ValueError):

@@ -58,24 +58,24 @@ class RequestBuilder:
 
     @property
     def begun(self) -> bool:
-        """Return whether a request was built."""
+        """Returns whether a request was built."""
         return self._model is not None
 
     def begin_with(self, prompt: UserMessage, continued: Continued | None = None) -> None:
-        """Note what the person said: the last message of the history, but where a run goes on."""
+        """Notes what the person said: the last message of the history, but where a run goes on."""
         self.prompt = self._noted = self._sent_prompt = prompt
         last = len(self._history.messages) - 1
         self._place = continued.place if continued is not None else last
 
     def end(self) -> None:
-        """Take back what plugins put before the prompt: it was for this run."""
+        """Takes back what plugins put before the prompt: it was for this run."""
         self._put(self._noted)
         workspace = self._pipeline.context.workspace
         if workspace is not None:
             self._runtime.prompts.ritual.finish(workspace, self._active.request.key)
 
     async def request(self, model: ModelInfo) -> ModelRequest:
-        """Return the next request to `model`, compacted before where that is due."""
+        """Returns the next request to `model`, compacted before where that is due."""
         if model != self._model:
             await self._begin(model)
         conversation, defaults = self._conversation, self._config.agents.defaults
@@ -92,7 +92,7 @@ class RequestBuilder:
         return ModelRequest(model, system, sent, self._specs, first, thinking, session_id)
 
     async def too_long(self, failure: RunFailure | None, response: AssistantMessage) -> bool:
-        """Return whether the model refused the conversation as too long, and may be asked again."""
+        """Returns whether the model refused the conversation as too long and may be asked again."""
         if failure is None or failure.code != ModelOverflowError.code or response.content:
             return False
         model, refused = self._model, self._sent
@@ -127,7 +127,7 @@ class RequestBuilder:
         return RunFailure(failure.code, f"{failure.message} {TOO_LONG}", remedy=failure.remedy)
 
     async def compact(self, instructions: str) -> str:
-        """Compact because the person asks; return what to tell them.
+        """Compacts because the person asks; returns what to tell them.
 
         Raises:
             CommandError: there is nothing to summarise.
@@ -141,7 +141,7 @@ class RequestBuilder:
         return f"⚙️ Compacted ({done.before:,} → {done.after:,} tokens). {KEPT}"
 
     def _moved(self, numbers: list[int]) -> None:
-        """Find the prompt again, in a conversation that was read from the store."""
+        """Finds the prompt again, in a conversation that was read from the store."""
         entry = self._active.entry
         self._place = numbers.index(entry) if entry in numbers and entry else None
         if not entry:  # hooks keep it from the transcript
@@ -151,7 +151,7 @@ class RequestBuilder:
             self._history.put(self._place, self._sent_prompt)
 
     def _thinking(self, model: ModelInfo) -> ThinkingLevel:
-        """Return how much the model thinks; less than somebody asked for is noted."""
+        """Returns how much the model thinks; less than somebody asked for is noted."""
         asked = self._plan.thinking
         level = nearest(asked, model.levels)
         if self._plan.thinking_asked and level is not asked:
@@ -159,7 +159,7 @@ class RequestBuilder:
         return level
 
     async def _begin(self, model: ModelInfo) -> None:
-        """Build what a model is told of itself; put before the prompt what plugins add to it.
+        """Builds what a model is told of itself; puts before the prompt what plugins add to it.
 
         A fall-back has tools, a window and a name of its own, so plugins are asked for it too.
         """
@@ -180,7 +180,7 @@ class RequestBuilder:
         self._model = model
 
     def _put(self, prompt: Message) -> None:
-        """Send `prompt` in the place of what the person said."""
+        """Sends `prompt` in the place of what the person said."""
         self._sent_prompt = prompt
         place = self._place
         if place is not None and self._history.messages[place] is not prompt:

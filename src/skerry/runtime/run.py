@@ -57,7 +57,7 @@ class Run(Struct, frozen=True):
     """Gives a run the session's next turn, whose message did not get into this one."""
 
     async def execute(self) -> None:
-        """Do the run. It ends with exactly one `RunEnded`.
+        """Does the run. It ends with exactly one `RunEnded`.
 
         Only when the gateway itself stops does it not end: then the store has the run open, and the
         next start takes it up.
@@ -86,7 +86,7 @@ class Run(Struct, frozen=True):
     async def _enter(
         self, config: Config, prompt: UserMessage, writing: Writing
     ) -> tuple[Conversation, UserMessage]:
-        """Make the person's message durable if it is not yet, and load what was said before.
+        """Makes the person's message durable if it is not yet, and loads what was said before.
 
         Returns the prompt too: of a run that was taken up it is what the transcript has, for it may
         have been made of several messages.
@@ -105,7 +105,7 @@ class Run(Struct, frozen=True):
         return await self._persisted(lambda: self._load(config, prompt, entries)), prompt
 
     async def _entered(self, prompt: UserMessage) -> UserMessage:
-        """Return the prompt as it stands in the transcript."""
+        """Returns the prompt as it stands in the transcript."""
         active = self.active
         found = await self.runtime.store.read(
             lambda reader: sessions.entries(
@@ -118,7 +118,7 @@ class Run(Struct, frozen=True):
     async def _load(
         self, config: Config, prompt: UserMessage, entries: Sequence[Message]
     ) -> Conversation:
-        """Write what is left of the prompt, if that is to do; return the conversation with it."""
+        """Writes what is left of the prompt, if that is to do; returns the conversation with it."""
         active, request = self.active, self.active.request
         before, tail = active.entry, active.entry
         if active.entry == 0:
@@ -153,7 +153,7 @@ class Run(Struct, frozen=True):
         return conversation
 
     async def _load_continued(self) -> Conversation:
-        """Return the conversation up to the last durable step of a run that goes on."""
+        """Returns the conversation up to the last durable step of a run that goes on."""
         active, store, histories = self.active, self.runtime.store, self.runtime.histories
         session_id, entry = active.session_id, active.entry
         own = {active.request.run_id, *(one.request.run_id for one in active.joined)}
@@ -216,7 +216,7 @@ class Run(Struct, frozen=True):
         self._end(result)
 
     async def _settle(self, executor: RunExecutor, writing: Writing, result: RunResult) -> int:
-        """Store the end, after the hooks that it passes; return the transcript's new tail."""
+        """Stores the end, after the hooks that it passes; returns the transcript's new tail."""
         hooks, context = self.runtime.hooks, executor.plan.hooks
         replying = executor.replying
         going, first = Outgoing(), 0
@@ -243,7 +243,7 @@ class Run(Struct, frozen=True):
         return await self._persisted(lambda: self.runtime.store.write(end))
 
     async def _settle_failed(self, config: Config, result: RunResult) -> RunResult:
-        """Store that the run failed, and what the person is told of it; return `result`.
+        """Stores that the run failed, and what the person is told of it; returns `result`.
 
         If even that fails, the run stays open and the next start takes it up.
         """
@@ -268,7 +268,7 @@ class Run(Struct, frozen=True):
         return result
 
     def _tell_end(self, executor: RunExecutor, result: RunResult) -> None:
-        """Let plugins look at the whole; nothing waits for them."""
+        """Lets plugins look at the whole; nothing waits for them."""
         point = self.runtime.hooks.agent_end
         if not point.handlers:
             return
@@ -284,7 +284,7 @@ class Run(Struct, frozen=True):
         )
 
     def _end(self, result: RunResult) -> None:
-        """Tell everybody who waits, and give messages that did not get in a run of their own."""
+        """Tells everybody who waits, and gives messages that did not get in a run of their own."""
         active = self.active
         for left in reversed(active.empty_mailbox()):
             self.requeue(left)

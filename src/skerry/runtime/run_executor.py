@@ -35,7 +35,7 @@ class RunExecutor:
     """Executes one run. Call `run()`, then read `failure`."""
 
     def __init__(self, plan: RunPlan, conversation: Conversation, writing: Writing) -> None:
-        """Build the parts of the run, each from those before it."""
+        """Builds the parts of the run, each from those before it."""
         runtime, active = plan.runtime, plan.active
         now_ms, done = runtime.clock.now_ms, active.continued
         self.plan = plan
@@ -75,7 +75,7 @@ class RunExecutor:
         self.failure: RunFailure | None = None
 
     async def run(self, prompt: UserMessage) -> StopReason:
-        """Answer `prompt` within the time limit; return why the run stopped.
+        """Answers `prompt` within the time limit; returns why the run stopped.
 
         Whatever happens, the transcript ends in a message of the assistant: else the next request
         would have two messages of the person in a row.
@@ -107,7 +107,7 @@ class RunExecutor:
         self._limits.end()
 
     def _stop_reason(self, scope: anyio.CancelScope, seconds: float) -> StopReason:
-        """Return why the run stopped; a loop that was cancelled or broke is closed."""
+        """Returns why the run stopped; a loop that was cancelled or broke is closed."""
         if self.failure is not None:
             self.loop.close(self.speaker.broken_off("error", self.failure.message))
         elif not scope.cancelled_caught:

@@ -59,7 +59,7 @@ class Pipeline(Struct, frozen=True):
     clock: Clock
 
     async def resolve(self, prompt: str, reference: str | None, models: Models) -> str | None:
-        """Return which model answers; one that cannot be used leaves the configured one."""
+        """Returns which model answers; one that cannot be used leaves the configured one."""
         point = self.hooks.before_model_resolve
         if not point.handlers:
             return reference
@@ -82,7 +82,7 @@ class Pipeline(Struct, frozen=True):
         messages: Sequence[Message],
         compactions: int = 0,
     ) -> tuple[str, str]:
-        """Return the system prompt, and what the model reads before the person's words."""
+        """Returns the system prompt, and what the model reads before the person's words."""
         build, start = self.hooks.before_prompt_build, self.hooks.before_agent_start
         if not build.handlers and not start.handlers:
             return built, ""
@@ -101,7 +101,7 @@ class Pipeline(Struct, frozen=True):
         return draft.system_prompt or "", draft.prepend_context
 
     async def llm_input(self, system: str, model: ModelInfo, messages: Sequence[Message]) -> str:
-        """Return the system prompt of this call."""
+        """Returns the system prompt of this call."""
         point = self.hooks.llm_input
         if not point.handlers:
             return system
@@ -136,7 +136,7 @@ class Pipeline(Struct, frozen=True):
         return marked(draft.last_assistant, response)
 
     async def tool(self, call: ToolCall, execute: Execute) -> ToolResultMessage:
-        """Return the result of the call as the model reads it, a refusal included."""
+        """Returns the result of the call as the model reads it, a refusal included."""
         began = self.clock.now_ms()
         refusal: str | None = None
         if self.hooks.before_tool_call.handlers:
@@ -183,7 +183,7 @@ class Pipeline(Struct, frozen=True):
 
 
 def overridden(reference: str | None, provider: str | None, model: str | None) -> str | None:
-    """Return `reference` (`provider/model`) with the parts in place that a plugin named."""
+    """Returns `reference` (`provider/model`) with the parts in place that a plugin named."""
     own_provider, _, own_model = (reference or "").partition("/")
     provider, model = provider or own_provider, model or own_model
     if not model:
@@ -199,7 +199,7 @@ def context_bytes(model: ModelInfo) -> int:
 
 
 def with_context(prompt: UserMessage, context: str) -> UserMessage:
-    """Return the prompt with `context` before the person's words."""
+    """Returns the prompt with `context` before the person's words."""
     match prompt.content:
         case (TextBlock(text), *rest):
             content = (TextBlock(joined(context, text)), *rest)
@@ -209,7 +209,7 @@ def with_context(prompt: UserMessage, context: str) -> UserMessage:
 
 
 def _assembled(draft: PromptDraft, built: str) -> PromptDraft:
-    """Return the draft with its whole system prompt, and nothing left to add to it."""
+    """Returns the draft with its whole system prompt, and nothing left to add to it."""
     system = draft.system_prompt if draft.system_prompt is not None else built
     before = joined(draft.prepend_system_context, system)
     return replace(

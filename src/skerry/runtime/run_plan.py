@@ -35,18 +35,18 @@ class RunPlan(Struct, frozen=True):
     wanted: Wanted
     """The model that is asked for, and what decides with which credential."""
     thinking: ThinkingLevel
-    """Measure of how much the model is to think, if it can."""
+    """Effort of thinking that the model is asked for, if it can think."""
     thinking_asked: bool
     """True if somebody asked for just that level, so that a lower one is reported."""
     caller: Caller
-    """Party who asks, and where."""
+    """The person or program that asks, and where."""
     hooks: RunContext
     """The run as hooks see it."""
     show: Show
     """Says what an answer shows of a file that the model names."""
 
     def variables(self, failover: Failover) -> Mapping[str, str]:
-        """Return the parts that the prefix of an answer may name."""
+        """Returns the variables that the prefix of an answer may name."""
         agent_id = self.caller.key.agent
         agent = self.config.agents.get(agent_id)
         identity = agent.identity if agent else None
@@ -60,7 +60,7 @@ class RunPlan(Struct, frozen=True):
 
 
 def run_plan(runtime: Runtime, config: Config, active: ActiveRun) -> RunPlan:
-    """Return the plan of a run that has entered its session."""
+    """Returns the plan of a run that has entered its session."""
     settings, request = active.settings or SessionSettings(), active.request
     agent = request.key.agent
     asked = request.thinking or settings.thinking_level

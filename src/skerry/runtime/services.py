@@ -35,11 +35,11 @@ def usual_room(_: ReplyTo) -> tuple[int, TextUnit]:
 
 
 async def no_signal(_: ReplyTo) -> None:
-    """Show nothing."""
+    """Shows nothing."""
 
 
 def no_warning(_: RunRequest) -> Warned | None:
-    """Say nothing."""
+    """Says nothing."""
     return None
 
 
@@ -81,15 +81,15 @@ class Runtime(Struct, frozen=True):
     """Commands that are answered without a model."""
 
     def offered(self, caller: Caller, config: Config) -> list[Tool]:
-        """Return the tools that a run of the caller may use."""
+        """Returns the tools that a run of the caller may use."""
         return offered(self.tools.values(), caller, config.tools.guests.granted)
 
     def asking(self, wanted: Wanted) -> Failover:
-        """Return who finds a model that answers, within the budgets, with every call booked."""
+        """Returns who finds a model that answers, within the budgets, with every call booked."""
         return Failover(self.models, wanted, self.accounts)
 
     def limits(self, request: RunRequest, config: Config) -> Limits | None:
-        """Return how long the request's session lives; None where no person speaks to a model."""
+        """Returns how long the request's session lives; None where no person speaks to a model."""
         if request.purpose is not Purpose.MESSAGE or self.commands.given(request):
             return None
         channel = request.reply_to.channel if request.reply_to else WEBCHAT

@@ -15,7 +15,7 @@ class Recollection(Struct, frozen=True):
     active: ActiveRun
 
     async def search(self, query: str, *, limit: int, others: bool) -> Found:
-        """Return where words of the query stand, less what this run said itself.
+        """Returns where words of the query stand, less what this run said itself.
 
         The owner's other conversations are opened to the owner alone.
         """

@@ -18,7 +18,7 @@ LEAST: Final = (WRITE,)
 
 
 def with_scopes(request: RunRequest) -> RunRequest:
-    """Return the request with the least scopes, where a client sent it and none are stored.
+    """Returns the request with the least scopes, where a client sent it and none are stored.
 
     Commands, beginning a conversation anew and settings need more: the command is refused when its
     turn comes, and what else is said runs without the settings. The run of a person on a platform
@@ -31,7 +31,7 @@ def with_scopes(request: RunRequest) -> RunRequest:
 
 
 def _without_opening(request: RunRequest) -> RunRequest:
-    """Return the request as the command that it is, so that it is refused as one."""
+    """Returns the request as the command that it is, so that it is refused as one."""
     wanted = request.opening
     if wanted is None or wanted.done:
         return request

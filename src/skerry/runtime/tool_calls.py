@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 async def execute(
     call: ToolCall, tools: Mapping[str, Tool], context: ToolContext, at: int
 ) -> ToolResultMessage:
-    """Return the paired result of `call`, an error included."""
+    """Returns the paired result of `call`, an error included."""
     result = await _run(call, tools, context)
     origin = result.origin if result.origin in FOUND else Origin.TOOL
     text = (TextBlock(well_formed(result.text)),)

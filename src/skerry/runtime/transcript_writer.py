@@ -47,7 +47,7 @@ class Writing(Struct):
     async def persist(
         self, result: ToolResultMessage, context: RunContext, *, synthetic: bool = False
     ) -> ToolResultMessage:
-        """Return the result as the transcript is to have it."""
+        """Returns the result as the transcript is to have it."""
         point = self.hooks.tool_result_persist
         if not point.handlers:
             return result
@@ -61,7 +61,7 @@ class Writing(Struct):
         return marked((await point.run(draft)).message, result)
 
     def keep(self, result: ToolResultMessage, stored: ToolResultMessage) -> None:
-        """Note what the transcript is to have of a result that is not written yet."""
+        """Notes what the transcript is to have of a result that is not written yet."""
         if self.hooks.tool_result_persist.handlers:
             self._kept[result.tool_call_id] = result, stored
 
@@ -89,7 +89,7 @@ class Writing(Struct):
 
 
 def marked(entry: M, said: M) -> M:
-    """Return the entry; where it is not what was said, it is the plugin's, whatever it says."""
+    """Returns the entry; where it is not what was said, it is the plugin's, whatever it says."""
     if entry is said or entry == said:
         return said
     return msgspec.structs.replace(entry, origin=Origin.PLUGIN)

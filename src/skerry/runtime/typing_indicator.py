@@ -34,17 +34,17 @@ class Composing:
             self._begun.set()
 
     def thinks(self) -> None:
-        """Note that the model thinks."""
+        """Notes that the model thinks."""
         if self._mode is TypingMode.THINKING:
             self._begun.set()
 
     def speaks(self) -> None:
-        """Note that there are words for the person; those of a silent reply are none."""
+        """Notes that there are words for the person; those of a silent reply are none."""
         if self._mode is not TypingMode.NEVER:
             self._begun.set()
 
     async def run(self) -> None:
-        """Show it, again and again, until cancelled or for `LONGEST` seconds."""
+        """Shows it, again and again, until cancelled or for `LONGEST` seconds."""
         await self._begun.wait()
         with anyio.move_on_after(LONGEST):
             while True:

@@ -15,7 +15,7 @@ _MARK: Final = re.compile(r"<(?=[\s/]{0,8}untrusted-)", re.IGNORECASE)
 
 
 def fenced(message: Message) -> Message:
-    """Return the message as the model reads it: what a tool brought from elsewhere in a fence.
+    """Returns the message as the model reads it: what a tool brought from elsewhere in a fence.
 
     Foreign is what taints a run (`means.foreign`), so that the fence and the rights of the run
     follow from one rule. Any other message is returned as it is, and so is the refusal of a hook,

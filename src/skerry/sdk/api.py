@@ -83,7 +83,7 @@ class PluginApi:
         priority: int = 0,
         when: Callable[[object], bool] | None = None,
     ) -> None:
-        """Let `call` take part at the hook of this name, whatever its payload.
+        """Lets `call` take part at the hook of this name, whatever its payload.
 
         `api.hooks.<name>(call)` does the same, and a type checker compares `call` with the hook.
         Of two handlers, the one with the higher priority runs first. `call` gets the payload of
@@ -115,12 +115,12 @@ class PluginApi:
 
     @property
     def hooks(self) -> HookPoints:
-        """Return the hooks; to call one registers a handler, as `on` does."""
+        """Returns the hooks; to call one registers a handler, as `on` does."""
         return cast("HookPoints", _Points(self.on))
 
     @property
     def data_dir(self) -> Path:
-        """Return the folder for the plugin's own files, which only the owner can read.
+        """Returns the folder for the plugin's own files, which only the owner can read.
 
         Raises:
             PluginError: there is none, or it cannot be made.
@@ -134,7 +134,7 @@ class PluginApi:
         return self._data
 
     def settings(self, model: type[P]) -> P:
-        """Return `plugins.entries.<id>.config`, checked against a pydantic model.
+        """Returns `plugins.entries.<id>.config`, checked against a pydantic model.
 
         Raises:
             PluginError: it does not fit; the message names each key.
@@ -152,7 +152,7 @@ class PluginApi:
     def register_prompt_section(
         self, title: str, render: Callable[[PromptDraft], Awaitable[str]]
     ) -> None:
-        """Add a section to the system prompt of each run; an empty text adds none.
+        """Adds a section to the system prompt of each run; an empty text adds none.
 
         It stands behind the rest, and `skerry prompt show` calls `render` too. A text that is the
         same from run to run costs little: providers keep the beginning of a request.
@@ -169,7 +169,7 @@ class PluginApi:
         self._registered.handlers[-1][1].shown = True
 
     def register_tool(self, tool: Tool) -> None:
-        """Offer a tool to the model; `skerry.sdk.tools.FunctionTool` makes one of a function.
+        """Offers a tool to the model; `skerry.sdk.tools.FunctionTool` makes one of a function.
 
         Raises:
             PluginError: `register` has returned.
@@ -186,7 +186,7 @@ class PluginApi:
         accepts_arguments: bool = False,
         owner_only: bool = True,
     ) -> None:
-        """Answer `/name` with what `run` returns, in Markdown and without a model.
+        """Answers `/name` with what `run` returns, in Markdown and without a model.
 
         Raises:
             PluginError: `register` has returned.
@@ -203,7 +203,7 @@ class PluginApi:
         *,
         scope: str = "operator.admin",
     ) -> None:
-        """Answer requests for the method `<id>.<name>` with what `run` returns, which must be JSON.
+        """Answers requests for the method `<id>.<name>` with the JSON that `run` returns.
 
         Args:
             name: What follows the plugin's id and a dot.
@@ -219,7 +219,7 @@ class PluginApi:
         self._registered.methods.append(method)
 
     def register_service(self, name: str, run: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Run an async function from the start of the gateway until it stops.
+        """Runs an async function from the start of the gateway until it stops.
 
         One that raises is started again after 1 s, then 2 s, up to a minute; one that returns has
         ended. When the gateway stops it is cancelled and has ten seconds to end.
@@ -246,7 +246,7 @@ class _Points:
 
 
 def sealed(api: PluginApi) -> Registered:
-    """Let the plugin register nothing more; return what it registered.
+    """Lets the plugin register nothing more; returns what it registered.
 
     For the loader, and for tests of a plugin: a plugin itself has no use for it.
     """

@@ -32,7 +32,7 @@ class Features(Struct, frozen=True):
     """Each gives a function from the gateway's context to what runs until the gateway stops."""
 
     def added(self) -> Iterable[Any]:
-        """Return the methods of all features; imports them."""
+        """Returns the methods of all features; imports them."""
         return [one for load in self.handlers for one in load()]
 
 
@@ -56,7 +56,7 @@ class FeatureApi:
         self._into = into
 
     def methods(self, needs: Mapping[str, Need], handlers: str) -> None:
-        """Register gateway methods: what their callers need, and where the methods are."""
+        """Registers gateway methods: what their callers need, and where the methods are."""
         taken = self._into.methods.keys() & needs.keys()
         if taken:
             raise RuntimeError(f"{self._feature.name}: already registered: {sorted(taken)}")
@@ -64,19 +64,19 @@ class FeatureApi:
         self._into.handlers.append(self._later(handlers))
 
     def event(self, name: str, need: Need, text: str) -> None:
-        """Register an event that the gateway may send."""
+        """Registers an event that the gateway may send."""
         self._into.events[name] = (need, text)
 
     def status_check(self, check: str) -> None:
-        """Register a check of `skerry doctor` that reads the status of a running gateway."""
+        """Registers a check of `skerry doctor` that reads the status of a running gateway."""
         self._into.status_checks.append(self._later(check))
 
     def check(self, check: str) -> None:
-        """Register a check of `skerry doctor` that looks at the installation itself."""
+        """Registers a check of `skerry doctor` that looks at the installation itself."""
         self._into.checks.append(self._later(check))
 
     def service(self, run: str) -> None:
-        """Register what runs from the start of the gateway until it stops."""
+        """Registers what runs from the start of the gateway until it stops."""
         self._into.services.append((self._feature.name, self._later(run)))
 
     def _later(self, path: str) -> Later:

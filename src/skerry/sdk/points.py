@@ -20,7 +20,7 @@ class Watched(Protocol[P_co]):
         priority: int = 0,
         when: Callable[[P_co], bool] | None = None,
     ) -> None:
-        """Register a handler."""
+        """Registers a handler."""
 
 
 class Changed(Protocol[P_co, R_contra]):
@@ -33,7 +33,7 @@ class Changed(Protocol[P_co, R_contra]):
         priority: int = 0,
         when: Callable[[P_co], bool] | None = None,
     ) -> None:
-        """Register a handler."""
+        """Registers a handler."""
 
 
 class ChangedAtOnce(Protocol[P_co, R_contra]):
@@ -46,7 +46,7 @@ class ChangedAtOnce(Protocol[P_co, R_contra]):
         priority: int = 0,
         when: Callable[[P_co], bool] | None = None,
     ) -> None:
-        """Register a handler."""
+        """Registers a handler."""
 
 
 class HookPoints(Protocol):

@@ -38,6 +38,6 @@ class FunctionTool(Generic[P]):
         self._run = run
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
-        """Check the arguments and call the function."""
+        """Checks the arguments and calls the function."""
         result = await self._run(self._parameters.model_validate(arguments), context)
         return ToolResult(result) if isinstance(result, str) else result

@@ -38,7 +38,7 @@ class Cut(Struct, frozen=True):
 
 
 def spoken(entries: Sequence[Numbered]) -> list[Numbered]:
-    """Return the entries that a model is told: no commands, no answers to them, no summaries."""
+    """Returns the entries that a model is told: no commands, no answers to them, no summaries."""
     kept: list[Numbered] = []
     for number, message in entries:
         match is_note(message):
@@ -52,7 +52,7 @@ def spoken(entries: Sequence[Numbered]) -> list[Numbered]:
 
 
 def cut(entries: Sequence[Numbered], keep: int) -> Cut | None:
-    """Return where to cut so that about `keep` tokens stay; None where nothing is before the cut.
+    """Returns where to cut so that about `keep` tokens stay; None where nothing is before the cut.
 
     Walks back from the newest until `keep` is reached, then to the next place where a cut may
     stand. Where only results of one response follow, it stands before that response.
@@ -66,7 +66,7 @@ def cut(entries: Sequence[Numbered], keep: int) -> Cut | None:
 
 
 def _place(messages: Sequence[Message], keep: int) -> int:
-    """Return the index of the first message that stays; 0 where all do."""
+    """Returns the index of the first message that stays; 0 where all do."""
     place, kept = len(messages), 0
     while place and kept < keep:
         place -= 1
@@ -79,12 +79,12 @@ def _place(messages: Sequence[Message], keep: int) -> int:
 
 
 def may_begin(message: Message) -> bool:
-    """Return whether a cut may stand before the message."""
+    """Returns whether a cut may stand before the message."""
     return not isinstance(message, ToolResultMessage)
 
 
 def batches(messages: Sequence[Message], room: int) -> list[tuple[Message, ...]]:
-    """Return the messages in runs of about `room` tokens, each of which begins where a cut may.
+    """Returns the messages in runs of about `room` tokens, each of which begins where a cut may.
 
     One message, or one response with its results, may be larger than `room`.
     """
@@ -101,7 +101,7 @@ def batches(messages: Sequence[Message], room: int) -> list[tuple[Message, ...]]
 
 
 def _groups(messages: Sequence[Message]) -> list[list[Message]]:
-    """Return each response with its results, and every other message alone."""
+    """Returns each response with its results, and every other message alone."""
     groups: list[list[Message]] = []
     for message in messages:
         if groups and isinstance(message, ToolResultMessage):
@@ -112,7 +112,7 @@ def _groups(messages: Sequence[Message]) -> list[list[Message]]:
 
 
 def calls_of(messages: Sequence[Message]) -> list[tuple[str, dict[str, object]]]:
-    """Return the name and the arguments of every tool call, in order."""
+    """Returns the name and the arguments of every tool call, in order."""
     return [
         (call.name, call.arguments)
         for message in messages

@@ -18,7 +18,7 @@ ABORTED_RESULT = "This call was interrupted; whether it had an effect is not kno
 
 
 def open_calls(messages: Iterable[Message]) -> list[ToolCall]:
-    """Return the tool calls that have no result, in order."""
+    """Returns the tool calls that have no result, in order."""
     calls: dict[str, ToolCall] = {}
     for message in messages:
         if isinstance(message, AssistantMessage):
@@ -29,14 +29,14 @@ def open_calls(messages: Iterable[Message]) -> list[ToolCall]:
 
 
 def aborted_result(call: ToolCall, at: int) -> ToolResultMessage:
-    """Return the result that closes a call whose run was interrupted or aborted."""
+    """Returns the result that closes a call whose run was interrupted or aborted."""
     return ToolResultMessage(
         call.id, call.name, (TextBlock(ABORTED_RESULT),), is_error=True, timestamp=at
     )
 
 
 def mended(entries: Sequence[tuple[int, Message]]) -> list[tuple[int, Message]]:
-    """Return numbered entries so that each call has its result, where some could not be read.
+    """Returns numbered entries so that each call has its result, where some could not be read.
 
     Entries without gaps are returned as they are.
     """
@@ -71,12 +71,12 @@ def notice(text: str, at: int) -> AssistantMessage:
 
 
 def is_command_answer(message: Message) -> bool:
-    """Return whether `command_answer` made it."""
+    """Returns whether `command_answer` made it."""
     return is_note(message) == "command"
 
 
 def is_note(message: Message) -> str:
-    """Return `command` for the answer to one, `notice`, `compaction` for a summary, or nothing.
+    """Returns `command` for the answer to one, `notice`, `compaction` for a summary, or nothing.
 
     Such entries stand in the transcript, and are no words to a model.
     """

@@ -64,7 +64,7 @@ class Report:
     broken_lines: int = 0
 
     def refuse(self, number: int, why: str) -> None:
-        """Count a line that cannot be read."""
+        """Counts a line that cannot be read."""
         self.broken_lines += 1
         if len(self.broken) < NAMED:
             self.broken.append(f"line {number}: {why}")
@@ -82,7 +82,7 @@ class Imported:
 
 
 def read(lines: Iterable[bytes]) -> Imported:
-    """Return the session that the lines hold.
+    """Returns the session that the lines hold.
 
     Raises:
         FormatError: the first line is no header of a session of version 3.
@@ -111,7 +111,7 @@ def read(lines: Iterable[bytes]) -> Imported:
 
 
 def owned(made: Imported) -> Imported:
-    """Return the session with what its person said as the owner's."""
+    """Returns the session with what its person said as the owner's."""
     messages = tuple((at, _owners(one)) for at, one in made.messages)
     return replace(made, messages=messages)
 
@@ -138,7 +138,7 @@ class _Entry:
 
 
 def header(line: bytes) -> tuple[str, int]:
-    """Return the id of a session and when it began, from the first line of its file.
+    """Returns the id of a session and when it began, from the first line of its file.
 
     Raises:
         FormatError: the line is no header of a session of version 3.
@@ -202,7 +202,7 @@ def _decoded(line: bytes) -> Any:
 
 
 def _path(entries: dict[str, _Entry], last: str | None) -> Iterator[_Entry]:
-    """Yield the entries from the root to the last one; a parent that is missing ends the path."""
+    """Yields the entries from the root to the last one; a parent that is missing ends the path."""
     chain: dict[str, _Entry] = {}
     while last is not None and last in entries and last not in chain:
         chain[last] = entries[last]
@@ -211,7 +211,7 @@ def _path(entries: dict[str, _Entry], last: str | None) -> Iterator[_Entry]:
 
 
 def _message(entry: _Entry, report: Report) -> Message | None:
-    """Return the message of an entry; None where it has none, which is counted."""
+    """Returns the message of an entry; None where it has none, which is counted."""
     if entry.kind == "compaction":
         return _compaction(entry, report)
     if entry.kind != "message":
@@ -230,7 +230,7 @@ def _message(entry: _Entry, report: Report) -> Message | None:
 
 
 def _compaction(entry: _Entry, report: Report) -> CompactionMessage | None:
-    """Return the summary of a compaction; `_numbered` gives it the place that it refers to."""
+    """Returns the summary of a compaction; `_numbered` gives it the place that it refers to."""
     summary, before = entry.message.get("summary"), entry.message.get("tokensBefore")
     if not isinstance(summary, str):
         report.refuse(entry.number, "the compaction has no summary")
@@ -261,7 +261,7 @@ def _texts(value: object) -> tuple[str, ...]:
 def _numbered(
     said: Iterable[tuple[int, Message]], written: list[tuple[_Entry, Message]]
 ) -> Iterator[tuple[int, Message]]:
-    """Yield the messages; those of a compaction with the number of the first that it keeps.
+    """Yields the messages; those of a compaction with the number of the first that it keeps.
 
     A place that is not among them keeps nothing: the summary stands for all before it.
     """
@@ -280,7 +280,7 @@ def _numbered(
 
 
 def _without_envelope(said: UserMessage) -> UserMessage:
-    """Return the message without the time before its text; all else stays exact."""
+    """Returns the message without the time before its text; all else stays exact."""
     match said.content:
         case (TextBlock(text=text) as first, *rest) if found := _ENVELOPE.match(text):
             return structs.replace(
@@ -290,7 +290,7 @@ def _without_envelope(said: UserMessage) -> UserMessage:
 
 
 def _plain(said: object) -> object:
-    """Return the message in the one form that is stored; who said it is not for a file to tell."""
+    """Returns the message in the one form that is stored; who said it is not for a file to tell."""
     if not isinstance(said, dict):
         return said
     kept = {name: value for name, value in said.items() if name != "origin"}
@@ -300,7 +300,7 @@ def _plain(said: object) -> object:
 
 
 def paired(said: Iterable[tuple[int, Message]]) -> Iterator[tuple[int, Message]]:
-    """Yield the messages so that every call has its result, and the last word is an answer."""
+    """Yields the messages so that every call has its result, and the last word is an answer."""
     open_: list[Message] = []
     at, last = 0, None
     for at, one in said:
@@ -325,7 +325,7 @@ def paired(said: Iterable[tuple[int, Message]]) -> Iterator[tuple[int, Message]]
 
 
 def _time(value: object) -> int | None:
-    """Return the milliseconds of an ISO time or of a number of them."""
+    """Returns the milliseconds of an ISO time or of a number of them."""
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 47:
         return value
     if isinstance(value, str):

@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 def start(
     hooks: Hooks, key: SessionKey, session_id: SessionId, after: SessionEntry | None = None
 ) -> None:
-    """Tell that a session of the conversation began or came back, and which one it follows."""
+    """Tells that a session of the conversation began or came back, and which one it follows."""
     point = hooks.session_start
     if point.handlers:
         point.start(
@@ -30,7 +30,7 @@ def start(
 
 
 def ended(hooks: Hooks, session: SessionEntry | None, reason: str) -> None:
-    """Tell that `session`, if there was one, was archived."""
+    """Tells that `session`, if there was one, was archived."""
     point = hooks.session_end
     if session is not None and point.handlers:
         point.start(
@@ -46,7 +46,7 @@ def ended(hooks: Hooks, session: SessionEntry | None, reason: str) -> None:
 
 
 async def will_reset(hooks: Hooks, store: Store, session: SessionEntry | None, reason: str) -> None:
-    """Tell that `session` ends because its conversation begins anew, with what was said in it."""
+    """Tells that `session` ends because its conversation begins anew, with what was said in it."""
     point = hooks.before_reset
     if session is None or not point.handlers:
         return
@@ -65,7 +65,7 @@ async def will_reset(hooks: Hooks, store: Store, session: SessionEntry | None, r
 
 
 async def opened(hooks: Hooks, store: Store, what: Opened) -> None:
-    """Tell what a message did to its conversation.
+    """Tells what a message did to its conversation.
 
     It was written in the unit that took the message, so handlers hear of it right after; what was
     said in the old session is still there for them.

@@ -87,7 +87,7 @@ class Begun:
 
 
 def rows(content: bytes) -> dict[str, Row]:
-    """Return the sessions that the map names, by their ids; none where it cannot be read."""
+    """Returns the sessions that the map names, by their ids; none where it cannot be read."""
     try:
         found: Any = msgspec.json.decode(content)
     except UNREADABLE:
@@ -131,7 +131,7 @@ def row(key: str, one: Mapping[str, Any]) -> Row:
 
 
 def stamp(name: str) -> int | None:
-    """Return the milliseconds of the time at the end of an archived file's name."""
+    """Returns the milliseconds of the time at the end of an archived file's name."""
     if (found := _STAMP.search(name)) is None:
         return None
     day, hour, minute, second, fraction = found.groups()
@@ -143,7 +143,7 @@ def stamp(name: str) -> int | None:
 
 
 def keys(begun: Sequence[Begun], known: Mapping[str, Row]) -> dict[str, str]:
-    """Return the key of each session whose conversation is known, or can be told.
+    """Returns the key of each session whose conversation is known, or can be told.
 
     Where the map names one conversation only, sessions that it does not name are of that one.
     """
@@ -163,7 +163,7 @@ def keys(begun: Sequence[Begun], known: Mapping[str, Row]) -> dict[str, str]:
 def _near(
     one: Begun, begun: Sequence[Begun], found: Mapping[str, str]
 ) -> Iterator[tuple[str, str]]:
-    """Yield the sessions that began when this one was archived, with their keys."""
+    """Yields the sessions that began when this one was archived, with their keys."""
     for other in begun:
         distance = abs(other.created_at - (one.archived_at or 0))
         if other is not one and other.session_id in found and distance <= NEAR_MS:

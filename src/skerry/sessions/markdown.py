@@ -31,7 +31,7 @@ def escaped(text: str) -> str:
 
 
 def read_markdown(content: str) -> Imported:
-    """Return the session that a document holds.
+    """Returns the session that a document holds.
 
     The calls of tools stay in the text as they are shown; results have lost their calls.
 

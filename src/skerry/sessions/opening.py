@@ -35,21 +35,21 @@ _WITHOUT_PEOPLE: Final = frozenset(
 
 
 class Expiry(StrEnum):
-    """Choice of which limit a session has passed."""
+    """The limit that ended a session."""
 
     DAILY = "daily"
     IDLE = "idle"
 
 
 class Limits(Struct, frozen=True):
-    """Measure of how long a session lives; None is no limit of that kind."""
+    """Lifetime of a session; None is no limit of that kind."""
 
     at_hour: int | None = None
     """0 to 23, local time."""
     idle_minutes: int | None = None
 
     def passed(self, spoke: int, now: int, zone: tzinfo | None = None) -> Expiry | None:
-        """Return which limit came first after a person last spoke; None while there was none.
+        """Returns which limit came first after a person last spoke; None while there was none.
 
         Args:
             spoke: Milliseconds since 1970; 0 when nobody did, and then nothing can expire.
@@ -69,7 +69,7 @@ class Limits(Struct, frozen=True):
 
 
 def limits(config: SessionConfig, key: SessionKey, channel: str) -> Limits:
-    """Return the parts that holds for a conversation when a message comes over `channel`."""
+    """Returns the limits of a conversation for a message that arrives over `channel`."""
     if key.kind in _WITHOUT_PEOPLE:
         return Limits()
     for name, own in reversed(config.reset_by_channel.items()):
@@ -84,14 +84,14 @@ def limits(config: SessionConfig, key: SessionKey, channel: str) -> Limits:
 
 
 def kind_of(key: SessionKey) -> str:
-    """Return `thread`, `group` or `direct`."""
+    """Returns `thread`, `group` or `direct`."""
     if {"thread", "topic"} & set(key.scope[1:]):
         return "thread"
     return "group" if key.kind in {SessionKind.GROUP, SessionKind.CHANNEL} else "direct"
 
 
 def boundary(now: int, hour: int, zone: tzinfo | None = None) -> int:
-    """Return the last time at or before `now` at which it was `hour` o'clock, in milliseconds.
+    """Returns the last time at or before `now` at which it was `hour` o'clock, in milliseconds.
 
     Where clocks are put forward over that hour it is the moment at which they are; where the hour
     comes twice it is the first.
@@ -105,7 +105,7 @@ def boundary(now: int, hour: int, zone: tzinfo | None = None) -> int:
 
 
 def _limits(*said: ResetConfig) -> Limits:
-    """Return the parts that is said, the first word winning; without a word the day ends it."""
+    """Returns the limits of the first section that sets each; by default sessions end daily."""
     mode = next((one.mode for one in said if one.mode), ResetMode.DAILY)
     hour = next((one.at_hour for one in said if one.at_hour is not None), None)
     idle = next((one.idle_minutes for one in said if one.idle_minutes), None)
@@ -148,7 +148,7 @@ class Opened:
 
 
 def opening(request: RunRequest, triggers: Sequence[str]) -> RunRequest:
-    """Return the request with what its text does to the conversation, if it does something.
+    """Returns the request with what its text does to the conversation, if it does something.
 
     A trigger is the whole text or stands before a space; the rest becomes the first message of the
     new session. It counts where it is the owner's, or in a direct chat of one's own.
@@ -184,7 +184,7 @@ def _may_open(request: RunRequest) -> bool:
 def enter(
     unit: Unit, request: RunRequest, limits: Limits | None, new_id: SessionId, at: int
 ) -> Opened:
-    """Return the session that the message enters; begin it as `new_id`, or bring it back, if due.
+    """Returns the session that the message enters; begins it as `new_id` or restores it, if due.
 
     Args:
         unit: The one that writes the message.
@@ -214,7 +214,7 @@ def enter(
 def _first(
     unit: Unit, request: RunRequest, limits: Limits | None, new_id: SessionId, at: int
 ) -> Opened:
-    """Begin the session of a conversation that has none; of one put away, say so to a person."""
+    """Begins the session of a conversation that has none; of one put away, say so to a person."""
     last = archive.last_put_away(unit, request.key)
     sessions.begin(unit, request.key, new_id, at)
     if last is None:
@@ -264,7 +264,7 @@ def _resume(unit: Unit, request: RunRequest, wanted: Opening, new_id: SessionId,
 
 
 def meant(earlier: Sequence[SessionEntry], target: str) -> SessionEntry | None:
-    """Return the session that the person means: the last, one by its place, or one by its id."""
+    """Returns the session that the person means: the last, one by its place, or one by its id."""
     if not target:
         return earlier[0] if earlier else None
     if target.isdecimal() and len(target) == 1:
@@ -292,7 +292,7 @@ def _expired(passed: Expiry, limits: Limits) -> str:
 
 
 def _is_used(reader: Reader, session: SessionEntry) -> bool:
-    """Return whether there is anything but commands in the session."""
+    """Returns whether there is anything but commands in the session."""
     if session.user_at or session.tail > _LOOKED_AT:
         return True
     said = sessions.entries(reader, session.session_id, limit=_LOOKED_AT)
@@ -300,7 +300,7 @@ def _is_used(reader: Reader, session: SessionEntry) -> bool:
 
 
 def listed(earlier: Sequence[SessionEntry], titles: Sequence[str]) -> list[str]:
-    """Return a line for each session that can be brought back, in Markdown."""
+    """Returns a line for each session that can be brought back, in Markdown."""
     return [
         f"{place}. {title} ({_day(one.user_at)}, `{one.session_id[:8]}`)"
         for place, (one, title) in enumerate(zip(earlier, titles, strict=True), 1)

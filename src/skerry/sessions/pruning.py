@@ -61,7 +61,7 @@ def pruned(
 
 
 def shortened(result: ToolResultMessage, form: SoftTrim) -> ToolResultMessage:
-    """Return the result with its begin and its end, where it has more than `max_chars`."""
+    """Returns the result with its begin and its end, where it has more than `max_chars`."""
     text = result.text
     if len(text) <= form.max_chars or form.head_chars + form.tail_chars >= len(text):
         return result
@@ -74,7 +74,7 @@ def shortened(result: ToolResultMessage, form: SoftTrim) -> ToolResultMessage:
 
 
 def _prunable(messages: Sequence[Message], settings: ContextPruning) -> list[int]:
-    """Return where old results without images stand, behind the first words of a person."""
+    """Returns where old results without images stand, behind the first words of a person."""
     start = next((n for n, one in enumerate(messages) if isinstance(one, UserMessage)), None)
     if start is None:
         return []
@@ -99,7 +99,7 @@ def _result(messages: Sequence[Message], place: int) -> ToolResultMessage | None
 
 
 def allowed(tool: str, rules: PruningTools) -> bool:
-    """Return whether results of the tool may be pruned; `deny` counts more."""
+    """Returns whether results of the tool may be pruned; `deny` counts more."""
     name = tool.lower()
     if any(fnmatchcase(name, pattern.lower()) for pattern in rules.deny):
         return False

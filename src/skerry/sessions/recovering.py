@@ -62,7 +62,7 @@ def look(about: Aside) -> Imported:
 
 
 def take(unit: Unit, about: Aside, now: int) -> Outcome:
-    """Write what the database does not have of it. It reads the file.
+    """Writes what the database does not have of it. It reads the file.
 
     Raises:
         FormatError: it is no transcript.
@@ -88,7 +88,7 @@ def take(unit: Unit, about: Aside, now: int) -> Outcome:
 
 
 def mend(unit: Unit, broken: Broken, files: Iterable[Path]) -> bool:
-    """Write an entry that cannot be read as a file of its session has it; return whether one has.
+    """Writes an entry that cannot be read as a file of its session has it; returns whether one has.
 
     Raises:
         OSError: a file cannot be read.
@@ -103,7 +103,7 @@ def mend(unit: Unit, broken: Broken, files: Iterable[Path]) -> bool:
 
 
 def accept(unit: Unit, broken: Broken, text: str, now: int) -> None:
-    """Put a notice of the gateway in the place of an entry that cannot be read: it is given up.
+    """Puts a notice of the gateway in the place of an entry that cannot be read: it is given up.
 
     No model reads a notice, so the conversation goes on as it did while the entry was left out.
     """
@@ -112,7 +112,7 @@ def accept(unit: Unit, broken: Broken, text: str, now: int) -> None:
 
 
 def _go_on(unit: Unit, session: SessionEntry, rest: Sequence[_Entry]) -> None:
-    """Add the entries to the session that ends where they begin."""
+    """Adds the entries to the session that ends where they begin."""
     before = sessions.entries(unit, session.session_id, limit=_OPEN)
     last = [(one.at, one.message) for one in before if not sessions.is_compaction(one.message)]
     there = len(list(paired(last)))
@@ -137,7 +137,7 @@ def _summarise(unit: Unit, session: SessionEntry, tail: int, found: tuple[int, M
 
 
 def _apart(unit: Unit, session: SessionEntry, rest: Sequence[_Entry], now: int) -> Outcome:
-    """Write the entries as an earlier session of the conversation, once."""
+    """Writes the entries as an earlier session of the conversation, once."""
     name = uuid5(NAMESPACE_OID, f"{session.session_id} {rest[0][0]} {rest[0][1]}")
     said = tuple(paired([(at, one) for _, at, one in _spoken(rest)]))
     incoming = Incoming(
@@ -162,7 +162,7 @@ def _outcome(taken: Taken) -> Outcome:
 
 
 def _key(about: Aside) -> SessionKey:
-    """Return the conversation that the session belongs to, or one of its own."""
+    """Returns the conversation that the session belongs to, or one of its own."""
     agent = AgentId(about.agent)
     if about.key:
         return SessionKey.parse(about.key, agent)
@@ -170,7 +170,7 @@ def _key(about: Aside) -> SessionKey:
 
 
 def entries_of(file: Path) -> Iterator[_Entry]:
-    """Yield the entries that the lines of our own mirror are, in order, and can be read."""
+    """Yields the entries that the lines of our own mirror are, in order, and can be read."""
     places: dict[str, int] = {}
     for line in aside.lines(file):
         try:
@@ -191,7 +191,7 @@ def entries_of(file: Path) -> Iterator[_Entry]:
 
 
 def _message(found: dict[str, Any], places: dict[str, int], at: int) -> Message:
-    """Return the message of a line.
+    """Returns the message of a line.
 
     Raises:
         ValueError: it is none that can be read.

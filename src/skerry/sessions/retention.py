@@ -44,7 +44,7 @@ class Plan:
 
     @property
     def size(self) -> int:
-        """Return the bytes of the transcripts that would be removed."""
+        """Returns the bytes of the transcripts that would be removed."""
         return sum(one.session.size for one in self.remove)
 
 
@@ -88,7 +88,7 @@ def _stays(key: str) -> bool:
 
 
 async def carry_out(store: Store, hooks: Hooks, agents_dir: Path, due: Plan, now: int) -> Plan:
-    """Archive and remove what is due; return what was, less what somebody used meanwhile."""
+    """Archives and removes what is due; returns what was, less what somebody used meanwhile."""
     away, gone = [], []
     for one in due.archive:
         session = await store.write(partial(retention.put_away, session=one.session, now=now))
@@ -111,7 +111,7 @@ async def carry_out(store: Store, hooks: Hooks, agents_dir: Path, due: Plan, now
 
 
 def told(due: Plan, *, done: bool) -> str:
-    """Return a line for the log."""
+    """Returns a line for the log."""
     text = (
         f"{len(due.archive)} conversations {'were' if done else 'would be'} archived,"
         f" {len(due.remove)} archived ones ({due.size // 1024} KiB) removed"

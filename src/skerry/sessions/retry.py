@@ -27,7 +27,7 @@ def to_retry(
     *,
     by_owner: bool = True,
 ) -> RunRequest | None:
-    """Return the request that runs the conversation's last message again; None when it is answered.
+    """Returns the request that runs the last message again; None when it is answered.
 
     Its id follows from the run that it repeats, so that asking twice runs it once. Messages that
     had entered that run are said with it, for they ended with it. The answer goes to where the run
@@ -61,7 +61,7 @@ def to_retry(
 
 
 def as_asked_by(request: RunRequest, scopes: tuple[str, ...] | None) -> RunRequest:
-    """Return the request as somebody with these scopes may repeat it.
+    """Returns the request as somebody with these scopes may repeat it.
 
     What its first sender set for it alone (model, thinking, directives) stays only where who
     repeats it has all of the first sender's scopes. None are those of the owner in a chat.

@@ -12,12 +12,12 @@ from skerry.model.session import SessionSettings
 def sends_to(
     policy: SendPolicy, own: SessionSettings | None, key: SessionKey, to: ReplyTo | None
 ) -> ReplyTo | None:
-    """Return where replies go; None where they stay here, as those of clients do."""
+    """Returns where replies go; None where they stay here, as those of clients do."""
     return None if to is None or is_mute(policy, own, key, to) else to
 
 
 def is_mute(policy: SendPolicy, own: SessionSettings | None, key: SessionKey, to: ReplyTo) -> bool:
-    """Return whether replies stay here: what the conversation says counts before the policy.
+    """Returns whether replies stay here: what the conversation says counts before the policy.
 
     Any rule that fits and denies counts, then any that fits and allows, then the default.
     """

@@ -62,7 +62,7 @@ def request_text(conversation: str, previous: str, instructions: str, *, most: i
 
 
 def lines(messages: Iterable[Message]) -> list[str]:
-    """Return each message as text."""
+    """Returns each message as text."""
     return [line for message in messages for line in _lines(message)]
 
 
@@ -81,7 +81,7 @@ def _lines(message: Message) -> Iterable[str]:
 
 
 def chunks(pieces: Sequence[str], room: int) -> list[str]:
-    """Return the pieces joined to texts of at most `room` tokens; one that is larger is cut.
+    """Returns the pieces joined to texts of at most `room` tokens; one that is larger is cut.
 
     What is cut of one piece stands in the next text: the summariser reads all of it.
     """
@@ -99,7 +99,7 @@ def chunks(pieces: Sequence[str], room: int) -> list[str]:
 
 
 def _parts(text: str, room: int) -> Iterable[str]:
-    """Give the text in parts of at most `room` tokens, less one for the end of a line."""
+    """Gives the text in parts of at most `room` tokens, less one for the end of a line."""
     while tokens(text) + 1 > room and len(text) > 1:
         half = len(text) // 2
         while half > 1 and tokens(text[:half]) + 1 > room:
@@ -110,7 +110,7 @@ def _parts(text: str, room: int) -> Iterable[str]:
 
 
 def fitted(text: str, most: int) -> str:
-    """Return the text in at most `most` tokens: its begin and its end, with a mark between."""
+    """Returns the text in at most `most` tokens: its begin and its end, with a mark between."""
     if tokens(text) <= most:
         return text
     gap = tokens(_GAP) + 4
@@ -135,7 +135,7 @@ def fault(summary: str, replaced: int, most: int) -> str | None:
 
 
 def extracted(messages: Sequence[Message], previous: str, most: int) -> str:
-    """Return a summary made without a model: what the person asked for, the tools, the last words.
+    """Returns a summary made without a model: what the person asked for, the tools, the last words.
 
     It is worse than a model's and better than none: the conversation goes on.
     """
@@ -160,7 +160,7 @@ def extracted(messages: Sequence[Message], previous: str, most: int) -> str:
 def files(
     messages: Sequence[Message], before: CompactionMessage | None
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the files that were only read, and those that were written; the last ones count."""
+    """Returns the files that were only read, and those that were written; the last ones count."""
     read = list(before.read_files if before else ())
     written = list(before.modified_files if before else ())
     for name, arguments in calls_of(messages):
@@ -173,7 +173,7 @@ def files(
 
 
 def with_files(summary: str, read: Sequence[str], modified: Sequence[str]) -> str:
-    """Return the summary with the lists of files behind it."""
+    """Returns the summary with the lists of files behind it."""
     for name, paths in (("read-files", read), ("modified-files", modified)):
         if paths:
             summary += f"\n\n<{name}>\n" + "\n".join(paths) + f"\n</{name}>"

@@ -18,7 +18,7 @@ SUMMARY_SHARE: Final = 4
 LEAST_ROOM: Final = 256
 """Tokens; a window that the system prompt fills is an error of the model's call, not of ours."""
 RESULT_SHARE: Final = 0.3
-"""Part of the room, what one message may take of a request (openclaw-behaviour 7.3, 30 %)."""
+"""Share of the room that one message may take (openclaw-behaviour 7.3, 30 %)."""
 LEAST_RESULT: Final = 2000
 """Characters that every message may have in a request."""
 
@@ -29,21 +29,21 @@ class Budget(Struct, frozen=True):
     window: int
     reserve: int
     room: int
-    """Data: what the conversation may have before it is compacted."""
+    """Tokens that a conversation may have before it is compacted."""
     keep: int
-    """Data: what stays as it is of the newest messages."""
+    """Tokens of the newest messages that a compaction keeps as they are."""
     summary: int
-    """Data: what the summary may have."""
+    """Tokens that the summary may have."""
 
     def tighter(self, times: int) -> "Budget":
-        """Return the budget after the model refused a conversation that should have fitted."""
+        """Returns the budget after the model refused a conversation that should have fitted."""
         if not times:
             return self
         keep = self.keep // 4**times
         return replace(self, keep=keep, summary=max(64, self.summary // 2**times))
 
     def below(self, refused: int) -> "Budget":
-        """Return how a window is used that did not take a request of `refused` tokens."""
+        """Returns how a window is used that did not take a request of `refused` tokens."""
         if not 0 < refused < self.window:
             return self
         fixed = self.window - self.reserve - self.room
@@ -54,12 +54,12 @@ class Budget(Struct, frozen=True):
 
     @property
     def most_chars(self) -> int:
-        """Return how many characters one message may have in a request."""
+        """Returns how many characters one message may have in a request."""
         return max(LEAST_RESULT, int(self.room * CHARS_PER_TOKEN * RESULT_SHARE))
 
 
 def budget(window: int, fixed: int, settings: Compaction) -> Budget:
-    """Return how a window of `window` tokens is used; `fixed` are the system prompt and tools."""
+    """Returns how a window of `window` tokens is used; `fixed` are the system prompt and tools."""
     wanted = max(settings.reserve_tokens, settings.reserve_tokens_floor)
     reserve = min(wanted, window // RESERVE_SHARE)
     room = max(window - reserve - fixed, LEAST_ROOM)
@@ -69,20 +69,20 @@ def budget(window: int, fixed: int, settings: Compaction) -> Budget:
 
 
 def tokens(text: str) -> int:
-    """Return about how many tokens the text has, rather too many: outside ASCII one a character."""
+    """Returns about how many tokens the text has, rather too many: one a non-ASCII character."""
     foreign = 0 if text.isascii() else len(text) - len(text.encode("ascii", "ignore"))
     return (len(text) + (CHARS_PER_TOKEN - 1) * foreign) // CHARS_PER_TOKEN + 1
 
 
 def weight(message: Message) -> int:
-    """Return about how many tokens the message has."""
+    """Returns about how many tokens the message has."""
     text = message.text
     foreign = 0 if text.isascii() else len(text) - len(text.encode("ascii", "ignore"))
     return (size(message) + (CHARS_PER_TOKEN - 1) * foreign) // CHARS_PER_TOKEN + 1
 
 
 def first_that_fits(history: History, budget: int) -> int:
-    """Return the index of the first message to send, so that about `budget` tokens are sent.
+    """Returns the index of the first message to send, so that about `budget` tokens are sent.
 
     Counts four characters as a token and begins at a message of the person, so that no tool result
     is parted from its call. The last message of the person is always sent. The transcript itself
@@ -111,14 +111,14 @@ class View:
         self._copy: History | None = None
 
     def replace(self, history: History, place: int, message: Message) -> None:
-        """Send `message` in place of the one at `place`, as long as that is there."""
+        """Sends `message` in place of the one at `place`, as long as that is there."""
         self._replaced[place] = history.messages[place], message
         if self._copy is not None and place < len(self._copy.messages):
             self._copy.cut(place)
             del self._sources[place:]
 
     def of(self, history: History) -> History:
-        """Return the messages to send: the conversation itself where nothing is replaced."""
+        """Returns the messages to send: the conversation itself where nothing is replaced."""
         messages = history.messages
         self._replaced = {
             place: pair
@@ -138,7 +138,7 @@ class View:
         return copy
 
     def shown(self, history: History) -> list[Message]:
-        """Return the messages as they would be sent."""
+        """Returns the messages as they would be sent."""
         return [self._at(place, one) for place, one in enumerate(history.messages)]
 
     def _at(self, place: int, message: Message) -> Message:
@@ -147,7 +147,7 @@ class View:
 
 
 def _common(first: list[Message], second: list[Message]) -> int:
-    """Return how many messages the two have in common at their begin, by identity."""
+    """Returns how many messages the two have in common at their begin, by identity."""
     for place, same in enumerate(map(is_, first, second)):
         if not same:
             return place

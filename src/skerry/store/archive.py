@@ -16,7 +16,7 @@ from skerry.store.unit import Reader, Unit
 def reset(
     unit: Unit, key: SessionKey, new_id: SessionId, now: int, *, expired: bool = False
 ) -> SessionEntry | None:
-    """Begin the conversation anew as `new_id`; return the session that is archived, if there was.
+    """Begins the conversation anew as `new_id`; returns the session that is archived, if there was.
 
     The label and the settings, but the model, hold on; of one that `expired`, the label and what
     belongs to the conversation.
@@ -30,7 +30,7 @@ def reset(
 
 
 def put_away(unit: Unit, key: SessionKey, now: int) -> SessionEntry | None:
-    """Archive the session of an unused conversation, if it has one; `/resume` brings it back.
+    """Archives the session of an unused conversation, if it has one; `/resume` brings it back.
 
     It is no deleted one: nobody wanted it gone, so that the search finds it.
     """
@@ -38,7 +38,7 @@ def put_away(unit: Unit, key: SessionKey, now: int) -> SessionEntry | None:
 
 
 def last_put_away(reader: Reader, key: SessionKey) -> SessionEntry | None:
-    """Return the session that was put away of a conversation which has none at present.
+    """Returns the session that was put away of a conversation which has none at present.
 
     None where somebody deleted the last one, or nobody spoke in it.
     """
@@ -52,12 +52,12 @@ def last_put_away(reader: Reader, key: SessionKey) -> SessionEntry | None:
 
 
 def delete(unit: Unit, key: SessionKey, now: int) -> SessionEntry | None:
-    """Take the conversation off the list; return its session, which is archived, if there was."""
+    """Takes the conversation off the list; returns its session, which is archived, if there was."""
     return _archive(unit, key, Archived.DELETED, now)
 
 
 def restore(unit: Unit, session: SessionEntry, now: int) -> SessionEntry | None:
-    """Make an archived session the present one again; return the one whose place it takes.
+    """Makes an archived session the present one again; returns the one whose place it takes.
 
     It is as fresh as if somebody had just spoken in it: else the next message would end it again.
     """
@@ -72,7 +72,7 @@ def restore(unit: Unit, session: SessionEntry, now: int) -> SessionEntry | None:
 
 
 def earlier(reader: Reader, key: str, limit: int) -> list[SessionEntry]:
-    """Return sessions of the conversation that were reset after a person spoke, the last first."""
+    """Returns sessions of the conversation that were reset after a person spoke, the last first."""
     rows = reader.all(
         f"SELECT {sessions.COLUMNS} FROM session WHERE key = ? AND archived = ? AND user_at > 0"  # noqa: S608 - constant columns
         " ORDER BY archived_at DESC, created_at DESC, session_id LIMIT ?",
@@ -82,7 +82,7 @@ def earlier(reader: Reader, key: str, limit: int) -> list[SessionEntry]:
 
 
 def change(unit: Unit, session_id: str, *, label: str, settings: SessionSettings) -> None:
-    """Write the session's label and settings."""
+    """Writes the session's label and settings."""
     unit.execute(
         "UPDATE session SET label = ?, settings = ?, pinned = ? WHERE session_id = ?",
         (label, msgspec.json.encode(settings), settings.pinned, session_id),

@@ -52,7 +52,7 @@ class Aside(Struct, frozen=True, rename="camel"):
 
 
 def lines(path: Path, start: int = 0) -> Iterator[bytes]:
-    """Yield the whole lines of the file from byte `start` on; a torn last one is left out."""
+    """Yields the whole lines of the file from byte `start` on; a torn last one is left out."""
     with path.open("rb") as file:
         file.seek(start)
         for line in file:
@@ -63,7 +63,7 @@ def lines(path: Path, start: int = 0) -> Iterator[bytes]:
 def unknown(
     path: Path, start: int, after: int, known: Mapping[str, tuple[int, str]]
 ) -> tuple[int, int]:
-    """Return how many lines from byte `start` on the database does not have, and the first's place.
+    """Returns how many lines from byte `start` on the database lacks, and the first's position.
 
     Args:
         path: The file.
@@ -87,7 +87,7 @@ def unknown(
 
 
 def keep(state_dir: Path, path: Path, about: Aside, *, move: bool) -> Path:
-    """Copy or move a file to where it is kept, with its note; return the new place. Blocks.
+    """Copies or moves a file to where it is kept, with its note; returns the new place. Blocks.
 
     A second copy of what is kept already is not made.
 
@@ -151,14 +151,14 @@ def told(state_dir: Path) -> Told | None:
 
 
 def drop(about: Aside) -> None:
-    """Delete the file and its note. Blocks."""
+    """Deletes the file and its note. Blocks."""
     file = Path(about.file)
     file.unlink(missing_ok=True)
     file.with_name(file.name + _NOTE).unlink(missing_ok=True)
 
 
 def files(folder: Path) -> Iterator[Path]:
-    """Yield the transcript files of a folder, those of archived sessions too."""
+    """Yields the transcript files of a folder, those of archived sessions too."""
     if folder.is_dir():
         with os.scandir(folder) as there:
             for one in there:
@@ -167,7 +167,7 @@ def files(folder: Path) -> Iterator[Path]:
 
 
 def mapped(folder: Path) -> dict[str, str]:
-    """Return the key of each session that the session map of the folder names."""
+    """Returns the key of each session that the session map of the folder names."""
     try:
         found: Any = msgspec.json.decode((folder / "sessions.json").read_bytes())
     except (OSError, *UNREADABLE):
@@ -181,7 +181,7 @@ def mapped(folder: Path) -> dict[str, str]:
 
 
 def ids(entries: Iterable[tuple[Any, ...]]) -> dict[str, tuple[int, str]]:
-    """Return the number and the time of entries, given as rows of number and ms, by their ids.
+    """Returns the number and the time of entries, given as rows of number and ms, by their ids.
 
     One whose row is damaged may have a time that is no number: then it is as none.
     """
@@ -189,13 +189,13 @@ def ids(entries: Iterable[tuple[Any, ...]]) -> dict[str, tuple[int, str]]:
 
 
 def iso(milliseconds: int) -> str:
-    """Return the time as a line has it."""
+    """Returns the time as a line has it."""
     text = datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds")
     return text.replace("+00:00", "Z")
 
 
 def milliseconds(text: object) -> int | None:
-    """Return the time that a line has; None where that is none."""
+    """Returns the time that a line has; None where that is none."""
     try:
         return round(datetime.fromisoformat(str(text)).timestamp() * 1000)
     except (ValueError, OverflowError):
@@ -203,7 +203,7 @@ def milliseconds(text: object) -> int | None:
 
 
 def identity(line: bytes) -> tuple[str, str] | None:
-    """Return id and time of the entry that a line is; None for a header or no JSON at all."""
+    """Returns id and time of the entry that a line is; None for a header or no JSON at all."""
     if (head := _HEAD.match(line)) is not None:
         return head[1].decode(), head[2].decode()
     try:
@@ -216,7 +216,7 @@ def identity(line: bytes) -> tuple[str, str] | None:
 
 
 def _begins_with(target: Path, path: Path) -> bool:
-    """Return whether all of the file at `path` is kept in `target` already."""
+    """Returns whether all of the file at `path` is kept in `target` already."""
     with target.open("rb") as kept, path.open("rb") as file:
         while block := file.read(_BLOCK):
             if kept.read(len(block)) != block:

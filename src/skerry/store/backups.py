@@ -72,7 +72,7 @@ def create(
     now: int,
     progress: sqlite.Progress = lambda _done, _all: None,
 ) -> Backup:
-    """Copy the database as it is now, and look whether the copy is sound. Blocks.
+    """Copies the database as it is now, and looks whether the copy is sound. Blocks.
 
     A gateway may run and write meanwhile.
 
@@ -101,7 +101,7 @@ def create(
 
 
 def every(state_dir: Path) -> list[Backup]:
-    """Return list the backups, the newest first."""
+    """Returns list the backups, the newest first."""
     found = [_read(path) for path in (state_dir / FOLDER).glob("state-*.sqlite")]
     for path in state_dir.glob(f"{DATABASE}.v*.bak"):
         about = path.stat()
@@ -113,7 +113,7 @@ def every(state_dir: Path) -> list[Backup]:
 
 
 def replaced(state_dir: Path) -> list[Backup]:
-    """Return the databases that restores put aside, the latest first."""
+    """Returns the databases that restores put aside, the latest first."""
     found = []
     for folder in (state_dir / FOLDER).glob(f"{ASIDE}*"):
         path = folder / DATABASE
@@ -128,7 +128,7 @@ def replaced(state_dir: Path) -> list[Backup]:
 
 
 def find(state_dir: Path, name: str) -> Backup:
-    """Return the backup of that name, or what a restore put aside; `latest` is the newest backup.
+    """Returns the backup of that name, or what a restore put aside; `latest` is the newest backup.
 
     Raises:
         BackupError: there is none.
@@ -144,7 +144,7 @@ def find(state_dir: Path, name: str) -> Backup:
 
 
 def rotate(state_dir: Path) -> list[Backup]:
-    """Delete the daily backups but the newest few; return those that went."""
+    """Deletes the daily backups but the newest few; returns those that went."""
     daily = [one for one in every(state_dir) if one.kind is BackupKind.DAILY]
     for one in daily[KEPT_DAILY:]:
         one.path.unlink(missing_ok=True)
@@ -178,7 +178,7 @@ def _check_room(source: Path, folder: Path) -> None:
 
 
 def _read(path: Path) -> Backup | None:
-    """Return the backup that the file is, from its name; None for a file of somebody else."""
+    """Returns the backup that the file is, from its name; None for a file of somebody else."""
     stamp, _, kind = path.name.removeprefix("state-").removesuffix(".sqlite").partition(".")
     try:
         made = datetime.strptime(stamp[:15], _STAMP).replace(tzinfo=UTC)

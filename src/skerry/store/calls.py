@@ -47,22 +47,22 @@ class CallLog:
         self._failed = False
 
     def new_id(self) -> str:
-        """Return an id that no other call has, of this process or another."""
+        """Returns an id that no other call has, of this process or another."""
         return f"{self._process}-{next(self._numbers)}"
 
     def begin(self, call: BookedCall) -> None:
-        """Write how the ledger is to have the call if the process ends in it."""
+        """Writes how the ledger is to have the call if the process ends in it."""
         line = msgspec.json.encode(call) + b"\n"
         self._open[call.call_id] = line
         self._write(line)
 
     def end(self, call: BookedCall) -> None:
-        """Write what became of the call."""
+        """Writes what became of the call."""
         self._open.pop(call.call_id, None)
         self._write(msgspec.json.encode(call) + b"\n")
 
     def read(self) -> dict[str, BookedCall]:
-        """Return the calls of the files by their ids, as the last line of each says. Blocks."""
+        """Returns the calls of the files by their ids, as the last line of each says. Blocks."""
         calls: dict[str, BookedCall] = {}
         for call in self._lines():
             calls[call.call_id] = call
@@ -70,13 +70,13 @@ class CallLog:
         return {key: call for key, call in calls.items() if call.at >= newest - BOOKED_MS}
 
     def clear(self) -> None:
-        """Remove the files, whose calls the database has. Blocks."""
+        """Removes the files, whose calls the database has. Blocks."""
         self.close()
         for path in (self._path, self._older):
             path.unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Close the file; the next line opens it again."""
+        """Closes the file; the next line opens it again."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
@@ -108,7 +108,7 @@ class CallLog:
             self._failed = False
 
     def _turn(self) -> None:
-        """Open the file; where it is full, begin another with the calls that are still open."""
+        """Opens the file; where it is full, begin another with the calls that are still open."""
         full = self._file >= 0
         if full:
             self.close()

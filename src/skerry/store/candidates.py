@@ -53,12 +53,12 @@ class Entry:
 
     @property
     def seq(self) -> int:
-        """Return its number in its session."""
+        """Returns its number in its session."""
         return self.rowid & 0xFFFF_FFFF
 
     @property
     def serial(self) -> int:
-        """Return the number of its session."""
+        """Returns the number of its session."""
         return self.rowid >> 32
 
 
@@ -87,7 +87,7 @@ class _Reading:
 
 
 def gather(reader: Reader, question: str, scope: Scope, most: int = CANDIDATES) -> Gathered:
-    """Return the candidates, of which `most` have words. Some 10 ms, however many there are."""
+    """Returns the candidates, of which `most` have words. Some 10 ms, however many there are."""
     from skerry.store.ranking import best, rarity  # noqa: PLC0415 - numpy comes with a search
 
     asked = wanted(question)
@@ -107,7 +107,7 @@ def gather(reader: Reader, question: str, scope: Scope, most: int = CANDIDATES) 
 
 
 def around(reader: Reader, rowid: int, scope: Scope, width: int) -> list[Entry]:
-    """Return the entry, and those that stand up to `width` before and behind it, in order."""
+    """Returns the entry, and those that stand up to `width` before and behind it, in order."""
     serial, seq = rowid >> 32, rowid & 0xFFFF_FFFF
     last = seq + width
     if serial == scope.own:
@@ -127,7 +127,7 @@ def around(reader: Reader, rowid: int, scope: Scope, width: int) -> list[Entry]:
 
 
 def _read(reader: Reader, rowid: int, scope: Scope, reading: _Reading) -> None:
-    """Read the entry, and what stands beside it."""
+    """Reads the entry, and what stands beside it."""
     for entry in around(reader, rowid, scope, BESIDE):
         if entry.rowid not in reading.entries:
             reading.entries[entry.rowid] = entry
@@ -143,6 +143,6 @@ def _said(body: bytes) -> Message | None:
 
 
 def _matching(reader: Reader, phrase: str, scope: Scope) -> "array[int]":
-    """Return the rowids of the entries with the phrase, the newest first."""
+    """Returns the rowids of the entries with the phrase, the newest first."""
     until = scope.own << 32 | scope.until
     return array("q", text_index.matching(reader, phrase, scope.serials, (scope.own, until), MOST))

@@ -28,7 +28,7 @@ class State(Struct, frozen=True):
 
 
 def state(reader: Reader, session_id: str) -> State:
-    """Return how far the session is compacted."""
+    """Returns how far the session is compacted."""
     row = reader.one(
         "SELECT compactions, flushed, compacted, body FROM session LEFT JOIN entry"
         " ON entry.session_id = session.session_id AND seq = compacted"
@@ -46,7 +46,7 @@ def state(reader: Reader, session_id: str) -> State:
 
 
 def at(reader: Reader, session_id: str, seq: int) -> CompactionMessage:
-    """Return the compaction that is entry `seq` of a session."""
+    """Returns the compaction that is entry `seq` of a session."""
     row = reader.one("SELECT body FROM entry WHERE session_id = ? AND seq = ?", (session_id, seq))
     if row is None:
         raise LookupError(f"session {session_id} has no entry {seq}")
@@ -71,7 +71,7 @@ def add(
     now: int,
     tokens_after: int,
 ) -> int:
-    """Write the summary as the next entry; return the new tail. What it replaces stays.
+    """Writes the summary as the next entry; returns the new tail. What it replaces stays.
 
     Raises:
         StaleTailError: the transcript moved on; the unit writes nothing.
@@ -90,7 +90,7 @@ def add(
 
 
 def flushed(unit: Unit, session_id: str, now: int) -> None:
-    """Note that the notes of the present cycle are written."""
+    """Notes that the notes of the present cycle are written."""
     unit.execute(
         "UPDATE session SET flushed = compactions, flushed_at = ? WHERE session_id = ?",
         (now, session_id),

@@ -74,7 +74,7 @@ def kind(error: sqlite3.Error) -> Storage:
 
 
 def is_ours(error: BaseException) -> TypeGuard[sqlite3.Error]:
-    """Return whether the file is at fault, not the statement."""
+    """Returns whether the file is at fault, not the statement."""
     if isinstance(error, sqlite3.OperationalError):
         return True
     return type(error) is sqlite3.DatabaseError
@@ -106,7 +106,7 @@ class Condition(Struct):
 
     @property
     def storage(self) -> Storage:
-        """Return the worst of it."""
+        """Returns the worst of it."""
         if self.damage or self.entries:
             return Storage.CORRUPT
         if self.writing is not Storage.OK:
@@ -115,7 +115,7 @@ class Condition(Struct):
 
     @property
     def works(self) -> bool:
-        """Return whether the gateway can serve with it.
+        """Returns whether the gateway can serve with it.
 
         Entries that cannot be read do not count: no restart and no other gateway brings them back,
         so a load balancer that takes this gateway out would only turn every other message away.
@@ -135,21 +135,21 @@ class Condition(Struct):
         return what, ENTRIES_REMEDY
 
     def broken(self, session_id: str, seq: int, why: str) -> None:
-        """Note an entry that cannot be read."""
+        """Notes an entry that cannot be read."""
         if (session_id, seq) not in self.entries:
             logger.error("entry %d of session %s cannot be read: %s", seq, session_id, why)
             self.entries[session_id, seq] = why
 
     def met(self, error: sqlite3.Error) -> None:
-        """Note an error of a unit."""
+        """Notes an error of a unit."""
         self.writing, self.message = kind(error), str(error)
         self.read(error)
 
     def read(self, error: sqlite3.Error) -> None:
-        """Note an error of a reader: of interest only where the file is damaged."""
+        """Notes an error of a reader: of interest only where the file is damaged."""
         if kind(error) is Storage.CORRUPT:
             self.damage = self.damage or str(error)
 
     def worked(self) -> None:
-        """Note that something was written."""
+        """Notes that something was written."""
         self.writing, self.message = Storage.OK, ""

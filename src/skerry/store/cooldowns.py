@@ -19,7 +19,7 @@ class Row(NamedTuple):
 
 
 def load(reader: Reader) -> list[Row]:
-    """Return every rest that was kept."""
+    """Returns every rest that was kept."""
     found = reader.all(
         "SELECT profile, model, reason, stamp, failures, failed_at, until FROM cooldown"
         " ORDER BY until"
@@ -28,7 +28,7 @@ def load(reader: Reader) -> list[Row]:
 
 
 def keep(unit: Unit, row: Row) -> None:
-    """Keep a rest, in the place of an earlier one of its profile, model and reason."""
+    """Keeps a rest, in the place of an earlier one of its profile, model and reason."""
     unit.execute(
         "INSERT INTO cooldown (profile, model, reason, stamp, failures, failed_at, until)"
         " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (profile, model, reason) DO UPDATE SET"
@@ -39,10 +39,10 @@ def keep(unit: Unit, row: Row) -> None:
 
 
 def drop(unit: Unit, profile: str, model: str) -> None:
-    """Forget the rests of a profile and model: it answered."""
+    """Forgets the rests of a profile and model: it answered."""
     unit.execute("DELETE FROM cooldown WHERE profile = ? AND model = ?", (profile, model))
 
 
 def drop_before(unit: Unit, until: int) -> None:
-    """Forget what ended before `until`."""
+    """Forgets what ended before `until`."""
     unit.execute("DELETE FROM cooldown WHERE until < ?", (until,))

@@ -76,7 +76,7 @@ def find(reader: Reader, device_id: str, role: str) -> Grant | None:
 
 
 def grants(reader: Reader, device_id: str | None = None) -> list[Grant]:
-    """Return every grant, or those of one device, the oldest first."""
+    """Returns every grant, or those of one device, the oldest first."""
     of_one = "" if device_id is None else " WHERE device_id = ?"
     rows = reader.all(
         f"SELECT {_GRANT} FROM device_grant{of_one} ORDER BY created_at, device_id, role",  # noqa: S608 - constants
@@ -86,7 +86,7 @@ def grants(reader: Reader, device_id: str | None = None) -> list[Grant]:
 
 
 def holds(reader: Reader, device_id: str, role: str, token: str) -> bool:
-    """Return whether the token is one of the device's in the role."""
+    """Returns whether the token is one of the device's in the role."""
     row = reader.one(
         "SELECT 1 FROM device_token WHERE hash = ? AND device_id = ? AND role = ?",
         (_hash(token), device_id, role),
@@ -95,7 +95,7 @@ def holds(reader: Reader, device_id: str, role: str, token: str) -> bool:
 
 
 def allow(unit: Unit, asked: Request, now: int) -> Grant:
-    """Let the device have what it asked for, beside what it has; a revoked grant starts anew."""
+    """Lets the device have what it asked for, beside what it has; a revoked grant starts anew."""
     before = find(unit, asked.device_id, asked.role)
     kept = before.scopes if before is not None and before.revoked_at is None else ()
     granted = Grant(
@@ -131,7 +131,7 @@ def allow(unit: Unit, asked: Request, now: int) -> Grant:
 
 
 def see(unit: Unit, grant: Grant, about: About, now: int) -> None:
-    """Note that the device connects, and what it says of itself now."""
+    """Notes that the device connects, and what it says of itself now."""
     unit.execute(
         "UPDATE device_grant SET seen_at = ?, about = ? WHERE device_id = ? AND role = ?",
         (now, _encode(about), grant.device_id, grant.role),
@@ -139,7 +139,7 @@ def see(unit: Unit, grant: Grant, about: About, now: int) -> None:
 
 
 def issue(unit: Unit, grant: Grant, token: str, now: int) -> None:
-    """Let the token stand for the grant; only its hash is kept, and the oldest of many goes."""
+    """Lets the token stand for the grant; only its hash is kept, and the oldest of many goes."""
     unit.execute(
         "INSERT INTO device_token (hash, device_id, role, issued_at) VALUES (?, ?, ?, ?)",
         (_hash(token), grant.device_id, grant.role, now),
@@ -152,7 +152,7 @@ def issue(unit: Unit, grant: Grant, token: str, now: int) -> None:
 
 
 def rotate(unit: Unit, grant: Grant, scopes: tuple[str, ...], token: str, now: int) -> None:
-    """Let only this token stand for the grant, which has these scopes from now on."""
+    """Lets only this token stand for the grant, which has these scopes from now on."""
     _drop_tokens(unit, grant.device_id, grant.role)
     unit.execute(
         "UPDATE device_grant SET scopes = ?, rotated_at = ? WHERE device_id = ? AND role = ?",
@@ -162,7 +162,7 @@ def rotate(unit: Unit, grant: Grant, scopes: tuple[str, ...], token: str, now: i
 
 
 def revoke(unit: Unit, grant: Grant, now: int) -> None:
-    """Take the grant away; the device is let in again only when a person approves it."""
+    """Takes the grant away; the device is let in again only when a person approves it."""
     _drop_tokens(unit, grant.device_id, grant.role)
     unit.execute(
         "UPDATE device_grant SET revoked_at = ? WHERE device_id = ? AND role = ?",
@@ -171,14 +171,14 @@ def revoke(unit: Unit, grant: Grant, now: int) -> None:
 
 
 def remove(unit: Unit, device_id: str) -> bool:
-    """Forget the device; return whether it was known."""
+    """Forgets the device; returns whether it was known."""
     unit.execute("DELETE FROM device_token WHERE device_id = ?", (device_id,))
     unit.execute("DELETE FROM device_request WHERE device_id = ?", (device_id,))
     return unit.execute("DELETE FROM device_grant WHERE device_id = ?", (device_id,)) > 0
 
 
 def ask(unit: Unit, asked: Request) -> tuple[Request, bool]:
-    """Keep the request; return the one that waits, and whether it is new.
+    """Keeps the request; returns the one that waits, and whether it is new.
 
     The same wish again is the same request. Another wish of the device takes its place under a
     new id, so that nobody approves what he has not seen.
@@ -216,7 +216,7 @@ def ask(unit: Unit, asked: Request) -> tuple[Request, bool]:
 
 
 def requests(reader: Reader, now: int) -> list[Request]:
-    """Return who waits, the oldest first."""
+    """Returns who waits, the oldest first."""
     rows = reader.all(
         f"SELECT {_REQUEST} FROM device_request WHERE created_at > ? ORDER BY created_at",  # noqa: S608 - constant columns
         (now - PENDING_MS,),
@@ -225,7 +225,7 @@ def requests(reader: Reader, now: int) -> list[Request]:
 
 
 def request(reader: Reader, request_id: str, now: int) -> Request | None:
-    """Return the request, if it still waits."""
+    """Returns the request, if it still waits."""
     row = reader.one(
         f"SELECT {_REQUEST} FROM device_request WHERE request_id = ? AND created_at > ?",  # noqa: S608 - constant columns
         (request_id, now - PENDING_MS),
@@ -234,7 +234,7 @@ def request(reader: Reader, request_id: str, now: int) -> Request | None:
 
 
 def answered(unit: Unit, request_id: str) -> None:
-    """Forget a request that was approved or rejected."""
+    """Forgets a request that was approved or rejected."""
     unit.execute("DELETE FROM device_request WHERE request_id = ?", (request_id,))
 
 

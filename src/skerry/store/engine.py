@@ -10,17 +10,17 @@ from skerry.store.unit import Reader, Unit
 
 
 def overwrite_deleted(unit: Unit) -> None:
-    """Have what is deleted from now on overwritten in the file."""
+    """Has what is deleted from now on overwritten in the file."""
     unit.execute("PRAGMA secure_delete = ON")
 
 
 def columns(reader: Reader, table: str) -> set[str]:
-    """Return the names of a table's columns; nothing where there is no such table."""
+    """Returns the names of a table's columns; nothing where there is no such table."""
     return {name for (name,) in reader.all("SELECT name FROM pragma_table_info(?)", (table,))}
 
 
 def rewrite(path: Path) -> bool:
-    """Write the database anew and cut its log; return False where a reader holds the log. Blocks.
+    """Rewrites the database and cuts its log; returns False while a reader holds the log. Blocks.
 
     Raises:
         sqlite3.Error: a reader has held the file for too long, or the disk is full.
@@ -33,7 +33,7 @@ def rewrite(path: Path) -> bool:
 
 @contextmanager
 def snapshot(connection: sqlite3.Connection) -> Iterator[None]:
-    """Let what is read in the block be of one moment, whatever is committed meanwhile."""
+    """Lets what is read in the block be of one moment, whatever is committed meanwhile."""
     connection.execute("BEGIN")
     try:
         yield
@@ -43,7 +43,7 @@ def snapshot(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 def write_once(path: Path, version: int, work: Callable[[Unit], object]) -> bool:
-    """Run one unit beside a gateway; return False where the file has another version. Blocks.
+    """Runs one unit beside a gateway; returns False where the file has another version. Blocks.
 
     Raises:
         sqlite3.Error: it was not written.

@@ -29,7 +29,7 @@ class Exchange:
 
 
 def exchange(entries: Sequence["Entry"], at: int) -> Exchange:
-    """Return the exchange of the entry at a position among those that stand around it.
+    """Returns the exchange of the entry at a position among those that stand around it.
 
     The question is the person's last words up to the entry, the answer the last words of the
     assistant before the person speaks again. What tools were asked and said stands between.

@@ -8,7 +8,7 @@ from skerry.store.unit import Reader, Unit
 
 
 def every(reader: Reader) -> list[FileRecord]:
-    """Return all records."""
+    """Returns all records."""
     rows = reader.all("SELECT path, digest, size, who, taint FROM file_record")
     return [
         FileRecord(path, digest, size, who, _read(taint)) for path, digest, size, who, taint in rows
@@ -16,13 +16,13 @@ def every(reader: Reader) -> list[FileRecord]:
 
 
 def written_at(reader: Reader, path: str) -> int | None:
-    """Return when the record of a file was made, in ms since 1970."""
+    """Returns when the record of a file was made, in ms since 1970."""
     row = reader.one("SELECT at FROM file_record WHERE path = ?", (path,))
     return row[0] if row else None
 
 
 def keep(unit: Unit, record: FileRecord, now: int) -> None:
-    """Store the record of a file in place of the one before."""
+    """Stores the record of a file in place of the one before."""
     taint = " ".join(sorted(record.taint))
     row = (record.path, record.digest, record.size, record.who, taint, now)
     unit.execute(
@@ -34,7 +34,7 @@ def keep(unit: Unit, record: FileRecord, now: int) -> None:
 
 
 def old(reader: Reader, before: int, before_tainted: int) -> list[str]:
-    """Return the files whose record was made before these times, the tainted ones apart."""
+    """Returns the files whose record was made before these times, the tainted ones apart."""
     rows = reader.all(
         "SELECT path FROM file_record WHERE (taint = '' AND at < ?) OR (taint <> '' AND at < ?)",
         (before, before_tainted),
@@ -43,12 +43,12 @@ def old(reader: Reader, before: int, before_tainted: int) -> list[str]:
 
 
 def drop(unit: Unit, paths: Iterable[str]) -> None:
-    """Remove records."""
+    """Removes records."""
     for path in paths:
         unit.execute("DELETE FROM file_record WHERE path = ?", (path,))
 
 
 def _read(taint: str) -> frozenset[Origin]:
-    """Return the origins; one that this version does not know is a stranger's."""
+    """Returns the origins; one that this version does not know is a stranger's."""
     known = {one.value: one for one in Origin}
     return frozenset(known.get(one, Origin.STRANGER) for one in taint.split())

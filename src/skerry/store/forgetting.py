@@ -50,7 +50,7 @@ class Redacted(Struct, frozen=True):
 
     @property
     def rows(self) -> int:
-        """Return how many there are."""
+        """Returns how many there are."""
         return sum(
             value for one in fields(self) if isinstance(value := getattr(self, one.name), int)
         )
@@ -82,7 +82,7 @@ class Forgetting(Struct, frozen=True):
 def begin(
     unit: Unit, agent: AgentId, phrases: Sequence[str], now: int, *, extra: bool = False
 ) -> int:
-    """Write down what is to be forgotten; return its number."""
+    """Writes down what is to be forgotten; returns its number."""
     row = unit.one(
         "INSERT INTO forgetting (agent, phrases, asked_at, extra) VALUES (?, ?, ?, ?)"
         " RETURNING serial",
@@ -101,13 +101,13 @@ def begun(reader: Reader) -> list[Forgetting]:
 
 
 def begun_at(reader: Reader) -> int | None:
-    """Return when the oldest job that is not done was asked for, in ms; None where all are done."""
+    """Returns when the oldest open job was asked for, in ms; None if all are done."""
     ((at,),) = reader.all("SELECT min(asked_at) FROM forgetting")
     return None if at is None else int(at)
 
 
 def found(reader: Reader, agent: AgentId, redaction: Redaction) -> Redacted:
-    """Return where statements stand, without a change of anything."""
+    """Returns where statements stand, without a change of anything."""
     counted = Redacted()
     for one in _TABLES:
         for row in _rows(reader, one, agent, redaction):
@@ -116,7 +116,7 @@ def found(reader: Reader, agent: AgentId, redaction: Redaction) -> Redacted:
 
 
 async def redact(store: Store, agent: AgentId, redaction: Redaction) -> Redacted:
-    """Take the statements out of everything that the agent's conversations have.
+    """Takes the statements out of everything that the agent's conversations have.
 
     It reads all of it, and writes a hundred rows in a unit; what comes meanwhile is looked at
     again.
@@ -149,7 +149,7 @@ async def redact(store: Store, agent: AgentId, redaction: Redaction) -> Redacted
 
 
 async def finish(store: Store, serial: int) -> None:
-    """Leave no trace of the text in the files, and note that nothing is left of it.
+    """Leaves no trace of the text in the files, and notes that nothing is left of it.
 
     The index is merged and the database written anew: some seconds for 100,000 entries.
 
@@ -162,7 +162,7 @@ async def finish(store: Store, serial: int) -> None:
 
 
 def holds(path: Path, redaction: Redaction) -> bool:
-    """Return whether a copy of the database, also of an older version, has statements. Blocks.
+    """Returns whether a copy of the database, also of an older version, has statements. Blocks.
 
     Raises:
         sqlite3.Error: it cannot be read.
@@ -178,7 +178,7 @@ def holds(path: Path, redaction: Redaction) -> bool:
 
 
 def is_forgetting(path: Path) -> bool:
-    """Return whether a copy of the database has words of a job that was not done. Blocks.
+    """Returns whether a copy of the database has words of a job that was not done. Blocks.
 
     Raises:
         sqlite3.Error: it cannot be read.
@@ -188,7 +188,7 @@ def is_forgetting(path: Path) -> bool:
 
 
 def _begun(reader: Reader) -> list[list[str]]:
-    """Return the words of each job that was not done; none of a version without such jobs."""
+    """Returns the words of each job that was not done; none of a version without such jobs."""
     if not engine.columns(reader, "forgetting"):
         return []
     rows = reader.all("SELECT phrases FROM forgetting")
@@ -213,7 +213,7 @@ class _Table(Struct, frozen=True):
 
     @property
     def named(self) -> str:
-        """Return the condition that names one row."""
+        """Returns the condition that names one row."""
         return " AND ".join(f"{name} = ?" for name in self.keys if name != "kind")
 
     @property
@@ -280,7 +280,7 @@ _TABLES: Final = (
 def _rows(
     reader: Reader, table: _Table, agent: AgentId | None, redaction: Redaction
 ) -> Iterator[tuple[Any, ...]]:
-    """Give the rows with statements in them."""
+    """Gives the rows with statements in them."""
     for row in reader.each(
         f"SELECT {table.columns} FROM {table.name} WHERE {table.owned(agent)}",  # noqa: S608 - names of ours
         (agent,) * table.owned(agent).count("?"),
@@ -316,7 +316,7 @@ def _change(
 
 
 def _follow(unit: Unit, table: _Table, key: tuple[Any, ...], old: Any, new: Any) -> None:
-    """Change what was made of a row that changed."""
+    """Changes what was made of a row that changed."""
     match table.name:
         case "entry":
             # A file that is written anew from the beginning, also by the next start.
@@ -331,7 +331,7 @@ def _follow(unit: Unit, table: _Table, key: tuple[Any, ...], old: Any, new: Any)
 
 
 def _called(body: Any) -> list[str]:
-    """Return the names of the tools that a message calls."""
+    """Returns the names of the tools that a message calls."""
     with suppress(msgspec.ValidationError):
         return [one.name for one in getattr(message.decode(body), "tool_calls", ())]
     return []
@@ -368,7 +368,7 @@ def _finish(unit: Unit, serial: int) -> None:
 
 
 def _redacted(stored: bytes | str, redaction: Redaction) -> bytes | str:
-    """Return the stored text, or JSON, without the statements; itself where it has none."""
+    """Returns the stored text, or JSON, without the statements; itself where it has none."""
     if isinstance(stored, str):
         return redaction.text(stored) if redaction.may_be_in(stored) else stored
     if not redaction.may_be_in(stored.decode("utf-8", "replace")):

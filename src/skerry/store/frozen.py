@@ -24,7 +24,7 @@ def find(reader: Reader, session_id: str, audience: str) -> tuple[bytes, dict[st
 
 
 def keep(unit: Unit, session_id: str, audience: str, body: bytes, texts: Mapping[str, str]) -> None:
-    """Keep it in place of what was kept; nothing of a session that has ended meanwhile."""
+    """Keeps it in place of what was kept; nothing of a session that has ended meanwhile."""
     current = unit.one("SELECT 1 FROM session WHERE session_id = ? AND current", (session_id,))
     _drop(unit, _OF, (session_id, audience))
     if current is None:
@@ -44,7 +44,7 @@ def keep(unit: Unit, session_id: str, audience: str, body: bytes, texts: Mapping
 
 
 def note(unit: Unit, session_id: str, seq: int, text: str) -> None:
-    """Keep what stands before message `seq` when it is sent."""
+    """Keeps what stands before message `seq` when it is sent."""
     unit.execute(
         "INSERT INTO frozen_note (session_id, seq, text) VALUES (?, ?, ?)"
         " ON CONFLICT (session_id, seq) DO UPDATE SET text = excluded.text",
@@ -53,23 +53,23 @@ def note(unit: Unit, session_id: str, seq: int, text: str) -> None:
 
 
 def notes(reader: Reader, session_id: str) -> dict[int, str]:
-    """Return the notes of a session by the number of their message."""
+    """Returns the notes of a session by the number of their message."""
     return dict(reader.all("SELECT seq, text FROM frozen_note WHERE session_id = ?", (session_id,)))
 
 
 def melt(unit: Unit, session_id: str) -> None:
-    """Let the session's next prompt be made anew."""
+    """Lets the session's next prompt be made anew."""
     _drop(unit, "session_id = ?", (session_id,))
 
 
 def end(unit: Unit, session_id: str) -> None:
-    """Remove the notes too: the messages before which they stood are not sent as they were."""
+    """Removes the notes too: the messages before which they stood are not sent as they were."""
     melt(unit, session_id)
     unit.execute("DELETE FROM frozen_note WHERE session_id = ?", (session_id,))
 
 
 def melt_text(unit: Unit, digest: str) -> None:
-    """Let every session that began with the text have its next prompt made anew."""
+    """Lets every session that began with the text have its next prompt made anew."""
     for (session_id,) in unit.all(
         "SELECT DISTINCT session_id FROM frozen_part WHERE digest = ?", (digest,)
     ):
@@ -78,7 +78,7 @@ def melt_text(unit: Unit, digest: str) -> None:
 
 
 def _drop(unit: Unit, where: str, whose: tuple[str, ...]) -> None:
-    """Remove rows, and the texts that nobody else began with."""
+    """Removes rows, and the texts that nobody else began with."""
     held = unit.all(f"SELECT DISTINCT digest FROM frozen_part WHERE {where}", whose)  # noqa: S608 - constant
     unit.execute(f"DELETE FROM frozen_part WHERE {where}", whose)  # noqa: S608 - constant
     unit.execute(f"DELETE FROM frozen WHERE {where}", whose)  # noqa: S608 - constant

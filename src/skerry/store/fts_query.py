@@ -21,7 +21,7 @@ _PLACES: Final = 200
 
 
 def terms(question: str) -> list[str]:
-    """Return the words to look for, each once; common ones only where there are no others."""
+    """Returns the words to look for, each once; common ones only where there are no others."""
     found = list(dict.fromkeys(_WORD.findall(question.casefold())))
     return ([one for one in found if one not in COMMON] or found)[:MAX_TERMS]
 
@@ -50,7 +50,7 @@ def wanted(question: str) -> Wanted:
 
 
 def excerpt(text: str, question: str, size: int) -> str:
-    """Return about `size` characters of the text, where most of the words stand together."""
+    """Returns about `size` characters of the text, where most of the words stand together."""
     text = " ".join(text.split())
     if len(text) <= size:
         return text

@@ -12,7 +12,7 @@ from skerry.store.forgetting import holds
 
 
 def holding(state_dir: Path, redaction: Redaction) -> list[HoldingBackup]:
-    """Return the backups that have the phrases, or cannot be looked into, the newest first. Blocks.
+    """Returns the backups that have the phrases or cannot be read, the newest first. Blocks.
 
     A backup is never changed: it would not be the state of that time. It reads all of each, about
     a second for 100 MB.

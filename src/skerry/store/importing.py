@@ -43,7 +43,7 @@ class Incoming:
 
 
 def take(unit: Unit, incoming: Incoming, now: int) -> Taken:
-    """Write the session with its messages; one that is there stays as it is.
+    """Writes the session with its messages; one that is there stays as it is.
 
     One that is archived is kept from `now` on.
     """
@@ -70,7 +70,7 @@ def take(unit: Unit, incoming: Incoming, now: int) -> Taken:
 
 
 def _write(unit: Unit, incoming: Incoming) -> None:
-    """Write the messages; those of one moment together, each summary for itself."""
+    """Writes the messages; those of one moment together, each summary for itself."""
     tail = 0
     moments = groupby(incoming.messages, key=lambda one: (one[0], _is_summary(one[1])))
     for (at, is_summary), group in moments:

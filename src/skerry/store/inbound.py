@@ -6,7 +6,7 @@ from skerry.store.unit import Reader, Unit
 
 
 def take(unit: Unit, message: InboundMessage, run_id: RunId) -> RunId | None:
-    """Note the message as the source of `run_id`; return the earlier run if it was taken before.
+    """Notes the message as the source of `run_id`; returns the earlier run if it was taken before.
 
     Platforms count messages by chat, so an id is another message elsewhere. One without an id is
     never known again (openclaw-behaviour 4.2).
@@ -33,7 +33,7 @@ def take(unit: Unit, message: InboundMessage, run_id: RunId) -> RunId | None:
 
 
 def source(reader: Reader, run_id: str, kind: PeerKind) -> ReplyTo | None:
-    """Return where the message of a run came from; it reads the whole ledger, which is rare."""
+    """Returns where the message of a run came from; it reads the whole ledger, which is rare."""
     row = reader.one(
         "SELECT channel, account, peer, thread, message_id FROM inbound WHERE run_id = ?", (run_id,)
     )

@@ -42,12 +42,12 @@ class Indexer(Struct):
     _wake: anyio.Event = field(default_factory=anyio.Event)
 
     def touch(self, session_ids: list[str]) -> None:
-        """Note that the sessions have new entries."""
+        """Notes that the sessions have new entries."""
         self._dirty.update(session_ids)
         self._wake.set()
 
     async def run(self, store: Store) -> None:
-        """Index what earlier processes left, then what is new, at most every five seconds."""
+        """Indexes what earlier processes left, then what is new, at most every five seconds."""
         self._dirty.update(await store.read(behind))
         while True:
             if not self._dirty:
@@ -62,7 +62,7 @@ class Indexer(Struct):
 
 
 async def fill(store: Store, session_ids: list[str]) -> None:
-    """Index all that the sessions lack.
+    """Indexes all that the sessions lack.
 
     Raises:
         StateError: it cannot be written; what is indexed stays.
@@ -73,7 +73,7 @@ async def fill(store: Store, session_ids: list[str]) -> None:
 
 
 def behind(reader: Reader) -> list[str]:
-    """Return the sessions that have entries which are not indexed."""
+    """Returns the sessions that have entries which are not indexed."""
     rows = reader.all(
         "SELECT session.session_id FROM session LEFT JOIN entry_indexed USING (session_id)"
         " WHERE tail > coalesce(seq, 0)"
@@ -82,7 +82,7 @@ def behind(reader: Reader) -> list[str]:
 
 
 def _index_some(unit: Unit, session_id: str) -> bool:
-    """Index the session's next entries; return whether there may be more."""
+    """Indexes the session's next entries; returns whether there may be more."""
     row = unit.one("SELECT serial, seq FROM entry_indexed WHERE session_id = ?", (session_id,))
     if row is None:
         row = unit.one(
@@ -130,7 +130,7 @@ def _read(rows: Sequence[tuple[int, bytes]]) -> dict[int, tuple[Message, Message
 
 
 def forget(unit: Unit, session_id: str) -> None:
-    """Take the session out of the index, before its entries go."""
+    """Takes the session out of the index, before its entries go."""
     row = unit.one("SELECT serial, seq FROM entry_indexed WHERE session_id = ?", (session_id,))
     if row is None:
         return

@@ -36,7 +36,7 @@ def find(reader: Reader, method: str, key: str) -> Answered | None:
 
 
 def use(unit: Unit, method: str, key: str, digest: bytes) -> None:
-    """Use the key, in the unit of the effect: both are there, or none."""
+    """Uses the key, in the unit of the effect: both are there, or none."""
     unit.execute(
         f"INSERT INTO answered (method, key, digest, quarter) VALUES (?, ?, ?, {NOW})",  # noqa: S608 - a constant
         (method, key, digest),
@@ -44,19 +44,19 @@ def use(unit: Unit, method: str, key: str, digest: bytes) -> None:
 
 
 def free(unit: Unit, method: str, key: str) -> None:
-    """Forget that the key was used: nothing came of it."""
+    """Forgets that the key was used: nothing came of it."""
     unit.execute("DELETE FROM answered WHERE method = ? AND key = ?", (method, key))
 
 
 def answer(unit: Unit, method: str, key: str, given: bytes) -> None:
-    """Keep what was answered."""
+    """Keeps what was answered."""
     unit.execute(
         "UPDATE answered SET answer = ? WHERE method = ? AND key = ?", (given, method, key)
     )
 
 
 def pass_quarter(unit: Unit) -> None:
-    """Note that a quarter of an hour has passed; free the keys that were used a day before."""
+    """Notes that a quarter of an hour has passed; frees the keys that were used a day before."""
     unit.execute("UPDATE uptime SET quarters = quarters + 1")
     before = (passed(unit) - KEPT_QUARTERS,)
     unit.execute("DELETE FROM answered WHERE quarter < ?", before)
@@ -69,6 +69,6 @@ def pass_quarter(unit: Unit) -> None:
 
 
 def passed(reader: Reader) -> int:
-    """Return in how many quarters of an hour a gateway ran."""
+    """Returns in how many quarters of an hour a gateway ran."""
     row = reader.one(f"SELECT {NOW}")
     return int(row[0]) if row else 0

@@ -28,14 +28,14 @@ class Broken(Struct, frozen=True):
 
     @property
     def message(self) -> str:
-        """Return which it is, and why."""
+        """Returns which it is, and why."""
         return f"entry {self.seq} of session {self.session_id} cannot be read: {self.why}"
 
 
 def rows(
     reader: Reader, session_id: str, columns: str, which: str, parameters: Parameters
 ) -> list[Row]:
-    """Return rows of the session's entries; those with a text that is none are left out and told.
+    """Returns rows of the session's entries; those with a text that is none are left out and told.
 
     Args:
         reader: Of the store.
@@ -65,7 +65,7 @@ def rows(
 
 
 def raw_run(reader: Reader, serial: int) -> Row | None:
-    """Return run id, key and session id of a run as bytes, its time and its entry as numbers."""
+    """Returns run id, key and session id of a run as bytes, its time and its entry as numbers."""
     texts = ", ".join(f"CAST({name} AS BLOB)" for name in ("run_id", "session_key", "session_id"))
     return reader.one(
         f"SELECT {texts}, CAST(accepted_at AS INTEGER), CAST(entry AS INTEGER)"  # noqa: S608 - constant columns
@@ -75,7 +75,7 @@ def raw_run(reader: Reader, serial: int) -> Row | None:
 
 
 def last_time(reader: Reader, session_id: str, before: int) -> int | None:
-    """Return the latest time of the session's entries before that one which have a time."""
+    """Returns the latest time of the session's entries before that one which have a time."""
     row = reader.one(
         "SELECT max(at) FROM entry WHERE session_id = ? AND seq < ? AND typeof(at) = 'integer'",
         (session_id, before),
@@ -84,7 +84,7 @@ def last_time(reader: Reader, session_id: str, before: int) -> int | None:
 
 
 def mend(unit: Unit, broken: Broken, at: int, body: bytes, kind: str | None = None) -> None:
-    """Write an entry in the place of one that cannot be read."""
+    """Writes an entry in the place of one that cannot be read."""
     unit.execute(
         "UPDATE entry SET parent = ?, at = ?, run_id = '', kind = ?, body = ?"
         " WHERE session_id = ? AND seq = ?",
@@ -94,7 +94,7 @@ def mend(unit: Unit, broken: Broken, at: int, body: bytes, kind: str | None = No
 
 
 def scan(reader: Reader) -> list[Broken]:
-    """Return every entry that cannot be read. It takes some 10 s for a million."""
+    """Returns every entry that cannot be read. It takes some 10 s for a million."""
     found = []
     for (raw,) in reader.all("SELECT CAST(session_id AS BLOB) FROM session"):
         found += scan_session(reader, bytes(raw).decode("utf-8", "replace"))
@@ -102,7 +102,7 @@ def scan(reader: Reader) -> list[Broken]:
 
 
 def scan_session(reader: Reader, session_id: str) -> list[Broken]:
-    """Return the entries of the session that cannot be read."""
+    """Returns the entries of the session that cannot be read."""
     found, after = [], 0
     while page := reader.all(
         f"SELECT {_RAW} FROM entry WHERE session_id = ? AND seq > ? ORDER BY seq LIMIT {PAGE}",  # noqa: S608 - constants
@@ -114,7 +114,7 @@ def scan_session(reader: Reader, session_id: str) -> list[Broken]:
 
 
 def _wrong(row: Row) -> str:
-    """Return why the row of an entry cannot be read; nothing where it can."""
+    """Returns why the row of an entry cannot be read; nothing where it can."""
     _, parent, at, run_id, kind, body = row
     if not (isinstance(parent, int) and isinstance(at, int)):
         return "its place or its time is no number"

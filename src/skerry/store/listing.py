@@ -57,7 +57,7 @@ EVERY: Final = Wanted()
 def recent(
     reader: Reader, wanted: Wanted = EVERY, *, limit: int, offset: int = 0
 ) -> list[SessionEntry]:
-    """Return sessions, the latest used first; a `limit` of -1 returns all.
+    """Returns sessions, the latest used first; a `limit` of -1 returns all.
 
     A search reads every session's first and last message: O(n) of the sessions.
     """
@@ -75,7 +75,7 @@ def recent(
 
 
 def count(reader: Reader, wanted: Wanted = EVERY) -> int:
-    """Return how many sessions there are."""
+    """Returns how many sessions there are."""
     where, parameters = _conditions(wanted)
     if wanted.search:
         return sum(1 for _ in _found(reader, wanted, where, parameters))
@@ -86,7 +86,7 @@ def count(reader: Reader, wanted: Wanted = EVERY) -> int:
 def _found(
     reader: Reader, wanted: Wanted, where: str, parameters: tuple[object, ...]
 ) -> Iterator[SessionEntry]:
-    """Give the sessions that the search finds; Python folds case where SQLite only knows ASCII."""
+    """Gives the sessions that the search finds; Python folds case where SQLite only knows ASCII."""
     needle = wanted.search.casefold()
     rows = reader.all(
         f"SELECT {_SAID}, {sessions.COLUMNS} FROM session WHERE {where}"  # noqa: S608 - constant text

@@ -18,12 +18,12 @@ _COUNTS: Final = f"""CREATE TABLE IF NOT EXISTS {COUNTS}
 
 @cache
 def feature_steps() -> Mapping[str, Sequence[str]]:
-    """Return the steps of each feature that has tables."""
+    """Returns the steps of each feature that has tables."""
     return {one.name: one.load("tables:STEPS") for one in FEATURES if one.tables}
 
 
 def migrate(connection: sqlite3.Connection, path: Path, *, keep: bool = True) -> None:
-    """Run the steps that the database has not seen, each in a transaction of its own.
+    """Runs the steps that the database has not seen, each in a transaction of its own.
 
     Raises:
         NewerSchemaError: it has seen more steps than there are.
@@ -45,7 +45,7 @@ def migrate(connection: sqlite3.Connection, path: Path, *, keep: bool = True) ->
 
 
 def expected(connection: sqlite3.Connection, version: int, seen: Mapping[str, int]) -> None:
-    """Build in an empty database the tables of that version and of that many steps of features."""
+    """Builds in an empty database the tables of that version and of that many steps of features."""
     for step in STEPS[:version]:
         connection.executescript(step)
     if seen:
@@ -56,7 +56,7 @@ def expected(connection: sqlite3.Connection, version: int, seen: Mapping[str, in
 
 
 def done(connection: sqlite3.Connection) -> dict[str, int]:
-    """Return how many steps of each feature the database has seen."""
+    """Returns how many steps of each feature the database has seen."""
     known = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?"
     if connection.execute(known, (COUNTS,)).fetchone() is None:
         return {}

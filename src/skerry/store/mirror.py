@@ -70,12 +70,12 @@ class Mirror(Struct):
     """Marks and files change together: who saves a mark must not meet one that begins anew."""
 
     def touch(self, session_ids: list[str]) -> None:
-        """Note that the sessions have new entries."""
+        """Notes that the sessions have new entries."""
         self._dirty.update(session_ids)
         self._wake.set()
 
     async def run(self, store: Store) -> None:
-        """Append what is new, at most every 100 ms; write the session maps at most every 5 s.
+        """Appends what is new, at most every 100 ms; writes the session maps at most every 5 s.
 
         Where they are so large that writing them takes longer than a tenth of a second, they are
         written less often, so that they take a fiftieth of the time at most.
@@ -94,7 +94,7 @@ class Mirror(Struct):
                 next_index = now + max(INDEX_SECONDS, INDEX_SHARE * (now - began))
 
     async def repair(self, store: Store) -> None:
-        """Bring every file up to the database; for the start, before `run`.
+        """Brings every file up to the database; for the start, before `run`.
 
         What the files have and the database does not is kept aside, and told.
         """
@@ -108,7 +108,7 @@ class Mirror(Struct):
         await anyio.to_thread.run_sync(self._tell, store)
 
     def _look_back(self, store: Store) -> None:
-        """Note where the database went back, and keep files of sessions that it does not have."""
+        """Notes where the database went back, and keeps files of sessions that it does not have."""
         state_dir = self.agents_dir.parent
         now = store.read_now(reached.read)
         found = reached.compare(reached.noted(state_dir), now)
@@ -136,7 +136,7 @@ class Mirror(Struct):
         after: int,
         known: dict[str, tuple[int, str]],
     ) -> None:
-        """Keep the file aside if it has lines that the database does not have.
+        """Keeps the file aside if it has lines that the database does not have.
 
         Raises:
             OSError: it could not be kept; then it must not be cut.
@@ -155,17 +155,17 @@ class Mirror(Struct):
         )
 
     def _tell(self, store: Store) -> None:
-        """Let the store say what is kept aside."""
+        """Lets the store say what is kept aside."""
         store.condition.aside = aside.told(self.agents_dir.parent)
 
     async def rebuild(self, store: Store) -> int:
-        """Write every file anew from the database; return how many transcripts there are."""
+        """Writes every file anew from the database; returns how many transcripts there are."""
         rows = await store.read(lambda reader: reader.all("SELECT session_id FROM session"))
         await self.rewrite(store, [session_id for (session_id,) in rows])
         return len(rows)
 
     async def rewrite(self, store: Store, session_ids: Sequence[str]) -> None:
-        """Write the files of these sessions anew: what stands in the database has changed."""
+        """Writes the files of these sessions anew: what stands in the database has changed."""
         async with self._writing:  # whoever writes has read what stood there before
             for session_id in session_ids:
                 self._marks[session_id] = _Mark(0, 0)
@@ -173,7 +173,7 @@ class Mirror(Struct):
         await self.flush(store)
 
     async def flush(self, store: Store) -> None:
-        """Write all that is known to be behind, and save how far the files are written."""
+        """Writes all that is known to be behind, and saves how far the files are written."""
         await self._append(store)
         await self._index(store)
 
@@ -192,7 +192,7 @@ class Mirror(Struct):
             self._dirty |= dirty  # what is left
 
     def _append_files(self, store: Store, dirty: set[str]) -> None:
-        """Bring the files of the sessions up to date, and take those that are out of `dirty`."""
+        """Brings the files of the sessions up to date, and takes those that are out of `dirty`."""
         for session_id in tuple(dirty):
             try:
                 while self._append_some(store, session_id):
@@ -204,7 +204,7 @@ class Mirror(Struct):
                 dirty.remove(session_id)
 
     def _append_some(self, store: Store, session_id: str) -> bool:
-        """Write some of what the session's file lacks; return whether there is more."""
+        """Writes some of what the session's file lacks; returns whether there is more."""
         behind = store.read_now(partial(self._behind_by, session_id=session_id))
         if behind is None:
             return False
@@ -225,7 +225,7 @@ class Mirror(Struct):
         return entries > 0 and mark.seq < session.tail
 
     def _spare_broken(self, store: Store, session: SessionEntry, file: Path) -> None:
-        """Keep a file that is to be written anew where it may have what the database has broken."""
+        """Keeps a file that is to be rewritten if it may have what the database has broken."""
         broken = store.read_now(partial(legible.scan_session, session_id=session.session_id))
         for one in broken:
             store.condition.broken(one.session_id, one.seq, one.why)
@@ -235,7 +235,7 @@ class Mirror(Struct):
             aside.keep(self.agents_dir.parent, file, about, move=False)
 
     def _spare(self, store: Store, session: SessionEntry, file: Path, mark: _Mark) -> None:
-        """Keep the file aside where what is cut off it does not stand in the database."""
+        """Keeps the file aside where what is cut off it does not stand in the database."""
         rows = store.read_now(lambda reader: sessions.times(reader, session.session_id, mark.seq))
         whose = (session.agent_id, session.session_id, session.key)
         known = aside.ids(rows) | {"": (0, "")}  # the session is known, also without entries
@@ -245,7 +245,7 @@ class Mirror(Struct):
     def _behind_by(
         self, reader: Reader, session_id: str
     ) -> tuple[SessionEntry, _Mark, bytes, int] | None:
-        """Return which data the session's file lacks, with how many entries, from which mark on.
+        """Returns which data the session's file lacks, with how many entries, from which mark on.
 
         With much to write it is the first part of it: entries may have images.
         """
@@ -269,7 +269,7 @@ class Mirror(Struct):
         return session, mark, head + b"".join(lines), rows[-1][0] - mark.seq if rows else 0
 
     def _rename(self, file: Path, session_id: str) -> None:
-        """Give the file the name that the database wants, where it still has another."""
+        """Gives the file the name that the database wants, where it still has another."""
         if file.exists():
             return
         plain = f"{session_id}.jsonl"
@@ -283,7 +283,7 @@ class Mirror(Struct):
                 return
 
     def _behind(self, reader: Reader) -> list[str]:
-        """Return the sessions whose file is not where and as long as the database says."""
+        """Returns the sessions whose file is not where and as long as the database says."""
         rows = reader.all("SELECT session_id, seq, size FROM mirror")
         marks = {session_id: (seq, size) for session_id, seq, size in rows}
         behind: list[str] = []
@@ -335,7 +335,7 @@ class Mirror(Struct):
 
 
 def transcript_file(agents_dir: Path, session: SessionEntry) -> Path:
-    """Return where the mirror of the session's transcript is."""
+    """Returns where the mirror of the session's transcript is."""
     name = f"{session.session_id}.jsonl"
     if session.archived is not None:
         name += f".{session.archived}.{aside.iso(session.archived_at).replace(':', '-')}"
@@ -364,7 +364,7 @@ def _size(path: Path) -> int:
 
 
 def _extend(path: Path, size: int, data: bytes) -> int:
-    """Cut the file to `size` bytes, add `data`, return the new size."""
+    """Cuts the file to `size` bytes, add `data`, return the new size."""
     make_private(path.parent)
     flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
     descriptor = os.open(path, flags, 0o600)

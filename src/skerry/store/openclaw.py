@@ -38,7 +38,7 @@ class Foreign:
 
 @contextmanager
 def opened(file: Path) -> Iterator[sqlite3.Connection]:
-    """Open a copy of the database for the block.
+    """Opens a copy of the database for the block.
 
     Raises:
         OSError: it cannot be copied.
@@ -54,7 +54,7 @@ def opened(file: Path) -> Iterator[sqlite3.Connection]:
 
 
 def sessions(database: sqlite3.Connection) -> Iterator[Foreign]:
-    """Yield every session, those that were archived first and the present ones last.
+    """Yields every session, those that were archived first and the present ones last.
 
     One on a damaged page is yielded without lines; those beside it have theirs.
 
@@ -88,7 +88,7 @@ def sessions(database: sqlite3.Connection) -> Iterator[Foreign]:
 
 
 def profiles(database: sqlite3.Connection) -> dict[str, Any]:
-    """Return the content of the credentials file that the database has in its place."""
+    """Returns the content of the credentials file that the database has in its place."""
     row = database.execute(
         "SELECT store_json FROM auth_profile_store WHERE store_key = 'primary'"
     ).fetchone()

@@ -11,7 +11,7 @@ from skerry.model.redaction import Redaction
 
 
 def clean(folder: Path, sessions: Collection[str], redaction: Redaction) -> int:
-    """Take the statements out of the files of other sessions than these; return of how many.
+    """Takes the statements out of the files of other sessions than these; returns of how many.
 
     Blocks.
 

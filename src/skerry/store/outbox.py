@@ -63,7 +63,7 @@ _COLUMNS = (
 
 
 def add(unit: Unit, run_id: RunId, block: int, to: ReplyTo, texts: Sequence[str], now: int) -> None:
-    """Add the parts of one block, in order."""
+    """Adds the parts of one block, in order."""
     destination = _encode(to)
     unit.executemany(
         "INSERT INTO outbox (run_id, block, part, channel, account, destination, text,"
@@ -76,7 +76,7 @@ def add(unit: Unit, run_id: RunId, block: int, to: ReplyTo, texts: Sequence[str]
 
 
 def next_block(reader: Reader, run_id: RunId) -> int:
-    """Return the number of the next block of a run."""
+    """Returns the number of the next block of a run."""
     row = reader.one("SELECT coalesce(max(block) + 1, 0) FROM outbox WHERE run_id = ?", (run_id,))
     return int(row[0]) if row else 0
 
@@ -89,7 +89,7 @@ def waiting(
     without: Collection[int] = (),
     limit: int = 100,
 ) -> list[WaitingPart]:
-    """Return parts of the account that are not brought to an end, in order, but those serials.
+    """Returns parts of the account that are not brought to an end, in order, but those serials.
 
     The order counts within a conversation only: a part with a lower number may be written later.
     """
@@ -111,7 +111,7 @@ def waiting(
 def mark(
     unit: Unit, serial: int, state: PartState, now: int, receipt: Receipt | None = None
 ) -> bool:
-    """Note what became of a part; return False where a person has dropped it meanwhile."""
+    """Notes what became of a part; returns False where a person has dropped it meanwhile."""
     tries = 1 if state is PartState.SENDING else 0
     return bool(
         unit.execute(
@@ -124,7 +124,7 @@ def mark(
 
 
 def put_off(unit: Unit, serial: int, error: str, retry_at: int, *, taken: bool) -> None:
-    """Note why a part did not go out, and when it is tried again.
+    """Notes why a part did not go out, and when it is tried again.
 
     Args:
         unit: Of the store.
@@ -142,25 +142,25 @@ def put_off(unit: Unit, serial: int, error: str, retry_at: int, *, taken: bool) 
 
 
 def explain(unit: Unit, serial: int, error: str) -> None:
-    """Note why a part is given up."""
+    """Notes why a part is given up."""
     unit.execute(
         "UPDATE outbox SET error = ? WHERE serial = ?", (storable(error[:_MOST_ERROR]), serial)
     )
 
 
 def repeat(unit: Unit, serial: int) -> None:
-    """Let a part, which may be there already, go out once more with a mark."""
+    """Lets a part, which may be there already, go out once more with a mark."""
     unit.execute("UPDATE outbox SET repeated = TRUE WHERE serial = ?", (serial,))
 
 
 def give_notice(unit: Unit, part: OutboundPart, text: str, now: int) -> None:
-    """Add a message to its conversation that says that the part may be missing."""
+    """Adds a message to its conversation that says that the part may be missing."""
     # Below 0 are the notices: they get none themselves, and each part has one at most.
     add(unit, part.run_id, -part.serial, part.to, [text], now)
 
 
 def counts(reader: Reader) -> dict[str, int]:
-    """Return how many parts are in each state that needs attention."""
+    """Returns how many parts are in each state that needs attention."""
     rows = reader.all(
         "SELECT state, count(*) FROM outbox WHERE state NOT IN ('sent', 'dropped') GROUP BY state"
     )
@@ -170,7 +170,7 @@ def counts(reader: Reader) -> dict[str, int]:
 def undelivered(
     reader: Reader, states: Sequence[PartState] = (), limit: int = 200
 ) -> list[KeptPart]:
-    """Return the parts that are neither sent nor dropped, or those in `states`, oldest first."""
+    """Returns the parts that are neither sent nor dropped, or those in `states`, oldest first."""
     where = "state NOT IN ('sent', 'dropped')"
     if states:
         where = f"state IN ({marks(states)})"
@@ -182,13 +182,13 @@ def undelivered(
 
 
 def get(reader: Reader, serial: int) -> KeptPart | None:
-    """Return the part."""
+    """Returns the part."""
     row = reader.one(f"SELECT {_COLUMNS} FROM outbox WHERE serial = ?", (serial,))  # noqa: S608 - constant columns
     return _kept(row) if row else None
 
 
 def retry(unit: Unit, serial: int, now: int) -> KeptPart:
-    """Let a part be sent that waits or was given up: at once, and for as long as a new one.
+    """Lets a part be sent that waits or was given up: at once, and for as long as a new one.
 
     One that may be there already gets the mark, unless the platform can still be asked.
 
@@ -206,7 +206,7 @@ def retry(unit: Unit, serial: int, now: int) -> KeptPart:
 
 
 def drop(unit: Unit, serial: int, now: int) -> KeptPart:
-    """Never send a part that waits or was given up. Its row stays.
+    """Never sends a part that waits or was given up. Its row stays.
 
     Raises:
         PartError: there is none, or it is sent, dropped, or just being sent.
@@ -219,7 +219,7 @@ def drop(unit: Unit, serial: int, now: int) -> KeptPart:
 
 
 def _decided(reader: Reader, serial: int) -> KeptPart:
-    """Return a part that a person may decide on: it waits, for a later try too, or is given up."""
+    """Returns a part that a person may decide on: it waits, for a later try too, or is given up."""
     kept = get(reader, serial)
     if kept is None:
         raise PartError(f"The outbox has no part {serial}.")

@@ -36,12 +36,12 @@ may have another answer."""
 
 
 def rarity(total: int, having: int) -> float:
-    """Return how much a word tells that so many of all entries have; above 0."""
+    """Returns how much a word tells that so many of all entries have; above 0."""
     return idf(max(total, having), having)
 
 
 def best(found: "Sequence[tuple[float, array[int]]]", most: int) -> dict[int, float]:
-    """Return the rows with the highest sums of their words' weights, the newest of equal ones."""
+    """Returns the rows with the highest sums of their words' weights, the newest of equal ones."""
     if not found:
         return {}
     rows = np.concatenate([np.asarray(one, np.int64) for _, one in found])
@@ -63,7 +63,7 @@ class Place:
 
 
 def ranked(gathered: "Gathered", question: str, most: int) -> list[Place]:
-    """Return up to `most` candidates, the best first; what has a phrase of the question leads."""
+    """Returns up to `most` candidates, the best first; what has a phrase of the question leads."""
     entries = gathered.entries
     if not entries:
         return []
@@ -100,7 +100,7 @@ def ranked(gathered: "Gathered", question: str, most: int) -> list[Place]:
 def _counted(
     texts: "Sequence[str]", terms: "Collection[str]"
 ) -> "tuple[dict[str, tuple[Ints, Array]], Ints]":
-    """Return in which of the texts each term stands and how often, and how long the texts are.
+    """Returns in which of the texts each term stands and how often, and how long the texts are.
 
     An index of all their words would take twice as long, and be searched once.
     """
@@ -124,7 +124,7 @@ def _counted(
 
 
 def _lifted(text: "Floats", gathered: "Gathered") -> "Floats":
-    """Return the scores, none of them 0 where the index found a word, the exact ones on top.
+    """Returns the scores, none of them 0 where the index found a word, the exact ones on top.
 
     The index stems otherwise than `skerry_recall`: what one of them does not see the other may.
     """
@@ -136,7 +136,7 @@ def _lifted(text: "Floats", gathered: "Gathered") -> "Floats":
 
 
 def _sittings(entries: "Sequence[Entry]") -> list[int]:
-    """Return the number of the sitting of each entry."""
+    """Returns the number of the sitting of each entry."""
     numbers = [0]
     for one, other in pairwise(entries):
         new = one.serial != other.serial or other.at - one.at > SITTING_MS

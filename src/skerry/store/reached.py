@@ -53,7 +53,7 @@ class RolledBack(Struct, frozen=True, rename="camel"):
 
 
 def read(reader: Reader) -> Reached:
-    """Return how far the database is."""
+    """Returns how far the database is."""
     row = reader.one(
         "SELECT generation, number,"
         " (SELECT count(*) FROM run),"
@@ -63,13 +63,13 @@ def read(reader: Reader) -> Reached:
 
 
 def advance(unit: Unit) -> Reached:
-    """Count one more, and return how far the database is with this unit."""
+    """Counts one more, and returns how far the database is with this unit."""
     unit.execute("UPDATE reached SET number = number + 1")
     return read(unit)
 
 
 def write(state_dir: Path, reached: Reached) -> None:
-    """Write what a COMMIT has made true. Blocks: it waits for the disk."""
+    """Writes what a COMMIT has made true. Blocks: it waits for the disk."""
     write_atomic(state_dir / FILE, msgspec.json.encode(reached))
 
 
@@ -91,7 +91,7 @@ def compare(noted_before: Reached | None, has: Reached) -> RolledBack | None:
 
 
 def keep(folder: Path, found: RolledBack) -> None:
-    """Note it for a person to read. The first of several stays: it tells of the most."""
+    """Notes it for a person to read. The first of several stays: it tells of the most."""
     if kept(folder) is None:
         write_atomic(folder / NOTE, msgspec.json.encode(found))
 
@@ -105,5 +105,5 @@ def kept(folder: Path) -> RolledBack | None:
 
 
 def forget(state_dir: Path) -> None:
-    """Let the present database be as far as it is: somebody wanted it so."""
+    """Lets the present database be as far as it is: somebody wanted it so."""
     (state_dir / FILE).unlink(missing_ok=True)

@@ -13,7 +13,7 @@ logger = logging.getLogger(__name__)
 
 
 def conversations(reader: Reader, agent: str, since: int) -> list[Conversation]:
-    """Return the agent's in which something was said since then, but those that were deleted."""
+    """Returns the agent's in which something was said since then, but those that were deleted."""
     rows = reader.all(
         "SELECT session.session_id, key, tail, coalesce(size, 0), updated_at FROM session"
         " LEFT JOIN mirror USING (session_id)"

@@ -54,7 +54,7 @@ def damage(state_dir: Path) -> tuple[str, ...]:
 
 
 def loses(state_dir: Path, backup: Backup) -> bool:
-    """Return whether the database can be used and has what came after the backup."""
+    """Returns whether the database can be used and has what came after the backup."""
     path = state_dir / DATABASE
     try:
         if not path.exists() or sqlite.problems(path, whole=False):
@@ -73,7 +73,7 @@ def restore(
     read_damaged: bool = True,
     progress: sqlite.Progress = lambda _done, _all: None,
 ) -> Restored:
-    """Restore the backup; blocks.
+    """Restores the backup; blocks.
 
     A database that is sound is replaced as it is: who restores then wants to go back. Of a damaged
     one everything that can be read is taken over first, unless `read_damaged` is false. Devices are
@@ -117,7 +117,7 @@ def _held(path: Path) -> Contents | None:
 
 
 def _start_from(backup: Backup | None, made: Path) -> None:
-    """Make a database of the newest version: the backup's, or one without rows."""
+    """Makes a database of the newest version: the backup's, or one without rows."""
     made.unlink(missing_ok=True)
     made.touch(mode=0o600)
     if backup is not None:
@@ -134,7 +134,7 @@ def _start_from(backup: Backup | None, made: Path) -> None:
 
 
 def _forget_what_may_be_done(made: Path, current: set[str]) -> None:
-    """Let nothing happen twice that was still to do when the backup was made, and may be done.
+    """Lets nothing happen twice that was still to do when the backup was made, and may be done.
 
     Open runs are closed at the start, not run again; of parts to deliver the adapter is asked.
     """
@@ -148,7 +148,7 @@ def _forget_what_may_be_done(made: Path, current: set[str]) -> None:
 
 
 def _set_aside(state_dir: Path, missing: list[Gap], now: int) -> Path:
-    """Move the database away, and copy the transcript files that have what it lacks."""
+    """Moves the database away, and copies the transcript files that have what it lacks."""
     stamp = datetime.fromtimestamp(now / 1000, UTC).strftime("%Y%m%dT%H%M%S")
     folder = state_dir / FOLDER / f"{ASIDE}{stamp}"
     number = 1

@@ -33,7 +33,7 @@ class Kept:
 
 
 def kept(reader: Reader) -> list[Kept]:
-    """Return every session, the one used longest ago first."""
+    """Returns every session, the one used longest ago first."""
     rows = reader.all(
         "SELECT session.session_id, key, agent_id, updated_at, archived_at, coalesce(size, 0),"
         " settings, key IN (SELECT session_key FROM run WHERE result IS NULL)"
@@ -56,7 +56,7 @@ def kept(reader: Reader) -> list[Kept]:
 
 
 def put_away(unit: Unit, session: Kept, now: int) -> SessionEntry | None:
-    """Archive a present session; None when somebody used it meanwhile."""
+    """Archives a present session; None when somebody used it meanwhile."""
     found = sessions.get(unit, session.session_id)
     open_run = unit.one(
         "SELECT 1 FROM run WHERE session_key = ? AND result IS NULL", (session.key,)
@@ -67,7 +67,7 @@ def put_away(unit: Unit, session: Kept, now: int) -> SessionEntry | None:
 
 
 def remove_file(reader: Reader, agents_dir: Path, session_id: str) -> None:
-    """Remove the file of an archived session.
+    """Removes the file of an archived session.
 
     It goes before the rows: where a crash comes between, the mirror writes it again and the next
     time both go.
@@ -78,7 +78,7 @@ def remove_file(reader: Reader, agents_dir: Path, session_id: str) -> None:
 
 
 def remove(unit: Unit, session_id: str) -> bool:
-    """Remove an archived session and all that was said in it; return whether it was there still.
+    """Removes an archived session and all that was said in it; returns whether it was there still.
 
     Its texts are taken out of runs and their parts too. `wipe` takes what is left in the file.
     """
@@ -95,7 +95,7 @@ def remove(unit: Unit, session_id: str) -> bool:
 
 
 async def wipe(store: Store) -> None:
-    """Leave nothing in the files of the sessions that were removed.
+    """Leaves nothing in the files of the sessions that were removed.
 
     The index is merged and the database written anew, about a second for each 100 MB.
 

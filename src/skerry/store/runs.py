@@ -86,7 +86,7 @@ def digest(request: RunRequest) -> bytes:
 
 
 def add(unit: Unit, request: RunRequest, session_id: SessionId, entry: int, now: int) -> None:
-    """Accept the run. `entry` is the number of its user entry, 0 while that is not written."""
+    """Accepts the run. `entry` is the number of its user entry, 0 while that is not written."""
     # A platform's message has an id of its own in the ledger; its run's id is ours.
     said = digest(request) if request.reply_to is None else None
     unit.execute(
@@ -97,13 +97,13 @@ def add(unit: Unit, request: RunRequest, session_id: SessionId, entry: int, now:
 
 
 def says_other(reader: Reader, request: RunRequest) -> bool:
-    """Return whether the run with the request's id was asked for with another content."""
+    """Returns whether the run with the request's id was asked for with another content."""
     row = reader.one("SELECT digest FROM run WHERE run_id = ?", (request.run_id,))
     return row is not None and row[0] is not None and row[0] != digest(request)
 
 
 def last_ended(reader: Reader, key: str, limit: int) -> list[EndedRun]:
-    """Return the conversation's last runs that ended, the latest accepted first."""
+    """Returns the conversation's last runs that ended, the latest accepted first."""
     rows = reader.all(
         "SELECT request, session_id, entry, result FROM run"
         " WHERE session_key = ? AND result IS NOT NULL ORDER BY serial DESC LIMIT ?",
@@ -121,7 +121,7 @@ def last_ended(reader: Reader, key: str, limit: int) -> list[EndedRun]:
 
 
 def find(reader: Reader, run_id: str) -> RunResult | OpenRun | None:
-    """Return how the run ended, or the open run, or None when the id is not known."""
+    """Returns how the run ended, or the open run, or None when the id is not known."""
     row = reader.one(
         f"SELECT result, {_OPEN} FROM run WHERE run_id = ?",  # noqa: S608 - constant columns
         (run_id,),
@@ -132,7 +132,7 @@ def find(reader: Reader, run_id: str) -> RunResult | OpenRun | None:
 
 
 def sharing(reader: Reader, run_id: str) -> list[RunId]:
-    """Return the runs whose messages are one entry of the transcript with this run's, in order."""
+    """Returns the runs whose messages are one entry of the transcript with this run's, in order."""
     rows = reader.all(
         "SELECT guest.run_id FROM run AS host JOIN run AS guest ON guest.serial <= host.serial"
         " AND guest.session_id = host.session_id AND guest.entry = host.entry"
@@ -143,13 +143,13 @@ def sharing(reader: Reader, run_id: str) -> list[RunId]:
 
 
 def result(reader: Reader, run_id: str) -> RunResult | None:
-    """Return how the run ended, if it did."""
+    """Returns how the run ended, if it did."""
     found = find(reader, run_id)
     return found if isinstance(found, RunResult) else None
 
 
 def told(reader: Reader, session_id: str) -> set[str]:
-    """Return the notices that the session's people have had; some 10 ms for 1,000 runs."""
+    """Returns the notices that the session's people have had; some 10 ms for 1,000 runs."""
     rows = reader.all(
         "SELECT result FROM run WHERE noticed"
         " AND run_id IN (SELECT run_id FROM entry WHERE session_id = ?)",
@@ -163,22 +163,22 @@ def told(reader: Reader, session_id: str) -> set[str]:
 
 
 def any_open(reader: Reader) -> bool:
-    """Return whether a run is open."""
+    """Returns whether a run is open."""
     return reader.one("SELECT 1 FROM run WHERE result IS NULL LIMIT 1") is not None
 
 
 def unfinished(reader: Reader) -> list[OpenRun]:
-    """Return every open run that can be read, in the order of acceptance."""
+    """Returns every open run that can be read, in the order of acceptance."""
     return [run for run in _unfinished(reader) if isinstance(run, OpenRun)]
 
 
 def unreadable(reader: Reader) -> list[BrokenRun]:
-    """Return every open run that cannot be read."""
+    """Returns every open run that cannot be read."""
     return [run for run in _unfinished(reader) if isinstance(run, BrokenRun)]
 
 
 def close_unreadable(unit: Unit, run: BrokenRun, ended: RunResult) -> None:
-    """End a run that cannot be read."""
+    """Ends a run that cannot be read."""
     unit.execute(
         "UPDATE run SET result = ?, partial = '', request = ?, noticed = ? WHERE serial = ?",
         (_encode(ended), b"", bool(ended.notices), run.serial),
@@ -186,7 +186,7 @@ def close_unreadable(unit: Unit, run: BrokenRun, ended: RunResult) -> None:
 
 
 def enter(unit: Unit, run_id: RunId, session_id: SessionId, entry: int) -> None:
-    """Note that the run's user entry stands in the session's transcript, as number `entry`.
+    """Notes that the run's user entry stands in the session's transcript, as number `entry`.
 
     With 0, hooks keep it from the transcript; that the run began is counted then, as restarts are,
     for nothing else shows it.
@@ -198,12 +198,12 @@ def enter(unit: Unit, run_id: RunId, session_id: SessionId, entry: int) -> None:
 
 
 def note_opening(unit: Unit, request: RunRequest) -> None:
-    """Keep what the run's message did to its conversation, so that it does it once."""
+    """Keeps what the run's message did to its conversation, so that it does it once."""
     unit.execute("UPDATE run SET request = ? WHERE run_id = ?", (_encode(request), request.run_id))
 
 
 def join(unit: Unit, run_id: RunId, host: RunId, entry: int) -> None:
-    """Note that the run's message has entered the run `host`, which answers it and ends it."""
+    """Notes that the run's message has entered the run `host`, which answers it and ends it."""
     unit.execute(
         "UPDATE run SET entry = ?, host = ?, left_trace = 1,"
         " session_id = (SELECT session_id FROM run WHERE run_id = ?) WHERE run_id = ?",
@@ -212,7 +212,7 @@ def join(unit: Unit, run_id: RunId, host: RunId, entry: int) -> None:
 
 
 def restart(unit: Unit, run: OpenRun) -> None:
-    """Note that the run is to run again under its id; what was sent of its response stays noted."""
+    """Notes that the run is to run again under its id; what was sent of its response is kept."""
     unit.execute(
         "UPDATE run SET restarts = restarts + 1, partial = ? WHERE run_id = ?",
         (run.said or "", run.request.run_id),
@@ -220,7 +220,7 @@ def restart(unit: Unit, run: OpenRun) -> None:
 
 
 def leave_trace(unit: Unit, run_id: RunId) -> None:
-    """Note, before it happens, that the run has an effect: it must not run a second time.
+    """Notes, before it happens, that the run has an effect: it must not run a second time.
 
     What the response has said stands in the transcript now, and in the outbox where it left there.
     """
@@ -232,7 +232,7 @@ def leave_trace(unit: Unit, run_id: RunId) -> None:
 
 
 def leave_block(unit: Unit, run_id: RunId, said: tuple[str, int] | None) -> None:
-    """Note that a block of the run left.
+    """Notes that a block of the run left.
 
     `said` is the text of the present response and how many characters of it have left; None where
     its text leaves at the end only.
@@ -246,12 +246,12 @@ def leave_block(unit: Unit, run_id: RunId, said: tuple[str, int] | None) -> None
 
 
 def checkpoint(unit: Unit, run_id: RunId, partial: str) -> None:
-    """Keep the text that a response has so far."""
+    """Keeps the text that a response has so far."""
     unit.execute("UPDATE run SET partial = ? WHERE run_id = ?", (partial, run_id))
 
 
 def finish(unit: Unit, ended: RunResult) -> None:
-    """End the run; its id now answers with `ended`."""
+    """Ends the run; its id now answers with `ended`."""
     unit.execute(
         "UPDATE run SET result = ?, partial = '', noticed = ?,"
         " request = CASE WHEN length(request) > ? THEN ? ELSE request END WHERE run_id = ?",

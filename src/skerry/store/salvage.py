@@ -49,7 +49,7 @@ class Gap:
 def salvage(
     damaged: Path, sound: Path, progress: Progress = lambda _done, _all: None
 ) -> list[Table]:
-    """Read what can be read of `damaged` into `sound`, which has the newest tables. Blocks."""
+    """Reads what can be read of `damaged` into `sound`, which has the newest tables. Blocks."""
     with closing(sqlite3.connect(sound, isolation_level=None)) as target:
         names = [
             name
@@ -75,7 +75,7 @@ def salvage(
 
 
 def gaps(path: Path) -> list[Gap]:
-    """Return the conversations with messages that are missing."""
+    """Returns the conversations with messages that are missing."""
     with closing(sqlite3.connect(path)) as connection:
         rows = connection.execute(
             "SELECT key, session_id, tail - (SELECT count(*) FROM entry"
@@ -112,7 +112,7 @@ def _take(source: sqlite3.Connection, target: sqlite3.Connection, name: str) -> 
 
 
 def _make_room(target: sqlite3.Connection) -> None:
-    """Archive the sessions of the backup whose place others have taken since."""
+    """Archives the sessions of the backup whose place others have taken since."""
     target.execute(
         "UPDATE session SET current = 0, archived = 'reset', archived_at = updated_at"
         " WHERE current AND session_id NOT IN (SELECT session_id FROM read)"
@@ -148,7 +148,7 @@ def _scans(target: sqlite3.Connection, name: str, listed: str) -> Iterator[_Scan
 def _read(
     source: sqlite3.Connection, target: sqlite3.Connection, scan: _Scan, sound: _Sound
 ) -> bool:
-    """Read the part forwards, and where that breaks off also backwards.
+    """Reads the part forwards, and where that breaks off also backwards.
 
     Returns whether nothing of it is lost.
     """
@@ -177,7 +177,7 @@ def _any(_row: _Row) -> bool:
 
 
 def _sound_at(place: int) -> _Sound:
-    """Return whether a row has a message: a broken page may still look like one."""
+    """Returns whether a row has a message: a broken page may still look like one."""
 
     def sound(row: _Row) -> bool:
         try:

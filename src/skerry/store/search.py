@@ -63,7 +63,7 @@ class Question:
 
 
 async def search(store: Store, question: Question) -> Found:
-    """Return the exchanges in which any of the question's content words stand, the best first.
+    """Returns the exchanges in which any of the question's content words stand, the best first.
 
     What has a phrase in quotes or an identifier of the question leads. Takes some 10 ms of CPU,
     the first time 0.1 s more.
@@ -86,7 +86,7 @@ async def search(store: Store, question: Question) -> Found:
 
 
 def _searchable(reader: Reader, question: Question) -> dict[str, tuple[str, bool]]:
-    """Return the sessions to search: by id their key and whether they are archived."""
+    """Returns the sessions to search: by id their key and whether they are archived."""
     own = str(question.key)
     wide = question.everywhere or (question.others and question.key.is_owners)
     column, value = ("agent_id", question.key.agent) if wide else ("key", own)

@@ -44,7 +44,7 @@ class Kept:
 
 
 def keep(replaced: Path, made: Path) -> Kept:
-    """Put the devices of the replaced database into `made`, in the place of the backup's.
+    """Puts the devices of the replaced database into `made`, in the place of the backup's.
 
     Where they cannot be read, nobody is paired: nothing tells who was revoked since.
     """
@@ -101,7 +101,7 @@ def foreign(path: Path) -> str:
 
 
 def _schema(connection: sqlite3.Connection) -> dict[tuple[str, str], str]:
-    """Return the SQL of everything in the schema but what SQLite makes by itself."""
+    """Returns the SQL of everything in the schema but what SQLite makes by itself."""
     rows = connection.execute("SELECT type, name, sql FROM sqlite_schema").fetchall()
     return {
         (kind, name): _QUOTES.sub("", sql).lower()
@@ -111,7 +111,7 @@ def _schema(connection: sqlite3.Connection) -> dict[tuple[str, str], str]:
 
 
 def _rows(path: Path, names: Sequence[str]) -> dict[str, tuple[tuple[str, ...], list[Any]]] | None:
-    """Return the columns and rows of the tables; None where one cannot be read as a whole."""
+    """Returns the columns and rows of the tables; None where one cannot be read as a whole."""
     if not path.exists():
         return None
     found: dict[str, tuple[tuple[str, ...], list[Any]]] = {}

@@ -21,7 +21,7 @@ _requests: Final = msgspec.json.Decoder(RunRequest)
 
 
 def strangers_in_main(file: Path) -> int:
-    """Return how many chats of others have written in a main or the global conversation.
+    """Returns how many chats of others have written in a main or the global conversation.
 
     Only the last 2,000 runs are looked at. The gateway may run meanwhile.
     """
@@ -39,7 +39,7 @@ def strangers_in_main(file: Path) -> int:
 
 
 def _stranger(request: bytes) -> tuple[str, str] | None:
-    """Return channel and peer of a stranger's message; None of any other."""
+    """Returns channel and peer of a stranger's message; None of any other."""
     try:
         asked = _requests.decode(request)
     except UNREADABLE:

@@ -34,7 +34,7 @@ def built(reader: Reader, agents: set[AgentId]) -> dict[AgentId, dict[str, Any]]
 
 
 def _compaction(session: SessionEntry) -> dict[str, Any]:
-    """Return how far the session is compacted, where it is."""
+    """Returns how far the session is compacted, where it is."""
     found = {"compactionCount": session.compactions} if session.compactions else {}
     if session.flushed_at:
         found["memoryFlushAt"] = session.flushed_at

@@ -26,7 +26,7 @@ _settings = msgspec.json.Decoder(SessionSettings)
 
 
 def ensure(unit: Unit, key: SessionKey, new_id: SessionId, now: int) -> tuple[SessionId, int]:
-    """Return the id and the tail of the key's present session, made as `new_id` when missing."""
+    """Returns the id and the tail of the key's present session, made as `new_id` when missing."""
     found = present(unit, key)
     if found is not None:
         return found[0], found[1]
@@ -35,7 +35,7 @@ def ensure(unit: Unit, key: SessionKey, new_id: SessionId, now: int) -> tuple[Se
 
 
 def present(reader: Reader, key: SessionKey) -> tuple[SessionId, int, int] | None:
-    """Return the id and the tail of the key's present session, and when a person last spoke."""
+    """Returns the id and the tail of the key's present session, and when a person last spoke."""
     row = reader.one(
         "SELECT session_id, tail, user_at FROM session WHERE key = ? AND current", (str(key),)
     )
@@ -45,7 +45,7 @@ def present(reader: Reader, key: SessionKey) -> tuple[SessionId, int, int] | Non
 def begin(
     unit: Unit, key: SessionKey, new_id: SessionId, now: int, *, current: bool = True
 ) -> None:
-    """Make `new_id` a session of the key: the present one, where that has none."""
+    """Makes `new_id` a session of the key: the present one, where that has none."""
     kind = key.kind
     unit.execute(
         "INSERT INTO session"
@@ -73,7 +73,7 @@ def append(  # noqa: PLR0913 - one statement writes them all
     *,
     heard: int = 0,
 ) -> int:
-    """Add `messages` after entry `tail`; return the new tail.
+    """Adds `messages` after entry `tail`; returns the new tail.
 
     `heard`: when the person spoke who is among them, which keeps the session fresh; 0 for nobody.
 
@@ -106,7 +106,7 @@ def append(  # noqa: PLR0913 - one statement writes them all
 def note_run(
     unit: Unit, session_id: SessionId, usage: Usage, provider: str, model: str, *, aborted: bool
 ) -> None:
-    """Add a run's tokens to the session and keep which model answered, if one was asked."""
+    """Adds a run's tokens to the session and keeps which model answered, if one was asked."""
     unit.execute(
         "UPDATE session SET input_tokens = input_tokens + ?, output_tokens = output_tokens + ?,"
         " total_tokens = CASE WHEN ? > 0 THEN ? ELSE total_tokens END,"
@@ -126,19 +126,19 @@ def note_run(
 
 
 def find(reader: Reader, key: str) -> SessionEntry | None:
-    """Return the key's present session."""
+    """Returns the key's present session."""
     row = reader.one(f"SELECT {COLUMNS} FROM session WHERE key = ? AND current", (key,))  # noqa: S608 - constant columns
     return entry(row) if row else None
 
 
 def get(reader: Reader, session_id: str) -> SessionEntry | None:
-    """Return the session, present or archived."""
+    """Returns the session, present or archived."""
     row = reader.one(f"SELECT {COLUMNS} FROM session WHERE session_id = ?", (session_id,))  # noqa: S608 - constant columns
     return entry(row) if row else None
 
 
 def expect(reader: Reader, key: SessionKey, expected: Expected) -> None:
-    """Check that the conversation is the one that a client saw.
+    """Checks that the conversation is the one that a client saw.
 
     An id that no session has is one that the client made up for a conversation that begins.
 
@@ -167,13 +167,13 @@ def settings(reader: Reader, session_id: str) -> SessionSettings:
 
 
 def tail(reader: Reader, session_id: str) -> int:
-    """Return the number of the session's last entry; 0 when it has none."""
+    """Returns the number of the session's last entry; 0 when it has none."""
     row = reader.one("SELECT tail FROM session WHERE session_id = ?", (session_id,))
     return int(row[0]) if row else 0
 
 
 def last_message(reader: Reader, session_id: str) -> int | None:
-    """Return the number of the last message of a present session; None for an archived one.
+    """Returns the number of the last message of a present session; None for an archived one.
 
     A summary may stand behind it.
     """
@@ -189,7 +189,7 @@ def last_message(reader: Reader, session_id: str) -> int | None:
 def entries(
     reader: Reader, session_id: str, *, limit: int, before: int | None = None, after: int = 0
 ) -> list[TranscriptEntry]:
-    """Return the last `limit` entries, of those between `after` and `before`; oldest first.
+    """Returns the last `limit` entries, of those between `after` and `before`; oldest first.
 
     A `limit` of -1 returns all. One that cannot be read is left out, and the reader tells of it.
     """
@@ -212,7 +212,7 @@ def entries(
 def bodies_after(
     reader: Reader, session_id: str, seq: int, size: int
 ) -> list[tuple[int, int, int, str | None, bytes]]:
-    """Return (seq, parent, at, kind, body) of entries after `seq`, in order: about `size` bytes.
+    """Returns (seq, parent, at, kind, body) of entries after `seq`, in order: about `size` bytes.
 
     There is at least one, if there is any: an entry with images may be larger.
     """
@@ -236,21 +236,21 @@ def bodies_after(
 
 
 def times(reader: Reader, session_id: str, after: int = 0) -> list[tuple[int, int]]:
-    """Return number and time of the entries after one."""
+    """Returns number and time of the entries after one."""
     return reader.all(
         "SELECT seq, at FROM entry WHERE session_id = ? AND seq > ?", (session_id, after)
     )
 
 
 def title(reader: Reader, session_id: str) -> str:
-    """Return the beginning of what the person first said, a command only where nothing else is."""
+    """Returns the beginning of what the person first said, a command only where nothing else is."""
     found = entries(reader, session_id, limit=_BEGINNING, before=_BEGINNING + 1)
     said = [_short(one.message) for one in found if isinstance(one.message, UserMessage)]
     return next((text for text in said if not text.startswith("/")), said[0] if said else "")
 
 
 def preview(reader: Reader, session_id: str) -> str:
-    """Return the beginning of the last message."""
+    """Returns the beginning of the last message."""
     for last in reversed(entries(reader, session_id, limit=2)):
         if not is_compaction(last.message):
             return _short(last.message)
@@ -258,7 +258,7 @@ def preview(reader: Reader, session_id: str) -> str:
 
 
 def is_compaction(one: Message) -> bool:
-    """Return whether it is a summary that stands for the messages before it."""
+    """Returns whether it is a summary that stands for the messages before it."""
     return isinstance(one, AssistantMessage) and (one.provider, one.model) == COMPACTION
 
 
@@ -268,7 +268,7 @@ def text_of(one: Message) -> str:
 
 
 def entry(row: tuple[object, ...]) -> SessionEntry:
-    """Return the session that a row of `COLUMNS` holds."""
+    """Returns the session that a row of `COLUMNS` holds."""
     key, session_id, agent_id, *rest, archived, archived_at, own, count, flushed, flushed_at = row
     rest += [
         Archived(str(archived)) if archived else None,

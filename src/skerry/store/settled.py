@@ -22,7 +22,7 @@ _TEXTS: Final = frozenset({"text", "extra_system_prompt", "images", "inline", "o
 
 
 def blank(unit: Unit) -> bool:
-    """Take the texts out of runs whose keys are free again; return whether there may be more."""
+    """Takes the texts out of runs whose keys are free again; returns whether there may be more."""
     rows = unit.all(
         "SELECT serial, run_id, request, result FROM run WHERE settled = FALSE AND quarter < ?"
         " AND result IS NOT NULL AND digest IS NULL ORDER BY quarter LIMIT ?",
@@ -41,7 +41,7 @@ def blank(unit: Unit) -> bool:
 
 
 def remove(unit: Unit) -> bool:
-    """Delete the rows of runs that ended a week ago; return whether there may be more.
+    """Deletes the rows of runs that ended a week ago; returns whether there may be more.
 
     Those stay whose parts wait for a person, and those that tell which notices a session's people
     have had.
@@ -71,7 +71,7 @@ def remove(unit: Unit) -> bool:
 
 
 def forget_session(unit: Unit, session_id: str) -> None:
-    """Take the texts of a session that is removed out of its runs and their parts.
+    """Takes the texts of a session that is removed out of its runs and their parts.
 
     The runs keep their ids: a key that is repeated is known. Its answer is empty then.
     """
@@ -91,7 +91,7 @@ def forget_session(unit: Unit, session_id: str) -> None:
 
 
 def _blank(unit: Unit, rows: Iterable[Row]) -> None:
-    """Take the texts out of runs, given as serial, run id, request and result."""
+    """Takes the texts out of runs, given as serial, run id, request and result."""
     unit.executemany(
         "UPDATE run SET partial = '', request = ?, result = ? WHERE serial = ?",
         [(_request(request), _result(result), serial) for serial, _, request, result in rows],
@@ -99,7 +99,7 @@ def _blank(unit: Unit, rows: Iterable[Row]) -> None:
 
 
 def _request(stored: bytes) -> bytes:
-    """Return a request without texts; nothing of one that cannot be read."""
+    """Returns a request without texts; nothing of one that cannot be read."""
     asked = _object(stored)
     if asked is None:
         return b""
@@ -108,7 +108,7 @@ def _request(stored: bytes) -> bytes:
 
 
 def _result(stored: bytes) -> bytes:
-    """Return a result without texts; one that cannot be read as it is."""
+    """Returns a result without texts; one that cannot be read as it is."""
     ended = _object(stored)
     if ended is None:
         return stored

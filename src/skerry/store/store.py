@@ -38,7 +38,7 @@ TRY_SECONDS: Final = 2.0
 
 
 def _try(unit: Unit) -> None:
-    """Take some room in the file, and give it back."""
+    """Takes some room in the file, and gives it back."""
     name = ("0" * 65_536,)
     unit.execute("DELETE FROM mirror WHERE session_id = ?", name)
     unit.execute("INSERT INTO mirror (session_id, seq, size) VALUES (?, 0, 0)", name)
@@ -46,7 +46,7 @@ def _try(unit: Unit) -> None:
 
 
 def nothing(point: str) -> None:
-    """Reach a fault point where no fault is planted."""
+    """Reaches a fault point where no fault is planted."""
 
 
 class Store:
@@ -66,7 +66,7 @@ class Store:
         self._lock = Lock()
 
     async def write(self, work: Callable[[Unit], T]) -> T:
-        """Run `work` in the writer thread; return its value after COMMIT.
+        """Runs `work` in the writer thread; returns its value after COMMIT.
 
         Once called it is written, even if the caller is cancelled while it waits. `work` may run
         several times, after an undone transaction or beside others: it changes nothing but rows,
@@ -79,29 +79,29 @@ class Store:
         return await self._writer.write(work)
 
     def post(self, work: Callable[[Unit], object]) -> None:
-        """Run `work` in the writer thread, in order with the others; nobody waits for it."""
+        """Runs `work` in the writer thread, in order with the others; nobody waits for it."""
         self._writer.post(work)
 
     def ride(self, work: Callable[[Unit], object]) -> None:
-        """Run `work` with the next unit that is written, in its transaction; nobody waits for it.
+        """Runs `work` with the next unit that is written, in its transaction; nobody waits for it.
 
         It costs no transaction of its own, and no failure of the other unit undoes it.
         """
         self._writer.ride(work)
 
     def follow(self, touch: Callable[[list[str]], None]) -> None:
-        """Call `touch` in the event loop, after each COMMIT, with the sessions that it changed."""
+        """Calls `touch` in the event loop, after each COMMIT, with the sessions that it changed."""
         self._writer.followers.append(touch)
 
     async def works(self) -> bool:
-        """Return whether the gateway can serve; a write is tried where the last one failed."""
+        """Returns whether the gateway can serve; a write is tried where the last one failed."""
         if self.condition.writing is not Storage.OK:
             with anyio.move_on_after(TRY_SECONDS), suppress(StoreFailedError):
                 await self._writer.write(_try)
         return self.condition.works
 
     def refuse_damaged(self) -> None:
-        """Refuse new work where the file is damaged: what is written beside it may be lost too.
+        """Refuses new work where the file is damaged: what is written beside it may be lost too.
 
         Raises:
             StoreDamagedError: it is.
@@ -110,7 +110,7 @@ class Store:
             raise StoreDamagedError(self.condition.damage)
 
     async def check(self, *, whole: bool) -> list[str]:
-        """Look for damage in a thread of its own, and return it; the condition follows.
+        """Looks for damage in a thread of its own, and returns it; the condition follows.
 
         Args:
             whole: Compare the indexes with their tables too.
@@ -132,13 +132,13 @@ class Store:
         return found
 
     async def _look_at_entries(self) -> list[legible.Broken]:
-        """Look for entries whose bytes have changed, which no check of SQLite notices."""
+        """Looks for entries whose bytes have changed, which no check of SQLite notices."""
         broken = await self.scan(legible.scan, whole=False)
         self.condition.entries = {(one.session_id, one.seq): one.why for one in broken}
         return broken
 
     async def purge(self) -> None:
-        """Leave nothing in the files of what was deleted or overwritten; writers wait meanwhile.
+        """Leaves nothing in the files of what was deleted or overwritten; writers wait meanwhile.
 
         The database is written anew, about a second for each 100 MB, and its log is cut.
 
@@ -158,7 +158,7 @@ class Store:
             raise StoreFailedError(f"the log of {self._path} is in use and was not emptied")
 
     async def read(self, work: Callable[[Reader], T]) -> T:
-        """Run `work` on a connection of its own, in a worker thread; it sees what is committed.
+        """Runs `work` on a connection of its own, in a worker thread; it sees what is committed.
 
         Raises:
             StoreFailedError: the database could not be read.
@@ -166,7 +166,7 @@ class Store:
         return await anyio.to_thread.run_sync(self.read_now, work)
 
     async def scan(self, work: Callable[[Reader], T], *, whole: bool = True) -> T:
-        """Run `work`, which may take long, on a connection and in a thread of its own.
+        """Runs `work`, which may take long, on a connection and in a thread of its own.
 
         All that it reads is of one moment, unless `whole` is false: then the log need not keep
         what is committed meanwhile.
@@ -187,7 +187,7 @@ class Store:
             raise StoreFailedError(f"nothing could be read: {error}") from error
 
     def read_now(self, work: Callable[[Reader], T]) -> T:
-        """Run `work` in the calling thread, which is to be a worker; else as `read`.
+        """Runs `work` in the calling thread, which is to be a worker; else as `read`.
 
         All that it reads is of one moment.
         """
@@ -211,7 +211,7 @@ async def open_store(
     on_commit: Callable[[list[str]], None] = lambda _: None,
     reach: Callable[[str], None] = nothing,
 ) -> AsyncGenerator[Store]:
-    """Open, migrate and own the database for the block; leaving it writes what is queued.
+    """Opens, migrate and owns the database for the block; leaving it writes what is queued.
 
     Args:
         path: The file; made when missing, mode 0600.
@@ -244,7 +244,7 @@ async def open_store(
 
 
 def _opened(path: Path) -> sqlite3.Connection:
-    """Return a connection that may write, to the newest schema."""
+    """Returns a connection that may write, to the newest schema."""
     connection = sqlite.connect(path)
     try:
         migrate(connection, path)

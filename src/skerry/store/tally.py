@@ -62,16 +62,16 @@ class Said(NamedTuple):
 
     @property
     def total(self) -> int:
-        """Return how many a person, or the agent, said."""
+        """Returns how many a person, or the agent, said."""
         return self.user + self.assistant
 
     def plus(self, other: "Said") -> "Said":
-        """Return both together."""
+        """Returns both together."""
         return Said._make(mine + its for mine, its in zip(self, other, strict=True))
 
 
 def note(unit: Unit, session_id: str, at: int, messages: Iterable[Message]) -> None:
-    """Count messages that are written now, at the time that their rows have; a summary is none."""
+    """Counts messages that are written now, at the time that their rows have; a summary is none."""
     found: Counter[tuple[str, str]] = Counter()
     failed: Counter[tuple[str, str]] = Counter()
     for one in messages:
@@ -93,7 +93,7 @@ def note(unit: Unit, session_id: str, at: int, messages: Iterable[Message]) -> N
 
 
 def recount(unit: Unit, session_id: str) -> None:
-    """Count a session anew, after messages of it were changed."""
+    """Counts a session anew, after messages of it were changed."""
     remove(unit, session_id)
     found: Counter[tuple[int, str, str]] = Counter()
     failed: Counter[tuple[int, str, str]] = Counter()
@@ -115,14 +115,14 @@ def recount(unit: Unit, session_id: str) -> None:
 
 
 def remove(unit: Unit, session_id: str) -> None:
-    """Remove the counts of a session."""
+    """Removes the counts of a session."""
     unit.execute("DELETE FROM tally WHERE session_id = ?", (session_id,))
 
 
 def by_day(
     reader: Reader, ids: Sequence[str], days: Sequence[str], begin: Callable[[str], int]
 ) -> Iterator[tuple[str, str, Said]]:
-    """Give what was said in each session on these days, which follow one another.
+    """Gives what was said in each session on these days, which follow one another.
 
     A day on which clocks change may come twice. `begin` tells when a day begins.
     """
@@ -140,7 +140,7 @@ def by_day(
 def by_tool(
     reader: Reader, ids: Sequence[str], days: Sequence[str], begin: Callable[[str], int]
 ) -> Iterator[tuple[str, str, int]]:
-    """Give how often each session called each tool on these days together."""
+    """Gives how often each session called each tool on these days together."""
     yield from reader.each(
         f"SELECT session_id, tool, sum(count) FROM tally WHERE {_among(ids)}"  # noqa: S608 - constants
         f" AND quarter >= ? AND quarter < ? AND role = '{_CALL}' GROUP BY 1, 2",
@@ -153,7 +153,7 @@ def _among(ids: Sequence[str]) -> str:
 
 
 def _even(days: Sequence[str], begin: Callable[[str], int]) -> list[list[str]]:
-    """Return the days in parts in which all have 24 hours, but for the last of a part."""
+    """Returns the days in parts in which all have 24 hours, but for the last of a part."""
     parts: list[list[str]] = [[]]
     for day in days:
         part = parts[-1]
@@ -164,6 +164,6 @@ def _even(days: Sequence[str], begin: Callable[[str], int]) -> list[list[str]]:
 
 
 def _bounds(days: Sequence[str], begin: Callable[[str], int]) -> tuple[int, int]:
-    """Return the first quarter of these days, and the first after them."""
+    """Returns the first quarter of these days, and the first after them."""
     following = str(date.fromisoformat(days[-1]) + timedelta(days=1))
     return begin(days[0]) // _QUARTER_MS, begin(following) // _QUARTER_MS

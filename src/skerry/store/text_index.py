@@ -14,7 +14,7 @@ def matching(
     until: tuple[int, int],
     limit: int,
 ) -> Iterator[int]:
-    """Yield the rowids of entries with the phrase, the newest first.
+    """Yields the rowids of entries with the phrase, the newest first.
 
     Args:
         reader: Of the store.
@@ -35,17 +35,17 @@ def matching(
 
 
 def add(unit: Unit, rows: Iterable[tuple[int, str]]) -> None:
-    """Index texts by their rowids."""
+    """Indexes texts by their rowids."""
     unit.executemany("INSERT INTO entry_text (rowid, text) VALUES (?, ?)", rows)
 
 
 def remove(unit: Unit, rows: Iterable[tuple[int, str]]) -> None:
-    """Take texts out of the index, which must be given as they were indexed."""
+    """Takes texts out of the index, which must be given as they were indexed."""
     unit.executemany(
         "INSERT INTO entry_text (entry_text, rowid, text) VALUES ('delete', ?, ?)", rows
     )
 
 
 def merge(unit: Unit) -> None:
-    """Merge the index into one piece, in which nothing is left of what was removed."""
+    """Merges the index into one piece, in which nothing is left of what was removed."""
     unit.execute("INSERT INTO entry_text (entry_text) VALUES ('optimize')")

@@ -17,11 +17,11 @@ Broken = Callable[[str, int, str], None]
 
 
 def _unheard(_session_id: str, _seq: int, _why: str) -> None:
-    """Tell nobody."""
+    """Tells nobody."""
 
 
 def marks(values: Sized) -> str:
-    """Return one placeholder a value, for an `IN` list; of no values one that nothing is in."""
+    """Returns one placeholder a value, for an `IN` list; of no values one that nothing is in."""
     return ", ".join("?" * len(values)) or "NULL"
 
 
@@ -36,16 +36,16 @@ class Reader:
         """Called for each entry that is skipped because it cannot be read."""
 
     def one(self, sql: str, parameters: Parameters = ()) -> Row | None:
-        """Return the first row, or None."""
+        """Returns the first row, or None."""
         row: Row | None = self._connection.execute(sql, parameters).fetchone()
         return row
 
     def all(self, sql: str, parameters: Parameters = ()) -> list[Row]:
-        """Return every row."""
+        """Returns every row."""
         return self._connection.execute(sql, parameters).fetchall()
 
     def each(self, sql: str, parameters: Parameters = ()) -> Iterator[Row]:
-        """Give row after row: for more than should be in memory at once."""
+        """Gives row after row: for more than should be in memory at once."""
         yield from self._connection.execute(sql, parameters)
 
 
@@ -64,9 +64,9 @@ class Unit(Reader):
         """Sessions whose mirror is behind once this is committed."""
 
     def execute(self, sql: str, parameters: Parameters = ()) -> int:
-        """Run a statement; return how many rows it changed."""
+        """Runs a statement; returns how many rows it changed."""
         return self._connection.execute(sql, parameters).rowcount
 
     def executemany(self, sql: str, rows: Iterable[Parameters]) -> None:
-        """Run a statement once a row."""
+        """Runs a statement once a row."""
         self._connection.executemany(sql, rows)

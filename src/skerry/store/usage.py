@@ -87,7 +87,7 @@ class Sums(NamedTuple):
 
     @property
     def tokens(self) -> int:
-        """Return all tokens."""
+        """Returns all tokens."""
         return self.input + self.output + self.cache_read + self.cache_write
 
     @property
@@ -96,7 +96,7 @@ class Sums(NamedTuple):
         return self.input_cost + self.output_cost + self.cache_read_cost + self.cache_write_cost
 
     def plus(self, other: "Sums") -> "Sums":
-        """Return both together."""
+        """Returns both together."""
         return Sums._make(map(add, self, other))
 
 
@@ -156,7 +156,7 @@ def sums_of(call: BookedCall) -> Sums:
 
 
 def book(unit: Unit, call: BookedCall) -> None:
-    """Add a call to the ledger."""
+    """Adds a call to the ledger."""
     usage, cost = call.usage, call.usage.cost
     costs = cost.input, cost.output, cost.cache_read, cost.cache_write
     about = (call.agent, call.channel, call.purpose, call.provider, call.model)
@@ -180,7 +180,7 @@ def book(unit: Unit, call: BookedCall) -> None:
 
 
 def fold(unit: Unit) -> bool:
-    """Add some calls to the sums of their days; return whether there may be more."""
+    """Adds some calls to the sums of their days; returns whether there may be more."""
     rows = unit.all(
         "SELECT serial FROM model_call WHERE folded = FALSE ORDER BY day LIMIT ?", (AT_ONCE,)
     )
@@ -193,7 +193,7 @@ def fold(unit: Unit) -> bool:
 
 
 def unbooked(reader: Reader, calls: Mapping[str, BookedCall]) -> list[BookedCall]:
-    """Return those of the calls, by their ids, that the ledger does not have.
+    """Returns those of the calls, by their ids, that the ledger does not have.
 
     It looks for them among the rows of their sessions.
     """
@@ -210,14 +210,14 @@ def unbooked(reader: Reader, calls: Mapping[str, BookedCall]) -> list[BookedCall
 
 
 def daily(reader: Reader, first: str, last: str, agent: str | None = None) -> dict[str, Sums]:
-    """Return the sums of each day from `first` to `last` on which there was a call, in order."""
+    """Returns the sums of each day from `first` to `last` on which there was a call, in order."""
     return grouped(reader, By.DAY, first, last, agent)
 
 
 def grouped(
     reader: Reader, by: By, first: str, last: str, agent: str | None = None
 ) -> dict[str, Sums]:
-    """Return the sums of these days by what is asked; days in order, else the dearest first."""
+    """Returns the sums of these days by what is asked; days in order, else the dearest first."""
     if by is By.SESSION:
         return _by_session(reader, first, last, agent)
     name = _GROUP.get(by, by.value)
@@ -248,7 +248,7 @@ def _given(value: str | None) -> tuple[str, ...]:
 
 
 def _by_session(reader: Reader, first: str, last: str, agent: str | None) -> dict[str, Sums]:
-    """Return the sums of each conversation, by its key; all its sessions together."""
+    """Returns the sums of each conversation, by its key; all its sessions together."""
     rows = reader.all(
         f"SELECT coalesce(key, session_id), {OF_CALLS} FROM model_call"  # noqa: S608 - constants
         " LEFT JOIN session USING (session_id) WHERE day BETWEEN ? AND ?"
@@ -266,7 +266,7 @@ def of_sessions(
     key: str | None = None,
     agent: str | None = None,
 ) -> dict[str, Sums]:
-    """Return the sums of each session, by its id: the dearest, or those of one conversation."""
+    """Returns the sums of each session, by its id: the dearest, or those of one conversation."""
     of_key = "" if key is None else _OF_KEY
     rows = reader.all(
         f"SELECT session_id, {OF_CALLS} FROM model_call WHERE day BETWEEN ? AND ?"  # noqa: S608 - constants
@@ -279,7 +279,7 @@ def of_sessions(
 def by_day_and_model(
     reader: Reader, first: str, last: str, agent: str | None = None
 ) -> dict[tuple[str, str, str], Sums]:
-    """Return the sums of each provider's models on each of these days."""
+    """Returns the sums of each provider's models on each of these days."""
     rows = reader.all(
         f"SELECT day, provider, model, {_SUMS} FROM {_USED} WHERE day BETWEEN ? AND ?"  # noqa: S608 - constants
         f"{_of_agent(agent)} GROUP BY 1, 2, 3 ORDER BY 1",
@@ -289,7 +289,7 @@ def by_day_and_model(
 
 
 def by_day_and_agent(reader: Reader, first: str) -> dict[tuple[str, str], Sums]:
-    """Return the sums of each agent on each day from `first` on."""
+    """Returns the sums of each agent on each day from `first` on."""
     rows = reader.all(
         f"SELECT day, agent, {_SUMS} FROM {_USED} WHERE day >= ? GROUP BY 1, 2",  # noqa: S608 - constants
         (first,),
@@ -298,7 +298,7 @@ def by_day_and_agent(reader: Reader, first: str) -> dict[tuple[str, str], Sums]:
 
 
 def total(sums: Iterable[Sums]) -> Sums:
-    """Return all of them together."""
+    """Returns all of them together."""
     whole = Sums()
     for one in sums:
         whole = whole.plus(one)
@@ -306,7 +306,7 @@ def total(sums: Iterable[Sums]) -> Sums:
 
 
 def prune(unit: Unit, before: int) -> int:
-    """Drop rows of calls that ended before this time, some thousand at once; return how many.
+    """Drops rows of calls that ended before this time, some thousand at once; returns how many.
 
     The sums of their days stay; a row that is not in them yet stays too.
     """
@@ -318,7 +318,7 @@ def prune(unit: Unit, before: int) -> int:
 
 
 def count_tool(unit: Unit, day: str, agent: str, key: str) -> None:
-    """Count a call of a tool in a conversation."""
+    """Counts a call of a tool in a conversation."""
     unit.execute(
         "INSERT INTO tool_day (day, agent, key, calls) VALUES (?, ?, ?, 1)"
         " ON CONFLICT (day, agent, key) DO UPDATE SET calls = tool_day.calls + 1",
@@ -327,23 +327,23 @@ def count_tool(unit: Unit, day: str, agent: str, key: str) -> None:
 
 
 def tools_of_day(reader: Reader, day: str) -> dict[str, int]:
-    """Return how many tools each agent called on a day."""
+    """Returns how many tools each agent called on a day."""
     rows = reader.all("SELECT agent, sum(calls) FROM tool_day WHERE day = ? GROUP BY 1", (day,))
     return dict(rows)
 
 
 def drop_tools(unit: Unit, before: str) -> None:
-    """Forget how many tools were called on the days before."""
+    """Forgets how many tools were called on the days before."""
     unit.execute("DELETE FROM tool_day WHERE day < ?", (before,))
 
 
 def warned(reader: Reader) -> dict[str, str]:
-    """Return for each budget the day on which it was last said that it is nearly used up."""
+    """Returns for each budget the day on which it was last said that it is nearly used up."""
     return dict(reader.all("SELECT budget, day FROM usage_warned"))
 
 
 def note_warned(unit: Unit, budget: str, day: str) -> None:
-    """Note that it was said."""
+    """Notes that it was said."""
     unit.execute(
         "INSERT INTO usage_warned (budget, day) VALUES (?, ?)"
         " ON CONFLICT (budget) DO UPDATE SET day = excluded.day",

@@ -27,7 +27,7 @@ class Used:
     """Time at which the first of its calls ended, and the last; 0 without calls."""
 
     def add(self, other: "Used") -> None:
-        """Add what another session used."""
+        """Adds what another session used."""
         for place, sums in other.calls.items():
             self.calls[place] = self.calls.get(place, Sums()).plus(sums)
         for day, said in other.said.items():
@@ -106,7 +106,7 @@ class Point(NamedTuple):
 
 
 def series(reader: Reader, session_id: str, most: int) -> list[Point]:
-    """Return a session's calls in order of time, neighbours together where there are too many."""
+    """Returns a session's calls in order of time, neighbours together where there are too many."""
     rows = reader.all(
         f"SELECT at, {OF_CALLS} FROM model_call WHERE session_id = ? GROUP BY serial ORDER BY at",  # noqa: S608 - constants
         (session_id,),
@@ -123,7 +123,7 @@ def series(reader: Reader, session_id: str, most: int) -> list[Point]:
 
 
 def named(reader: Reader, key: str, agent: str) -> str | None:
-    """Return the session that a key, or the id at its end, names."""
+    """Returns the session that a key, or the id at its end, names."""
     found = sessions.find(reader, key)
     if found is None:
         found = sessions.get(reader, key.removeprefix(f"agent:{agent}:"))

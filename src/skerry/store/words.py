@@ -35,7 +35,7 @@ def indexed(message: Message, answer: Message | None = None) -> str:
 
 
 def is_said(message: Message, answer: Message | None = None) -> bool:
-    """Return whether the words of the message are indexed, by the entry that follows it."""
+    """Returns whether the words of the message are indexed, by the entry that follows it."""
     match message:
         case ToolResultMessage(origin=Origin.MEMORY):
             return False
@@ -48,7 +48,7 @@ def is_said(message: Message, answer: Message | None = None) -> bool:
 
 
 def may_be_command(message: Message) -> bool:
-    """Return whether only its answer tells that the message was no word to a model."""
+    """Returns whether only its answer tells that the message was no word to a model."""
     return isinstance(message, UserMessage) and message.text.lstrip().startswith("/")
 
 
@@ -65,7 +65,7 @@ def plain(message: Message) -> str:
 
 
 def spread(text: str) -> str:
-    """Return the text with unspaced scripts as pairs of characters, and each run's last alone.
+    """Returns the text with unspaced scripts as pairs of characters, and each run's last alone.
 
     Case is folded here where the index would fold it otherwise than a question: `ß` is `ss`.
     """

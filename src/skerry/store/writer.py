@@ -68,20 +68,20 @@ class Writer:
         """Held while a transaction is written; whoever else holds it keeps writers waiting."""
 
     def start(self) -> None:
-        """Begin to write."""
+        """Begins to write."""
         self._thread.start()
 
     def close(self) -> None:
-        """Take nothing more. Called in the event loop, so that nothing comes behind the end."""
+        """Takes nothing more. Called in the event loop, so that nothing comes behind the end."""
         self._open = False
         self._jobs.put(None)
 
     def join(self) -> None:
-        """Wait until all that was handed in is written. Blocks."""
+        """Waits until all that was handed in is written. Blocks."""
         self._thread.join()
 
     def write(self, work: Callable[[Unit], T]) -> Future[T]:
-        """Queue a unit; the future has its value once it is committed.
+        """Queues a unit; the future has its value once it is committed.
 
         The future fails with what `work` raised, or with `StoreFailedError` when the transaction
         was not committed; in both cases nothing of the unit is on disk.
@@ -91,11 +91,11 @@ class Writer:
         return future
 
     def post(self, work: Callable[[Unit], object]) -> None:
-        """Queue a unit whose value nobody awaits; that it failed is logged."""
+        """Queues a unit whose value nobody awaits; that it failed is logged."""
         self._put(_Job(work, None, []))
 
     def ride(self, work: Callable[[Unit], object]) -> None:
-        """Have a unit written with the next that is, or at the end: it wakes nobody by itself.
+        """Has a unit written with the next that is, or at the end: it wakes nobody by itself.
 
         One that finds no room on the disk rides again.
         """
@@ -116,7 +116,7 @@ class Writer:
             self._loop.call_soon_threadsafe(self._answer, batch)
 
     def _take(self) -> list[_Job] | None:
-        """Wait for a job, then take all that are there; None when the queue has ended."""
+        """Waits for a job, then takes all that are there; None when the queue has ended."""
         first = self._jobs.get()
         batch = [self._riders.popleft() for _ in range(len(self._riders))]
         if first is None:
@@ -157,7 +157,7 @@ class Writer:
             self._fail(batch, _as_sqlite(error))
 
     def _fail(self, batch: list[_Job], error: sqlite3.Error) -> None:
-        """Give every unit a transaction of its own: one that finds no room must not fail others.
+        """Gives every unit a transaction of its own: one that finds no room must not fail others.
 
         Where another program holds the file all fail at once: each would wait for it as long again.
         """
@@ -170,7 +170,7 @@ class Writer:
             self._write([job])
 
     def _write_first(self, job: _Job) -> None:
-        """Write the first unit of a transaction: if it fails, the transaction begins anew."""
+        """Writes the first unit of a transaction: if it fails, the transaction begins anew."""
         self._do(job)
         if job.error is not None:
             self._connection.execute("ROLLBACK")
@@ -221,7 +221,7 @@ class Writer:
             follow(session_ids)
 
     def _complain(self, error: BaseException) -> None:
-        """Log that a posted unit failed; where that was its own fault, with the place."""
+        """Logs that a posted unit failed; where that was its own fault, with the place."""
         if not isinstance(error, StoreFailedError):
             logger.error("a posted unit failed", exc_info=error)
             return

@@ -39,42 +39,42 @@ class Platform:
     folder: Path
 
     def say(self, text: str, *, peer: str = "alice", message_id: str, kind: str = "direct") -> None:
-        """Let a person write a message."""
+        """Lets a person write a message."""
         line = {"text": text, "peer": peer, "id": message_id, "kind": kind}
         self._append("inbox.jsonl", line)
 
     def received(self) -> list[Delivered]:
-        """Return everything that it received from us, in order."""
+        """Returns everything that it received from us, in order."""
         return [Delivered(**line) for line in self._lines("received.jsonl")]
 
     def acknowledged(self) -> int:
-        """Return how many messages the adapter has acknowledged."""
+        """Returns how many messages the adapter has acknowledged."""
         path = self.folder / "acknowledged"
         return int(path.read_text("ascii")) if path.exists() else 0
 
     def inbox(self) -> list[dict[str, Any]]:
-        """Return everything that people wrote, in order."""
+        """Returns everything that people wrote, in order."""
         return self._lines("inbox.jsonl")
 
     def acknowledge(self, count: int) -> None:
-        """Note that the first `count` messages need not be given again."""
+        """Notes that the first `count` messages need not be given again."""
         new = self.folder / "acknowledged.new"
         new.write_text(str(count), "ascii")
         new.replace(self.folder / "acknowledged")
 
     def deliver(self, delivered: Delivered) -> None:
-        """Receive a message."""
+        """Receives a message."""
         self._append(
             "received.jsonl",
             {name: getattr(delivered, name) for name in Delivered.__slots__},
         )
 
     def note_typing(self, peer: str) -> None:
-        """Note that somebody saw us writing."""
+        """Notes that somebody saw us writing."""
         self._append("typing.jsonl", {"peer": peer})
 
     def typed(self) -> list[str]:
-        """Return who saw us writing, once a signal, in order."""
+        """Returns who saw us writing, once a signal, in order."""
         return [str(line["peer"]) for line in self._lines("typing.jsonl")]
 
     def _append(self, name: str, line: dict[str, Any]) -> None:
@@ -109,7 +109,7 @@ class MemoryChannel:
     """Result for a part whose sending was interrupted, true or not; None checks the folder."""
 
     async def run(self, inbox: Inbox) -> None:
-        """Hand in what people wrote; what is not acknowledged comes again."""
+        """Hands in what people wrote; what is not acknowledged comes again."""
         while True:
             done = self.platform.acknowledged()
             for place, line in enumerate(self.platform.inbox()[done:], done + 1):
@@ -128,16 +128,16 @@ class MemoryChannel:
             await anyio.sleep(POLL_SECONDS)
 
     async def send(self, part: OutboundPart) -> Receipt:
-        """Let the platform receive a part."""
+        """Lets the platform receive a part."""
         self.platform.deliver(Delivered(part.to.peer.id, part.text, part.to.message_id, part.nonce))
         return Receipt((part.nonce,))
 
     async def typing(self, to: ReplyTo) -> None:
-        """Note in the platform's log that an answer is being written."""
+        """Notes in the platform's log that an answer is being written."""
         self.platform.note_typing(to.peer.id)
 
     async def settle(self, part: OutboundPart) -> Settlement:
-        """Look into the platform's log, unless it is to say something else."""
+        """Looks into the platform's log, unless it is to say something else."""
         if self.settles is not None:
             return self.settles
         found = any(one.nonce == part.nonce for one in self.platform.received())

@@ -8,9 +8,9 @@ class FakeClock:
         self._now_ms = now_ms
 
     def now_ms(self) -> int:
-        """Return milliseconds since 1970, UTC; the same until `advance`."""
+        """Returns milliseconds since 1970, UTC; the same until `advance`."""
         return self._now_ms
 
     def advance(self, milliseconds: int) -> None:
-        """Let time pass. A negative number sets the clock back, as a person or NTP may."""
+        """Lets time pass. A negative number sets the clock back, as a person or NTP may."""
         self._now_ms += milliseconds

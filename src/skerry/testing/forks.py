@@ -42,7 +42,7 @@ _DESCRIPTORS: Final = 4
 
 
 def by_fork(program: str, environ: Mapping[str, str]) -> bool:
-    """Return whether a fork may stand for the start of this program."""
+    """Returns whether a fork may stand for the start of this program."""
     early = [f"PYTHON{name}" for name in _EARLY if f"PYTHON{name}" in environ]
     same = all(environ[name] == os.environ.get(name) for name in early)
     can = hasattr(os, "pidfd_open") and program in PROGRAMS
@@ -62,12 +62,12 @@ class Forked:
         self._answers = answers
 
     def send_signal(self, signal: int) -> None:
-        """Send it a signal, unless it is known to have ended."""
+        """Sends it a signal, unless it is known to have ended."""
         if self.returncode is None:
             os.kill(self.pid, signal)
 
     async def wait(self) -> int:
-        """Wait until it has ended; return its exit code, negative for a signal."""
+        """Waits until it has ended; returns its exit code, negative for a signal."""
         if self.returncode is None:
             self.returncode = int(await _line(self._answers))
             await self._answers.aclose()
@@ -77,7 +77,7 @@ class Forked:
 async def start(
     program: str, arguments: Sequence[str], environ: Mapping[str, str], stderr: int = 2
 ) -> Forked:
-    """Start a program by a fork; it reads nothing.
+    """Starts a program by a fork; it reads nothing.
 
     Args:
         program: A key of `PROGRAMS`.
@@ -98,7 +98,7 @@ async def start(
 async def run(
     program: str, arguments: Sequence[str], environ: Mapping[str, str], said: bytes = b""
 ) -> "subprocess.CompletedProcess[bytes]":
-    """Run a program by a fork until it ends, and return what it printed."""
+    """Runs a program by a fork until it ends, and returns what it printed."""
     pairs = [socket.socketpair() for _ in range(3)]
     streams = (pairs[0][1].fileno(), pairs[1][1].fileno(), pairs[2][1].fileno())
     answers = await _ask(program, arguments, environ, streams)
@@ -153,7 +153,7 @@ async def _line(answers: UNIXSocketStream) -> str:
 
 @cache
 def _helper() -> socket.socket:
-    """Start the helper on first use; it ends when this process does, as its socket closes."""
+    """Starts the helper on first use; it ends when this process does, as its socket closes."""
     ours, theirs = socket.socketpair()
     command = [sys.executable, "-m", "skerry.testing.forks", str(theirs.fileno())]
     with theirs:
@@ -200,7 +200,7 @@ def main() -> int:
 def _tell(
     running: dict[int, tuple[int, socket.socket]], ready: selectors.BaseSelector, handle: int
 ) -> None:
-    """Answer with the exit code of a process that has ended."""
+    """Answers with the exit code of a process that has ended."""
     pid, answers = running.pop(handle)
     ready.unregister(handle)
     os.close(handle)
@@ -215,7 +215,7 @@ def _become(
     answers: socket.socket,
     streams: Sequence[int],
 ) -> int:
-    """Give the fork what a process of its own has, then run the program in it."""
+    """Gives the fork what a process of its own has, then runs the program in it."""
     for handle, (_, other) in running.items():
         os.close(handle)
         other.close()
@@ -235,7 +235,7 @@ def _become(
 
 
 def _open_streams() -> None:
-    """Open the three streams anew, buffered as a process that is not at a terminal has them."""
+    """Opens the three streams anew, buffered as a process that is not at a terminal has them."""
     for name, number, mode, errors, buffering in (
         ("stdin", 0, "r", "surrogateescape", -1),
         ("stdout", 1, "w", "surrogateescape", -1),
@@ -247,7 +247,7 @@ def _open_streams() -> None:
 
 
 def _imported() -> dict[str, Callable[[], int]]:
-    """Import what the programs import, now or when they are asked for something."""
+    """Imports what the programs import, now or when they are asked for something."""
     commands = import_module("skerry.cli")
     for one in pkgutil.iter_modules(commands.__path__, "skerry.cli."):
         if one.name not in _SELDOM:

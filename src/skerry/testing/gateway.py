@@ -71,7 +71,7 @@ class GatewayProcess:
 
     @property
     def url(self) -> str:
-        """Return the address of the page, without the token."""
+        """Returns the address of the page, without the token."""
         return f"http://127.0.0.1:{self._port}"
 
     @property
@@ -81,7 +81,7 @@ class GatewayProcess:
 
     @property
     def token(self) -> str:
-        """Return the token that the first start wrote."""
+        """Returns the token that the first start wrote."""
         found: str = msgspec.json.decode((self.home / "skerry.json").read_bytes())["gateway"][
             "auth"
         ]["token"]
@@ -89,7 +89,7 @@ class GatewayProcess:
 
     @property
     def pid(self) -> int:
-        """Return the process id."""
+        """Returns the process id."""
         return self._running.pid
 
     @property
@@ -100,11 +100,11 @@ class GatewayProcess:
 
     @property
     def alive(self) -> bool:
-        """Return whether it was started and has not been seen to end."""
+        """Returns whether it was started and has not been seen to end."""
         return self._process is not None
 
     async def start(self, *arguments: str) -> None:
-        """Start it and wait until it answers; `arguments` hold for this life only."""
+        """Starts it and waits until it answers; `arguments` hold for this life only."""
         if not self._port:
             self._port = self._kept.enter_context(reserved())
         words = ["--port", str(self._port), *self._arguments, *arguments]
@@ -124,17 +124,17 @@ class GatewayProcess:
         return await anyio.open_process(command, stdout=PIPE, stderr=None, env=environ)
 
     async def kill(self) -> None:
-        """End it by SIGKILL."""
+        """Ends it by SIGKILL."""
         self._running.send_signal(signal.SIGKILL)
         await self.wait()
 
     async def stop(self) -> int:
-        """End it by SIGTERM; return its exit code."""
+        """Ends it by SIGTERM; returns its exit code."""
         self._running.send_signal(signal.SIGTERM)
         return await self.wait()
 
     async def wait(self) -> int:
-        """Wait until it has ended by itself; return its exit code, negative for a signal."""
+        """Waits until it has ended by itself; returns its exit code, negative for a signal."""
         code = await self._running.wait()
         if self._running.stdout is not None:
             await self._running.stdout.aclose()
@@ -142,7 +142,7 @@ class GatewayProcess:
         return code
 
     async def end(self) -> None:
-        """Make sure that it is gone, and give its port back."""
+        """Makes sure that it is gone, and gives its port back."""
         if self._process is not None:
             with anyio.CancelScope(shield=True):
                 await self.kill()
@@ -174,7 +174,7 @@ async def running_gateway(
     first: Sequence[str] = (),
     program: str = "skerry.testing.gateway",
 ) -> AsyncGenerator[GatewayProcess]:
-    """Run a gateway in a process of its own for the block.
+    """Runs a gateway in a process of its own for the block.
 
     Args:
         model: Address of an OpenAI-compatible API, such as `StubModelServer.base_url`. Without one
@@ -208,7 +208,7 @@ async def running_gateway(
 
 
 def model_config(base_url: str) -> dict[str, Any]:
-    """Return the configuration of a gateway that asks only the API at `base_url`."""
+    """Returns the configuration of a gateway that asks only the API at `base_url`."""
     return {
         "models": {
             "providers": {
@@ -220,17 +220,17 @@ def model_config(base_url: str) -> dict[str, Any]:
 
 
 def die() -> None:
-    """Kill the process, as a loss of power would end it."""
+    """Kills the process, as a loss of power would end it."""
     os.kill(os.getpid(), signal.SIGKILL)
 
 
 def hold() -> None:
-    """Let the thread stay where it is; in the store's, a COMMIT that never returns."""
+    """Lets the thread stay where it is; in the store's, a COMMIT that never returns."""
     threading.Event().wait()
 
 
 def planted(fault: str, act: Callable[[], None]) -> Callable[[str], None]:
-    """Return a `reach` that acts at the named point, the `N`th time it is reached: `name:N`."""
+    """Returns a `reach` that acts at the named point, the `N`th time it is reached: `name:N`."""
     if not fault:
         return nothing
     name, _, text = fault.partition(":")
@@ -247,7 +247,7 @@ def planted(fault: str, act: Callable[[], None]) -> Callable[[str], None]:
 
 
 def main() -> int:
-    """Run the gateway with what the command line adds."""
+    """Runs the gateway with what the command line adds."""
     parser = argparse.ArgumentParser(prog="python -m skerry.testing.gateway", description=__doc__)
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--model", choices=("echo", "configured"), default="echo")

@@ -28,7 +28,7 @@ def hit(
     lines: tuple[int, int] = (1, 3),
     session: str | None = None,
 ) -> MemoryHit:
-    """Return a passage; one with a `session` was said there."""
+    """Returns a passage; one with a `session` was said there."""
     source = MemorySource.SESSIONS if session else MemorySource.MEMORY
     return MemoryHit(path, *lines, score, text, source, session=session)
 
@@ -50,7 +50,7 @@ class FakeBackend:
     wait: Callable[[], Awaitable[object]] | None = None
 
     async def search(self, question: MemoryQuestion) -> MemoryAnswer:
-        """Return the hits that are good enough, as many as are asked for."""
+        """Returns the hits that are good enough, as many as are asked for."""
         self.asked.append(question)
         if self.wait is not None:
             await self.wait()
@@ -66,7 +66,7 @@ class FakeBackend:
         return MemoryAnswer(hits, self.name, "none", "", MemoryMode.TEXT, self.fallback)
 
     async def document(self, path: str) -> MemoryDocument | None:
-        """Return the document of that path."""
+        """Returns the document of that path."""
         return self.documents.get(path)
 
     async def sync(
@@ -75,15 +75,15 @@ class FakeBackend:
         force: bool = False,  # noqa: ARG002 - there is nothing to bring up to date
         progress: Callable[[MemoryProgress], None] | None = None,  # noqa: ARG002 - as above
     ) -> SyncReport:
-        """Do nothing."""
+        """Does nothing."""
         return SyncReport(unchanged=len(self.hits))
 
     def touch(self) -> None:
-        """Count it."""
+        """Counts it."""
         self.touched += 1
 
     async def status(self) -> MemoryStatus:
-        """Return that it is well."""
+        """Returns that it is well."""
         count = len(self.hits)
         return MemoryStatus(
             "main", self.name, count, count, self.touched > 0, None, "none", "", MemoryMode.TEXT, 0
@@ -97,5 +97,5 @@ class FakeMemories:
     backend: FakeBackend | None
 
     def of(self, agent: AgentId) -> FakeBackend | None:  # noqa: ARG002 - one for all
-        """Return the memory."""
+        """Returns the memory."""
         return self.backend

@@ -49,11 +49,11 @@ class Gate:
         self.opened = anyio.Event()
 
     def open(self) -> None:
-        """Let the reply go on."""
+        """Lets the reply go on."""
         self.opened.set()
 
     async def hold(self) -> None:
-        """Say that it was reached; wait until it is open."""
+        """Says that it was reached; waits until it is open."""
         self.reached.set()
         await self.opened.wait()
 
@@ -92,11 +92,11 @@ class ScriptedModel:
 
     @property
     def api(self) -> str:
-        """Return `script`."""
+        """Returns `script`."""
         return "script"
 
     async def complete(self, request: ModelRequest, hear: Listener) -> ModelReply:
-        """Play the next reply."""
+        """Plays the next reply."""
         self.seen.append(Seen(request, tuple(request.history.messages), last_text(request)))
         said: list[Block] = []
         pieces = 0
@@ -124,7 +124,7 @@ class ScriptedModel:
 
 
 def _say(said: list[Block], text: str) -> None:
-    """Add text to the block that is open, or as a new one."""
+    """Adds text to the block that is open, or as a new one."""
     last = said[-1] if said else None
     if isinstance(last, TextBlock):
         said[-1] = TextBlock(last.text + text)
@@ -133,7 +133,7 @@ def _say(said: list[Block], text: str) -> None:
 
 
 def last_text(request: ModelRequest) -> str:
-    """Return the text of the last user message or tool result."""
+    """Returns the text of the last user message or tool result."""
     for message in reversed(request.history.messages):
         if isinstance(message, UserMessage | ToolResultMessage):
             return message.text
@@ -141,14 +141,14 @@ def last_text(request: ModelRequest) -> str:
 
 
 def echo(request: ModelRequest) -> Sequence[Step]:
-    """Return a reply that depends only on the last message; a script that never ends."""
+    """Returns a reply that depends only on the last message; a script that never ends."""
     messages = request.history.messages
     after_tool = bool(messages) and isinstance(messages[-1], ToolResultMessage)
     return echo_steps(last_text(request), len(messages), after_tool=after_tool)
 
 
 def echo_steps(text: str, number: int, *, after_tool: bool) -> Sequence[Step]:
-    """Return the steps of an echo: `call NAME {JSON}` calls a tool, other words come back.
+    """Returns the steps of an echo: `call NAME {JSON}` calls a tool, other words come back.
 
     `number` of messages makes the call's id. What the gateway tells before them is passed over, and
     before a call what the memory recalls.
@@ -164,7 +164,7 @@ def echo_steps(text: str, number: int, *, after_tool: bool) -> Sequence[Step]:
 
 
 def _told_before(text: str) -> str:
-    """Return a message without what the gateway tells before it."""
+    """Returns a message without what the gateway tells before it."""
     return text.partition("]\n\n")[2] if text.startswith("[From the gateway: ") else text
 
 
@@ -180,7 +180,7 @@ class ScriptedModels:
     """A ref that names no model."""
 
     async def choose(self, ref: str | None) -> tuple[ModelProvider, ModelInfo]:
-        """Return the model, whatever `ref` says."""
+        """Returns the model, whatever `ref` says."""
         self.chosen.append(ref)
         if self.provider is None:
             raise ModelUnavailableError("No model is configured.")
@@ -189,24 +189,24 @@ class ScriptedModels:
         return self.provider, self.info
 
     def tries(self, wanted: Wanted) -> Tries:
-        """Return the model as the one candidate."""
+        """Returns the model as the one candidate."""
         return OneTry(lambda: self.choose(wanted.reference))
 
     async def listing(self) -> list[ModelInfo]:
-        """Return the model."""
+        """Returns the model."""
         return [] if self.provider is None else [self.info]
 
     async def offered(self, setup: ModelSetup | None = None) -> Offering:
-        """Return the model, as its provider would name it."""
+        """Returns the model, as its provider would name it."""
         models = await self.listing()
         return Offering(tuple(one for one in models if not setup or one.provider == setup.provider))
 
     async def status(self) -> ModelStatus:
-        """Return whether there is one."""
+        """Returns whether there is one."""
         if self.provider is None:
             return ModelStatus(ModelState.UNAVAILABLE, None, "No model is configured.", "Name one.")
         return ModelStatus(ModelState.READY, self.info)
 
     async def trust(self, server: str, *, is_trusted: bool) -> ModelStatus:
-        """Find no local server."""
+        """Finds no local server."""
         raise ModelUnavailableError(f"There is no local server {server!r}: {is_trusted}.")

@@ -126,7 +126,7 @@ class StubModelServer(anyio.AsyncContextManagerMixin):
                 pass  # the client went away, which is its right
 
     async def _answer(self, stream: anyio.abc.SocketStream, request: HttpRequest) -> bool:
-        """Answer; return whether the connection goes on."""
+        """Answers; returns whether the connection goes on."""
         if self.keep_requests:
             self.requests.append(request)
         if request.path.partition("?")[0].endswith("/models"):
@@ -148,7 +148,7 @@ class StubModelServer(anyio.AsyncContextManagerMixin):
     async def _play(
         self, stream: anyio.abc.SocketStream, steps: Sequence[HttpStep], wire: Wire
     ) -> bool:
-        """Send the stream of a reply; return whether the connection goes on."""
+        """Sends the stream of a reply; returns whether the connection goes on."""
         if begun := wire.begin():
             await stream.send(_chunk(begun))
         for step in steps:
@@ -167,7 +167,7 @@ class StubModelServer(anyio.AsyncContextManagerMixin):
         return True
 
     async def _hold(self, stream: anyio.abc.SocketStream, gate: Gate) -> None:
-        """Wait until the gate is open; notice a client that does not wait so long."""
+        """Waits until the gate is open; notice a client that does not wait so long."""
 
         async def watch() -> None:
             try:
@@ -183,7 +183,7 @@ class StubModelServer(anyio.AsyncContextManagerMixin):
 
 
 def echo_chat(body: dict[str, Any]) -> Sequence[HttpStep]:
-    """Return the echo of a request's last message, in whichever format it came."""
+    """Returns the echo of a request's last message, in whichever format it came."""
     messages = body["messages"]
     last = messages[-1]
     content = last["content"] or ""
@@ -212,7 +212,7 @@ def _response(code: int, body: bytes, headers: Iterable[tuple[str, str]] = ()) -
 
 
 async def _read(stream: anyio.abc.SocketStream, buffer: bytearray) -> HttpRequest | None:
-    """Return the next request; None when the client is gone."""
+    """Returns the next request; None when the client is gone."""
     try:
         while (end := buffer.find(b"\r\n\r\n")) < 0 and len(buffer) < _HEAD_LIMIT:
             buffer += await stream.receive()
@@ -231,7 +231,7 @@ async def _read(stream: anyio.abc.SocketStream, buffer: bytearray) -> HttpReques
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Serve until the process is stopped."""
+    """Serves until the process is stopped."""
     parser = argparse.ArgumentParser(
         prog="python -m skerry.testing.model_server", description=__doc__
     )

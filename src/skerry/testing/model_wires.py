@@ -19,16 +19,16 @@ class Wire(Protocol):
         ...
 
     def events(self, step: object, pieces: int) -> list[bytes]:
-        """Return the events of a step, a text or thinking cut into `pieces`; others give none."""
+        """Returns the events of a step, a text or thinking cut into `pieces`; others give none."""
         ...
 
     def end(self) -> bytes:
-        """Return the finish marker and what belongs to it."""
+        """Returns the finish marker and what belongs to it."""
         ...
 
 
 def wire_for(path: str) -> Wire:
-    """Return a new reply in the format of a request's path."""
+    """Returns a new reply in the format of a request's path."""
     return AnthropicWire() if path.endswith("/messages") else ChatWire()
 
 
@@ -39,11 +39,11 @@ class ChatWire:
         self._calls = 0
 
     def begin(self) -> bytes:
-        """Return nothing."""
+        """Returns nothing."""
         return b""
 
     def events(self, step: object, pieces: int) -> list[bytes]:
-        """Return the events of a step."""
+        """Returns the events of a step."""
         match step:
             case str():
                 return [self._event({"content": piece}, None) for piece in cut(step, pieces)]
@@ -59,7 +59,7 @@ class ChatWire:
                 return []
 
     def end(self) -> bytes:
-        """Return finish reason, usage and `[DONE]`."""
+        """Returns finish reason, usage and `[DONE]`."""
         usage = {
             "prompt_tokens": 12,
             "completion_tokens": 3,
@@ -76,7 +76,7 @@ class ChatWire:
         return _data({**chunk, "choices": [choice]})
 
     def _call(self, call: ToolCall) -> Iterator[dict[str, Any]]:
-        """Give the pieces of a call as OpenAI cuts it: id and name first, then arguments."""
+        """Gives the pieces of a call as OpenAI cuts it: id and name first, then arguments."""
         index = self._calls - 1
         first = {"name": call.name, "arguments": ""}
         begun = {"index": index, "id": call.id, "type": "function", "function": first}
@@ -94,7 +94,7 @@ class AnthropicWire:
         self._calls = 0
 
     def begin(self) -> bytes:
-        """Return the message's start, with what the prompt cost."""
+        """Returns the message's start, with what the prompt cost."""
         usage = {"input_tokens": 8, "cache_read_input_tokens": 4, "output_tokens": 1}
         message = {"id": "msg_stub", "type": "message", "role": "assistant", "usage": usage}
         return self._event("message_start", message={**message, "content": []}) + self._event(
@@ -102,7 +102,7 @@ class AnthropicWire:
         )
 
     def events(self, step: object, pieces: int) -> list[bytes]:
-        """Return the events of a step; texts that follow each other are one block."""
+        """Returns the events of a step; texts that follow each other are one block."""
         match step:
             case str():
                 begun = [] if self._open == "text" else [self._start({"type": "text", "text": ""})]
@@ -128,7 +128,7 @@ class AnthropicWire:
                 return []
 
     def end(self) -> bytes:
-        """Return the stop reason, the whole usage and `message_stop`."""
+        """Returns the stop reason, the whole usage and `message_stop`."""
         delta = {"stop_reason": "tool_use" if self._calls else "end_turn", "stop_sequence": None}
         return (
             self._stop()
@@ -163,7 +163,7 @@ class AnthropicWire:
 
 
 def cut(text: str, pieces: int) -> Sequence[str]:
-    """Return the text in so many pieces of about one size."""
+    """Returns the text in so many pieces of about one size."""
     size = max(-(-len(text) // pieces), 1)
     return [text[start : start + size] for start in range(0, len(text), size)]
 

@@ -54,12 +54,12 @@ class StubOAuthServer(anyio.AsyncContextManagerMixin):
 
     @property
     def authorize_url(self) -> str:
-        """Return where the browser goes."""
+        """Returns where the browser goes."""
         return f"{self.base_url}/authorize"
 
     @property
     def token_url(self) -> str:
-        """Return where codes and refresh tokens are exchanged."""
+        """Returns where codes and refresh tokens are exchanged."""
         return f"{self.base_url}/token"
 
     @asynccontextmanager
@@ -75,18 +75,18 @@ class StubOAuthServer(anyio.AsyncContextManagerMixin):
             group.cancel_scope.cancel()
 
     def issue(self) -> tuple[str, str]:
-        """Return an access token and a refresh token, as after a sign-in."""
+        """Returns an access token and a refresh token, as after a sign-in."""
         access, refresh = f"access-{secrets.token_hex(8)}", f"refresh-{secrets.token_hex(8)}"
         self.access.add(access)
         self._refresh.add(refresh)
         return access, refresh
 
     def revoke(self) -> None:
-        """End every sign-in."""
+        """Ends every sign-in."""
         self._refresh.clear()
 
     def approve(self, url: str) -> str:
-        """Return where the browser is sent after a person said yes at `url`.
+        """Returns where the browser is sent after a person said yes at `url`.
 
         Raises:
             ValueError: the request to authorize is not as the standard has it.
@@ -155,7 +155,7 @@ class StubOAuthServer(anyio.AsyncContextManagerMixin):
 
 
 async def _body(stream: anyio.abc.SocketStream) -> str:
-    """Return the body of the next request."""
+    """Returns the body of the next request."""
     data = b""
     while (end := data.find(b"\r\n\r\n")) < 0:
         data += await stream.receive()

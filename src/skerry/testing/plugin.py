@@ -28,7 +28,7 @@ class LoadedPlugin:
         self._workspace = workspace
 
     async def tool(self, name: str, arguments: Mapping[str, Any]) -> str:
-        """Call a tool; return what the model reads.
+        """Calls a tool; returns what the model reads.
 
         Raises:
             ToolError: the tool says what to do instead.
@@ -37,7 +37,7 @@ class LoadedPlugin:
         return (await self.plugins.tools[name].run(dict(arguments), context)).text
 
     async def command(self, name: str, arguments: str = "", *, is_owner: bool = True) -> str:
-        """Give a command; return the answer.
+        """Gives a command; returns the answer.
 
         Raises:
             CommandError: it cannot be done.
@@ -49,7 +49,7 @@ class LoadedPlugin:
     async def method(
         self, name: str, params: Mapping[str, Any], *, scopes: tuple[str, ...] = ("operator.admin",)
     ) -> Any:
-        """Call a gateway method by its whole name; return its answer.
+        """Calls a gateway method by its whole name; returns its answer.
 
         Raises:
             PluginError: it failed.
@@ -63,7 +63,7 @@ class LoadedPlugin:
 async def loaded_plugin(
     path: Path, config: Mapping[str, Any] | None = None
 ) -> AsyncIterator[LoadedPlugin]:
-    """Load the plugin at `path` with this configuration, in a state directory of its own.
+    """Loads the plugin at `path` with this configuration, in a state directory of its own.
 
     Raises:
         PluginError: it cannot be loaded.

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def reserved() -> Iterator[int]:
-    """Give a port of 127.0.0.1 that nobody else is given during the block.
+    """Gives a port of 127.0.0.1 that nobody else is given during the block.
 
     A socket is bound to it that never listens. So the system gives it to nobody who asks for any; a
     server that names it and sets SO_REUSEADDR, as the gateway does, can listen on it at any time.

@@ -32,25 +32,25 @@ class FakeQmd:
         self.use_node(node)
 
     def use_node(self, version: str) -> None:
-        """Have the `node` beside it say this version."""
+        """Has the `node` beside it say this version."""
         self._script(self.folder / "node", f"echo {shlex.quote(version)}")
 
     def behave(self, **commands: str) -> None:
-        """Have these commands misbehave, and all others not."""
+        """Has these commands misbehave, and all others not."""
         (self.folder / "behaviour.json").write_text(json.dumps(commands), "utf-8")
 
     def calls(self, command: str = "") -> Sequence[Any]:
-        """Return the arguments of each call, less the command; of all calls with the command."""
+        """Returns the arguments of each call, less the command; of all calls with the command."""
         lines = self._lines("calls")
         return [one[1:] for one in lines if one[0] == command] if command else lines
 
     def running(self) -> list[int]:
-        """Return those of its processes, and of their children, that have not ended."""
+        """Returns those of its processes, and of their children, that have not ended."""
         return [pid for pid in self._lines("pids") if _runs(pid)]
 
     @property
     def environ(self) -> dict[str, str]:
-        """Return an environment that has little more than a PATH."""
+        """Returns an environment that has little more than a PATH."""
         return {"PATH": os.environ["PATH"], "HOME": str(self.folder)}
 
     def _lines(self, name: str) -> list[Any]:

@@ -21,13 +21,13 @@ _SPLIT = re.compile(r"\w+")
 
 
 def note(name: str, value: object) -> None:
-    """Append a line to a file beside the program."""
+    """Appends a line to a file beside the program."""
     with (FOLDER / name).open("a", encoding="utf-8") as file:
         file.write(json.dumps(value) + "\n")
 
 
 def misbehave(what: str) -> None:
-    """Do what `behaviour.json` says of the command, if it says anything."""
+    """Does what `behaviour.json` says of the command, if it says anything."""
     try:
         how = json.loads((FOLDER / "behaviour.json").read_text("utf-8")).get(what)
     except FileNotFoundError:
@@ -43,13 +43,13 @@ def misbehave(what: str) -> None:
 
 
 def hang() -> None:
-    """Do nothing for long."""
+    """Does nothing for long."""
     note("hanging", os.getpid())
     time.sleep(600)
 
 
 def unknown() -> None:
-    """Refuse as QMD does when a collection is not in its index."""
+    """Refuses as QMD does when a collection is not in its index."""
     sys.stderr.write("Collection not found: memory-dir\n")
     sys.stderr.flush()
     os._exit(1)
@@ -67,7 +67,7 @@ MISDEEDS: Final[dict[str, Callable[[], object]]] = {
 
 
 def load() -> dict[str, Any]:
-    """Return the collections: each with path, mask and the texts of its files."""
+    """Returns the collections: each with path, mask and the texts of its files."""
     if not INDEX.exists():
         return {}
     try:
@@ -81,7 +81,7 @@ def load() -> dict[str, Any]:
 
 
 def crash(why: str) -> None:
-    """End as a program of Node does."""
+    """Ends as a program of Node does."""
     file = "file:///usr/lib/node_modules/@tobilu/qmd/dist/db.js"
     trace = "".join(f"    at openDatabase{n} ({file}:77:16)\n" for n in range(40))
     sys.stderr.write(
@@ -93,7 +93,7 @@ def crash(why: str) -> None:
 
 
 def save(index: dict[str, Any]) -> None:
-    """Write the collections."""
+    """Writes the collections."""
     INDEX.parent.mkdir(parents=True, exist_ok=True)
     with closing(sqlite3.connect(INDEX)) as database, database:
         database.execute("CREATE TABLE IF NOT EXISTS fake (body TEXT)")
@@ -102,7 +102,7 @@ def save(index: dict[str, Any]) -> None:
 
 
 def scan(one: dict[str, Any]) -> str:
-    """Read the files of a collection again; return the line that QMD prints."""
+    """Reads the files of a collection again; returns the line that QMD prints."""
     root, old = Path(one["path"]), one["files"]
     mask = re.sub(r"\\(.)", r"[\1]", one["mask"])
     files = {
@@ -119,7 +119,7 @@ def scan(one: dict[str, Any]) -> str:
 
 
 def search(queries: list[tuple[str, str]], names: list[str], limit: int) -> list[dict[str, Any]]:
-    """Return the files that have every word of one of the queries.
+    """Returns the files that have every word of one of the queries.
 
     Each scores 0, as QMD has it where there are few files.
     """
@@ -148,7 +148,7 @@ def search(queries: list[tuple[str, str]], names: list[str], limit: int) -> list
 
 
 def collection(verb: str, *rest: str) -> None:
-    """List, add or remove collections."""
+    """Lists, add or removes collections."""
     index = load()
     if verb == "list":
         sys.stdout.write(f"Collections ({len(index)}):\n\n")
@@ -168,7 +168,7 @@ def collection(verb: str, *rest: str) -> None:
 
 
 def update(*_rest: str) -> None:
-    """Read all files again."""
+    """Reads all files again."""
     index = load()
     for number, (name, one) in enumerate(index.items(), 1):
         sys.stdout.write(f"[{number}/{len(index)}] {name} ({one['mask']})\n{scan(one)}\n")
@@ -176,12 +176,12 @@ def update(*_rest: str) -> None:
 
 
 def embed(*_rest: str) -> None:
-    """Pretend to compute vectors."""
+    """Pretends to compute vectors."""
     sys.stdout.write("Done\n")
 
 
 def query(document: str, *rest: str) -> None:
-    """Answer a document of typed lines."""
+    """Answers a document of typed lines."""
     lines = (line.partition(": ") for line in document.split("\n"))
     queries = [(kind, text) for kind, _, text in lines]
     names = [rest[n + 1] for n, one in enumerate(rest) if one == "-c"]
@@ -189,7 +189,7 @@ def query(document: str, *rest: str) -> None:
 
 
 def mcp(*_rest: str) -> None:
-    """Answer the requests that come, until there are no more."""
+    """Answers the requests that come, until there are no more."""
     for line in sys.stdin:
         asked = json.loads(line)
         if asked["method"] == "initialize":
@@ -211,7 +211,7 @@ def _answer(asked: dict[str, Any], result: object) -> None:
 
 
 def main(arguments: list[str]) -> None:
-    """Do one command."""
+    """Does one command."""
     note("pids", os.getpid())
     note("calls", arguments)
     what, *rest = arguments

@@ -16,7 +16,7 @@ class UnreliableChannel(MemoryChannel):
     dice: Random = field(default_factory=Random)
 
     async def send(self, part: OutboundPart) -> Receipt:
-        """Let the platform receive a part, or raise what a platform's library would."""
+        """Lets the platform receive a part, or raises what a platform's library would."""
         fate = self.dice.random() / self.rate
         if fate < 1 / 3:
             raise ConnectionError("the platform hung up")

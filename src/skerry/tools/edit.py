@@ -33,7 +33,7 @@ class Edit:
     spec = ToolSpec("edit", "Replace a passage of a text file.", EditParams.model_json_schema())
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
-        """Replace the passage and say in which line it begins."""
+        """Replaces the passage and says in which line it begins."""
         params = EditParams.model_validate(arguments)
         return ToolResult(await anyio.to_thread.run_sync(_edit, params, context))
 
@@ -52,7 +52,7 @@ def _edit(params: EditParams, context: ToolContext) -> str:
 
 
 def _changed(old: bytes | None, params: EditParams) -> tuple[bytes, int]:
-    """Return the new content, and the line of the passage from 1."""
+    """Returns the new content, and the line of the passage from 1."""
     path = params.path
     if old is None:
         raise ToolError(f"Cannot edit {path}: there is no such file. Make it with write.")

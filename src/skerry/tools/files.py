@@ -19,7 +19,7 @@ FilePath = Annotated[
 
 @contextmanager
 def explained(verb: str, path: str) -> Iterator[None]:
-    """Turn what goes wrong with a file into what the model can do about it."""
+    """Turns what goes wrong with a file into what the model can do about it."""
     try:
         yield
     except ForbiddenError as error:
@@ -34,7 +34,7 @@ def explained(verb: str, path: str) -> Iterator[None]:
 
 
 def encoded(text: str, path: str) -> bytes:
-    """Return the bytes of what a file is to hold.
+    """Returns the bytes of what a file is to hold.
 
     Raises:
         ToolError: it is too much.

@@ -40,7 +40,7 @@ class Read:
     spec = ToolSpec("read", "Read lines of a text file.", ReadParams.model_json_schema())
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
-        """Return the asked lines, each with its number."""
+        """Returns the asked lines, each with its number."""
         params = ReadParams.model_validate(arguments)
         return await anyio.to_thread.run_sync(_read, params, context)
 

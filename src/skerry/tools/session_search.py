@@ -34,7 +34,7 @@ class SessionSearch:
     )
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
-        """Return the exchanges that fit the words best, with what stands around them."""
+        """Returns the exchanges that fit the words best, with what stands around them."""
         params = SessionSearchParams.model_validate(arguments)
         if context.recall is None:
             raise ToolError("There is no conversation to search.")
@@ -43,7 +43,7 @@ class SessionSearch:
 
 
 def told(found: Found) -> str:
-    """Return the finding as a model, or a person, reads it."""
+    """Returns the finding as a model, or a person, reads it."""
     lines = [_hit(number, hit) for number, hit in enumerate(found.hits, 1)]
     if not lines:
         lines = ["Nothing was found. Try other words that may have been used."]

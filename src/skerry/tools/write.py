@@ -25,7 +25,7 @@ class Write:
     spec = ToolSpec("write", "Make or replace a text file.", WriteParams.model_json_schema())
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
-        """Write the file and say how much there is now."""
+        """Writes the file and says how much there is now."""
         params = WriteParams.model_validate(arguments)
         return ToolResult(await anyio.to_thread.run_sync(_write, params, context))
 

@@ -31,7 +31,7 @@ class Ritual:
         self._owners: dict[str, str] = {}
 
     def belongs(self, workspace: Path, request: RunRequest, *, claim: bool = True) -> bool:
-        """Return whether the run's conversation does the ritual; the first that may takes it.
+        """Returns whether the run's conversation does the ritual; the first that may takes it.
 
         Without `claim` nobody takes it, and whoever could is told so. Costs a look at the file,
         and nothing in a conversation beside the one that has it.
@@ -54,7 +54,7 @@ class Ritual:
         return owner == str(request.key)
 
     def finish(self, workspace: Path, key: SessionKey) -> bool:
-        """Delete the file if the conversation of `key` has emptied it; return whether it did."""
+        """Deletes the file if the conversation of `key` has emptied it; returns whether it did."""
         root = str(workspace)
         if root not in self._owners or self._owners[root] != str(key):
             return False
@@ -73,7 +73,7 @@ class Ritual:
 
 
 def _size(workspace: str) -> int | None:
-    """Return how many bytes BOOTSTRAP.md has, or None where there is none."""
+    """Returns how many bytes BOOTSTRAP.md has, or None where there is none."""
     try:
         return os.lstat(f"{workspace}/{BOOTSTRAP}").st_size
     except OSError:

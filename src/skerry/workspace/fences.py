@@ -38,7 +38,7 @@ class Seen(Struct, frozen=True):
 
 
 def look(workspace: Path, name: str, gate: Gate, records: Records) -> Seen:
-    """Return a file of the workspace as it is judged now. Blocks.
+    """Returns a file of the workspace as it is judged now. Blocks.
 
     Raises:
         EscapeError: it is closed, leads out, or is too large to be shown.
@@ -61,7 +61,7 @@ def look(workspace: Path, name: str, gate: Gate, records: Records) -> Seen:
 
 
 def fenced(workspace: Path, gate: Gate, records: Records) -> Iterator[Seen]:
-    """Give the files that are read by themselves and do not count as the owner's word. Blocks."""
+    """Gives the files that are read by themselves and do not count as the owner's word. Blocks."""
     root = workspace.resolve()
     marked = (Path(one.path) for one in records.tainted())
     inside = (str(one.relative_to(root)) for one in marked if one.is_relative_to(root))

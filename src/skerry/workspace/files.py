@@ -45,7 +45,7 @@ class WorkspaceFiles:
     async def read(
         self, workspace: Path, names: tuple[str, ...], records: Records | None = None
     ) -> tuple[FileText, ...]:
-        """Return those of the files that exist, in order: the same object while none changed."""
+        """Returns those of the files that exist, in order: the same object while none changed."""
         root = str(workspace)
         marks = [_mark(f"{root}/{name}") for name in names]
         for place, name in enumerate(names):
@@ -75,7 +75,7 @@ class WorkspaceFiles:
     async def daily(
         self, workspace: Path, days: Sequence[str], records: Records | None = None
     ) -> tuple[FileText, ...]:
-        """Return the end of the log of each day that has one; `days` are `YYYY-MM-DD`."""
+        """Returns the end of the log of each day that has one; `days` are `YYYY-MM-DD`."""
         names = [f"memory/{day}.md" for day in days]
         present = [name for name in names if _mark(f"{workspace}/{name}") is not None]
         if not present:
@@ -92,7 +92,7 @@ def _mark(path: str) -> Mark:
 
 
 def read_text(workspace: Path, name: str, records: Records | None = None) -> FileText | None:
-    """Return the file, or why it cannot be read; None where there is none. Blocks.
+    """Returns the file, or why it cannot be read; None where there is none. Blocks.
 
     With `records` it says whether what it holds counts as the owner's word.
     """

@@ -59,7 +59,7 @@ class Begin(Struct):
     """Marks of the daily notes when they were last checked."""
 
     def changed(self, files: Iterable[FileText]) -> dict[str, str]:
-        """Return the files that are not as the session was told last, with their digests."""
+        """Returns the files that are not as the session was told last, with their digests."""
         then = {one.name: one.text for one in self.files}
         found: dict[str, str] = {}
         for one in files:
@@ -71,16 +71,16 @@ class Begin(Struct):
         return found
 
     def outdated(self, files: Iterable[FileText]) -> tuple[str, ...]:
-        """Return the files that are not as the session began with them."""
+        """Returns the files that are not as the session began with them."""
         then = {one.name: one.text for one in self.files}
         return tuple(one.name for one in files if one.text and one.text != then.get(one.name))
 
     def new_day(self, day: date) -> bool:
-        """Return whether the session was told of another day last."""
+        """Returns whether the session was told of another day last."""
         return str(day) != self.told.get(_DAY, str(self.today.date))
 
     def tell(self, files: dict[str, str], day: date) -> None:
-        """Note that the session is told of files and of the day."""
+        """Notes that the session is told of files and of the day."""
         self.told |= files
         if self.new_day(day):
             self.told[_DAY] = str(day)
@@ -116,14 +116,14 @@ class Begins(Struct):
         return begin
 
     def keep(self, key: SessionKey, session_id: SessionId, audience: str, begin: Begin) -> None:
-        """Keep what the session began with, and what it was told since."""
+        """Keeps what the session began with, and what it was told since."""
         self._remember(key, session_id, audience, begin)
         if self.store is not None:
             body, texts = _encoded(begin)
             self.store.ride(lambda unit: frozen.keep(unit, session_id, audience, body, texts))
 
     def note(self, session_id: SessionId, seq: int, text: str) -> None:
-        """Keep what stands before message `seq` of a session when it is sent."""
+        """Keeps what stands before message `seq` of a session when it is sent."""
         for other, begin in self._kept.values():
             if other == session_id:
                 begin.notes[seq] = text
@@ -131,7 +131,7 @@ class Begins(Struct):
             self.store.ride(lambda unit: frozen.note(unit, session_id, seq, text))
 
     def forget(self, session_id: SessionId | None = None) -> None:
-        """Let go of what is in memory, of one session or of all: the store says what holds."""
+        """Lets go of what is in memory, of one session or of all: the store says what holds."""
         for key in [key for key, (other, _) in self._kept.items() if session_id in {None, other}]:
             del self._kept[key]
 
@@ -144,7 +144,7 @@ class Begins(Struct):
 
 
 def withdrawn(then: Sequence[FileText], now: Iterable[FileText]) -> bool:
-    """Return whether a file is gone or empty, or counts for something else than it did."""
+    """Returns whether a file is gone or empty, or counts for something else than it did."""
     there = {one.name: one for one in now}
     for one in then:
         same = there.get(one.name)

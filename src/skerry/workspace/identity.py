@@ -70,7 +70,7 @@ def identity(config: Config, agent: AgentId, records: Records) -> dict[str, str]
 
 
 def picture(workspace: Path, avatar: str) -> str | None:
-    """Return the avatar that a path in the workspace names as a `data:` address. Reads a file.
+    """Returns the avatar that a path in the workspace names as a `data:` address. Reads a file.
 
     None is what is no path, or not the path of a picture of at most 128 KiB.
     """

@@ -92,7 +92,7 @@ class Prompts(Struct):
 
     @classmethod
     def over(cls, store: Store, records: Records) -> Self:
-        """Return them for a store, which keeps what the sessions began with."""
+        """Returns them for a store, which keeps what the sessions began with."""
         return cls(records=records, begins=Begins(store))
 
     async def build(
@@ -104,7 +104,7 @@ class Prompts(Struct):
         hooks: Hooks,
         now_ms: int,
     ) -> Prompt:
-        """Return the system prompt of a run.
+        """Returns the system prompt of a run.
 
         Equal configuration, model and tools give an equal prompt in the same session; it is put
         together again only when something differs.
@@ -215,12 +215,12 @@ class Prompts(Struct):
         return note
 
     def _writer(self, workspace: Path, name: str) -> str:
-        """Return the conversation that wrote a file last: what it wrote stands in it."""
+        """Returns the conversation that wrote a file last: what it wrote stands in it."""
         known = self.records.of(str((workspace / name).resolve()))
         return known.who if known else ""
 
     def forget(self, session_id: SessionId | None = None) -> None:
-        """Ask the store again what a session began with, or every session."""
+        """Asks the store again what a session began with, or every session."""
         self.begins.forget(session_id)
         self._built.clear()
 
@@ -255,7 +255,7 @@ def _audience(workspace: Path, zone: str, names: Sequence[str], *, private: bool
 async def _changed(
     files: tuple[FileText, ...], context: RunContext, hooks: Hooks
 ) -> tuple[FileText, ...]:
-    """Return the files after the hook, which may change, add and leave out."""
+    """Returns the files after the hook, which may change, add and leaves out."""
     problems = {one.name: one.problem for one in files if one.problem}
     doubts = {one.name: one.doubt for one in files if one.doubt}
     given = tuple(BootstrapFile(name=one.name, text=one.text) for one in files)

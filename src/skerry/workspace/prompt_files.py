@@ -58,7 +58,7 @@ class FileText(Struct, frozen=True):
 
 
 class Shown(Struct, frozen=True):
-    """Part of a file that is in the prompt."""
+    """Text of a file as the prompt has it."""
 
     name: str
     text: str
@@ -70,7 +70,7 @@ class Shown(Struct, frozen=True):
 
 
 def is_private(request: RunRequest) -> bool:
-    """Return whether only the owner takes part in the conversation.
+    """Returns whether only the owner takes part in the conversation.
 
     That is `main`, what clients of the gateway opened under a name of their own, and a direct chat
     of a platform whose sender is known to be the owner. Anything else is not: groups, strangers
@@ -90,7 +90,7 @@ def is_private(request: RunRequest) -> bool:
 
 
 def wanted(request: RunRequest, *, ritual: bool, shared: bool = False) -> tuple[str, ...]:
-    """Return the files that the run's prompt may have, in their order.
+    """Returns the files that the run's prompt may have, in their order.
 
     Args:
         request: The run.
@@ -135,7 +135,7 @@ def fitted(files: Sequence[FileText], limits: Limits) -> list[Shown]:
 
 
 def cut(name: str, text: str, limit: int) -> str:
-    """Return the text, or its begin and end around a marker, with at most `limit` characters."""
+    """Returns the text, or its begin and end around a marker, with at most `limit` characters."""
     if len(text) <= limit:
         return text
     head, tail = int(limit * HEAD_SHARE), int(limit * TAIL_SHARE)
@@ -147,7 +147,7 @@ def cut(name: str, text: str, limit: int) -> str:
 
 
 def fenced(text: str, doubt: str) -> str:
-    """Return the text as data without authority, within a fence that nothing in it can end.
+    """Returns the text as data without authority, within a fence that nothing in it can end.
 
     The name of the fence follows from the text, so that a prompt stays the same between turns.
     """
@@ -157,14 +157,14 @@ def fenced(text: str, doubt: str) -> str:
 
 
 def unfenced(prompt: str) -> str:
-    """Return a prompt without what `fenced` put into it."""
+    """Returns a prompt without what `fenced` put into it."""
     end = "</untrusted-file>"
     parts = prompt.split("<untrusted-file id=")
     return parts[0] + "".join(part.partition(end)[2] for part in parts[1:])
 
 
 def project(shown: Sequence[Shown]) -> str:
-    """Return the section of the prompt that has the files; nothing where there is none."""
+    """Returns the section of the prompt that has the files; nothing where there is none."""
     parts = [
         f"### {one.name}\n{fenced(one.text, one.doubt) if one.doubt else one.text}"
         for one in shown

@@ -58,7 +58,7 @@ class Subject(Struct, frozen=True):
 
 
 def base(subject: Subject, tools: Sequence[ToolSpec], files: Sequence[Shown]) -> list[Section]:
-    """Return who answers and with what; a model with little room gets nothing else."""
+    """Returns who answers and with what; a model with little room gets nothing else."""
     name = subject.name
     who = f"You are {name}, {_IDENTITY}" if name else f"You are {_IDENTITY}"
     if subject.model.prompt_limit is not None:
@@ -84,7 +84,7 @@ def system_prompt(
     today: Today,
     override: str,
 ) -> list[Section]:
-    """Return the prompt in its order; the parts are joined by an empty line.
+    """Returns the prompt in its order; the parts are joined by an empty line.
 
     Args:
         subject: Whom it speaks to.
@@ -107,7 +107,7 @@ def system_prompt(
 
 
 def joined(sections: Sequence[Section]) -> str:
-    """Return the prompt as it is sent."""
+    """Returns the prompt as it is sent."""
     return "\n\n".join(one.text for one in sections)
 
 
@@ -122,7 +122,7 @@ def _notes(today: Today) -> str:
 
 
 def _runtime(subject: Subject) -> str:
-    """Return where it runs: nothing in it changes while a model answers a session."""
+    """Returns where it runs: nothing in it changes while a model answers a session."""
     system = os.uname()
     return (
         f"## Runtime\nagent={subject.agent} host={system.nodename} os={system.sysname}"

@@ -27,7 +27,7 @@ _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXE
 
 
 def seed(workspace: Path, *, skip: bool = False) -> list[str]:
-    """Make the workspace and, where it is new, its files; return which were written.
+    """Makes the workspace and, where it is new, its files; returns which were written.
 
     A workspace that has one of the files is the person's: it stays as it is, also where others are
     missing, but for a first start that was interrupted. In a directory with other things nobody
@@ -61,5 +61,5 @@ def seed(workspace: Path, *, skip: bool = False) -> list[str]:
 
 
 def is_untouched(data: bytes) -> bool:
-    """Return whether the content is that of a template, of this version or an earlier one."""
+    """Returns whether the content is that of a template, of this version or an earlier one."""
     return sha256(data).hexdigest() in WRITTEN

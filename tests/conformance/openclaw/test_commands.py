@@ -32,7 +32,7 @@ class OpenClaw:
     gateway: GatewayProcess
 
     async def run(self, *arguments: str) -> str:
-        """Return what the command printed; it must not fail."""
+        """Returns what the command printed; it must not fail."""
         program = HERE / self.version / "node_modules" / "openclaw" / "openclaw.mjs"
         environment = {
             "PATH": os.environ["PATH"],
@@ -57,7 +57,7 @@ class OpenClaw:
 
     @property
     def reach(self) -> tuple[str, ...]:
-        """Return the flags that name the gateway."""
+        """Returns the flags that name the gateway."""
         return ("--url", self.gateway.address.url, "--token", self.gateway.token, "--json")
 
 

@@ -88,13 +88,13 @@ class Face:
     seen: Witness
 
     async def open(self, tab: str) -> None:
-        """Open a tab; what was seen before does not count."""
+        """Opens a tab; what was seen before does not count."""
         self.seen.clear()
         await self.page.goto(f"{self.origin}/{tab}")
         await self.settled()
 
     async def settled(self) -> None:
-        """Wait until everything that the page asked is answered, and it asks no more at once."""
+        """Waits until everything that the page asked is answered, and it asks no more at once."""
         with anyio.move_on_after(60):
             while True:
                 await self.page.wait_for_timeout(500)  # nothing tells that a page has all it wants
@@ -121,13 +121,13 @@ def answer(body: dict[str, Any]) -> Sequence[HttpStep]:
 
 @pytest.fixture(scope="module")
 def anyio_backend() -> str:
-    """Let what lives as long as a module share the event loop with its tests."""
+    """Lets what lives as long as a module share the event loop with its tests."""
     return "asyncio"
 
 
 @pytest.fixture(scope="module")
 async def face(request: pytest.FixtureRequest) -> AsyncIterator[Face]:
-    """Connect the page of a version, with two agents and two conversations."""
+    """Connects the page of a version, with two agents and two conversations."""
     version: str = request.param
     pages = HERE / version / "node_modules" / "openclaw" / "dist" / "control-ui"
     async with StubModelServer(answer) as model, served(pages) as origin:

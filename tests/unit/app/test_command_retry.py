@@ -31,7 +31,7 @@ def add_retry(core: Core, table: CommandTable) -> None:
 
 
 async def interrupted(home: Path, text: str) -> None:
-    """Leave a run behind that was ended in the middle."""
+    """Leaves a run behind that was ended in the middle."""
     gate = Gate()
     async with open_core(home, ScriptedModel([[ACT]]), tools=(Act(gate),)) as core:
         await core.dispatch.submit(request(text))

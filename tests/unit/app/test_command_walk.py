@@ -72,7 +72,7 @@ async def everything(
 
 
 def who_may(who: str, *, is_listed: bool, kind: PeerKind) -> str:
-    """Return whose rights somebody has."""
+    """Returns whose rights somebody has."""
     if is_listed:
         return {"owner": "owner", "known": "known"}.get(who, "nobody")
     if who == "owner":

@@ -58,7 +58,7 @@ async def test_what_is_missing_is_said_with_the_remedy(
 
 
 def indexed(folder: Path) -> tuple[Config, Path]:
-    """Return a configuration without a model, and an index of one of two files of its agent."""
+    """Returns a configuration without a model, and an index of one of two files of its agent."""
     search = {"defaults": {"memorySearch": {"provider": "none"}}}
     tree = {"agents": search, "state_dir": folder, "path": folder / "skerry.json"}
     config = Config.model_validate(tree)
@@ -74,7 +74,7 @@ def indexed(folder: Path) -> tuple[Config, Path]:
 
 
 def nowhere(folder: Path) -> dict[str, str]:
-    """Return an environment in which no gateway runs."""
+    """Returns an environment in which no gateway runs."""
     return {"SKERRY_STATE_DIR": str(folder), "SKERRY_GATEWAY_URL": "ws://127.0.0.1:1"}
 
 

@@ -27,7 +27,7 @@ async def ended(core: Core, run_id: str) -> RunResult:
 
 
 async def again(core: Core, run_id: str) -> AdmissionStatus:
-    """Return what is known when the same id comes once more."""
+    """Returns what is known when the same id comes once more."""
     return (await core.dispatch.submit(request("again", run_id))).status
 
 

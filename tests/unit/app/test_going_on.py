@@ -33,7 +33,7 @@ class Tool:
         self.calls = 0
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
-        """Count, and wait."""
+        """Counts, and waits."""
         del arguments, context
         self.calls += 1
         if self.gate is not None:
@@ -52,7 +52,7 @@ async def interrupted(
     *tools: Tool,
     steer: Gate | None = None,
 ) -> None:
-    """Leave a run open at its gate."""
+    """Leaves a run open at its gate."""
     async with open_core(home, ScriptedModel(script), tools=tools) as core:
         await core.dispatch.submit(request("go"))
         with anyio.fail_after(60):
@@ -67,7 +67,7 @@ async def interrupted(
 async def restarted(
     home: Path, model: ScriptedModel, *tools: Tool
 ) -> AsyncGenerator[tuple[Core, RunResult]]:
-    """Start again; give the core, and how the run ended."""
+    """Starts again; gives the core, and how the run ended."""
     async with open_core(home, model, tools=tools) as core:
         harmless = frozenset(tool.spec.name for tool in tools if tool.reads_only)
         known = Known(harmless)

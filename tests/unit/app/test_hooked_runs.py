@@ -41,7 +41,7 @@ async def ended(core: Core, run_id: str) -> RunResult:
 
 @asynccontextmanager
 async def interrupted(home: Path) -> AsyncIterator[Core]:
-    """Give a core that finds a run which ended in the middle of a call with an effect."""
+    """Gives a core that finds a run which ended in the middle of a call with an effect."""
     gate = Gate()
     model = ScriptedModel([["looking", ACT]])
     async with open_core(home, model, tools=(Act(gate),)) as core:

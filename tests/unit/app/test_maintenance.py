@@ -36,7 +36,7 @@ def state(condition: Condition) -> Storage:
 
 
 async def made_each_day(home: Path, clock: FakeClock, *steps: int) -> list[int]:
-    """Return how many backups there are after each step of the clock."""
+    """Returns how many backups there are after each step of the clock."""
     found = []
     async with open_store(home / DATABASE) as store:
         for step in steps:

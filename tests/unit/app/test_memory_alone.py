@@ -25,7 +25,7 @@ def configured(home: Path) -> Config:
 
 
 async def asked(config: Config, question: str) -> MemoryAnswer:
-    """Return what a command of its own finds."""
+    """Returns what a command of its own finds."""
     with anyio.fail_after(60):
         async with open_memory(config, {}) as alone:
             await alone.prepare(MAIN, question, lambda _: None)

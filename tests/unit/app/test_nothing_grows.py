@@ -13,7 +13,7 @@ MESSAGES = 8
 
 
 async def spoken(core: Core, model: ScriptedModel, turn: int) -> Counter[str]:
-    """Let people speak in conversations of their own; return what objects of ours are left."""
+    """Lets people speak in conversations of their own; returns what objects of ours are left."""
     for number in range(MESSAGES):
         for person in range(PEOPLE):
             key = SessionKey.parse(f"turn{turn}-{person}")

@@ -14,7 +14,7 @@ ENFORCE = {"session": {"maintenance": {"mode": "enforce"}}}
 
 
 async def put_away(opened: Opened, core: Core, home: Path) -> None:
-    """Let the upkeep of forty days later do what is due."""
+    """Lets the upkeep of forty days later do what is due."""
     opened.clock.advance(40 * 24 * HOUR)
     config = Config.model_validate({**ENFORCE, "state_dir": home, "path": home / "skerry.json"})
     await look(core.store, config, opened.clock.now_ms(), Hooks())

@@ -44,7 +44,7 @@ class Disk:
             raise sqlite3.OperationalError("database or disk is full")
 
     def hold(self) -> threading.Event:
-        """Hold each transaction before its COMMIT until the event is set."""
+        """Holds each transaction before its COMMIT until the event is set."""
         self.held = threading.Event()
         return self.held
 

@@ -224,7 +224,7 @@ async def test_another_model_answers_without_a_mark_where_nothing_has_left(tmp_p
 
 
 async def restarted(home: Path) -> list[str]:
-    """Open the state again as a start does; return what is in the outbox then."""
+    """Opens the state again as a start does; returns what is in the outbox then."""
     async with open_core(home, ScriptedModel(())) as core:
         again = await recover(core.store, SystemClock(), lambda _, text: [text], core.hooks)
         assert again == []
@@ -262,7 +262,7 @@ async def test_a_start_that_closes_a_run_repeats_nothing_that_left_before_a_tool
 
 
 async def snapshot(home: Path) -> list[str]:
-    """Return what a start would leave in the outbox if the process died now."""
+    """Returns what a start would leave in the outbox if the process died now."""
     copy = home / "copy"
     copy.mkdir()
     with (

@@ -37,7 +37,7 @@ class Restarting:
 
     @asynccontextmanager
     async def busy(self, scope: str = ADMIN) -> AsyncGenerator[Core]:
-        """Open the core with a run at its model; `scope` is what `/deploy` needs."""
+        """Opens the core with a run at its model; `scope` is what `/deploy` needs."""
         gate = Gate()
         async with self._open(ScriptedModel([["half", gate]]), scope) as core:
             await core.dispatch.submit(request("first"))
@@ -47,7 +47,7 @@ class Restarting:
 
     @asynccontextmanager
     async def again(self, model: ScriptedModel | None = None) -> AsyncGenerator[Core]:
-        """Open it once more and take up what was left; `/deploy` needs the admin scope."""
+        """Opens it once more and takes up what was left; `/deploy` needs the admin scope."""
         async with self._open(model or ScriptedModel(echo), ADMIN) as core:
             left = await recover(core.store, SystemClock(), lambda _, text: [text], core.hooks)
             for run in left:
@@ -72,12 +72,12 @@ class Restarting:
 
 
 def by(text: str, scopes: tuple[str, ...] | None) -> RunRequest:
-    """Return a message of a client that holds the scopes."""
+    """Returns a message of a client that holds the scopes."""
     return replace(request(text), scopes=scopes)
 
 
 async def older(core: Core, *texts: str, to: ReplyTo | None = None) -> None:
-    """Queue the messages, and leave them in the store as a gateway without scopes wrote them."""
+    """Queues the messages, and leaves them in the store as a gateway without scopes wrote them."""
     for text in texts:
         rights = Rights.OWNER if to else None
         await core.dispatch.submit(replace(request(text), reply_to=to, rights=rights))
@@ -92,7 +92,7 @@ async def older(core: Core, *texts: str, to: ReplyTo | None = None) -> None:
 
 
 def asked(model: ScriptedModel, text: str) -> Seen:
-    """Return how the model was asked that."""
+    """Returns how the model was asked that."""
     (found,) = (one for one in model.seen if one.last == text)
     return found
 

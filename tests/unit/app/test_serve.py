@@ -22,7 +22,7 @@ from tests.support.wire import dial
 
 
 async def ask(port: int, path: str) -> tuple[int, bytes]:
-    """Return status and body of the answer."""
+    """Returns status and body of the answer."""
     async with await anyio.connect_tcp("127.0.0.1", port) as stream:
         head = f"GET {path} HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\n\r\n"
         await stream.send(head.encode())

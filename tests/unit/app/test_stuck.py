@@ -36,7 +36,7 @@ class Deaf:
 
 
 async def over(core: Core) -> None:
-    """Wait until nothing is left behind any more."""
+    """Waits until nothing is left behind any more."""
     with anyio.fail_after(60):
         while core.dispatch.queue().stuck:
             await anyio.lowlevel.checkpoint()

@@ -32,7 +32,7 @@ LOOK = ToolCall("c1", "read", {"path": "note.txt"})
 async def torn(
     home: Path, script: Sequence[Sequence[Step]], left: int, **defaults: object
 ) -> AsyncGenerator[list[str]]:
-    """Let a run die at the gate that ends its script, with so many blocks; give what was sent."""
+    """Lets a run die at the gate that ends its script, with so many blocks; gives what was sent."""
     gate = Gate()
     *before, last = script
     async with chat(home, [*before, [*last, gate]], **(BLOCKS | defaults)) as person:
@@ -49,7 +49,7 @@ async def again(
     hooks: Hooks | None = None,
     **defaults: object,
 ) -> AsyncGenerator[Chat]:
-    """Start again with what is open."""
+    """Starts again with what is open."""
     async with chat(home, script, hooks, **(BLOCKS | defaults)) as person:
         core = person.core
         for run in await recover(core.store, SystemClock(), lambda _, text: [text], core.hooks):
@@ -63,7 +63,7 @@ async def at(gate: Gate) -> None:
 
 
 async def answers(person: Chat) -> list[str]:
-    """Return what the transcript has of the model, which must be a sound one."""
+    """Returns what the transcript has of the model, which must be a sound one."""
     assert transcript_faults("s", await person.core.said()) == []
     return [one.text for one in await person.core.said() if isinstance(one, AssistantMessage)]
 

@@ -42,7 +42,7 @@ def accept(*names: str) -> int:
 
 
 def left(home: Path) -> tuple[Storage, list[Message]]:
-    """Return how the storage does, and the messages that can be read."""
+    """Returns how the storage does, and the messages that can be read."""
 
     async def look() -> tuple[Storage, list[Message]]:
         async with open_store(home / DATABASE) as store:

@@ -56,7 +56,7 @@ async def test_a_key_can_be_a_name_in_the_environment(
 
 
 def lab(state: Path, base_url: str, *models: str) -> None:
-    """Describe a provider `lab` of these models."""
+    """Describes a provider `lab` of these models."""
     state.mkdir(mode=0o700, exist_ok=True)
     listed = [{"id": one} for one in models]
     content = {"models": {"providers": {"lab": {"baseUrl": base_url, "models": listed}}}}
@@ -241,7 +241,7 @@ def describe(state: Path, server: StubOAuthServer) -> None:
 
 
 async def address(process: anyio.abc.Process) -> str:
-    """Return the address that the command prints for the browser."""
+    """Returns the address that the command prints for the browser."""
     assert process.stderr is not None
     text = ""
     while "paste" not in text:

@@ -84,7 +84,7 @@ class Terminal:
     seen: str = ""
 
     async def expect(self, pattern: str) -> str:
-        """Read until the pattern has come; return what came before and with it."""
+        """Reads until the pattern has come; returns what came before and with it."""
         with anyio.move_on_after(20), suppress(OSError):  # EIO: the other side has gone
             while not re.search(pattern, self.seen):
                 await anyio.wait_readable(self.descriptor)
@@ -214,7 +214,7 @@ class Running:
     _more: anyio.Event = field(default_factory=anyio.Event)
 
     async def of(self, message: str) -> Exchange:
-        """Return the request with the message, once it has come."""
+        """Returns the request with the message, once it has come."""
         with anyio.fail_after(60):
             while message not in self.asked:
                 await self._more.wait()
@@ -229,7 +229,7 @@ class Running:
             await exchange.chat("delta", "It was a dark")
 
     async def joined(self, message: str, host: str) -> None:
-        """Let the message enter the run of another."""
+        """Lets the message enter the run of another."""
         data = {"phase": "start", "joined": self.asked[host].params["idempotencyKey"]}
         guest = await self.of(message)
         run = guest.params["idempotencyKey"]

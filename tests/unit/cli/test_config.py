@@ -112,7 +112,7 @@ async def test_the_schema_and_the_path_are_printed(command: Command, file: Path)
 
 
 def editor(environ: dict[str, str], text: str) -> None:
-    """Let the editor write `text` into the file it is given."""
+    """Lets the editor write `text` into the file it is given."""
     script = Path(environ["HOME"]) / "editor.sh"
     (script.parent / "text").write_text(text)
     script.write_text(f'#!/bin/sh\ncp "{script.parent / "text"}" "$1"\n')

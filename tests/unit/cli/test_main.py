@@ -105,7 +105,7 @@ def test_every_command_can_be_imported_first() -> None:
 
 
 def _modules(parser: argparse.ArgumentParser) -> Iterator[str]:
-    """Yield the modules that have the commands of a parser."""
+    """Yields the modules that have the commands of a parser."""
     if module := parser.get_default("module"):
         yield module
     for action in parser._actions:

@@ -16,7 +16,7 @@ def _below(section: type[Section]) -> Iterator[type[Section]]:
 
 
 def _whole() -> list[type[Section]]:
-    """Return the sections that a file may leave out, each once."""
+    """Returns the sections that a file may leave out, each once."""
     sections = dict.fromkeys(_below(Section))
     return [
         one

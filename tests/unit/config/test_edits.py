@@ -10,7 +10,7 @@ from skerry.config.paths import MISSING, parse_place, replaced
 
 
 def changed(text: str, **values: object) -> str:
-    """Return the text with each place, with `_` for a dot, set; `...` removes it."""
+    """Returns the text with each place, with `_` for a dot, set; `...` removes it."""
     before = source.parse(Path(), text)
     after = before
     for name, value in values.items():

@@ -22,7 +22,7 @@ def home(tmp_path: Path) -> Path:
 
 
 def tree(home: Path, root: Any, **files: Any) -> Any:
-    """Return what `root` means with the files beside it; a text is written as it is."""
+    """Returns what `root` means with the files beside it; a text is written as it is."""
     for name, value in {"skerry": root, **files}.items():
         text = value if isinstance(value, str) else json.dumps(value)
         (home / f"{name}.json").write_text(text)
@@ -160,7 +160,7 @@ trees = st.recursive(
 
 
 def naive(base: Any, over: Any) -> Any:
-    """Return the merge as the format describes it, key by key."""
+    """Returns the merge as the format describes it, key by key."""
     if type(base) is dict and type(over) is dict:
         return {
             key: naive(base[key], over[key])

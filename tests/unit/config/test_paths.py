@@ -83,7 +83,7 @@ def test_two_trees_differ_where_it_is_said_and_only_if_they_do(before: Any, afte
 
 
 def repr_of(tree: Any) -> Any:
-    """Return something that tells True from 1, and forgets the order of keys."""
+    """Returns something that tells True from 1, and forgets the order of keys."""
     match tree:
         case dict():
             return {key: repr_of(value) for key, value in tree.items()}

@@ -66,7 +66,7 @@ def test_a_checked_configuration_shows_its_defaults_and_no_secret() -> None:
 
 
 def secrets_of(kind: Any) -> set[str]:
-    """Return the names of all fields beneath a section that hold a secret."""
+    """Returns the names of all fields beneath a section that hold a secret."""
     if hasattr(kind, "model_fields"):
         fields = kind.model_fields.items()
         own = {

@@ -41,7 +41,7 @@ WORDS = {
 
 
 def closed(node: dict[str, Any], path: str = "") -> Iterator[str]:
-    """Give the places that the forms of OpenClaw do not let anybody edit."""
+    """Gives the places that the forms of OpenClaw do not let anybody edit."""
     if node.keys() - WORDS:
         yield path
         return

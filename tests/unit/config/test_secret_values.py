@@ -38,7 +38,7 @@ def program(home: Path, text: str) -> Path:
 
 
 def written(home: Path, provider: dict[str, Any], id_: str = "openai/key") -> dict[str, str]:
-    """Write a file whose token comes from the provider; return the environment."""
+    """Writes a file whose token comes from the provider; returns the environment."""
     token = {"source": provider["source"], "provider": "box", "id": id_}
     tree = {"gateway": {"auth": {"token": token}}, "secrets": {"providers": {"box": provider}}}
     write_atomic(home / "skerry.json", json.dumps(tree).encode())
@@ -183,7 +183,7 @@ def test_a_variable_must_be_in_the_allowlist_of_its_provider(home: Path) -> None
 
 
 def renamed(home: Path) -> dict[str, str]:
-    """Take the provider out of the file."""
+    """Takes the provider out of the file."""
     file = home / "skerry.json"
     tree = json.loads(file.read_text())
     del tree["secrets"]

@@ -22,7 +22,7 @@ from skerry.testing.clock import FakeClock
 
 
 def told(file: Path) -> dict[str, Any]:
-    """Return what the file says, less the stamp of who wrote it."""
+    """Returns what the file says, less the stamp of who wrote it."""
     tree: dict[str, Any] = json.loads(file.read_text())
     tree.pop("meta")
     return tree

@@ -51,7 +51,7 @@ class Ear:
         return taken
 
     def told(self) -> list[tuple[str, Any]]:
-        """Return (event, what it says) in short."""
+        """Returns (event, what it says) in short."""
         return [(frame["event"], short(frame["payload"])) for frame in self.take()]
 
 

@@ -95,7 +95,7 @@ def kind(value: object) -> str:
 
 
 def missing(theirs: Any, ours: Any, where: str = "") -> Iterator[str]:
-    """Yield what theirs has and ours lacks, or has as another kind of value."""
+    """Yields what theirs has and ours lacks, or has as another kind of value."""
     if theirs is None or ours is None or (isinstance(theirs, str) and "…" in theirs):
         return
     if kind(theirs) != kind(ours):
@@ -127,7 +127,7 @@ async def wire(rig: Rig, request: pytest.FixtureRequest) -> Any:
 
 
 async def lived(rig: Rig, wire: Wire) -> None:
-    """Leave what one conversation leaves."""
+    """Leaves what one conversation leaves."""
     reply = AssistantMessage((TextBlock("a"),), "x", "stub", "stub-model", Usage(), "stop", 2)
 
     def write(unit: Unit) -> None:
@@ -157,7 +157,7 @@ async def test_an_answer_has_what_the_captured_one_has(rig: Rig, wire: Wire, met
 
 
 def told(frame: dict[str, Any]) -> tuple[str, ...]:
-    """Return what kind of thing an event tells."""
+    """Returns what kind of thing an event tells."""
     payload = frame["payload"]
     if frame["event"] == "chat":
         return "chat", payload["state"]

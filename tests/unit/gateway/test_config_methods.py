@@ -45,7 +45,7 @@ def told(home: Path) -> dict[str, Any]:
 
 
 async def change(wire: Wire, method: str, tree: Any, **params: Any) -> dict[str, Any]:
-    """Ask for a change made of what `config.get` says now; return the whole answer."""
+    """Asks for a change made of what `config.get` says now; returns the whole answer."""
     base = (await wire.call("config.get"))["hash"]
     raw = tree if isinstance(tree, str) else json.dumps(tree)
     answer: dict[str, Any] = await wire.ask(

@@ -38,7 +38,7 @@ def below(kind: type[Params]) -> Iterator[type[Params]]:
 
 
 def open_at(schema: dict[str, Any], where: str) -> Iterator[str]:
-    """Yield the place where the schema itself, not what is in it, has no limit."""
+    """Yields the place where the schema itself, not what is in it, has no limit."""
     kind = schema.get("type")
     if kind == "string" and not {"maxLength", "enum", "const"} & schema.keys():
         yield where

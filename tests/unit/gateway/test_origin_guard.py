@@ -45,7 +45,7 @@ class Answer:
 
 
 async def ask(rig: Rig, path: str = "/", headers: str = "", *, method: str = "GET") -> Answer:
-    """Send a request written by hand; `headers` may lack a host, then ours is added."""
+    """Sends a request written by hand; `headers` may lack a host, then ours is added."""
     if not headers.lower().startswith("host:"):
         headers = f"host: 127.0.0.1:{rig.port}\r\n{headers}"
     with anyio.fail_after(60):
@@ -245,7 +245,7 @@ async def test_a_head_that_does_not_end_is_cut_off(
 
 
 async def answer_to(rig: Rig, *pieces: bytes) -> Answer:
-    """Send the pieces, each in a write of its own, and return the first answer."""
+    """Sends the pieces, each in a write of its own, and returns the first answer."""
     raw = b""
     with anyio.fail_after(60):
         async with await anyio.connect_tcp("127.0.0.1", rig.port) as stream:
@@ -263,7 +263,7 @@ async def answer_to(rig: Rig, *pieces: bytes) -> Answer:
 
 
 def head_of(rig: Rig, length: int) -> bytes:
-    """Return the head of a request with this many bytes, the empty line included."""
+    """Returns the head of a request with this many bytes, the empty line included."""
     fixed = f"GET / HTTP/1.1\r\nhost: 127.0.0.1:{rig.port}\r\nconnection: close\r\nx: \r\n\r\n"
     return fixed.replace("x: ", f"x: {'x' * (length - len(fixed))}").encode()
 

@@ -44,7 +44,7 @@ async def stuck(rig: Rig) -> AsyncIterator[Wire]:
 
 
 def talk(rig: Rig, megabytes: int) -> None:
-    """Let the run say much; each event carries all of it so far."""
+    """Lets the run say much; each event carries all of it so far."""
     for _ in range(megabytes):
         stream = rig.context.broadcast._streams.get(RUN)
         if stream is not None:

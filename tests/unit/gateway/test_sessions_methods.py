@@ -35,7 +35,7 @@ def answer(text: str) -> AssistantMessage:
 
 
 async def talk(rig: Rig, key: SessionKey, *texts: str, now: int = 7) -> str:
-    """Write a conversation, its person and the model in turn; return the session's id."""
+    """Writes a conversation, its person and the model in turn; returns the session's id."""
 
     def work(unit: Unit) -> str:
         session_id, tail = sessions.ensure(unit, key, SessionId(f"id-{key.scope[-1]}"), now)

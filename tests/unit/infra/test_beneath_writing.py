@@ -34,7 +34,7 @@ class Closed:
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """Give a directory with a file, and a secret beside it."""
+    """Gives a directory with a file, and a secret beside it."""
     (tmp_path / "secret.txt").write_bytes(b"secret")
     root = tmp_path / "root"
     (root / "sub").mkdir(parents=True)
@@ -167,7 +167,7 @@ def test_a_directory_that_is_moved_to_a_closed_name_is_noticed(root: Path) -> No
 
 
 def exchanging(root: Path, done: Event) -> Callable[[], None]:
-    """Return what lets a directory and a link change places, in one step each time."""
+    """Returns what lets a directory and a link change places, in one step each time."""
     rename = ctypes.CDLL(None).renameat2
     here, both = -100, (bytes(root / "deep"), bytes(root / "link"))
 

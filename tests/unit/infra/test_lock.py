@@ -25,7 +25,7 @@ with locked(Path(sys.argv[1]), "a note"):
 
 @contextmanager
 def holder(path: Path) -> Iterator[subprocess.Popen[str]]:
-    """Hold the lock in another process."""
+    """Holds the lock in another process."""
     with subprocess.Popen(
         [sys.executable, "-c", HOLD, str(path)],
         stdin=subprocess.PIPE,

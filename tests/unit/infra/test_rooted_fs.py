@@ -16,7 +16,7 @@ SECRET = b"secret"
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """Give a directory with files, and a secret beside it."""
+    """Gives a directory with files, and a secret beside it."""
     (tmp_path / "secret.txt").write_bytes(SECRET)
     root = tmp_path / "root"
     (root / "sub" / "deep").mkdir(parents=True)
@@ -112,7 +112,7 @@ def test_what_is_not_there_is_an_ordinary_error(root: Path, path: str) -> None:
 
 
 def forms() -> list[str]:
-    """Return many spellings of the secret beside the root."""
+    """Returns many spellings of the secret beside the root."""
     ups = ["..", "../", ".//..", "sub/../..", "sub/deep/../../..", "./../root/..", "note.txt/../.."]
     ups += [
         "%2e%2e",

@@ -77,7 +77,7 @@ async def test_a_connection_that_dies_in_the_last_moment_is_replaced(
     streams: list[Stream] = []
 
     async def unnoticed(host: str, port: int, seconds: float | None) -> Stream:
-        """Return one that never says that it was closed, as when it happens after the look."""
+        """Returns one that never says that it was closed, as when it happens after the look."""
         stream = await connect(host, port, seconds)
         monkeypatch.setattr(stream, "has_news", lambda: False)
         streams.append(stream)

@@ -43,7 +43,7 @@ def bench() -> Bench:
 
 
 async def drained(lanes: Lanes) -> None:
-    """Wait until nothing waits or runs."""
+    """Waits until nothing waits or runs."""
     with anyio.fail_after(60):
         while not all(lanes.idle(key) for key in "abcdefghij"):
             await anyio.lowlevel.checkpoint()

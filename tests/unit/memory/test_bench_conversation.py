@@ -30,7 +30,7 @@ pytestmark = [
 
 
 def figures(found: Mapping[str, float]) -> Mapping[str, float]:
-    """Return the figures of turns by their short names."""
+    """Returns the figures of turns by their short names."""
     return {name.rpartition(".")[2]: value for name, value in found.items() if ".turn." in name}
 
 
@@ -70,7 +70,7 @@ _scores: Final = Collection.scores
 
 
 def _every_word(self: Collection, terms: Mapping[str, float], *given: Any) -> Scores:
-    """Find only what has each word of the question."""
+    """Finds only what has each word of the question."""
     found = _scores(self, terms, *given)
     each = [_scores(self, {one: 1.0}).text > 0 for one in terms]
     return replace(found, text=np.where(np.logical_and.reduce(each), found.text, 0))

@@ -74,7 +74,7 @@ def folders(tmp_path: Path) -> list[str]:
 
 @pytest.fixture
 def refreshed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Count what collections take in, by the name of the thread."""
+    """Counts what collections take in, by the name of the thread."""
     found: list[int] = []
     real = Collection.refresh
 
@@ -292,7 +292,7 @@ async def test_after_a_forget_every_passage_has_its_vector_at_once(
 
 
 def steps(made: Index, work: Callable[[Tables], object]) -> int:
-    """Return how many steps SQLite takes for it."""
+    """Returns how many steps SQLite takes for it."""
     count = 0
 
     def step() -> None:

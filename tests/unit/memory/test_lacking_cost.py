@@ -15,7 +15,7 @@ MODEL = "test/count"
 
 
 def steps(index: Index) -> tuple[int, Lacking]:
-    """Return how many steps SQLite takes to tell what is lacking, and that."""
+    """Returns how many steps SQLite takes to tell what is lacking, and that."""
     count = 0
 
     def step() -> None:
@@ -30,7 +30,7 @@ def steps(index: Index) -> tuple[int, Lacking]:
 
 
 def talk(index: Index, folder: Path, count: int) -> None:
-    """Let the index have so many more passages that are said to be of conversations."""
+    """Lets the index have so many more passages that are said to be of conversations."""
     before = len(list(folder.iterdir()))
     for number in range(before, before + count):
         (folder / f"{number}.md").write_text(f"Boat {number}.")

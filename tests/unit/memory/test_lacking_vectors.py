@@ -62,7 +62,7 @@ class Kept:
         self.open()
 
     def open(self) -> None:
-        """Begin as after a start."""
+        """Begins as after a start."""
         where = Remote(EmbeddingModel("openai@here", "m"), self.server.url, OpenAiWire())
         chain = Chain([RemoteEmbedder(self._http, where, sleep=_at_once)])
         places = Places(self.home / "workspace")

@@ -30,7 +30,7 @@ class Near:
     dims: int | None = 2
 
     async def embed(self, texts: Sequence[str], kind: Kind) -> Floats:
-        """Return a row a text."""
+        """Returns a row a text."""
         one = [1.0, 0.0]
         other = [self.cosine, math.sqrt(1 - self.cosine**2)]
         return np.array([one if kind is Kind.PASSAGE else other] * len(texts), np.float32)

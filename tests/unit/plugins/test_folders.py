@@ -34,7 +34,7 @@ NEW = CommandGiven(name="new", agent_id=MAIN, session_key="agent:main:main")
 
 
 def put(folder: Path, events: str = '"command:new"', code: str = NOTE, more: str = "") -> str:
-    """Write a hook and return the hash of its handler."""
+    """Writes a hook and returns the hash of its handler."""
     folder.mkdir(parents=True)
     meta = f'{{"openclaw": {{"events": [{events}]{more}}}}}'
     (folder / "HOOK.md").write_text(f"---\ndescription: test\nmetadata: {meta}\n---\n")

@@ -17,7 +17,7 @@ LOADERS = {"plugins/folders.py", "plugins/packages.py"}
 
 
 def trees() -> Iterator[tuple[str, ast.Module]]:
-    """Give each file of the program, less what only tests use."""
+    """Gives each file of the program, less what only tests use."""
     for path in sorted(SOURCE.rglob("*.py")):
         name = path.relative_to(SOURCE).as_posix()
         if not name.startswith("testing/"):
@@ -25,7 +25,7 @@ def trees() -> Iterator[tuple[str, ast.Module]]:
 
 
 def used(tree: ast.Module) -> set[str]:
-    """Return the modules that a file imports, and the names that it takes from them."""
+    """Returns the modules that a file imports, and the names that it takes from them."""
     found: set[str] = set()
     for node in ast.walk(tree):
         match node:
@@ -41,7 +41,7 @@ def used(tree: ast.Module) -> set[str]:
 
 
 def called(tree: ast.Module) -> set[str]:
-    """Return the plain names that a file calls."""
+    """Returns the plain names that a file calls."""
     calls = (node.func for node in ast.walk(tree) if isinstance(node, ast.Call))
     return {one.id for one in calls if isinstance(one, ast.Name)}
 

@@ -41,13 +41,13 @@ GUEST = Caller(SessionKey.parse("agent:main:telegram:direct:9"), PeerKind.DIRECT
 
 @asynccontextmanager
 async def gateway(home: Path) -> AsyncIterator[Application]:
-    """Give a gateway with nothing but what is ours."""
+    """Gives a gateway with nothing but what is ours."""
     async with whole_gateway(home, Hooks()) as (application, _):
         yield application
 
 
 async def registries(home: Path) -> dict[str, tuple[set[str], set[str]]]:
-    """Return for each registry the names of what there is, and those of its rows."""
+    """Returns for each registry the names of what there is, and those of its rows."""
     async with gateway(home) as application:
         commands = {one.name for one in application.context.commands}
         tools = set(application.dispatch.runtime.tools)
@@ -62,7 +62,7 @@ async def registries(home: Path) -> dict[str, tuple[set[str], set[str]]]:
 
 
 async def strays(home: Path) -> dict[str, set[str]]:
-    """Return what has no row, and the rows that have no object, of each registry."""
+    """Returns what has no row, and the rows that have no object, of each registry."""
     found = await registries(home)
     return {name: there ^ rows for name, (there, rows) in found.items() if there ^ rows}
 
@@ -230,7 +230,7 @@ async def test_a_tool_of_the_memory_does_what_its_row_allows(
 
 
 async def outcome(tool: Tool, name: str, context: ToolContext) -> bool:
-    """Return whether the tool did its work."""
+    """Returns whether the tool did its work."""
     try:
         result = await tool.run(dict(MEMORY_ARGUMENTS[name]), context)
     except ToolError:
@@ -261,7 +261,7 @@ def test_every_file_that_a_prompt_or_a_boot_reads_is_kept_for_the_owner() -> Non
 
 
 def specs() -> set[str]:
-    """Return the names of all tools that the source makes; a plugin's are variables."""
+    """Returns the names of all tools that the source makes; a plugin's are variables."""
     found: set[str] = set()
     for path in SOURCE.rglob("*.py"):
         if "testing" in path.parts:

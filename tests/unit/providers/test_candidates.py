@@ -109,7 +109,7 @@ async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
 
 
 def failing(answer: HttpStep, *names: str, model: str = "") -> Script:
-    """Return a script in which these keys fail, for one model or for all."""
+    """Returns a script in which these keys fail, for one model or for all."""
 
     def say(key: str, asked: str) -> Sequence[HttpStep]:
         bad = key in names and model in {"", asked}

@@ -51,7 +51,7 @@ def request(text: str = "hi") -> ModelRequest:
 async def ask(
     http: HttpClient, steps: Sequence[HttpStep], silence: float = 10
 ) -> tuple[ModelReply | ModelError, list[str]]:
-    """Return the reply or the error, and the texts that were pushed."""
+    """Returns the reply or the error, and the texts that were pushed."""
     texts: list[str] = []
     async with StubModelServer([steps]) as stub:
         provider = CompatProvider(http, Endpoint("Stub", stub.base_url, "key", silence=silence))

@@ -140,7 +140,7 @@ async def test_each_format_is_asked_in_its_way() -> None:
 
 
 def served(response: bytes) -> Any:
-    """Answer a request with these bytes."""
+    """Answers a request with these bytes."""
 
     async def serve(stream: SocketStream) -> None:
         async with stream:

@@ -81,7 +81,7 @@ async def catalog(
 
 @contextmanager
 def run_by_nobody(port: int) -> Iterator["subprocess.Popen[str]"]:
-    """Run a model server as another user; it prints a line for each conversation."""
+    """Runs a model server as another user; it prints a line for each conversation."""
     command = [sys.executable, "-I", "-c", OTHER_USER, str(port)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
@@ -93,7 +93,7 @@ def run_by_nobody(port: int) -> Iterator["subprocess.Popen[str]"]:
 
 
 def received(process: "subprocess.Popen[str]") -> str:
-    """Return what the server of the other user printed, and end it."""
+    """Returns what the server of the other user printed, and ends it."""
     process.kill()
     assert process.stdout is not None
     return process.stdout.read()

@@ -25,7 +25,7 @@ async def found(servers: Sequence[LocalServer]) -> list[tuple[str, str]]:
 
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wait for who will answer."""
+    """Waits for who will answer."""
     monkeypatch.setattr("skerry.providers.probe.PROBE_SECONDS", 60.0)
 
 

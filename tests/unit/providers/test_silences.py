@@ -37,12 +37,12 @@ class Rig:
     now: float = 1000.0
 
     def speaker(self) -> Speaker:
-        """Return the model of a new run."""
+        """Returns the model of a new run."""
         failover = Failover(self.catalog, Wanted("p/m", session_id="s"))
         return Speaker(failover, lambda _: None, lambda: 0)
 
     async def say(self, speaker: Speaker | None = None) -> tuple[str, list[str]]:
-        """Return the answer of a run, and which models were asked for it."""
+        """Returns the answer of a run, and which models were asked for it."""
         self.asked.clear()
         with anyio.fail_after(60):
             answer = await (speaker or self.speaker()).respond(ask)
@@ -60,7 +60,7 @@ async def opened(
     fallbacks: tuple[str, ...] = ("q/n",),
     first_byte: float = 0.2,
 ) -> AsyncGenerator[Rig]:
-    """Open a catalogue; `address` is that of `p`, which is a server of ours without one."""
+    """Opens a catalogue; `address` is that of `p`, which is a server of ours without one."""
 
     def script(body: dict[str, Any]) -> list[HttpStep]:
         rig.asked.append(body["model"])

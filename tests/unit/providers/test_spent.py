@@ -47,7 +47,7 @@ async def test_a_stream_that_breaks_off_tells_what_was_counted() -> None:
 
 
 async def booked(script: list[list[HttpStep]], *, gate: Gate | None = None) -> ModelCallEnded:
-    """Return what is booked of one call over a provider that tries again."""
+    """Returns what is booked of one call over a provider that tries again."""
     books = Books()
     async with StubModelServer(script) as stub, HttpClient() as http:
 

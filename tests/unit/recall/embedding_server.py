@@ -40,7 +40,7 @@ Handler = Callable[[Asked], Awaitable[Reply]]
 
 
 def openai(asked: Asked) -> Reply:
-    """Answer as OpenAI does: a vector of the text's length and 1."""
+    """Answers as OpenAI does: a vector of the text's length and 1."""
     rows = [
         {"object": "embedding", "index": place, "embedding": [len(text), 1.0]}
         for place, text in enumerate(asked.json["input"])

@@ -56,7 +56,7 @@ class Time:
 
 
 async def _passages(chain: Chain, *texts: str) -> "np.ndarray[Any, Any]":
-    """Ask the model of the chain that is chosen now."""
+    """Asks the model of the chain that is chosen now."""
     chosen = chain.chosen()
     assert chosen is not None
     return await chain.passages(texts, chosen.model)

@@ -117,7 +117,7 @@ def test_scores_are_those_of_a_collection_made_at_once(
 
 
 def _as_words(found: Scores, cosines: dict[int, float]) -> Floats:
-    """Return the cosine of each passage without a vector: as near as its words are good."""
+    """Returns the cosine of each passage without a vector: as near as its words are good."""
     mean, best = np.mean(list(cosines.values())), max(cosines.values())
     enough = max(float(found.text.max()), SURE * found.possible, 1e-6)
     return np.asarray(mean + (best - mean) * found.text / enough, np.float32)
@@ -328,7 +328,7 @@ def _vector(number: int) -> Floats:
 
 
 def _naive(rows: Sequence[Passage], asked: Mapping[str, float]) -> list[float]:
-    """Return BM25 (k1 1.2, b 0.3) as its formula says."""
+    """Returns BM25 (k1 1.2, b 0.3) as its formula says."""
     counts = [Counter(terms(one.text)) for one in rows]
     mean = max(1.0, sum(one.total() for one in counts) / max(1, len(rows)))
     found: list[float] = []

@@ -17,7 +17,7 @@ from skerry_recall.embed import (
 
 
 def _seed(vector: list[float]) -> list[float]:
-    """Do what seed 002's sanitizeAndNormalizeEmbedding does, number by number."""
+    """Does what seed 002's sanitizeAndNormalizeEmbedding does, number by number."""
     sound = [v if math.isfinite(v) else 0.0 for v in vector]
     magnitude = math.sqrt(sum(v * v for v in sound))
     return sound if magnitude < 1e-10 else [v / magnitude for v in sound]

@@ -98,13 +98,13 @@ class _Rows:
 
 
 def _on_disk(found: Floats) -> Vectors:
-    """Return the vectors as a large collection has them."""
+    """Returns the vectors as a large collection has them."""
     packed = pack(np.arange(len(found)), found)
     return Vectors(**{**packed.arrays(), "exact": _Rows(found)})  # type: ignore[arg-type]  # as on disk
 
 
 def _clustered(count: int) -> tuple[Floats, Floats]:
-    """Return vectors around 200 centres, away from the origin as those of models, and questions."""
+    """Returns vectors around 200 centres, off the origin as those of models, and questions."""
     random = np.random.default_rng(7)
     centres = random.standard_normal((200, 128)) + 2 * random.standard_normal(128)
     rows = centres[random.integers(0, 200, count)] + random.standard_normal((count, 128))

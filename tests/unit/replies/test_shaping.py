@@ -10,7 +10,7 @@ from skerry.replies.tags import Marks, media
 
 
 def read(text: str, size: int = 1, *, cut: bool = False) -> tuple[str, str, Shaper]:
-    """Return what is read and what was thought when the text comes in pieces of `size`."""
+    """Returns what is read and what was thought when the text comes in pieces of `size`."""
     thoughts: list[str] = []
     shaper = Shaper(thoughts.append)
     said = [shaper.feed(text[at : at + size]) for at in range(0, len(text), size)]

@@ -14,7 +14,7 @@ texts = st.text("ab\n", max_size=40)
 
 
 def through(before: str, after: str, cuts: list[int]) -> str:
-    """Return what a seam lets through of a text that comes in pieces."""
+    """Returns what a seam lets through of a text that comes in pieces."""
     seam, places = Seam(before), sorted({min(cut, len(after)) for cut in cuts} | {0, len(after)})
     pieces = [after[a:b] for a, b in pairwise(places)]
     return "".join(map(seam.feed, pieces)) + seam.end()

@@ -103,7 +103,7 @@ class Stage:
         return [entered]
 
     async def abort(self) -> None:
-        """Run until it hangs, then end it as the run does."""
+        """Runs until it hangs, then ends it as the run does."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self.loop.run, PROMPT)
             await anyio.wait_all_tasks_blocked()
@@ -135,7 +135,7 @@ def message_role(message: Message) -> str:
 
 
 def words(*lines: str) -> list[str]:
-    """Return the words of the lines; `tool X(` is one word."""
+    """Returns the words of the lines; `tool X(` is one word."""
     joined = " ".join(lines).replace("tool ", "tool\0")
     return [word.replace("\0", " ") for word in joined.split()]
 

@@ -42,14 +42,14 @@ def asked(text: str, mode: QueueMode | None = None) -> RunRequest:
 
 
 def written(text: str) -> RunRequest:
-    """Return a message of a platform."""
+    """Returns a message of a platform."""
     peer = Peer(PeerKind.DIRECT, "alice")
     to = ReplyTo(ChannelId("memory"), AccountId("default"), peer, text)
     return replace(asked(text), reply_to=to)
 
 
 async def begun(core: Core, gate: Gate, *behind: RunRequest) -> None:
-    """Run `a` until it comes to its gate; then the others come."""
+    """Runs `a` until it comes to its gate; then the others come."""
     await core.dispatch.submit(asked("a"))
     with anyio.fail_after(60):
         await gate.reached.wait()

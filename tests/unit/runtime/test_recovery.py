@@ -49,7 +49,7 @@ async def begun(core: Core, gate: Gate, *requests: RunRequest) -> None:
 
 @asynccontextmanager
 async def restarted(home: Path, script: Sequence[Sequence[Step]] = ()) -> AsyncGenerator[Core]:
-    """Open the core again and take up what was left."""
+    """Opens the core again and takes up what was left."""
     model = ScriptedModel(script) if script else ScriptedModel(echo)
     async with open_core(home, model) as core:
         for run in await recover(core.store, SystemClock(), lambda _, text: [text], core.hooks):

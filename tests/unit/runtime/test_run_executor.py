@@ -11,7 +11,7 @@ from tests.support.core import Core, open_core, request
 
 
 async def kept(core: Core) -> str:
-    """Return the partial text that a crash would leave now."""
+    """Returns the partial text that a crash would leave now."""
     await core.store.write(lambda _: None)  # behind what was posted
     (run,) = await core.store.read(runs.unfinished)
     return run.partial

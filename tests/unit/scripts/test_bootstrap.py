@@ -48,7 +48,7 @@ FILES = sorted(path.stem for path in LOCKED.glob("*.txt"))
 
 
 def pins(name: str) -> list[tuple[str, str]]:
-    """Read the packages of a lock file and their versions, which may differ by Python version."""
+    """Reads the packages of a lock file and their versions, which may differ by Python version."""
     text = (LOCKED / f"{name}.txt").read_text(encoding="utf-8")
     return re.findall(r"^([A-Za-z0-9._-]+)==([^ ;\\]+)", text, re.MULTILINE)
 

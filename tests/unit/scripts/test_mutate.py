@@ -30,7 +30,7 @@ def test_elsewhere(): pytest.skip("not here")
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """Make a repository with one function and its tests."""
+    """Makes a repository with one function and its tests."""
     root = tmp_path / "tree"
     for name, text in {
         "src/skerry/__init__.py": "",

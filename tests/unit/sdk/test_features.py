@@ -66,7 +66,7 @@ def test_help_imports_no_feature_and_the_help_of_a_command_only_its_parser() -> 
 
 @pytest.fixture
 def feature() -> Iterator[Feature]:
-    """Give a feature with a method, an event, a check and a service, in modules of its own."""
+    """Gives a feature with a method, an event, a check and a service, in modules of its own."""
     plugin, parts = (ModuleType(f"skerry.features.pond.{name}") for name in ("plugin", "parts"))
 
     def register(api: FeatureApi) -> None:

@@ -43,7 +43,7 @@ BAD = {
 
 @pytest.fixture(scope="module")
 def errors(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """Return the lines for which mypy reports an error, in a plugin with all of them."""
+    """Returns the lines for which mypy reports an error, in a plugin with all of them."""
     lines = [*GOOD, *BAD.values()]
     head = dedent(HEAD).lstrip("\n")
     plugin = tmp_path_factory.mktemp("plugin") / "typed.py"

@@ -25,7 +25,7 @@ def files(tmp_path: Path) -> Files:
 
 
 async def lost(files: Files, before: list[str], after: list[str]) -> None:
-    """Let the database forget `after`, which the file has."""
+    """Lets the database forget `after`, which the file has."""
     path = files.home / "state.sqlite"
     async with open_store(path) as store:
         await store.write(partial(say, texts=before))

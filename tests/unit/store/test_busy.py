@@ -21,7 +21,7 @@ UNITS = 300
 
 @contextmanager
 def held(path: Path) -> Iterator[None]:
-    """Let another program write for the block."""
+    """Lets another program write for the block."""
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         yield

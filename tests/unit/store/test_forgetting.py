@@ -38,7 +38,7 @@ async def say(store: Store, key: SessionKey, *texts: str) -> None:
 
 
 async def everywhere(store: Store) -> None:
-    """Let the text stand in each place that has text."""
+    """Lets the text stand in each place that has text."""
     await say(store, MAIN, "hello", SAID, "bye")
     await say(store, OTHER, SAID)
     request = RunRequest(RunId("run1"), MAIN, SAID)

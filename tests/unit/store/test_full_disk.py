@@ -31,7 +31,7 @@ def limit(unit: Unit, pages: int) -> None:
 
 @asynccontextmanager
 async def full(store: Store) -> AsyncGenerator[None]:
-    """Leave the database no page to grow for the block."""
+    """Leaves the database no page to grow for the block."""
     await store.write(partial(limit, pages=1))  # SQLite takes the present size where that is more
     yield
     await store.write(partial(limit, pages=1 << 30))

@@ -20,7 +20,7 @@ SECOND = "ALTER TABLE pond ADD COLUMN depth INTEGER NOT NULL DEFAULT 1"
 
 @pytest.fixture
 def tables(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
-    """Give the module `tables` of a feature, which has one step at first."""
+    """Gives the module `tables` of a feature, which has one step at first."""
     module = ModuleType("skerry.features.pond.tables")
     vars(module)["STEPS"] = (FIRST,)
     monkeypatch.setitem(sys.modules, module.__name__, module)

@@ -49,7 +49,7 @@ def ended(run_id: str, text: str) -> RunResult:
 
 
 def spoke(unit: Unit, *, stop: StopReason = StopReason.DONE, notices: tuple[str, ...] = ()) -> None:
-    """Have a client and a platform ask once each."""
+    """Has a client and a platform ask once each."""
     session_id, tail = sessions.ensure(unit, KEY, ID, 1)
     for run_id, to in (("by-client", None), ("by-platform", TO)):
         asked = replace(request(f"what of {WORD}", run_id, KEY), reply_to=to)
@@ -87,7 +87,7 @@ def deliver(unit: Unit, *states: PartState) -> None:
 
 
 async def passed(store: Store, quarters: int) -> None:
-    """Let so many quarters pass, as the upkeep does."""
+    """Lets so many quarters pass, as the upkeep does."""
     for _ in range(quarters):
         await store.write(keys.pass_quarter)
         while await store.write(settled.blank):
@@ -97,7 +97,7 @@ async def passed(store: Store, quarters: int) -> None:
 
 
 async def copies(store: Store) -> int:
-    """Return how many rows but those of the transcript have the word."""
+    """Returns how many rows but those of the transcript have the word."""
     (found,) = await store.read(
         lambda reader: reader.all(
             "SELECT (SELECT count(*) FROM run WHERE instr(CAST(request AS TEXT), ?1)"

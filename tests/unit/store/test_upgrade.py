@@ -22,7 +22,7 @@ ANSWER = AssistantMessage((TextBlock("a blue boat"),), "a", "p", "m", Usage(), "
 
 
 def older(path: Path, version: int) -> None:
-    """Write a database as that version would have: a conversation that ended a minute ago."""
+    """Writes a database as that version would have: a conversation that ended a minute ago."""
     connection = sqlite.connect(path)
     sqlite.migrate(connection, path, STEPS[:version])
     at = NOW - 60_000

@@ -202,7 +202,7 @@ _RUN = (
 
 
 def older(path: Path) -> None:
-    """Write a database of the version before, with runs that have ended, and one that has not."""
+    """Writes a database of the version before, with runs that have ended, and one that has not."""
     old = sqlite.connect(path)
     sqlite.migrate(old, path, STEPS[:BEFORE])
     key = SessionKey.parse("agent:home:main")

@@ -23,7 +23,7 @@ def part(text: str, number: int = 0) -> OutboundPart:
 
 
 async def handed_in(channel: MemoryChannel, count: int) -> list[InboundMessage]:
-    """Return the first messages that the adapter hands in; then stop it before it acknowledges."""
+    """Returns the first messages that the adapter hands in; then stop it before it acknowledges."""
     taken: list[InboundMessage] = []
     enough = anyio.Event()
 

@@ -26,7 +26,7 @@ Step = list[Any]
 
 
 def play(*steps: Step) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Return the state after the steps, and the items it shows."""
+    """Returns the state after the steps, and the items it shows."""
     node = shutil.which("node")
     assert node, "node is not installed"
     command = [node, "--input-type=module", "-e", RUNNER, CHAT.as_uri(), json.dumps(steps)]
@@ -36,7 +36,7 @@ def play(*steps: Step) -> tuple[dict[str, Any], list[dict[str, Any]]]:
 
 
 def shown(*steps: Step) -> list[tuple[str, str, str]]:
-    """Return kind, text and state of each item."""
+    """Returns kind, text and state of each item."""
     return [(item["kind"], item["text"], item["state"]) for item in play(*steps)[1]]
 
 
@@ -220,7 +220,7 @@ def test_a_tool_is_shown_from_its_start_to_its_result_and_from_the_transcript() 
 
 
 def collecting() -> list[Step]:
-    """Return what is told of two messages that waited for a run, up to the start of theirs."""
+    """Returns what is told of two messages that waited for a run, up to the start of theirs."""
     return [
         history(asked("work", "a"), said("assistant", "done")),
         *(step for key in "bc" for step in (write(key, key), ["accepted", key])),

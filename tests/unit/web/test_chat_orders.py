@@ -111,7 +111,7 @@ COLLECTED = [
 
 
 def orders(moments: Sequence[Moment]) -> list[tuple[int, list[int]]]:
-    """Return when a page comes, and which moments' histories it reads, twice, in every order."""
+    """Returns when a page comes, and which moments' histories it reads, twice, in every order."""
     return [
         (comes, sorted(reads))
         for reads in combinations_with_replacement(range(len(moments)), 2)
@@ -122,7 +122,7 @@ def orders(moments: Sequence[Moment]) -> list[tuple[int, list[int]]]:
 def case(
     moments: Sequence[Moment], comes: int, reads: list[int], *, own: bool
 ) -> tuple[list[Step], list[tuple[int, Moment]]]:
-    """Return what a page is told, and after which steps it is to show what moment's truth.
+    """Returns what a page is told, and after which steps it is to show what moment's truth.
 
     It wrote the messages itself, or another did.
     """
@@ -141,7 +141,7 @@ def case(
 
 
 def played(cases: list[list[Step]]) -> list[list[list[dict[str, Any]]]]:
-    """Return what is shown after each step of each case."""
+    """Returns what is shown after each step of each case."""
     node = shutil.which("node")
     assert node, "node is not installed"
     command = [node, "--input-type=module", "-e", RUNNER, CHAT.as_uri()]

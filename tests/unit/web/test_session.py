@@ -67,7 +67,7 @@ WRONG = {"code": "INVALID_REQUEST", "message": "No."}
 
 
 def play(*steps: Step) -> dict[str, Any]:
-    """Return the messages that the gateway took, those it is to answer, and what became of all."""
+    """Returns the messages that the gateway took, those it is to answer, and what became of all."""
     node = shutil.which("node")
     assert node, "node is not installed"
     command = [node, "--input-type=module", "-e", RUNNER, SESSION.as_uri(), json.dumps(steps)]

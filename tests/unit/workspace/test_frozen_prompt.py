@@ -24,12 +24,12 @@ MAIN_AGENT = AgentId("main")
 
 
 def told(model: ScriptedModel, place: int) -> str:
-    """Return the person's second message as the model got it in a request."""
+    """Returns the person's second message as the model got it in a request."""
     return str(model.seen[place].messages[2])
 
 
 async def stored(core_home: Path, core: Core | None = None) -> bytes:
-    """Return every text that prompts began with."""
+    """Returns every text that prompts began with."""
     if core is not None:
         await core.store.write(lambda unit: unit.one("SELECT 1"))  # what rides is written with it
     path = next(core_home.rglob("state.sqlite"))

@@ -289,7 +289,7 @@ async def test_nobody_but_a_person_begins_the_ritual(tmp_path: Path) -> None:
 
 
 def parts(body: bytes) -> tuple[Any, list[bytes]]:
-    """Return what stands before the conversation, and each message of it, as sent."""
+    """Returns what stands before the conversation, and each message of it, as sent."""
     tree = msgspec.json.decode(body)
     (place,) = {"messages", "input", "contents"} & tree.keys()
     messages = tree.pop(place)

@@ -9,7 +9,7 @@ from skerry.store import backups
 
 
 async def kept(installation: Installation) -> Iterable[Check]:
-    """Return which backups of the database there are."""
+    """Returns which backups of the database there are."""
     name = "database backups"
     there = backups.every(installation.state_dir)
     if not there:

@@ -8,7 +8,7 @@ _RUN = "skerry.features.backup.cli_run"
 
 
 def add(group: ArgumentParser) -> None:
-    """Add what `skerry backup` has."""
+    """Adds what `skerry backup` has."""
     add = group.add_subparsers(metavar="COMMAND", title="commands").add_parser
     create = command(add, "create", _RUN, "copy the database, while the gateway runs or not")
     listing = command(add, "list", _RUN, "list the backups, the newest first")

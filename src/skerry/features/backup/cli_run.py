@@ -31,7 +31,7 @@ _LOOK_SECONDS: Final = 0.5
 
 
 def run(arguments: Namespace) -> int:
-    """Run `skerry backup ...`; return the exit code."""
+    """Runs `skerry backup ...`; returns the exit code."""
     state_dir, _ = locate(os.environ)
     match arguments.action:
         case "create":
@@ -53,7 +53,7 @@ def _create(state_dir: Path, arguments: Namespace) -> int:
 
 
 def _without_words(state_dir: Path, seconds: float) -> Backup:
-    """Return a backup that was not made during a forget, where one can be made in that time."""
+    """Returns a backup that was not made during a forget, where one can be made in that time."""
     end = time.monotonic() + seconds
     while True:
         now = SystemClock().now_ms()
@@ -94,7 +94,7 @@ def _list(state_dir: Path, arguments: Namespace) -> int:
 
 
 def _verify(state_dir: Path, arguments: Namespace) -> int:
-    """Look for damage in the database and in backups; exit code 1 where there is some."""
+    """Looks for damage in the database and in backups; exit code 1 where there is some."""
     paths = {} if arguments.name else {_CURRENT: state_dir / DATABASE}
     if arguments.name == _CURRENT:
         paths = {_CURRENT: state_dir / DATABASE}
@@ -140,14 +140,14 @@ def _restore(state_dir: Path, arguments: Namespace) -> int:
 
 
 def _chosen(state_dir: Path, name: str | None) -> Backup | None:
-    """Return the backup that is meant: the newest, and none where there is none at all."""
+    """Returns the backup that is meant: the newest, and none where there is none at all."""
     if name is None and not backups.every(state_dir):
         return None
     return backups.find(state_dir, name or "latest")
 
 
 def _ask(state_dir: Path, chosen: Backup) -> None:
-    """Let a person say whether a sound database with newer messages is to give way.
+    """Lets a person say whether a sound database with newer messages is to give way.
 
     Raises:
         BackupError: it is not, or nobody is there to say so.

@@ -4,5 +4,5 @@ from skerry.sdk.features import FeatureApi
 
 
 def register(api: FeatureApi) -> None:
-    """Register what the feature consists of."""
+    """Registers what the feature consists of."""
     api.check("checks:kept")

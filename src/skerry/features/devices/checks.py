@@ -7,7 +7,7 @@ from skerry.ports.checks import Check, Level
 
 
 def waiting(status: Mapping[str, Any]) -> Iterator[Check]:
-    """Yield a warning where devices wait for approval."""
+    """Yields a warning where devices wait for approval."""
     count = status.get("devices", {}).get("pending", 0)
     if count:
         yield Check("devices", Level.WARNING, f"{count} wait for approval.", "skerry devices list")

@@ -8,7 +8,7 @@ _RUN = "skerry.features.devices.cli_run"
 
 
 def add(group: ArgumentParser) -> None:
-    """Add what `skerry devices` has."""
+    """Adds what `skerry devices` has."""
     add = group.add_subparsers(metavar="COMMAND", title="commands").add_parser
     for name, text in (
         ("list", "list pending requests and paired devices"),

@@ -17,7 +17,7 @@ _SHORT: Final = 12
 
 
 def run(arguments: Namespace) -> int:
-    """Run `skerry devices ...`; return the exit code."""
+    """Runs `skerry devices ...`; returns the exit code."""
     return anyio.run(_run, arguments)
 
 
@@ -55,7 +55,7 @@ async def _act(client: GatewayClient, arguments: Namespace, listing: Any) -> Any
 
 
 def _one(rows: list[dict[str, Any]], key: str, given: str | None, *, latest: bool = False) -> str:
-    """Return the id that begins as given; with `latest`, that of the last row.
+    """Returns the id that begins as given; with `latest`, that of the last row.
 
     Raises:
         ClientError: none does, or more than one.

@@ -47,12 +47,12 @@ class RotateParams(RevokeParams):
 
 
 async def pair_list(call: Call, _params: NoParams) -> Json:
-    """Return who waits and who is paired."""
+    """Returns who waits and who is paired."""
     return await _listing(call, lambda _: True)
 
 
 async def node_pair_list(call: Call, _params: NoParams) -> Json:
-    """Return which nodes wait and which are paired."""
+    """Returns which nodes wait and which are paired."""
     listing = await _listing(call, lambda role: role == Role.NODE)
     for row in (*listing["pending"], *listing["paired"]):
         row["nodeId"] = row["deviceId"]
@@ -73,7 +73,7 @@ async def _listing(call: Call, fits: Callable[[str], bool]) -> dict[str, list[di
 
 
 async def approve(call: Call, params: RequestParams) -> Json:
-    """Let a device in. Who approves must hold himself what the device asks for."""
+    """Lets a device in. Who approves must hold himself what the device asks for."""
     context = call.context
     now = context.clock.now_ms()
 
@@ -91,7 +91,7 @@ async def approve(call: Call, params: RequestParams) -> Json:
 
 
 async def reject(call: Call, params: RequestParams) -> Json:
-    """Refuse a device."""
+    """Refuses a device."""
     now = call.context.clock.now_ms()
 
     def write(unit: Unit) -> Request:
@@ -105,13 +105,13 @@ async def reject(call: Call, params: RequestParams) -> Json:
 
 
 async def remove(call: Call, params: DeviceParams) -> Json:
-    """Forget a device and close its connections."""
+    """Forgets a device and closes its connections."""
     await _remove(call, params.device_id.lower())
     return {"deviceId": params.device_id.lower()}
 
 
 async def node_remove(call: Call, params: NodeParams) -> Json:
-    """Forget a node and close its connections."""
+    """Forgets a node and closes its connections."""
     await _remove(call, params.node_id.lower())
     return {"nodeId": params.node_id.lower()}
 
@@ -128,7 +128,7 @@ async def _remove(call: Call, device_id: str) -> None:
 
 
 async def rotate(call: Call, params: RotateParams) -> Json:
-    """Make a new token for a device in a role; every earlier one ends, and its connections."""
+    """Makes a new token for a device in a role; every earlier one ends, and its connections."""
     now = call.context.clock.now_ms()
     token = pairing.new_token()
 
@@ -156,7 +156,7 @@ async def rotate(call: Call, params: RotateParams) -> Json:
 
 
 async def revoke(call: Call, params: RevokeParams) -> Json:
-    """Take a role from a device until somebody approves it anew, and close its connections."""
+    """Takes a role from a device until somebody approves it anew, and closes its connections."""
     now = call.context.clock.now_ms()
 
     def write(unit: Unit) -> Grant:
@@ -185,7 +185,7 @@ def _grant(reader: Reader, params: RevokeParams) -> Grant:
 
 
 def _check_covers(call: Call, scopes: Sequence[str]) -> None:
-    """Refuse to deal with more than the caller himself may."""
+    """Refuses to deal with more than the caller himself may."""
     for scope in scopes:
         if not access.allows(call.scopes, scope):
             raise RefusedError.of(missing_scope(scope), None)
@@ -202,7 +202,7 @@ def _resolved(call: Call, asked: Request, decision: str, now: int) -> None:
 
 
 def _dismiss(call: Call, device_id: str, role: str | None, reason: str, *, but: str = "") -> None:
-    """Close the device's connections, behind the answer to this call if it came by one of them."""
+    """Closes the device's connections, behind the answer to this call if it came by one of them."""
 
     def dismiss() -> None:
         call.context.clients.dismiss(device_id, reason, role=role, but=but)

@@ -8,7 +8,7 @@ _RUN = "skerry.features.openclaw.cli_run"
 
 
 def add(group: ArgumentParser) -> None:
-    """Add what `skerry import` has."""
+    """Adds what `skerry import` has."""
     add = group.add_subparsers(metavar="COMMAND", title="commands").add_parser
     text = "configuration, workspaces, conversations and credentials of OpenClaw"
     parser = output(command(add, "openclaw", _RUN, text))

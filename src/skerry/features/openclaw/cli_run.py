@@ -42,7 +42,7 @@ _BOOT_KEY: Final = ("hooks", "internal", "entries", "boot-md", "enabled")
 
 
 def run(arguments: Namespace) -> int:
-    """Bring over what is in the directory; return the exit code.
+    """Brings over what is in the directory; returns the exit code.
 
     Raises:
         ClientError: there is no such installation, or a gateway runs here.
@@ -77,7 +77,7 @@ def run(arguments: Namespace) -> int:
 def _configuration(
     home: Path, theirs: dict[str, Any], arguments: Namespace, report: Report
 ) -> tuple[Loaded, list[openclaw_files.Workspace]]:
-    """Write the keys that are taken; return what holds then, or would hold, and the workspaces.
+    """Writes the keys that are taken; returns what holds then, or would hold, and the workspaces.
 
     Raises:
         ClientError: a key is agreed to that is not asked for.
@@ -119,7 +119,7 @@ def _configuration(
 
 
 def _against(ours: dict[str, Any], tree: dict[str, Any], lines: list[Line]) -> list[Line]:
-    """Return the lines as they are beside our own file: what that has already, counts."""
+    """Returns the lines as they are beside our own file: what that has already, counts."""
     kept = merged(ours, tree)[1]
     made = []
     for line in lines:
@@ -147,7 +147,7 @@ def _check(yes: Iterable[str], asked: list[Line]) -> None:
 
 
 def _ask(asked: list[Line]) -> set[str]:
-    """Return the keys that the person at the terminal agrees to."""
+    """Returns the keys that the person at the terminal agrees to."""
     agreed = set()
     for line in asked:
         notice(one_line(f"{line.key} = {line.value}: {line.why}"))
@@ -182,7 +182,7 @@ def _credentials(home: Path, loaded: Loaded, report: Report) -> None:
 
 
 def _profiles(folder: Path, report: Report) -> dict[str, Any]:
-    """Return the profiles of an agent, from the file or the database."""
+    """Returns the profiles of an agent, from the file or the database."""
     content: Any = {}
     try:
         if (folder / database.FILE).is_file():
@@ -202,7 +202,7 @@ def _profiles(folder: Path, report: Report) -> dict[str, Any]:
 
 
 def _entered(name: str, entry: Any) -> Entered:
-    """Return the credential as somebody would enter it.
+    """Returns the credential as somebody would enter it.
 
     Raises:
         CredentialError: it is none of ours.

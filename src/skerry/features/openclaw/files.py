@@ -33,12 +33,12 @@ class Workspace:
 def find(
     home: Path, theirs: Mapping[str, Any], config: Config, yes: Collection[str]
 ) -> list[Workspace]:
-    """Return the workspace of each agent that has one."""
+    """Returns the workspace of each agent that has one."""
     return [one for agent in config.agents.ids for one in _of(agent, home, theirs, config, yes)]
 
 
 def has_boot(home: Path, theirs: Mapping[str, Any]) -> bool:
-    """Return whether a workspace has a file that would run at each start."""
+    """Returns whether a workspace has a file that would run at each start."""
     agents = theirs.get("agents", {})
     listed = agents.get("list") if isinstance(agents, dict) else None
     own = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
@@ -49,7 +49,7 @@ def has_boot(home: Path, theirs: Mapping[str, Any]) -> bool:
 
 
 def copy(found: Collection[Workspace], config: Config, report: Report, *, boot: bool) -> None:
-    """Copy the workspaces; `boot`: also the file that runs at each start."""
+    """Copies the workspaces; `boot`: also the file that runs at each start."""
 
     def skip(relative: Path) -> str:
         return "" if boot or relative != Path(BOOT) else _BOOT
@@ -72,7 +72,7 @@ def copy(found: Collection[Workspace], config: Config, report: Report, *, boot: 
 
 
 def _greet_nobody(origin: Path, target: Path, report: Report) -> None:
-    """Remove the first start's greeting where the person who arrives is known already."""
+    """Removes the first start's greeting where the person who arrives is known already."""
     known = any((origin / name).is_file() for name in ORDER if name != BOOTSTRAP)
     greeting = target / BOOTSTRAP
     if not known or (origin / BOOTSTRAP).exists() or greeting.is_symlink():
@@ -132,14 +132,14 @@ def _configured(
 
 
 def _is_workspace(home: Path, path: Path) -> bool:
-    """Return whether the directory lies in the home, and not where that keeps other things."""
+    """Returns whether the directory lies in the home, and not where that keeps other things."""
     if not inside(home, path) or path.resolve() == home.resolve():
         return False
     return path.resolve().relative_to(home.resolve()).parts[0] not in _PRIVATE
 
 
 def _moved(home: Path, text: str) -> Path:
-    """Return the directory that the text names, in this home where it has it too.
+    """Returns the directory that the text names, in this home where it has it too.
 
     A home that was copied from another machine names itself by its old path.
     """

@@ -40,33 +40,33 @@ _WHY: Final = {
 
 
 def is_home(home: Path) -> bool:
-    """Return whether the directory looks like a home of OpenClaw."""
+    """Returns whether the directory looks like a home of OpenClaw."""
     if (home / "openclaw.json").is_file() or (home / "agents").is_dir():
         return True
     return any(workspaces(home))
 
 
 def workspaces(home: Path) -> Iterator[Path]:
-    """Yield the folders of the home that are workspaces by their names."""
+    """Yields the folders of the home that are workspaces by their names."""
     for one in sorted(home.iterdir()) if home.is_dir() else ():
         if one.is_dir() and (one.name == "workspace" or one.name.startswith("workspace-")):
             yield one
 
 
 def agents(home: Path) -> list[tuple[AgentId, Path]]:
-    """Return the folder of each agent that has one."""
+    """Returns the folder of each agent that has one."""
     folder = home / "agents"
     found = sorted(folder.iterdir()) if folder.is_dir() and inside(home, folder) else []
     return [(agent_id(one.name), one) for one in found if one.is_dir() and not one.is_symlink()]
 
 
 def inside(home: Path, path: Path) -> bool:
-    """Return whether the path, links followed, lies in the home."""
+    """Returns whether the path, links followed, lies in the home."""
     return path.resolve().is_relative_to(home.resolve())
 
 
 def missed(home: Path, theirs: Mapping[str, Any]) -> Iterator[Missed]:
-    """Yield what the person had there and will not have here."""
+    """Yields what the person had there and will not have here."""
     if names := _keys(theirs, "channels", without=("defaults", "modelByChannel")):
         yield Missed(
             "Channels", names, "This version has no channels; messages there do not reach it."
@@ -91,7 +91,7 @@ def missed(home: Path, theirs: Mapping[str, Any]) -> Iterator[Missed]:
 
 
 def name_the_rest(home: Path, taken: set[Path], report: Report) -> None:
-    """Name everything in the home that is not taken."""
+    """Names everything in the home that is not taken."""
     earlier = 0
     for one in sorted(home.iterdir()):
         if one.name in _HANDLED or one in taken:
@@ -120,7 +120,7 @@ def _jobs(home: Path) -> Iterator[str]:
 
 
 def _heartbeats(theirs: Mapping[str, Any]) -> Iterator[str]:
-    """Yield how often each agent acts by itself, as far as the configuration has it."""
+    """Yields how often each agent acts by itself, as far as the configuration has it."""
     listed = lookup(theirs, ("agents", "list"))
     agents = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
     defaults = lookup(theirs, ("agents", "defaults", "heartbeat"))

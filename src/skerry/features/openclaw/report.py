@@ -50,11 +50,11 @@ class Report:
     unmapped: list[Unmapped] = field(default_factory=list)
 
     def leave(self, what: str, why: str) -> None:
-        """Note something that has no place here."""
+        """Notes something that has no place here."""
         self.unmapped.append(Unmapped(what, why))
 
     def leave_out(self, what: str, made: Imported) -> None:
-        """Count the entries of a session that are not taken; name the lines that are broken."""
+        """Counts the entries of a session that are not taken; names the lines that are broken."""
         if made.report.other_branch:
             self.left_out["entry of a branch that was left"] += made.report.other_branch
         self.left_out.update(made.report.left_out)
@@ -62,12 +62,12 @@ class Report:
             self.leave(what, why)
 
     def count(self, outcome: str) -> None:
-        """Count a session."""
+        """Counts a session."""
         self.sessions[outcome] = self.sessions.get(outcome, 0) + 1
 
 
 def tell(report: Report, *, as_json: bool) -> None:
-    """Print the report."""
+    """Prints the report."""
     if as_json:
         show_json(_plain(report))
         return
@@ -131,7 +131,7 @@ def _arrives(report: Report) -> None:
 
 
 def _asked(report: Report) -> None:
-    """Print the keys that are not taken, and how each can be."""
+    """Prints the keys that are not taken, and how each can be."""
     asked = [one for one in report.lines if one.outcome is Outcome.ASKED]
     if asked:
         show()
@@ -151,7 +151,7 @@ def _asked(report: Report) -> None:
 
 
 def _rest(report: Report) -> None:
-    """Print what else stays behind: one line for each reason."""
+    """Prints what else stays behind: one line for each reason."""
     by_reason: dict[str, list[str]] = {}
     for left in report.unmapped:
         by_reason.setdefault(left.why, []).append(left.what)

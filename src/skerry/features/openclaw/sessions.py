@@ -41,7 +41,7 @@ class Arriving:
     _left: Counter[str] = field(default_factory=Counter)
 
     async def bring(self) -> None:
-        """Take all of them in, or count them where nothing is applied."""
+        """Takes all of them in, or counts them where nothing is applied."""
         found = list(self._sessions())
         self._name(found)
         if not self.report.applied:

@@ -7,7 +7,7 @@ from skerry.ports.checks import Check, Level
 
 
 def undelivered(status: Mapping[str, Any]) -> Iterator[Check]:
-    """Yield a warning where parts of replies are not delivered."""
+    """Yields a warning where parts of replies are not delivered."""
     parts = status.get("undelivered", {})
     if parts:
         counted = ", ".join(f"{number} {state}" for state, number in sorted(parts.items()))

@@ -10,7 +10,7 @@ _RUN = "skerry.features.outbox.cli_run"
 
 
 def add(outbox: ArgumentParser) -> None:
-    """Add what is beneath `skerry outbox`."""
+    """Adds what is beneath `skerry outbox`."""
     add = outbox.add_subparsers(metavar="COMMAND", title="commands").add_parser
     listing = command(add, "list", _RUN, "the parts of replies that are not delivered")
     listing.add_argument("--state", choices=PARTS, help="only these")

@@ -17,7 +17,7 @@ _DEAD: Final = ("failed", "unknown")
 
 
 def run(arguments: Namespace) -> int:
-    """Run `skerry outbox ...`; return the exit code."""
+    """Runs `skerry outbox ...`; returns the exit code."""
     return anyio.run(_run, arguments)
 
 

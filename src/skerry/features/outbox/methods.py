@@ -29,7 +29,7 @@ class PartParams(Params):
 
 
 async def outbox_list(call: Call, params: ListParams) -> Json:
-    """Return the parts, oldest first, each with the beginning of its text."""
+    """Returns the parts, oldest first, each with the beginning of its text."""
     known = {state.value for state in PartState}
     if not known.issuperset(params.states):
         message = f"unknown state; there are {', '.join(sorted(known))}"
@@ -42,7 +42,7 @@ async def outbox_list(call: Call, params: ListParams) -> Json:
 
 
 async def outbox_get(call: Call, params: PartParams) -> Json:
-    """Return one part with its whole text."""
+    """Returns one part with its whole text."""
     kept = await call.context.store.read(lambda reader: outbox.get(reader, params.serial))
     if kept is None:
         message = f"the outbox has no part {params.serial}"
@@ -52,7 +52,7 @@ async def outbox_get(call: Call, params: PartParams) -> Json:
 
 
 async def outbox_retry(call: Call, params: PartParams) -> Json:
-    """Send a part now that waits or was given up."""
+    """Sends a part now that waits or was given up."""
     now = call.context.clock.now_ms()
     kept = await call.context.store.write(lambda unit: outbox.retry(unit, params.serial, now))
     call.context.hurry(kept.waiting.part.to)
@@ -60,7 +60,7 @@ async def outbox_retry(call: Call, params: PartParams) -> Json:
 
 
 async def outbox_drop(call: Call, params: PartParams) -> Json:
-    """Never send a part that waits or was given up."""
+    """Never sends a part that waits or was given up."""
     now = call.context.clock.now_ms()
     kept = await call.context.store.write(lambda unit: outbox.drop(unit, params.serial, now))
     call.context.hurry(kept.waiting.part.to)

@@ -5,7 +5,7 @@ from skerry.sdk.features import FeatureApi
 
 
 def register(api: FeatureApi) -> None:
-    """Register what the feature consists of."""
+    """Registers what the feature consists of."""
     needs = {
         "outbox.drop": ADMINS,
         "outbox.get": READERS,

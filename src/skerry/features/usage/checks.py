@@ -7,7 +7,7 @@ from skerry.ports.checks import Check, Level
 
 
 def budgets(status: Mapping[str, Any]) -> Iterator[Check]:
-    """Yield budgets that are nearly used up, or do not see all calls."""
+    """Yields budgets that are nearly used up, or do not see all calls."""
     for one in status.get("budgets", ()):
         if one["state"] != "ok" or one.get("notIncluded"):
             level = Level.WARNING if one["state"] in {"ok", "warned"} else Level.FAILURE

@@ -10,7 +10,7 @@ SUMS = ("model", "agent", "channel", "purpose", "session", "day")
 
 
 def add(parser: ArgumentParser) -> None:
-    """Add what `skerry usage` has."""
+    """Adds what `skerry usage` has."""
     parser.set_defaults(module=_RUN)
     parser.add_argument(
         "--days", type=days, default=30, metavar="N", help="the last so many (default: 30)"

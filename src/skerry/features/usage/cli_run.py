@@ -13,7 +13,7 @@ _NOTHING = "No model was called in these days. Say something: skerry chat."
 
 
 def run(arguments: Namespace) -> int:
-    """Run `skerry usage`; return the exit code."""
+    """Runs `skerry usage`; returns the exit code."""
     return anyio.run(_run, arguments)
 
 
@@ -77,7 +77,7 @@ def _row(name: str, sums: dict[str, Any]) -> tuple[str, ...]:
 
 
 def price(sums: dict[str, Any]) -> str:
-    """Return a cost in words; what is not known is no zero."""
+    """Returns a cost in words; what is not known is no zero."""
     if sums["unpriced"] and not sums["totalCost"]:
         return "unknown"
     more = " and more" if sums["unpriced"] else ""

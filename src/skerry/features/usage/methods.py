@@ -59,7 +59,7 @@ def usage_status(call: Call, _params: NoParams) -> Json:
 
 
 async def usage_cost(call: Call, params: UsageCostParams) -> Json:
-    """Return the tokens of each day, and what they cost where a price is known.
+    """Returns the tokens of each day, and what they cost where a price is known.
 
     `missingCostEntries` counts calls whose price, or count of tokens, is not known.
     """
@@ -101,7 +101,7 @@ async def usage_report(call: Call, params: UsageReportParams) -> Json:
 
 
 def counted(sums: Sums) -> dict[str, Json]:
-    """Return sums with how many calls they are of, and what is not known of them."""
+    """Returns sums with how many calls they are of, and what is not known of them."""
     return {
         "calls": sums.calls,
         "failed": sums.failed,
@@ -112,7 +112,7 @@ def counted(sums: Sums) -> dict[str, Json]:
 
 
 def days_of(call: Call, params: RangeParams) -> list[str]:
-    """Return the days that are asked for, in order."""
+    """Returns the days that are asked for, in order."""
     zone = call.context.config().agents.defaults.user_timezone
     today = day(call.context.clock.now_ms(), zone)
     last = date.fromisoformat(params.end_date) if params.end_date else today
@@ -123,7 +123,7 @@ def days_of(call: Call, params: RangeParams) -> list[str]:
 
 
 def told(sums: Sums) -> dict[str, Json]:
-    """Return sums as the protocol has them."""
+    """Returns sums as the protocol has them."""
     return {
         "input": sums.input,
         "output": sums.output,

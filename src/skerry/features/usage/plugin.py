@@ -5,7 +5,7 @@ from skerry.sdk.features import FeatureApi
 
 
 def register(api: FeatureApi) -> None:
-    """Register what the feature consists of."""
+    """Registers what the feature consists of."""
     names = ("usage.cost", "usage.report", "usage.status")
     api.methods(dict.fromkeys(names, READERS), "methods:METHODS")
     names = ("sessions.usage", "sessions.usage.logs", "sessions.usage.timeseries")

@@ -111,7 +111,7 @@ async def sessions_usage(call: Call, params: SessionsUsageParams) -> Json:
 
 
 async def usage_timeseries(call: Call, params: OneSessionParams) -> Json:
-    """Return the calls of a session in order of time, at most 200 points."""
+    """Returns the calls of a session in order of time, at most 200 points."""
     session_id = await _named(call, params)
     points = await call.context.store.read(
         lambda reader: used.series(reader, session_id, _MOST_POINTS)
@@ -137,7 +137,7 @@ async def usage_timeseries(call: Call, params: OneSessionParams) -> Json:
 
 
 async def usage_logs(call: Call, params: LogsParams) -> Json:
-    """Return the last messages of a session, with what each used; oldest first."""
+    """Returns the last messages of a session, with what each used; oldest first."""
     session_id = await _named(call, params)
     limit = min(params.limit, _MOST_SESSIONS)
     entries = await call.context.store.read(
@@ -190,7 +190,7 @@ def _shortened(count: int) -> Json:
 
 
 def _families(rows: Sequence[_Row]) -> list[_Row]:
-    """Return one row for all sessions of a conversation."""
+    """Returns one row for all sessions of a conversation."""
     found: dict[str, _Row] = {}
     for row in rows:
         key = row.session.key if row.session else row.name
@@ -267,7 +267,7 @@ def _details(one: Used) -> dict[str, Json]:
 def _aggregates(
     sums: Mapping[By, Mapping[str, Sums]], models: Mapping[tuple[str, str, str], Sums]
 ) -> dict[str, Json]:
-    """Return all calls of the days, added up by what they have in common."""
+    """Returns all calls of the days, added up by what they have in common."""
     providers: dict[str, Sums] = {}
     for ref, one in sums[By.MODEL].items():
         provider = ref.partition("/")[0]
@@ -285,7 +285,7 @@ def _aggregates(
 
 
 def _said_in_all(whole: Used, by_day: Mapping[str, Sums]) -> dict[str, Json]:
-    """Return the messages and tools of the listed sessions, and all of each day."""
+    """Returns the messages and tools of the listed sessions, and all of each day."""
     days = sorted({*by_day, *whole.said})
     daily: list[Json] = []
     for on in days:
@@ -346,7 +346,7 @@ def _model_days(calls: Mapping[tuple[str, str, str], Sums]) -> list[Json]:
 
 
 def _latencies(one: Used) -> dict[str, Json]:
-    """Return how long models took to answer; nothing where none did."""
+    """Returns how long models took to answer; nothing where none did."""
     if not one.seconds:
         return {}
     return {

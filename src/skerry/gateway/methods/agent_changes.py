@@ -56,7 +56,7 @@ class AgentsDeleteParams(Params):
 
 
 async def agents_create(call: Call, params: AgentsCreateParams) -> Json:
-    """Add an agent with a workspace of its own, and the files that an agent starts with."""
+    """Adds an agent with a workspace of its own, and the files that an agent starts with."""
     agent = agent_id(params.name)
     if agent == MAIN_AGENT:
         raise _refused(f'"{agent}" is reserved', "Choose another name.")
@@ -82,7 +82,7 @@ async def agents_create(call: Call, params: AgentsCreateParams) -> Json:
 
 
 async def agents_update(call: Call, params: AgentsUpdateParams) -> Json:
-    """Change an agent's name, its model, or how it shows itself."""
+    """Changes an agent's name, its model, or how it shows itself."""
     agent = known(call, params.agent_id)
     config = call.context.config()
     _check_place(params.workspace, config.workspace(agent))
@@ -116,7 +116,7 @@ async def agents_update(call: Call, params: AgentsUpdateParams) -> Json:
 
 
 async def agents_delete(call: Call, params: AgentsDeleteParams) -> Json:
-    """Take an agent off the list, with its bindings; its workspace goes to `<state>/trash`.
+    """Takes an agent off the list, with its bindings; its workspace goes to `<state>/trash`.
 
     What was said to it stays in the database, and comes back with an agent of the same id.
     """
@@ -156,7 +156,7 @@ async def agents_delete(call: Call, params: AgentsDeleteParams) -> Json:
 
 
 def _with(before: Source, expanded: Expanded, change: Any) -> Tree:
-    """Return the file's tree with the agents that `change` makes of those that it lists."""
+    """Returns the file's tree with the agents that `change` makes of those that it lists."""
     tree: Tree = dict(before.parsed)
     if expanded.includes.owner(("agents",)) is not None:
         raise _refused("the agents stand in an included file", "Edit that file by hand.")
@@ -170,12 +170,12 @@ def _busy(call: Call) -> set[SessionKey]:
 
 
 def _place(config: Config, agent: AgentId) -> Path:
-    """Return the workspace that the gateway gives an agent by itself."""
+    """Returns the workspace that the gateway gives an agent by itself."""
     return config.state_dir / f"workspace-{agent}"
 
 
 def _check_place(asked: str | None, place: Path) -> None:
-    """Refuse another directory than the one that it has anyway: files are read from it."""
+    """Refuses another directory than the one that it has anyway: files are read from it."""
     if asked is not None and Path(asked).expanduser() != place:
         message = f"a workspace is not chosen over the wire: {asked} is not {place}"
         raise _refused(message, _AT_THE_FILE)
@@ -188,7 +188,7 @@ def _shared(config: Config, agent: AgentId) -> bool:
 
 
 def _discard(place: Path, state: Path, now: int) -> bool:
-    """Move a workspace to the trash; return whether it was there."""
+    """Moves a workspace to the trash; returns whether it was there."""
     if not place.is_dir() or place.is_symlink():
         return False
     make_private(state / TRASH)

@@ -40,14 +40,14 @@ class FilesSetParams(FilesGetParams):
 
 
 async def files_list(call: Call, params: FilesListParams) -> Json:
-    """Return the files that an agent's prompt reads, and which of them there are."""
+    """Returns the files that an agent's prompt reads, and which of them there are."""
     config, agent = call.context.config(), known(call, params.agent_id)
     rows = await anyio.to_thread.run_sync(lambda: [_row(config, agent, name) for name in NAMES])
     return {"agentId": agent, "workspace": str(config.workspace(agent)), "files": rows}
 
 
 async def files_get(call: Call, params: FilesGetParams) -> Json:
-    """Return one of these files with its content."""
+    """Returns one of these files with its content."""
     config, agent = call.context.config(), known(call, params.agent_id)
     _check_name(params.name)
     row = await anyio.to_thread.run_sync(lambda: _row(config, agent, params.name, whole=True))
@@ -55,7 +55,7 @@ async def files_get(call: Call, params: FilesGetParams) -> Json:
 
 
 async def files_set(call: Call, params: FilesSetParams) -> Json:
-    """Write one of these files whole, unless somebody changed it since it was read."""
+    """Writes one of these files whole, unless somebody changed it since it was read."""
     config, agent = call.context.config(), known(call, params.agent_id)
     _check_name(params.name)
     records = call.context.records
@@ -64,7 +64,7 @@ async def files_set(call: Call, params: FilesSetParams) -> Json:
 
 
 def known(call: Call, text: str) -> AgentId:
-    """Return the id of a configured agent.
+    """Returns the id of a configured agent.
 
     Raises:
         RefusedError: there is none.

@@ -28,7 +28,7 @@ class AgentIdentityParams(Params):
 
 
 async def agents_list(call: Call, _params: NoParams) -> Json:
-    """Return the configured agents."""
+    """Returns the configured agents."""
     config = call.context.config()
     found = await anyio.to_thread.run_sync(_rows, config, call.context.records)
     if call.protocol > 3:  # noqa: PLR2004 - the version of the protocol
@@ -46,7 +46,7 @@ async def agents_list(call: Call, _params: NoParams) -> Json:
 async def _thinking(
     call: Call, row: dict[str, Json], asked: ThinkingLevel | None
 ) -> dict[str, Json]:
-    """Return how much an agent's model thinks; nothing where there is none."""
+    """Returns how much an agent's model thinks; nothing where there is none."""
     try:
         _, model = await call.context.models.choose(row.get("model", {}).get("primary"))
     except ModelUnavailableError:
@@ -71,7 +71,7 @@ def _rows(config: Config, records: Records) -> list[dict[str, Json]]:
 
 
 async def agent_identity(call: Call, params: AgentIdentityParams) -> Json:
-    """Return an agent's name and avatar, as shown to people."""
+    """Returns an agent's name and avatar, as shown to people."""
     config = call.context.config()
     agent = session_key(call, params.session_key, params.agent_id).agent
     if agent not in config.agents.ids:

@@ -139,7 +139,7 @@ class SessionsCompactParams(OnceParams):
 
 
 async def sessions_patch(call: Call, params: SessionsPatchParams) -> Json:
-    """Change what holds for one conversation; one that has none begins."""
+    """Changes what holds for one conversation; one that has none begins."""
     context = call.context
     key = session_key(call, params.key, params.agent_id)
     given = params.model_fields_set - SessionParams.model_fields.keys() - {_MARK}
@@ -173,7 +173,7 @@ async def sessions_patch(call: Call, params: SessionsPatchParams) -> Json:
 async def _changes(
     call: Call, params: SessionsPatchParams, given: AbstractSet[str]
 ) -> dict[str, Any]:
-    """Return the settings that are given, but the label."""
+    """Returns the settings that are given, but the label."""
     changes = {name: getattr(params, name) for name in given - {"label", "archived"}}
     model = changes.get("model")
     if model is not None:
@@ -188,7 +188,7 @@ async def _changes(
 async def _shelved(
     call: Call, params: SessionsPatchParams, key: SessionKey, *, alone: bool
 ) -> Json:
-    """Archive the conversation, or bring it back."""
+    """Archives the conversation, or brings it back."""
     if not alone:
         message = "`archived` comes alone: change the rest by another call."
         raise RefusedError(ErrorCode.INVALID_REQUEST, message)
@@ -202,7 +202,7 @@ async def _shelved(
 
 
 async def _patched(call: Call, key: SessionKey, session: SessionEntry) -> Json:
-    """Tell everybody of the change, and return what the session is now."""
+    """Tells everybody of the change, and returns what the session is now."""
     context = call.context
     context.news.touch([session.session_id], "patch")
     return {
@@ -215,12 +215,12 @@ async def _patched(call: Call, key: SessionKey, session: SessionEntry) -> Json:
 
 
 def _only_seen(params: SessionsPatchParams) -> bool:
-    """Return whether a page was opened: a mark that a person set is more than that."""
+    """Returns whether a page was opened: a mark that a person set is more than that."""
     return _MARK in params.model_fields_set and params.unread is False
 
 
 async def sessions_reset(call: Call, params: SessionsResetParams) -> Json:
-    """Begin a conversation anew; what was said is archived. Its runs are stopped."""
+    """Begins a conversation anew; what was said is archived. Its runs are stopped."""
     context = call.context
     key = session_key(call, params.key, params.agent_id)
     if params.expected_session_id is not None:  # before runs are stopped for nothing
@@ -252,7 +252,7 @@ async def sessions_reset(call: Call, params: SessionsResetParams) -> Json:
 
 
 async def sessions_delete(call: Call, params: SessionsDeleteParams) -> Json:
-    """Take a conversation off the list; what was said is archived. Its runs are stopped."""
+    """Takes a conversation off the list; what was said is archived. Its runs are stopped."""
     context = call.context
     key = session_key(call, params.key, params.agent_id)
     if rows.is_main(key):
@@ -284,7 +284,7 @@ async def sessions_delete(call: Call, params: SessionsDeleteParams) -> Json:
 
 
 async def sessions_restore(call: Call, params: SessionsRestoreParams) -> Json:
-    """Bring an archived session back; one that took its place meanwhile is archived instead."""
+    """Brings an archived session back; one that took its place meanwhile is archived instead."""
     context = call.context
     found = await context.store.read(lambda reader: sessions.get(reader, params.session_id))
     if found is None:
@@ -319,7 +319,7 @@ async def sessions_restore(call: Call, params: SessionsRestoreParams) -> Json:
 
 
 async def sessions_compact(call: Call, params: SessionsCompactParams) -> Json:
-    """Summarise the earlier part of a conversation now; every message of it is kept."""
+    """Summarises the earlier part of a conversation now; every message of it is kept."""
     context = call.context
     key = session_key(call, params.key, params.agent_id)
     session = await context.store.read(lambda reader: sessions.find(reader, str(key)))
@@ -346,7 +346,7 @@ def _present(reader: Reader, session_id: str) -> SessionEntry:
 
 
 def _expect(session: SessionEntry | None, key: str, *wanted: str | None) -> None:
-    """Refuse to change another session than the one that the client saw."""
+    """Refuses to change another session than the one that the client saw."""
     for one in wanted:
         if one is not None and (session is None or session.session_id != one):
             raise _changed(key)
@@ -365,7 +365,7 @@ def _expect_seen(session: SessionEntry | None, params: SessionsDeleteParams) -> 
 
 
 async def _resolved(call: Call, settings: SessionSettings) -> Json:
-    """Return the model that the next run will ask."""
+    """Returns the model that the next run will ask."""
     if settings.model is not None:
         provider, _, name = settings.model.partition("/")
         return {"modelProvider": provider, "model": name}

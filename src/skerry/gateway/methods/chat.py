@@ -103,14 +103,14 @@ async def chat_startup(call: Call, params: ChatStartupParams) -> Json:
 
 
 async def chat_metadata(call: Call, _params: ChatMetadataParams) -> Json:
-    """Return the commands and models that a message may name."""
+    """Returns the commands and models that a message may name."""
     listed = await models.models_list(call, models.ModelsListParams())
     commands = extension.commands_list(call, extension.CommandsListParams())
     return {**commands, **listed}
 
 
 async def chat_history(call: Call, params: ChatHistoryParams) -> dict[str, Json]:
-    """Return a conversation, newest last, and the runs that are not in it yet: nothing is missed.
+    """Returns a conversation, newest last, and the runs that are not in it yet: nothing is missed.
 
     When a run began or ended while the transcript was read, it is read again.
     """
@@ -193,14 +193,14 @@ def _read(
 
 
 def _offset(params: ChatHistoryParams, tail: int) -> int:
-    """Return how many of the newest messages are left out."""
+    """Returns how many of the newest messages are left out."""
     if params.message_id is None:
         return params.offset
     return max(0, tail - entry_seq(params.message_id) - params.limit // 2)
 
 
 def find(reader: Reader, key: SessionKey, session_id: str | None) -> SessionEntry | None:
-    """Return the key's present session, or that of the id, where it is one of the key's.
+    """Returns the key's present session, or that of the id, where it is one of the key's.
 
     Raises:
         RefusedError: the id is not one of the key's sessions.
@@ -214,7 +214,7 @@ def find(reader: Reader, key: SessionKey, session_id: str | None) -> SessionEntr
 
 
 def _said(reader: Reader, entry: TranscriptEntry, max_chars: int | None) -> list[Json]:
-    """Return the messages that were collected to one prompt, with their runs where those tell."""
+    """Returns the messages that were collected to one prompt, with their runs where those tell."""
     if not isinstance(entry.message, UserMessage):
         return []
     texts = [text[:max_chars] for text in parts(entry.message.text)]
@@ -231,7 +231,7 @@ def transcript_line(
     *,
     said: Sequence[Json] = (),
 ) -> bytes:
-    """Return the message with what the wire of version 4 adds to it, encoded.
+    """Returns the message with what the wire of version 4 adds to it, encoded.
 
     `said` are the messages that were collected to this one.
     """
@@ -280,7 +280,7 @@ def _divider(entry: TranscriptEntry, compaction: Json = None) -> dict[str, Json]
 
 
 def _cut(said: message.Message, max_chars: int) -> message.Message:
-    """Return the message with every text cut to `max_chars` characters."""
+    """Returns the message with every text cut to `max_chars` characters."""
     blocks: tuple[Any, ...] = tuple(
         TextBlock(block.text[:max_chars] + _CUT)
         if isinstance(block, TextBlock) and len(block.text) > max_chars
@@ -291,7 +291,7 @@ def _cut(said: message.Message, max_chars: int) -> message.Message:
 
 
 async def chat_inject(call: Call, params: ChatInjectParams) -> Json:
-    """Write a note of the assistant into the transcript, without a run; tell it to clients."""
+    """Writes a note of the assistant into the transcript, without a run; tells it to clients."""
     context = call.context
     key = session_key(call, params.session_key, params.agent_id)
     now = context.clock.now_ms()
@@ -338,7 +338,7 @@ async def chat_inject(call: Call, params: ChatInjectParams) -> Json:
 async def _after_hooks(
     call: Call, session: SessionEntry, note: AssistantMessage
 ) -> message.Message:
-    """Return the note as the hooks want it in the transcript.
+    """Returns the note as the hooks want it in the transcript.
 
     Raises:
         RefusedError: they do not want it there.

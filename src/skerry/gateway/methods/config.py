@@ -77,7 +77,7 @@ class PatchParams(ApplyParams):
 
 
 async def config_get(call: Call, _params: NoParams) -> Json:
-    """Return the file, what it says, and what holds with the defaults filled in."""
+    """Returns the file, what it says, and what holds with the defaults filled in."""
     keeper = call.context.configuration
     look = await keeper.look()
     seen = _seen(call, look)
@@ -111,17 +111,17 @@ async def config_get(call: Call, _params: NoParams) -> Json:
 
 
 async def config_set(call: Call, params: SetParams) -> Json:
-    """Write a whole configuration, and use it from now on."""
+    """Writes a whole configuration, and uses it from now on."""
     return await _replace(call, params, "config.set")
 
 
 async def config_apply(call: Call, params: ApplyParams) -> Json:
-    """Do the same; where the file says it already, only use it from now on."""
+    """Does the same; where the file says it already, only use it from now on."""
     return await _replace(call, params, "config.apply")
 
 
 async def config_patch(call: Call, params: PatchParams) -> Json:
-    """Merge an object into the file, where null deletes, and use it from now on."""
+    """Merges an object into the file, where null deletes, and uses it from now on."""
     look = await _checked_look(call, params)
     patch = _parsed(call, params, look)
     seen = _seen(call, look)
@@ -135,7 +135,7 @@ async def config_patch(call: Call, params: PatchParams) -> Json:
 
 
 async def config_schema(call: Call, _params: NoParams) -> Json:
-    """Return the JSON Schema of the configuration, and what a form needs beside it."""
+    """Returns the JSON Schema of the configuration, and what a form needs beside it."""
     schema, hints = await anyio.to_thread.run_sync(for_forms)  # it reads a file, the first time
     return {
         "schema": msgspec.Raw(schema),
@@ -171,7 +171,7 @@ async def _checked_look(call: Call, params: SetParams) -> Look:
 
 
 def _same(call: Call, before: Source, look: Look) -> None:
-    """Refuse when somebody wrote between the look and the write."""
+    """Refuses when somebody wrote between the look and the write."""
     if not is_hash_of(before.hash, call.context.configuration.hash_key, look.source):
         raise RefusedError(ErrorCode.INVALID_REQUEST, _HASH_CHANGED)
 
@@ -188,7 +188,7 @@ async def _write(call: Call, edit: Any, method: str) -> Json:
 
 
 async def written(call: Call, edit: Any, method: str, *, agents: bool = False) -> Applied:
-    """Write what `edit` makes of the file, and use it; refuse it as clients know refusals."""
+    """Writes what `edit` makes of the file, and uses it; refuses it as clients know refusals."""
     now = call.context.clock.now_ms()
     wait = 0 if agents else call.context.config_writes.wait_ms(call.device_id or "", now)
     if wait:
@@ -264,7 +264,7 @@ def _owned(look: Look, section: str) -> bool:
 
 
 def _hash(call: Call, read: Source) -> str:
-    """Return the hash with a key in both versions: a plain one lets a reader guess a password."""
+    """Returns the hash with a key in both versions: a plain one lets a reader guess a password."""
     if call.protocol < 4:  # noqa: PLR2004 - the version that has 64 hex digits
         return keyed_hex(call.context.configuration.hash_key, read.raw)
     return keyed_hash(call.context.configuration.hash_key, read.raw)
@@ -279,7 +279,7 @@ def _invalid(call: Call, error: ConfigInvalidError) -> RefusedError:
 
 
 def _issue(issue: ConfigIssue) -> dict[str, str]:
-    """Return the issue as clients know it: an unknown key is one of the section it stands in."""
+    """Returns the issue as clients know it: an unknown key is one of the section it stands in."""
     if issue.message in _UNRECOGNISED:
         section, _, key = issue.path.rpartition(".")
         return {"path": section, "message": f'Unrecognized key: "{key}"', "remedy": issue.remedy}

@@ -28,7 +28,7 @@ class CommandsListParams(Params):
 
 
 def commands_list(call: Call, params: CommandsListParams) -> dict[str, Json]:
-    """Return the commands that a message may begin with."""
+    """Returns the commands that a message may begin with."""
     offered = call.context.commands.offered(Rights.OWNER) if params.scope != "native" else ()
     arguments = params.include_args is not False
     return {"commands": [_command(one, arguments=arguments) for one in offered]}
@@ -62,7 +62,7 @@ def _argument(one: Argument) -> Json:
 
 
 def plugins_list(call: Call, _: NoParams) -> Json:
-    """Return the plugins of the configuration, what they brought, and how that does."""
+    """Returns the plugins of the configuration, what they brought, and how that does."""
     plugins = call.context.plugins
     if plugins is None:
         return {"plugins": []}
@@ -78,7 +78,7 @@ def plugins_list(call: Call, _: NoParams) -> Json:
 
 
 def method(given: GatewayMethod) -> Method[BaseModel]:
-    """Return a plugin's method as one of ours."""
+    """Returns a plugin's method as one of ours."""
 
     def handler(call: Call, params: BaseModel) -> Coroutine[Any, Any, Json]:
         return _call(given, call, params)

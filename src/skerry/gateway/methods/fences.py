@@ -40,7 +40,7 @@ class TrustParams(FenceParams):
 
 
 async def fences_list(call: Call, params: FencesParams) -> Json:
-    """Return the files that a prompt reads and shows fenced, with who wrote each and when."""
+    """Returns the files that a prompt reads and shows fenced, with who wrote each and when."""
     context, agent = call.context, agent_of(call, params.agent_id)
     config = context.config()
     root, rules = config.workspace(agent), gate(config)
@@ -53,14 +53,14 @@ async def fences_list(call: Call, params: FencesParams) -> Json:
 
 
 async def fences_get(call: Call, params: FenceParams) -> Json:
-    """Return a file with what it holds, whether it counts as the owner's word, and if not, why."""
+    """Returns a file with what it holds, whether it counts as the owner's word, and if not, why."""
     root, seen = await _seen(call, params)
     text = seen.data.decode("utf-8", "replace")
     return {"workspace": str(root), "file": await _row(call, seen) | {"content": text}}
 
 
 async def fences_trust(call: Call, params: TrustParams) -> Json:
-    """Take what a file holds as the owner's word, if it still holds what was read."""
+    """Takes what a file holds as the owner's word, if it still holds what was read."""
     root, seen = await _seen(call, params)
     if seen.digest.hex() != params.hash:
         raise _refused(f"{seen.name} changed since it was read", "Read it again, then trust it.")

@@ -72,7 +72,7 @@ async def listing(desk: MemoryDesk, agent: AgentId, params: MemoryFilesParams) -
 
 
 async def memory_file(call: Call, params: MemoryFileParams) -> Json:
-    """Return all of a Markdown file with the hash that `memory.save` asks for."""
+    """Returns all of a Markdown file with the hash that `memory.save` asks for."""
     desk, agent = desk_of(call, params.agent_id)
     found = await desk.whole(agent, params.path)
     return {
@@ -84,7 +84,7 @@ async def memory_file(call: Call, params: MemoryFileParams) -> Json:
 
 
 async def memory_save(call: Call, params: MemorySaveParams) -> Json:
-    """Replace a Markdown file of the memory, unless somebody changed it meanwhile."""
+    """Replaces a Markdown file of the memory, unless somebody changed it meanwhile."""
     desk, agent = desk_of(call, params.agent_id)
     saved = await desk.save(agent, params.path, params.text, params.base_hash)
     if allows(call.scopes, ADMIN):  # the owner's own act; who may only write leaves the fence
@@ -96,7 +96,7 @@ async def memory_save(call: Call, params: MemorySaveParams) -> Json:
 
 
 async def memory_notes(call: Call, params: MemoryNotesParams) -> Json:
-    """Return the notes with who said each, where and when."""
+    """Returns the notes with who said each, where and when."""
     desk, agent = desk_of(call, params.agent_id)
     found = await desk.notes(agent, params.limit)
     return {

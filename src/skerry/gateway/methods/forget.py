@@ -28,7 +28,7 @@ class MemoryForgetParams(Params):
 
 
 async def memory_forget(call: Call, params: MemoryForgetParams) -> Json:
-    """Take the statements with these words out of everything; return where they stood.
+    """Takes the statements with these words out of everything; returns where they stood.
 
     With `dryRun` return where they stand, with the statements of the files.
     """
@@ -41,7 +41,7 @@ async def memory_forget(call: Call, params: MemoryForgetParams) -> Json:
 async def answered(
     forgets: Forgets, desk: MemoryDesk | None, agent: AgentId, params: MemoryForgetParams
 ) -> dict[str, Json]:
-    """Return the answer of `memory.forget`, of whoever forgets.
+    """Returns the answer of `memory.forget`, of whoever forgets.
 
     Raises:
         PhraseError: a phrase is too short.

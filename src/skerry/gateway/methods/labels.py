@@ -14,7 +14,7 @@ Label = Annotated[str, Field(max_length=512, pattern=r"^[^\x00-\x1f\x7f]*$")]
 
 
 def check_free(reader: Reader, agent: AgentId, label: str, key: str) -> None:
-    """Refuse a label that another conversation of the agent has than the one with this key.
+    """Refuses a label that another conversation of the agent has than the one with this key.
 
     Raises:
         RefusedError: it has.

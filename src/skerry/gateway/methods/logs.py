@@ -21,7 +21,7 @@ class LogsTailParams(Params):
 
 
 async def logs_tail(call: Call, params: LogsTailParams) -> Json:
-    """Return lines of the latest file of the log, each a JSON object as text."""
+    """Returns lines of the latest file of the log, each a JSON object as text."""
     folder = call.context.config().state_dir / log.LOGS
 
     def read() -> Json:
@@ -41,7 +41,7 @@ async def logs_tail(call: Call, params: LogsTailParams) -> Json:
 
 
 def _dressed(line: str) -> str:
-    """Return the line with the keys beside ours that clients of the protocol read."""
+    """Returns the line with the keys beside ours that clients of the protocol read."""
     try:
         told = json.loads(line)
         level, time = told["level"].upper(), told["time"]

@@ -32,14 +32,14 @@ class MarkdownRenderParams(Params):
 
 
 async def markdown_render(call: Call, params: MarkdownRenderParams) -> Json:
-    """Return each text as HTML, in the same order."""
+    """Returns each text as HTML, in the same order."""
     if sum(map(len, params.texts)) <= _SHORT:
         return {"html": await anyio.to_thread.run_sync(render, params.texts)}
     return {"html": await anyio.to_thread.run_sync(apart, call.context.renders, params.texts)}
 
 
 def apart(renders: Expendable, texts: Sequence[str]) -> list[str]:
-    """Render texts in the process for it; one that takes too much is shown as it is written."""
+    """Renders texts in the process for it; one that takes too much is shown as it is written."""
     try:
         return _checked(renders(texts), len(texts))
     except ExpendableError:

@@ -22,12 +22,12 @@ class MemorySyncParams(MemoryStatusParams):
 
 
 async def memory_status(call: Call, params: MemoryStatusParams) -> Json:
-    """Return the state of an agent's memory, and how far an index job is that runs."""
+    """Returns the state of an agent's memory, and how far an index job is that runs."""
     return status_of(await _memory(call, params).status())
 
 
 async def memory_sync(call: Call, params: MemorySyncParams) -> Json:
-    """Bring an agent's index up to what the files say; answer when it is done."""
+    """Brings an agent's index up to what the files say; answers when it is done."""
     memory = _memory(call, params)
     return report_of(await memory.sync(force=params.force), memory.name)
 

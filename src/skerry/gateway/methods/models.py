@@ -15,7 +15,7 @@ _API_KEY: Final = re.compile(r"[\x21-\x7e]{0,512}")
 
 
 def _is_key(value: SecretStr) -> SecretStr:
-    """Refuse what cannot stand in a header; the HTTP library's error would show it."""
+    """Refuses what cannot stand in a header; the HTTP library's error would show it."""
     if not _API_KEY.fullmatch(value.get_secret_value()):
         message = "must be at most 512 printable ASCII characters without spaces"
         raise ValueError(message)
@@ -75,7 +75,7 @@ class ModelsTrustParams(Params):
 
 
 async def models_list(call: Call, params: ModelsListParams) -> Json:
-    """Return the models that can be used now, the one in use first.
+    """Returns the models that can be used now, the one in use first.
 
     With the view `all` the providers are asked too which models they have; `problems` says in
     sentences which of them did not tell.
@@ -97,7 +97,7 @@ async def models_list(call: Call, params: ModelsListParams) -> Json:
 
 
 async def models_offered(call: Call, params: ModelsOfferedParams) -> Json:
-    """Return the models that a provider says it has, or the known ones with `problems`.
+    """Returns the models that a provider says it has, or the known ones with `problems`.
 
     `contextWindow` and `input` are told where they are known. Nothing is saved.
     """
@@ -119,12 +119,12 @@ async def models_offered(call: Call, params: ModelsOfferedParams) -> Json:
 
 
 async def models_status(call: Call, _params: NoParams) -> Json:
-    """Return which model answers now."""
+    """Returns which model answers now."""
     return _status(await call.context.models.status())
 
 
 async def models_configure(call: Call, params: ModelsConfigureParams) -> Json:
-    """Try a model or key with one call and choose it; return which model answers now.
+    """Tries a model or key with one call and chooses it; returns which model answers now.
 
     With `untried` it is chosen without the call.
     """
@@ -139,13 +139,13 @@ async def models_configure(call: Call, params: ModelsConfigureParams) -> Json:
 
 
 async def models_use(call: Call, params: ModelsUseParams) -> Json:
-    """Choose among the models that can be used; return which answers now."""
+    """Chooses among the models that can be used; returns which answers now."""
     pick = ModelPick(params.ref or None, params.file or None, params.pin)
     return _status(await call.context.setup.use_model(pick))
 
 
 async def models_trust(call: Call, params: ModelsTrustParams) -> Json:
-    """Use a local server as it runs now, or no longer; return which model answers now."""
+    """Uses a local server as it runs now, or no longer; returns which model answers now."""
     return _status(await call.context.models.trust(params.server, is_trusted=params.trusted))
 
 

@@ -89,7 +89,7 @@ class InventoryParams(Params):
 
 
 async def node_list(call: Call, _params: NoParams) -> Json:
-    """Return every node that is paired or connected."""
+    """Returns every node that is paired or connected."""
     return {"ts": call.context.clock.now_ms(), "nodes": list((await _known(call)).values())}
 
 
@@ -123,7 +123,7 @@ async def _known(call: Call) -> dict[str, dict[str, Json]]:
 
 
 async def invoke(call: Call, params: InvokeParams) -> Json:
-    """Let a node carry out a command and return its result."""
+    """Lets a node carry out a command and returns its result."""
     node = _may_invoke(call, params)
     timeout = params.timeout_ms or TIMEOUT_MS
     name, invocation, fresh = node.begin(params.idempotency_key)
@@ -147,7 +147,7 @@ async def invoke(call: Call, params: InvokeParams) -> Json:
 
 
 def _may_invoke(call: Call, params: InvokeParams) -> Node:
-    """Return the node, if it is there, offers the command, and the caller may ask for it."""
+    """Returns the node, if it is there, offers the command, and the caller may ask for it."""
     node = call.context.nodes.find(params.node_id)
     if node is None:
         raise _not_connected(call.protocol)
@@ -196,7 +196,7 @@ def _parsed(text: str) -> Json:
 
 
 def _not_connected(protocol: int) -> RefusedError:
-    """Return the refusal as either version of the protocol words it."""
+    """Returns the refusal as either version of the protocol words it."""
     if protocol == 3:  # noqa: PLR2004 - the version of the protocol
         details = {"code": "NOT_CONNECTED"}
         return RefusedError(ErrorCode.UNAVAILABLE, "node not connected", details=details)
@@ -209,7 +209,7 @@ def _not_connected(protocol: int) -> RefusedError:
 
 
 def invoke_result(call: Call, params: ResultParams) -> Json:
-    """Take the result of a command; a late one, or one for another node, is ignored."""
+    """Takes the result of a command; a late one, or one for another node, is ignored."""
     node = _self(call)
     invocation = node.invocations.get(params.id)
     if invocation is None or params.node_id != node.node_id:
@@ -226,7 +226,7 @@ def invoke_result(call: Call, params: ResultParams) -> Json:
 
 
 def event(call: Call, params: EventParams) -> Json:
-    """Take an event of a node. None has an effect yet, and the answer says so."""
+    """Takes an event of a node. None has an effect yet, and the answer says so."""
     _self(call)
     return {
         "ok": True,
@@ -237,7 +237,7 @@ def event(call: Call, params: EventParams) -> Json:
 
 
 def inventory(key: str) -> Callable[[Call, InventoryParams], Json]:
-    """Return a handler that keeps what a node tells, for `node.list`."""
+    """Returns a handler that keeps what a node tells, for `node.list`."""
 
     def keep(call: Call, params: InventoryParams) -> Json:
         node = _self(call)
@@ -253,7 +253,7 @@ def inventory(key: str) -> Callable[[Call, InventoryParams], Json]:
 
 
 def skills_bins(call: Call, _params: NoParams) -> Json:
-    """Return the programs that skills need; no skill needs one yet."""
+    """Returns the programs that skills need; no skill needs one yet."""
     _self(call)
     return {"bins": []}
 

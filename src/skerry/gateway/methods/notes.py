@@ -88,7 +88,7 @@ NotesParams = (
 
 
 async def notes(call: Call, params: NotesParams) -> Json:
-    """Answer `memory.search`, `get`, `write`, `undo`, `unverified` or `confirm`."""
+    """Answers `memory.search`, `get`, `write`, `undo`, `unverified` or `confirm`."""
     desk, agent = desk_of(call, params.agent_id)
     return await answered(desk, agent, params)
 
@@ -151,7 +151,7 @@ def _text(found: MemoryText) -> dict[str, Json]:
 
 
 def desk_of(call: Call, given: str | None) -> tuple[MemoryDesk, AgentId]:
-    """Return who answers, and the agent whose memory is meant."""
+    """Returns who answers, and the agent whose memory is meant."""
     agent = agent_of(call, given)
     if call.context.memory is None:
         message = "our memory is not in the slot: plugins.slots.memory names another"
@@ -160,7 +160,7 @@ def desk_of(call: Call, given: str | None) -> tuple[MemoryDesk, AgentId]:
 
 
 def agent_of(call: Call, given: str | None) -> AgentId:
-    """Return the agent that is named, else the default one."""
+    """Returns the agent that is named, else the default one."""
     agents = call.context.config().agents
     agent = agent_id(given) if given else agents.default_id
     if agent not in agents.ids:

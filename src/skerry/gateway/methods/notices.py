@@ -50,7 +50,7 @@ class SystemEventParams(OnceParams):
 
 
 async def wake(call: Call, params: WakeParams) -> Json:
-    """Tell an agent something: `now` starts a run, else its session's next run is told.
+    """Tells an agent something: `now` starts a run, else its session's next run is told.
 
     Nothing here starts a run of itself, so `next-heartbeat` waits for a message.
     """
@@ -65,7 +65,7 @@ async def wake(call: Call, params: WakeParams) -> Json:
 
 
 def system_event(call: Call, params: SystemEventParams) -> Json:
-    """Show others what the sender says of itself, and tell the next run of the session.
+    """Shows others what the sender says of itself, and tells the next run of the session.
 
     A sender tells only of its own connection: addresses, roles and scopes are what they are.
     """

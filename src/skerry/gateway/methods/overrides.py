@@ -9,7 +9,7 @@ from skerry.policy.decide import Request, decide
 
 
 def need_admin(call: Call) -> None:
-    """Check that the caller may decide what a run does or costs.
+    """Checks that the caller may decide what a run does or costs.
 
     Raises:
         RefusedError: `operator.admin` is missing.
@@ -20,7 +20,7 @@ def need_admin(call: Call) -> None:
 
 
 async def known_model(call: Call, ref: str) -> str:
-    """Return the model's full name.
+    """Returns the model's full name.
 
     Raises:
         RefusedError: it cannot be used.

@@ -159,17 +159,17 @@ class MemoryPlanParams(Params):
 
 
 def question_list(_call: Call, _params: NoParams) -> Json:
-    """Return the questions of agents to people, of which there are none."""
+    """Returns the questions of agents to people, of which there are none."""
     return {"questions": []}
 
 
 def tasks_list(_call: Call, _params: TasksListParams) -> Json:
-    """Return the tasks in the background, of which there are none."""
+    """Returns the tasks in the background, of which there are none."""
     return {"tasks": []}
 
 
 def branches_list(_call: Call, _params: OfSessionParams) -> Json:
-    """Return a conversation's branches, of which there are none: it goes one way."""
+    """Returns a conversation's branches, of which there are none: it goes one way."""
     return {"branches": []}
 
 
@@ -179,12 +179,12 @@ def companion_state(_call: Call, _params: OfSessionParams) -> Json:
 
 
 def progress_card(_call: Call, _params: OfSessionParams) -> Json:
-    """Return a conversation's card of progress: null, for there is none."""
+    """Returns a conversation's card of progress: null, for there is none."""
     return {"card": None}
 
 
 def observer_visibility(_call: Call, _params: VisibilityParams) -> Json:
-    """Take note of nothing: no observer looks at what a page shows."""
+    """Takes note of nothing: no observer looks at what a page shows."""
     return {"ok": True}
 
 
@@ -194,17 +194,17 @@ def approvals_list(_call: Call, _params: NoParams) -> Json:
 
 
 def auth_status(call: Call, _params: AuthStatusParams) -> Json:
-    """Return no provider's sign-in; `models.status` has those that rest, and why."""
+    """Returns no provider's sign-in; `models.status` has those that rest, and why."""
     return {"ts": call.context.clock.now_ms(), "providers": []}
 
 
 def update_status(_call: Call, _params: UpdateStatusParams) -> Json:
-    """Return that no update is known."""
+    """Returns that no update is known."""
     return {"sentinel": None, "updateAvailable": None}
 
 
 def talk_catalog(_call: Call, _params: TalkCatalogParams) -> Json:
-    """Return the ways to talk by voice, of which there are none."""
+    """Returns the ways to talk by voice, of which there are none."""
     none: dict[str, Json] = {"ready": False, "providers": []}
     return {
         "modes": [],
@@ -217,7 +217,7 @@ def talk_catalog(_call: Call, _params: TalkCatalogParams) -> Json:
 
 
 def pairing_list(_call: Call, _params: PairingListParams) -> Json:
-    """Return the senders who wait to be let in on a platform, of whom there are none."""
+    """Returns the senders who wait to be let in on a platform, of whom there are none."""
     return {
         "accounts": [],
         "requests": [],
@@ -227,39 +227,39 @@ def pairing_list(_call: Call, _params: PairingListParams) -> Json:
 
 
 def library_list(_call: Call, _params: LibraryListParams) -> Json:
-    """Return the library's skills, of which there are none."""
+    """Returns the library's skills, of which there are none."""
     return {"entries": [], "selections": [], "defaultTarget": "team", "defaultSelectionLimit": 0}
 
 
 def skills_search(_call: Call, _params: SkillsSearchParams) -> Json:
-    """Return the skills that a registry has, of which there are none."""
+    """Returns the skills that a registry has, of which there are none."""
     return {"results": []}
 
 
 def environments_list(_call: Call, _params: EnvironmentsListParams) -> Json:
-    """Return the environments besides this machine, of which there are none."""
+    """Returns the environments besides this machine, of which there are none."""
     return {"environments": []}
 
 
 def skill_proposals(call: Call, _params: AgentParams) -> Json:
-    """Return the skills that were proposed, of which there are none."""
+    """Returns the skills that were proposed, of which there are none."""
     at = datetime.fromtimestamp(call.context.clock.now_ms() / 1000, UTC)
     schema = "openclaw.skill-workshop.proposals-manifest.v1"
     return {"schema": schema, "updatedAt": at.isoformat(), "proposals": [], "installedSkills": []}
 
 
 def themes_list(_call: Call, _params: NoParams) -> Json:
-    """Return the themes that are kept for a page, of which there are none."""
+    """Returns the themes that are kept for a page, of which there are none."""
     return {"themes": [], "current": {"requestedId": None}}
 
 
 def plugins_browse(_call: Call, _params: CatalogParams) -> Json:
-    """Return a catalogue's plugins, of which there are none: the owner names files."""
+    """Returns a catalogue's plugins, of which there are none: the owner names files."""
     return {"items": []}
 
 
 def worktrees_list(_call: Call, _params: NoParams) -> Json:
-    """Return the working trees of repositories, of which there are none."""
+    """Returns the working trees of repositories, of which there are none."""
     return {"worktrees": []}
 
 
@@ -274,7 +274,7 @@ def grants_list(_call: Call, _params: GrantsListParams) -> Json:
 
 
 def transcripts_list(_call: Call, _params: TranscriptsListParams) -> Json:
-    """Return the recorded meetings, of which there are none."""
+    """Returns the recorded meetings, of which there are none."""
     return {"sessions": [], "nextCursor": None}
 
 
@@ -284,12 +284,12 @@ def artifacts_list(_call: Call, _params: ArtifactsListParams) -> Json:
 
 
 def users_list(_call: Call, _params: NoParams) -> Json:
-    """Return the profiles of users, of which there are none: all belongs to the one owner."""
+    """Returns the profiles of users, of which there are none: all belongs to the one owner."""
     return {"profiles": []}
 
 
 def projects_list(_call: Call, _params: ProjectsListParams) -> Json:
-    """Return the projects, of which there are none."""
+    """Returns the projects, of which there are none."""
     return {"projects": []}
 
 

@@ -16,7 +16,7 @@ class PromptShowParams(Params):
 
 
 async def prompt_show(call: Call, params: PromptShowParams) -> Json:
-    """Return the system prompt, and what each part costs: characters, tokens at 4 to one, share."""
+    """Returns the system prompt and each part's cost: characters, tokens at 4 to one, share."""
     context = call.context
     key = session_key(call, params.session_key, params.agent_id)
     if key.agent not in context.config().agents.ids:

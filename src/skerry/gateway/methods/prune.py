@@ -15,7 +15,7 @@ class SessionsPruneParams(Params):
 
 
 async def sessions_prune(call: Call, params: SessionsPruneParams) -> Json:
-    """Archive and remove what is over the limits, whatever the mode; somebody asked for it."""
+    """Archives and removes what is over the limits, whatever the mode; somebody asked for it."""
     context = call.context
     config, now = context.config(), context.clock.now_ms()
     due = plan(await context.store.read(kept), config.session.maintenance, now)

@@ -27,7 +27,7 @@ class SessionsSearchParams(Params):
 
 
 async def sessions_search(call: Call, params: SessionsSearchParams) -> Json:
-    """Return the exchanges that fit the words best, the best first."""
+    """Returns the exchanges that fit the words best, the best first."""
     key = session_key(call, params.key, params.agent_id)
     everywhere = params.key is None
     only: frozenset[str] | None = None

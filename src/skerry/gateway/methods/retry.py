@@ -17,7 +17,7 @@ class RetryParams(Params):
 
 
 async def chat_retry(call: Call, params: RetryParams) -> Json:
-    """Start the run; one that was begun already is `in_flight`."""
+    """Starts the run; one that was begun already is `in_flight`."""
     context, key = call.context, session_key(call, params.session_key, params.agent_id)
     request = await context.store.read(
         lambda reader: to_retry(reader, key, lambda text: context.commands.match(text) is not None)

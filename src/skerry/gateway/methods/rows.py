@@ -17,7 +17,7 @@ GLOBAL_SCOPES = ("global", "unknown")
 def row(
     session: SessionEntry, protocol: int, model: ModelInfo | None = None, **more: Json
 ) -> dict[str, Json]:
-    """Return a session as `sessions.list` shows it to a client of `protocol`.
+    """Returns a session as `sessions.list` shows it to a client of `protocol`.
 
     `model` is the one that answers now; its context window is shown where it answered last too.
     """
@@ -48,7 +48,7 @@ def row(
 
 
 def runtime() -> dict[str, Json]:
-    """Return where runs are carried out, in the words of version 4: in the gateway."""
+    """Returns where runs are carried out, in the words of version 4: in the gateway."""
     return {
         "id": "auto",
         "cloudPlacementSupported": False,
@@ -58,7 +58,7 @@ def runtime() -> dict[str, Json]:
 
 
 def thinking(model: ModelInfo | None, asked: ThinkingLevel | None) -> dict[str, Json]:
-    """Return how much a model can think, and how much it does where nobody says: of version 4."""
+    """Returns how much a model can think, and how much it does where nobody says: of version 4."""
     levels = model.levels if model is not None else (ThinkingLevel.OFF,)
     options = [one.value for one in levels]
     return {
@@ -69,7 +69,7 @@ def thinking(model: ModelInfo | None, asked: ThinkingLevel | None) -> dict[str, 
 
 
 def entry(context: GatewayContext, session: SessionEntry) -> dict[str, Json]:
-    """Return a session as `sessions.patch` and `sessions.reset` answer with it."""
+    """Returns a session as `sessions.patch` and `sessions.reset` answer with it."""
     return {
         **_state(session),
         "chatType": session.chat_type,
@@ -82,12 +82,12 @@ def entry(context: GatewayContext, session: SessionEntry) -> dict[str, Json]:
 
 
 def file(context: GatewayContext, session: SessionEntry) -> str:
-    """Return where the mirror of the session's transcript is."""
+    """Returns where the mirror of the session's transcript is."""
     return str(transcript_file(Path(context.config().state_dir) / "agents", session))
 
 
 def is_main(key: SessionKey) -> bool:
-    """Return whether it is its agent's primary conversation."""
+    """Returns whether it is its agent's primary conversation."""
     return key == SessionKey.main(key.agent)
 
 
@@ -113,6 +113,6 @@ def _state(session: SessionEntry) -> dict[str, Json]:
 
 
 def _overrides(session: SessionEntry) -> dict[str, Json]:
-    """Return the label and what holds for this session only."""
+    """Returns the label and what holds for this session only."""
     label: dict[str, Json] = {"label": session.label} if session.label else {}
     return label | session.settings.shown()

@@ -44,7 +44,7 @@ def _level(value: object) -> object:
 
 
 def _require(message: str, images: list[Any] | None) -> None:
-    """Refuse what has neither a word nor an image: a model would be paid to answer nothing."""
+    """Refuses what has neither a word nor an image: a model would be paid to answer nothing."""
     if not message.strip() and not images:
         problem = "message is empty"
         raise ValueError(problem)
@@ -198,7 +198,7 @@ class ChatAbortParams(Params):
 
 
 def agent(call: Call, params: AgentParams) -> Coroutine[Any, Any, Json]:
-    """Start a run; answer once when it is accepted and once more when it ended."""
+    """Starts a run; answers once when it is accepted and once more when it ended."""
     request = RunRequest(
         run_id=RunId(params.idempotency_key),
         key=session_key(call, params.session_key, params.agent_id),
@@ -237,14 +237,14 @@ def _agent_in(call: Call, request: RunRequest, params: AgentParams) -> Coroutine
 
 
 async def _agent_by_id(call: Call, request: RunRequest, session_id: str, agent: str | None) -> Json:
-    """Run in the session with that id; an id that a client made up names one of its own."""
+    """Runs in the session with that id; an id that a client made up names one of its own."""
     found = await call.context.store.read(lambda reader: sessions.get(reader, session_id))
     key = session_key(call, found.key if found else f"explicit:{session_id}", agent)
     return await _agent(call, replace(request, key=key))
 
 
 async def _submit(call: Call, request: RunRequest) -> Admission:
-    """Hand the request on, with what waits to be told to the session's next run."""
+    """Hands the request on, with what waits to be told to the session's next run."""
     await attachments.check_seen(call, request)
     context, key = call.context, request.key
     waiting = () if context.dispatcher.active(key) else context.notices.waiting(key)
@@ -289,7 +289,7 @@ def _final(result: RunResult) -> Json:
 
 
 async def agent_wait(call: Call, params: AgentWaitParams) -> Json:
-    """Wait until a run ended. When that takes too long only the wait ends, not the run."""
+    """Waits until a run ended. When that takes too long only the wait ends, not the run."""
     result = await call.context.dispatcher.wait(RunId(params.run_id), params.timeout_ms / 1000)
     if result is None:
         return {"runId": params.run_id, "status": "timeout"}
@@ -297,7 +297,7 @@ async def agent_wait(call: Call, params: AgentWaitParams) -> Json:
 
 
 def chat_send(call: Call, params: ChatSendParams) -> Coroutine[Any, Any, Json]:
-    """Start a run and answer when it is accepted; the rest comes as events."""
+    """Starts a run and answers when it is accepted; the rest comes as events."""
     request = RunRequest(
         run_id=RunId(params.idempotency_key),
         key=session_key(call, params.session_key, params.agent_id),
@@ -343,7 +343,7 @@ def _standing(admission: Admission) -> str:
 
 
 def chat_abort(call: Call, params: ChatAbortParams) -> Json:
-    """Stop a run, or all runs of a session; waiting ones too."""
+    """Stops a run, or all runs of a session; waiting ones too."""
     key = session_key(call, params.session_key, params.agent_id)
     run_id = RunId(params.run_id) if params.run_id else None
     tell_command(call.context.hooks, CommandCall("stop", "", key, WEBCHAT, is_owner=True))

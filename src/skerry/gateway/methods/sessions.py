@@ -63,7 +63,7 @@ class SessionsListParams(Params):
 
     @property
     def asks_for_none(self) -> bool:
-        """Return whether it asks for what no conversation has: a parent, a board, a project."""
+        """Returns whether it asks for what no conversation has: a parent, a board, a project."""
         nowhere = (self.spawned_by, self.group, self.project_id)
         return any(nowhere) or self.has_board is True or self.board_face == "dashboard"
 
@@ -103,7 +103,7 @@ class SessionsResolveParams(Params):
 
 
 async def sessions_list(call: Call, params: SessionsListParams) -> Json:
-    """Return sessions, the latest used first."""
+    """Returns sessions, the latest used first."""
     context = call.context
     model = (await context.models.status()).model
     wanted = _wanted(call, params)
@@ -148,7 +148,7 @@ async def sessions_list(call: Call, params: SessionsListParams) -> Json:
 
 
 async def sessions_describe(call: Call, params: SessionsDescribeParams) -> Json:
-    """Return the row of one session, `null` when there is none."""
+    """Returns the row of one session, `null` when there is none."""
     key = session_key(call, params.key, params.agent_id)
     model = (await call.context.models.status()).model
 
@@ -161,7 +161,7 @@ async def sessions_describe(call: Call, params: SessionsDescribeParams) -> Json:
 
 
 async def sessions_preview(call: Call, params: SessionsPreviewParams) -> Json:
-    """Return the last messages of sessions, shortened."""
+    """Returns the last messages of sessions, shortened."""
     keys = [(text, session_key(call, text, None)) for text in params.keys]
 
     def read(reader: Reader) -> list[Json]:
@@ -172,7 +172,7 @@ async def sessions_preview(call: Call, params: SessionsPreviewParams) -> Json:
 
 
 async def sessions_resolve(call: Call, params: SessionsResolveParams) -> Json:
-    """Return the key of the session that is meant.
+    """Returns the key of the session that is meant.
 
     Raises:
         RefusedError: none is meant, or there is none, or several.

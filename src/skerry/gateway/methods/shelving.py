@@ -16,7 +16,7 @@ Check = Callable[[SessionEntry | None], None]
 
 
 async def put_away(call: Call, key: SessionKey, check: Check) -> SessionEntry:
-    """Take a conversation off the list; the search finds it, and `bring_back` returns it.
+    """Takes a conversation off the list; the search finds it, and `bring_back` returns it.
 
     Its runs are stopped.
 
@@ -54,7 +54,7 @@ async def put_away(call: Call, key: SessionKey, check: Check) -> SessionEntry:
 
 
 async def bring_back(call: Call, key: SessionKey, check: Check) -> SessionEntry:
-    """Return the present session of a conversation; where it has none, the one archived last.
+    """Returns the present session of a conversation; where it has none, the one archived last.
 
     Raises:
         RefusedError: nothing of it is archived either, or `check` refuses it.

@@ -78,14 +78,14 @@ class SkillsStatusParams(Params):
 
 
 def cron_list(_call: Call, params: CronListParams) -> Json:
-    """Return a page of the scheduled jobs, of which there are none."""
+    """Returns a page of the scheduled jobs, of which there are none."""
     page = _page(params.offset, params.limit)
     revision = f"sha256:{hashlib.sha256(b'[]').hexdigest()}"
     return {"jobs": [], "snapshotRevision": revision, **page, "deliveryPreviews": {}}
 
 
 def cron_status(call: Call, _params: NoParams) -> Json:
-    """Return that nothing is scheduled."""
+    """Returns that nothing is scheduled."""
     path = str(call.context.config().state_dir / DATABASE)
     return {
         "enabled": False,
@@ -99,7 +99,7 @@ def cron_status(call: Call, _params: NoParams) -> Json:
 
 
 def cron_runs(_call: Call, params: CronRunsParams) -> Json:
-    """Return a page of what jobs did, which is nothing."""
+    """Returns a page of what jobs did, which is nothing."""
     return {"entries": [], **_page(params.offset, params.limit)}
 
 
@@ -108,7 +108,7 @@ def _page(offset: int, limit: int) -> dict[str, Json]:
 
 
 def channels_status(call: Call, _params: ChannelsStatusParams) -> Json:
-    """Return the chat platforms, of which none can be configured yet."""
+    """Returns the chat platforms, of which none can be configured yet."""
     return {
         "ts": call.context.clock.now_ms(),
         "channelOrder": [],
@@ -123,7 +123,7 @@ def channels_status(call: Call, _params: ChannelsStatusParams) -> Json:
 
 
 def skills_status(call: Call, params: SkillsStatusParams) -> Json:
-    """Return an agent's skills, of which there are none."""
+    """Returns an agent's skills, of which there are none."""
     config = call.context.config()
     agent = session_key(call, params.session_key, params.agent_id).agent
     return {
@@ -135,7 +135,7 @@ def skills_status(call: Call, params: SkillsStatusParams) -> Json:
 
 
 def exec_approvals_get(call: Call, _params: NoParams) -> Json:
-    """Return which commands are approved for good: none can be run."""
+    """Returns which commands are approved for good: none can be run."""
     return {
         "path": str(call.context.config().state_dir / "exec-approvals.json"),
         "exists": False,
@@ -145,7 +145,7 @@ def exec_approvals_get(call: Call, _params: NoParams) -> Json:
 
 
 def last_heartbeat(_call: Call, _params: NoParams) -> Json:
-    """Return the last heartbeat: null, for there is none."""
+    """Returns the last heartbeat: null, for there is none."""
     return raw(None)
 
 

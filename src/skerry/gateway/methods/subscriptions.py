@@ -24,19 +24,19 @@ class SubscribeParams(MessagesParams):
 
 
 def sessions_subscribe(call: Call, _params: NoParams) -> Json:
-    """Tell the client of every session that changes."""
+    """Tells the client of every session that changes."""
     _subscribe(call, SESSIONS)
     return {"subscribed": True}
 
 
 def sessions_unsubscribe(call: Call, _params: NoParams) -> Json:
-    """Tell the client no more of every session."""
+    """Tells the client no more of every session."""
     call.context.broadcast.unsubscribe(call.connection_id, SESSIONS)
     return {"subscribed": False}
 
 
 async def messages_subscribe(call: Call, params: SubscribeParams) -> Json:
-    """Tell the client what is said in a conversation."""
+    """Tells the client what is said in a conversation."""
     key = str(session_key(call, params.key, params.agent_id))
     session = await call.context.store.read(lambda reader: sessions.find(reader, key))
     first = not call.context.broadcast.is_wanted(messages_of(key))
@@ -46,7 +46,7 @@ async def messages_subscribe(call: Call, params: SubscribeParams) -> Json:
 
 
 def messages_unsubscribe(call: Call, params: MessagesParams) -> Json:
-    """Tell the client no more of what is said in a conversation."""
+    """Tells the client no more of what is said in a conversation."""
     key = str(session_key(call, params.key, params.agent_id))
     call.context.broadcast.unsubscribe(call.connection_id, messages_of(key))
     return {"subscribed": False, "key": key}

@@ -47,7 +47,7 @@ class StatusParams(Params):
 
 
 def health(call: Call, params: HealthParams) -> Json | Coroutine[Any, Any, Json]:
-    """Return the last report on the gateway's health, or a new one while the database fails."""
+    """Returns the last report on the gateway's health, or a new one while the database fails."""
     context, report = call.context, call.context.health.report
     works = context.store.condition.storage is Storage.OK
     if params.probe or not works or not report.get("ok"):
@@ -56,7 +56,7 @@ def health(call: Call, params: HealthParams) -> Json | Coroutine[Any, Any, Json]
 
 
 async def refresh_health(context: GatewayContext) -> Json:
-    """Look at everything, keep the report and return it."""
+    """Looks at everything, keeps the report and returns it."""
     begin = time.perf_counter()
     config = context.config()
     path = str(config.state_dir / DATABASE)
@@ -230,7 +230,7 @@ def _queue(context: GatewayContext, now: int) -> Json:
 
 
 def _plugins(context: GatewayContext) -> Json:
-    """Return which plugins are loaded, which failed, and which of their functions rest."""
+    """Returns which plugins are loaded, which failed, and which of their functions rest."""
     if context.plugins is None:
         return {"loaded": [], "failed": [], "resting": []}
     names: dict[str, list[Json]] = {"loaded": [], "failed": []}
@@ -264,7 +264,7 @@ def _status_row(session: SessionEntry, window: int | None, now: int) -> dict[str
 
 
 def system_presence(call: Call, _params: NoParams) -> Json:
-    """Return who is connected."""
+    """Returns who is connected."""
     return call.context.presence.entries()
 
 

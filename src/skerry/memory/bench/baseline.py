@@ -34,13 +34,13 @@ class FullText:
         self._db.executemany("INSERT INTO t(rowid, text) VALUES (?, ?)", rows)
 
     def search(self, question: str, joined: str, limit: int) -> Sequence[int]:
-        """Return the rows that its BM25 puts first."""
+        """Returns the rows that its BM25 puts first."""
         match = joined.join(f'"{word}"' for word in _WORD.findall(question))
         sql = "SELECT rowid FROM t WHERE t MATCH ? ORDER BY rank LIMIT ?"
         return [row for (row,) in self._db.execute(sql, (match, limit))] if match else []
 
     def close(self) -> None:
-        """Drop the table."""
+        """Drops the table."""
         self._db.close()
 
 
@@ -55,7 +55,7 @@ class Fused:
         self._vectors = [vectors[one.text] for one in scope.passages] if vectors else []
 
     def search(self, question: str, vector: "Floats | None", limit: int) -> Sequence[int]:
-        """Return the rows with the highest sums of `1 / (60 + rank)`."""
+        """Returns the rows with the highest sums of `1 / (60 + rank)`."""
         words = {word for word in _words(question) if word not in COMMON}
         by_words = [
             sum(self._weight(word, row) for word in words if word in one)

@@ -27,7 +27,7 @@ class VectorCache:
     async def of(
         self, texts: Sequence[str], embed: Embed, report: Callable[[int, int], None]
     ) -> dict[str, "Floats"]:
-        """Return the vector of each text; what is not kept is embedded, and kept at once."""
+        """Returns the vector of each text; what is not kept is embedded, and kept at once."""
         found = self._load()
         keys = {text: hashlib.sha256(text.encode()).digest() for text in texts}
         missing = [text for text in texts if keys[text] not in found]

@@ -7,12 +7,12 @@ from skerry.memory.bench.sets import Query, Scope
 
 
 def units(found: Sequence[int], scope: Scope) -> list[str]:
-    """Return the units of the passages found, each where its best passage stands."""
+    """Returns the units of the passages found, each where its best passage stands."""
     return list(dict.fromkeys(scope.units[row] for row in found))
 
 
 def figure(name: str, found: Sequence[int], query: Query, scope: Scope) -> float:
-    """Return one figure of one ranking, 0 to 1.
+    """Returns one figure of one ranking, 0 to 1.
 
     `recall@k`: share of the units that answer among the first k; of the characters that answer
     among the first k returned, where spans are asked for. `hit@k`: whether one is among the first
@@ -43,7 +43,7 @@ def _discount(at: int) -> float:
 
 
 def _characters(found: Sequence[int], query: Query, scope: Scope, budget: int) -> float:
-    """Return the share of the characters asked for among the first `budget` that come back."""
+    """Returns the share of the characters asked for among the first `budget` that come back."""
     held: dict[str, set[int]] = {}
     for unit, start, end in query.spans:
         held.setdefault(unit, set()).update(range(start, end))

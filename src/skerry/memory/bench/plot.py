@@ -17,7 +17,7 @@ _COLOURS: Final = ("#0b7285", "#e8590c", "#5f3dc4", "#868e96", "#2b8a3e")
 
 
 def curves(table: Mapping[str, Mapping[str, float]], title: str) -> str:
-    """Return the picture of `chunking.recall@N` against N, the number of characters returned.
+    """Returns the picture of `chunking.recall@N` against N, the number of characters returned.
 
     Without these figures it has only its axes.
     """

@@ -61,7 +61,7 @@ async def evidence(
     report: Report,
     embed: Embed | None = None,
 ) -> Table:
-    """Return for each profile the share of the turns that answer which the replies show.
+    """Returns for each profile the share of the turns that answer which the replies show.
 
     Each session of a conversation is a file `memory/DATE-SESSION.md`; for `transcripts`, what was
     said in a conversation with the agent. A turn counts if the reply has all of it. Without
@@ -92,7 +92,7 @@ class _Way:
 async def _measured(
     trial: Trial, profiles: Sequence[str], way: _Way, report: Callable[[int, int], None]
 ) -> Mapping[str, float]:
-    """Return the figure of each profile, in per cent."""
+    """Returns the figure of each profile, in per cent."""
     total = max(1, sum(len(scope.queries) for scope in trial.scopes))
     sums = dict.fromkeys(profiles, 0.0)
     done = 0
@@ -137,11 +137,11 @@ class _Asking:
         self._context = ToolContext(Beneath(workspace), None, _OWNER)
 
     async def fill(self) -> None:
-        """Index everything, its vectors too."""
+        """Indexes everything, its vectors too."""
         await self._memory.sync()
 
     async def share(self, question: str, gold: frozenset[str], profile: str) -> float:
-        """Return the share of the turns that answer which are in the reply."""
+        """Returns the share of the turns that answer which are in the reply."""
         self._profile = profile
         result = await self._tool.run({"query": question}, self._context)
         reply = json.loads(result.text)
@@ -150,7 +150,7 @@ class _Asking:
         return sum(turn in shown for turn in turns) / len(turns)
 
     async def aclose(self) -> None:
-        """Let go of the index."""
+        """Lets go of the index."""
         self._memory.close()
 
 
@@ -161,7 +161,7 @@ class _Clock:
     at: int
 
     def now_ms(self) -> int:
-        """Return that day."""
+        """Returns that day."""
         return self.at
 
 
@@ -172,7 +172,7 @@ class _One:
     memory: MemoryBackend
 
     def of(self, _: AgentId) -> MemoryBackend:
-        """Return its memory."""
+        """Returns its memory."""
         return self.memory
 
 
@@ -183,7 +183,7 @@ class _Talks:
         self._said = dict(sessions)
 
     def conversations(self, since: int) -> Sequence[Conversation]:
-        """Return those since then."""
+        """Returns those since then."""
         found = [
             Conversation(
                 name,
@@ -197,7 +197,7 @@ class _Talks:
         return [one for one in found if one.updated_at >= since]
 
     def document(self, conversation: Conversation) -> Document:
-        """Return the transcript: who speaks first is the user."""
+        """Returns the transcript: who speaks first is the user."""
         said = self._said[conversation.session_id]
         user = said[0].text.partition(": ")[0]
         turns = []
@@ -219,7 +219,7 @@ class _Embedder:
         self.dims: int | None = None
 
     async def embed(self, texts: Sequence[str], kind: Kind) -> "NDArray[np.float32]":
-        """Return a row a text."""
+        """Returns a row a text."""
         import numpy as np  # noqa: PLC0415 - 20 MB, with the first vector
 
         made = await self._embed(kind, texts)
@@ -229,7 +229,7 @@ class _Embedder:
 
 
 def _sessions(scope: Scope) -> Iterator[tuple[str, Sequence[Passage]]]:
-    """Yield the sessions of a conversation, each by the name of its file."""
+    """Yields the sessions of a conversation, each by the name of its file."""
     for number, said in groupby(scope.passages, key=lambda one: one.document):
         turns = list(said)
         day = datetime.fromtimestamp((turns[0].at or 0) / 1000, UTC)

@@ -37,7 +37,7 @@ class Vectors:
 
 
 def texts(trials: Sequence[Trial]) -> tuple[list[str], list[str]]:
-    """Return the passages and the questions that need vectors, each once."""
+    """Returns the passages and the questions that need vectors, each once."""
     scopes = [scope for trial in trials for scope in trial.scopes]
     passages = {one.text for scope in scopes for one in scope.passages}
     questions = {one.text for scope in scopes for one in scope.queries}
@@ -51,7 +51,7 @@ def measure(
     folder: Path,
     report: Report,
 ) -> Table:
-    """Return the figures of each profile, and of FTS5 beside them; `folder` is for the index.
+    """Returns the figures of each profile, and of FTS5 beside them; `folder` is for the index.
 
     Blocking: some milliseconds for each question.
     """
@@ -67,7 +67,7 @@ def measure(
 def _measured(
     trial: Trial, profiles: Sequence[Profile], vectors: Vectors, folder: Path, report: Report
 ) -> Mapping[tuple[str, str], float]:
-    """Return each figure of each way of searching, in per cent."""
+    """Returns each figure of each way of searching, in per cent."""
     total = sum(len(scope.queries) for scope in trial.scopes)
     sums: defaultdict[tuple[str, str], float] = defaultdict(float)
     done = 0
@@ -84,7 +84,7 @@ def _measured(
 def _answers(
     scope: Scope, profiles: Sequence[Profile], vectors: Vectors, folder: Path, limit: int
 ) -> Iterator[tuple[Query, Mapping[str, Sequence[int]]]]:
-    """Yield each question with the rows that each way of searching finds."""
+    """Yields each question with the rows that each way of searching finds."""
     folder.mkdir(parents=True)
     collection, words = Collection(folder), shared()
     held = {one.id: vectors.passages[one.text] for one in scope.passages if vectors.passages}

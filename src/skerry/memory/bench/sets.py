@@ -76,14 +76,14 @@ class _Builder:
     documents: int = 0
 
     def add(self, unit: str, text: str, at: int | None = None) -> None:
-        """Add a file, cut as the product cuts it; its passages count as `unit`."""
+        """Adds a file, cut as the product cuts it; its passages count as `unit`."""
         for place, one in enumerate(chunks(text)):
             self._put(place, one.text, unit, at)
             self.offsets.append((one.start, one.end))
         self.documents += 1
 
     def add_whole(self, pieces: Sequence[tuple[str, str, int | None]]) -> None:
-        """Add a document of pieces that are passages: unit, text, date."""
+        """Adds a document of pieces that are passages: unit, text, date."""
         for place, (unit, text, at) in enumerate(pieces):
             self._put(place, text, unit, at)
         self.documents += 1
@@ -138,7 +138,7 @@ def _rows(path: Path) -> list[dict[str, Any]]:
 def _conversations(
     name: str, rows: list[dict[str, Any]], queries: list[dict[str, Any]], first: int | None
 ) -> Iterator[Trial]:
-    """Yield the trials of turns and of sessions: a session is a document."""
+    """Yields the trials of turns and of sessions: a session is a document."""
     turns, sessions = [], []
     for scope, mine in list(_grouped(rows, "scope").items())[:first]:
         asked = [one for one in queries if one["scope"] == scope]
@@ -175,7 +175,7 @@ def _conversations(
 def _languages(
     name: str, rows: list[dict[str, Any]], queries: list[dict[str, Any]]
 ) -> Iterator[Trial]:
-    """Yield a trial for each language, and one of German questions about English text."""
+    """Yields a trial for each language, and one of German questions about English text."""
     scopes: dict[str, Scope] = {}
     for lang, mine in _grouped(rows, "lang").items():
         builder = _Builder()
@@ -198,7 +198,7 @@ def _languages(
 
 
 def _spans(corpora: Path, queries: list[dict[str, Any]]) -> Trial:
-    """Return the trial of the characters that answer: all files of the folder are searched."""
+    """Returns the trial of the characters that answer: all files of the folder are searched."""
     builder = _Builder()
     for path in sorted(corpora.glob("*.md")):
         with path.open(encoding="utf-8", newline="") as file:
@@ -215,7 +215,7 @@ def _spans(corpora: Path, queries: list[dict[str, Any]]) -> Trial:
 
 
 def _notes(name: str, workspaces: list[dict[str, Any]]) -> Iterator[Trial]:
-    """Yield a trial for each workspace and one of all: a passage that has the words counts."""
+    """Yields a trial for each workspace and one of all: a passage that has the words counts."""
     scopes: list[Scope] = []
     for one in workspaces:
         builder = _Builder()
@@ -241,7 +241,7 @@ def _scope(name: str, builder: _Builder, queries: Sequence[Query]) -> Scope:
 
 
 def _grouped(rows: list[dict[str, Any]], by: str) -> Mapping[str, list[dict[str, Any]]]:
-    """Return the rows of each value, in the order in which they stand."""
+    """Returns the rows of each value, in the order in which they stand."""
     found: dict[str, list[dict[str, Any]]] = {}
     for value, some in groupby(rows, key=lambda row: row[by]):
         found.setdefault(value, []).extend(some)

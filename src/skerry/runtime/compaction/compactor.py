@@ -78,7 +78,7 @@ class Compactor(Struct, frozen=True):
     """Tells clients that it begins and ends."""
 
     async def run(self, task: Task, tail: int) -> Compacted | None:
-        """Compact; return None where there is nothing that could be summarised.
+        """Compacts; returns None where there is nothing that could be summarised.
 
         Args:
             task: Why, and how much may stay.
@@ -107,7 +107,7 @@ class Compactor(Struct, frozen=True):
         said: Sequence[Numbered],
         found: Cut,
     ) -> Compacted | None:
-        """Flush, summarise, store, and tell; None where somebody asked and nothing is won."""
+        """Flushes, summarise, store, and tells; None where somebody asked and nothing is won."""
         if state.flushed != state.count:
             await self.flush(found.messages, task.system, task.limits)
         summary, by_model = await self._summary(found, state.last, task)
@@ -152,7 +152,7 @@ class Compactor(Struct, frozen=True):
         return Compacted(written, task.tokens, after, len(kept))
 
     def _whose_words(self, found: Cut, last: CompactionMessage | None) -> Origin:
-        """Return whose words the summary may repeat: the owner's, or the worst that was read."""
+        """Returns whose words the summary may repeat: the owner's, or the worst that was read."""
         heard = taint(found.messages)
         if last is not None and last.origin is not Origin.OWNER:
             heard |= {last.origin or Origin.MEMORY}
@@ -165,7 +165,7 @@ class Compactor(Struct, frozen=True):
         limits: Budget,
         session_id: SessionId | None = None,
     ) -> None:
-        """Let the model note what is to last, where notes are kept; of another session if given."""
+        """Lets the model note what is to last, if notes are kept; of another session if given."""
         # Imported here, as below: a start, and most runs, need neither.
         from skerry.runtime.compaction.memory_flush import Flush, may_flush  # noqa: PLC0415
 
@@ -186,7 +186,7 @@ class Compactor(Struct, frozen=True):
         return state, spoken([(one.seq, one.message) for one in entries])
 
     def _keep(self, task: Task, said: Sequence[Numbered]) -> int:
-        """Return how many tokens stay; less where the model counts more than we do."""
+        """Returns how many tokens stay; less where the model counts more than we do."""
         total = sum(weight(message) for _, message in said) + 1
         keep = min(task.limits.keep, task.limits.keep * total // max(task.tokens, 1) + 1)
         # Somebody who asks wants it shorter than it is.
@@ -195,7 +195,7 @@ class Compactor(Struct, frozen=True):
     async def _summary(
         self, found: Cut, last: CompactionMessage | None, task: Task
     ) -> tuple[str, bool]:
-        """Return the summary, and whether a model made it."""
+        """Returns the summary, and whether a model made it."""
         previous = last.text if last else ""
         replaced = sum(map(weight, found.messages)) + len(previous) // 4
         most = task.limits.summary
@@ -249,11 +249,11 @@ class Compactor(Struct, frozen=True):
 
 
 def weight_of(state: compactions.State, said: Sequence[Numbered]) -> int:
-    """Return about how many tokens the conversation is shown with."""
+    """Returns about how many tokens the conversation is shown with."""
     summary = weight(shown(state.last)) if state.last else 0
     return summary + sum(weight(message) for _, message in said)
 
 
 def tighter(task: Task, refused: int, times: int) -> Task:
-    """Return the task after a model refused `refused` tokens, which should have fitted."""
+    """Returns the task after a model refused `refused` tokens, which should have fitted."""
     return replace(task, limits=task.limits.below(refused).tighter(times))

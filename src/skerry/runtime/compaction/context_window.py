@@ -57,7 +57,7 @@ class Keeper(Struct):
     _last: Task | None = None
 
     async def before_call(self, model: ModelInfo, limits: Budget, system: str) -> None:
-        """Flush or compact, if it is time. Costs next to nothing while it is not."""
+        """Flushes or compacts, if it is time. Costs next to nothing while it is not."""
         if self.ended is not None:
             ended, self.ended = self.ended, None
             await self._note(ended, system, limits)
@@ -76,7 +76,7 @@ class Keeper(Struct):
             await self.compactor.flush(said, system, limits)
 
     async def _note(self, ended: SessionEntry, system: str, limits: Budget) -> None:
-        """Flush the notes of a session that ended by itself (decisions 6, row 18)."""
+        """Flushes the notes of a session that ended by itself (decisions 6, row 18)."""
         histories = self.compactor.runtime.histories
         before = await histories.get(ended.session_id, ended.tail + 1)
         if not before.flushed:
@@ -85,7 +85,7 @@ class Keeper(Struct):
         histories.forget(ended.session_id)
 
     async def after_refusal(self, sent: int) -> bool:
-        """Compact what the model refused; return whether it may be asked again.
+        """Compacts what the model refused; returns whether it may be asked again.
 
         Args:
             sent: Tokens of the request, about. Its window takes less, whatever is configured.
@@ -100,11 +100,11 @@ class Keeper(Struct):
         return True
 
     def fitting(self, limits: Budget) -> Budget:
-        """Return the limits, less what the model refused."""
+        """Returns the limits, less what the model refused."""
         return limits.below(self.least).tighter(self.refused)
 
     async def on_demand(self, task: Task) -> Compacted:
-        """Compact because somebody asks.
+        """Compacts because somebody asks.
 
         Raises:
             CommandError: there is nothing to summarise.
@@ -131,7 +131,7 @@ class Keeper(Struct):
 
 
 def held(conversation: Conversation, limits: Budget) -> int:
-    """Return about how many tokens the next request has: as the model counted last, if more."""
+    """Returns about how many tokens the next request has: as the model counted last, if more."""
     history = conversation.history
     fixed = limits.window - limits.reserve - limits.room
     ends = history.ends
@@ -149,7 +149,7 @@ PROMPT_SHARE: Final = 2
 
 
 def shorten(conversation: Conversation, limits: Budget) -> None:
-    """Let no message take more of the window than is its share. Costs O(1) while all are short."""
+    """Lets no message take more of the window than is its share. Costs O(1) while all are short."""
     history, most = conversation.history, limits.most_chars
     if not history.ends or history.ends[-1] <= most:
         return
@@ -164,7 +164,7 @@ def shorten(conversation: Conversation, limits: Budget) -> None:
 
 
 def fit(message: Message, most: int) -> Message:
-    """Return the message with a tool's result, or a person's words, cut to their share."""
+    """Returns the message with a tool's result, or a person's words, cut to their share."""
     match message:
         case ToolResultMessage() if not _has_image(message):
             form = SoftTrim(max_chars=most, head_chars=most * 2 // 3, tail_chars=most // 4)
@@ -177,7 +177,7 @@ def fit(message: Message, most: int) -> Message:
 
 
 def prune(conversation: Conversation, settings: ContextPruning, model: ModelInfo, now: int) -> None:
-    """Shorten old tool results, if the provider's cache of them has expired.
+    """Shortens old tool results, if the provider's cache of them has expired.
 
     What was shortened once stays so: else the next request would be another than the one that the
     provider has cached.
@@ -194,7 +194,7 @@ def prune(conversation: Conversation, settings: ContextPruning, model: ModelInfo
 
 
 def _last_call(messages: list[Message]) -> int | None:
-    """Return when a model that caches last answered, in milliseconds."""
+    """Returns when a model that caches last answered, in milliseconds."""
     for message in reversed(messages):
         if isinstance(message, AssistantMessage) and _caches(message.api, message.model):
             return message.timestamp
@@ -202,7 +202,7 @@ def _last_call(messages: list[Message]) -> int | None:
 
 
 def _caches(api: str, model: str) -> bool:
-    """Return whether the provider keeps the beginning of a request for some minutes."""
+    """Returns whether the provider keeps the beginning of a request for some minutes."""
     return api == "anthropic-messages" or model.startswith("anthropic/")
 
 

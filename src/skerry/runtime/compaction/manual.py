@@ -21,7 +21,7 @@ from skerry.store import sessions
 
 
 async def compact_session(runtime: Runtime, key: SessionKey, instructions: str) -> Compacted | None:
-    """Compact; return None where there is nothing to summarise. The caller holds the lane.
+    """Compacts; returns None where there is nothing to summarise. The caller holds the lane.
 
     Raises:
         ModelError: no model could be chosen.
@@ -63,4 +63,4 @@ async def compact_session(runtime: Runtime, key: SessionKey, instructions: str) 
 
 
 def _unheard(_: RunEventBody) -> None:
-    """Tell nobody: there is no run whose clients would hear it."""
+    """Tells nobody: there is no run whose clients would hear it."""

@@ -60,7 +60,7 @@ _QUIET: Final = frozenset({Purpose.HEARTBEAT, Purpose.SUBAGENT, Purpose.CRON, Pu
 
 
 def may_flush(key: SessionKey, purpose: Purpose, origin: Origin) -> bool:
-    """Return whether the conversation keeps notes: with the owner, or with whom the owner listed.
+    """Returns whether the conversation keeps notes: with the owner, or with whom the owner listed.
 
     What a group or a stranger says must not come into what the owner's own conversations read.
     What runs by itself keeps none.
@@ -86,7 +86,7 @@ class MemoryAppend:
     """
 
     def __init__(self, day: str, at: int, taint: frozenset[Origin] = frozenset()) -> None:
-        """Take the day, the time in ms since 1970, and the taint."""
+        """Takes the day, the time in ms since 1970, and the taint."""
         self._at = at
         self._taint = taint
         self._origin = worst(taint)
@@ -98,7 +98,7 @@ class MemoryAppend:
         )
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
-        """Add the text, on lines of its own."""
+        """Adds the text, on lines of its own."""
         params = MemoryAppendParams.model_validate(arguments)
         return ToolResult(await anyio.to_thread.run_sync(self._add, params.text, context))
 
@@ -138,7 +138,7 @@ class Flush(Struct):
     wanted: Wanted
 
     async def run(self, system: str, said: Sequence[Message], limits: Budget) -> bool:
-        """Go through what was said; return whether the model could be asked about all of it.
+        """Goes through what was said; returns whether the model could be asked about all of it.
 
         Where others were heard too, the owner's words are gone through alone first: nobody else can
         put anything into what is noted of those. All of it follows, for notes that are unverified.
@@ -161,7 +161,7 @@ class Flush(Struct):
     async def _all(
         self, system: str, said: Sequence[Message], today: str, room: int
     ) -> RunFailure | None:
-        """Go through messages in parts of `room` tokens, smaller ones where they are refused."""
+        """Goes through messages in parts of `room` tokens, smaller ones where they are refused."""
         failed = None
         for part in batches(said, room)[-MOST_BATCHES:]:
             failure = await self._part(system, list(part), today)
@@ -174,7 +174,7 @@ class Flush(Struct):
         return failed
 
     async def _part(self, system: str, said: list[Message], today: str) -> RunFailure | None:
-        """Go through messages at once; return why the model could not be asked."""
+        """Goes through messages at once; returns why the model could not be asked."""
         at = self.runtime.clock.now_ms()
         tool = MemoryAppend(today, at, self.context.taint)
         if said and not isinstance(said[0], message.UserMessage):
@@ -212,7 +212,7 @@ class Flush(Struct):
 
 
 def owners(said: Sequence[Message]) -> list[Message]:
-    """Return the owner's own messages (pure)."""
+    """Returns the owner's own messages (pure)."""
     return [
         one
         for one in said
@@ -221,10 +221,10 @@ def owners(said: Sequence[Message]) -> list[Message]:
 
 
 def _together(said: Sequence[Message]) -> Message:
-    """Return messages of the owner as one, so that no answer is missing between them."""
+    """Returns messages of the owner as one, so that no answer is missing between them."""
     parts = (one.text for one in said if isinstance(one, message.UserMessage))
     return message.user("\n\n".join((_OWN_WORDS, *parts)), said[-1].timestamp)
 
 
 def _unheard(_: LoopEvent) -> None:
-    """Tell nobody what is said in a flush."""
+    """Tells nobody what is said in a flush."""

@@ -42,7 +42,7 @@ class Summariser:
     async def text(
         self, said: tuple[Message, ...], previous: str, instructions: str, limits: Budget
     ) -> str | None:
-        """Return the summary of `previous` and what was said since; None if no model makes one."""
+        """Returns the summary of `previous` and what was said since; None if no model makes one."""
         room = _room(limits.window, limits.summary, instructions)
         for _ in range(ATTEMPTS):
             if room < LEAST_ROOM:
@@ -68,7 +68,7 @@ class Summariser:
         return summary
 
     async def _one(self, part: str, previous: str, instructions: str, most: int) -> str | None:
-        """Return the summary of one part, added to the previous one; None if there is none.
+        """Returns the summary of one part, added to the previous one; None if there is none.
 
         Raises:
             _TooLongError: the model did not take so much at once.
@@ -105,11 +105,11 @@ class _TooLongError(Exception):
 
 
 def _room(window: int, most: int, instructions: str) -> int:
-    """Return how many tokens of a conversation fit a request for a summary."""
+    """Returns how many tokens of a conversation fit a request for a summary."""
     fixed = tokens(SYSTEM) + tokens(request_text("", "", instructions, most=most))
     # The answer, and the previous summary, may each have twice what they should.
     return int((window - fixed - 4 * most) / MARGIN) - 32
 
 
 def _unheard(_: LoopEvent) -> None:
-    """Tell nobody what a summary says while it comes."""
+    """Tells nobody what a summary says while it comes."""

@@ -43,7 +43,7 @@ class Standing(Struct, frozen=True):
 
     @property
     def share(self) -> float:
-        """Return the part of the tighter limit that is used; 1 is all of it."""
+        """Returns the part of the tighter limit that is used; 1 is all of it."""
         cost, tokens = self.budget.cost, self.budget.tokens
         return max(
             self.used.cost / cost if cost else 0.0, self.used.tokens / tokens if tokens else 0.0
@@ -58,12 +58,12 @@ class Standing(Struct, frozen=True):
 
     @property
     def blind(self) -> int:
-        """Return how many of the day's calls it does not see: no price, or no count, is known."""
+        """Returns how many of the day's calls it does not see: no price, or no count, is known."""
         return self.used.uncounted + (self.used.unpriced if self.budget.cost is not None else 0)
 
     @property
     def notice(self) -> str:
-        """Return under which name it is noted that the owner was told today.
+        """Returns under which name it is noted that the owner was told today.
 
         That calls are not counted is said on its own: the warning still comes after it.
         """
@@ -71,15 +71,15 @@ class Standing(Struct, frozen=True):
 
     @property
     def path(self) -> str:
-        """Return where it stands in the configuration."""
+        """Returns where it stands in the configuration."""
         return f"usage.budgets.{self.name}"
 
     def refuses(self, purpose: Purpose) -> bool:
-        """Return whether a run for this may not begin."""
+        """Returns whether a run for this may not begin."""
         return self.level >= (Level.WARNED if purpose in BACKGROUND else Level.STOPPED)
 
     def said(self) -> str:
-        """Return how much is used, for people: `$1.70 of $2.00 (85 %)`."""
+        """Returns how much is used, for people: `$1.70 of $2.00 (85 %)`."""
         parts = []
         if self.budget.cost is not None:
             digits = 2 if self.budget.cost >= 1 else 4  # a small one would read as $0.00
@@ -96,7 +96,7 @@ class Standing(Struct, frozen=True):
 def standings(
     budgets: Budgets, used: Mapping[str, Sums], agent: str | None = None
 ) -> list[Standing]:
-    """Return the budgets that limit an agent's runs, or all; `used` is the day's, by agent."""
+    """Returns the budgets that limit an agent's runs, or all; `used` is the day's, by agent."""
     found = [Standing(DAY, budgets.day, total(used.values()))] if budgets.day.limits else []
     for name, budget in budgets.agents.items():
         if budget.limits and agent in {None, name}:
@@ -105,7 +105,7 @@ def standings(
 
 
 def refusal(standing: Standing, purpose: Purpose, day: date, zone: str) -> str:
-    """Return why a run may not begin, until when, and what to do."""
+    """Returns why a run may not begin, until when, and what to do."""
     if standing.level is not Level.STOPPED:
         return f"{standing.path} is nearly used up, and this ({purpose}) can wait until tomorrow."
     limit = "tokens" if standing.budget.tokens is not None else "cost"

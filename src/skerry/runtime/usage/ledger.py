@@ -49,7 +49,7 @@ class Ledger:
         """Counts against the limits of runs and days."""
 
     async def open(self) -> None:
-        """Read what the last days used. Where that fails, budgets let nothing through."""
+        """Reads what the last days used. Where that fails, budgets let nothing through."""
         first = str(self._today() - timedelta(days=_KEPT_DAYS))
         try:
             await self._book_unbooked()
@@ -65,7 +65,7 @@ class Ledger:
         self._closed = ""
 
     def book(self, call: ModelCallEnded) -> None:
-        """Book a call with the next unit that is written: that of its response, mostly."""
+        """Books a call with the next unit that is written: that of its response, mostly."""
         error, used = call.error, call.usage
         tokens = used.input + used.output + used.cache_read + used.cache_write
         booked = self._row(
@@ -89,7 +89,7 @@ class Ledger:
         write(lambda unit: usage.book(unit, booked))
 
     def begin(self, candidate: Candidate, wanted: Wanted) -> str:
-        """Note beside the database that a call begins; return its id.
+        """Notes beside the database that a call begins; returns its id.
 
         If the process ends in the call, the next start books it as lost: the provider may have
         billed it, and nobody here can tell what.
@@ -112,7 +112,7 @@ class Ledger:
         return call_id
 
     def _row(self, wanted: Wanted, **call: Any) -> BookedCall:
-        """Return the row of a call that begins or ends now."""
+        """Returns the row of a call that begins or ends now."""
         now = self._clock.now_ms()
         return BookedCall(
             at=now,
@@ -126,7 +126,7 @@ class Ledger:
         )
 
     async def _book_unbooked(self) -> None:
-        """Book the calls that the last process noted beside the database and did not book."""
+        """Books the calls that the last process noted beside the database and did not book."""
         noted = await anyio.to_thread.run_sync(self._calls.read)
         if not noted:
             return
@@ -142,7 +142,7 @@ class Ledger:
         await anyio.to_thread.run_sync(self._calls.clear)
 
     def allow(self, wanted: Wanted) -> None:
-        """Return if a run may ask its model.
+        """Returns if a run may ask its model.
 
         Raises:
             BudgetError: what may be used today is used up, or cannot be told.
@@ -221,7 +221,7 @@ class Ledger:
 
 
 def note_warned(unit: Unit, warned: Warned) -> None:
-    """Note in the unit that stores the warning that it was said."""
+    """Notes in the unit that stores the warning that it was said."""
     for name in warned.names:
         usage.note_warned(unit, name, warned.day)
 
@@ -233,5 +233,5 @@ def _outcome(error: RunFailure | None) -> Outcome:
 
 
 def _bills_nothing(error: RunFailure | None) -> bool:
-    """Return whether no tokens means that there were none: the provider refused the request."""
+    """Returns whether no tokens means that there were none: the provider refused the request."""
     return error is not None and error is not ABORTED and error.code != ModelStreamCutError.code

@@ -30,7 +30,7 @@ class Used(Struct):
     cost: float = 0.0
 
     def add(self, sums: Sums) -> None:
-        """Add calls of models."""
+        """Adds calls of models."""
         self.model_calls += sums.calls
         self.tokens += sums.tokens
         self.cost += sums.cost
@@ -53,7 +53,7 @@ class Meter:
         config: Callable[[], Config],
         today: Callable[[], tuple[str, Mapping[str, Sums]]],
     ) -> None:
-        """Make the meter.
+        """Makes the meter.
 
         Args:
             store: Keeps the tool calls of each day.
@@ -68,13 +68,13 @@ class Meter:
         self._tools: dict[tuple[str, str], int] = {}
 
     async def open(self) -> None:
-        """Read how many tools were called today."""
+        """Reads how many tools were called today."""
         day, _ = self._today()
         found = await self._store.read(lambda reader: usage.tools_of_day(reader, day))
         self._tools = {(day, agent): calls for agent, calls in found.items()}
 
     def begin(self, run_id: str, done: Iterable[Message] = ()) -> None:
-        """Count what a run uses; `done` is what it did before a restart."""
+        """Counts what a run uses; `done` is what it did before a restart."""
         self._runs[run_id] = used = Used()
         for one in done:
             if isinstance(one, AssistantMessage):
@@ -84,16 +84,16 @@ class Meter:
             used.tool_calls += isinstance(one, ToolResultMessage)
 
     def end(self, run_id: str) -> None:
-        """Forget a run that ended."""
+        """Forgets a run that ended."""
         self._runs.pop(run_id, None)
 
     def called(self, run_id: str, sums: Sums) -> None:
-        """Count a call of a model."""
+        """Counts a call of a model."""
         if (used := self._runs.get(run_id)) is not None:
             used.add(sums)
 
     def tool(self, request: RunRequest) -> None:
-        """Count a call of a tool."""
+        """Counts a call of a tool."""
         agent, key, (day, _) = request.key.agent, str(request.key), self._today()
         if (used := self._runs.get(request.run_id)) is not None:
             used.tool_calls += 1
@@ -114,7 +114,7 @@ class Meter:
     def admitted(
         self, request: RunRequest, response: AssistantMessage
     ) -> tuple[AssistantMessage, str]:
-        """Return the response with as many tool calls as may be made, and why there are no more."""
+        """Returns the response with as many tool calls as may be made, and why no more."""
         wanted = len(response.tool_calls)
         for scope, used, limits in self._standings(request) if wanted else ():
             left = max(0, limits.tool_calls - used.tool_calls)
@@ -124,7 +124,7 @@ class Meter:
         return response, ""
 
     def report(self) -> list[dict[str, Any]]:
-        """Return how much of its day each agent that used anything has used."""
+        """Returns how much of its day each agent that used anything has used."""
         day, sums = self._today()
         agents = {*sums, *(agent for of, agent in self._tools if of == day)}
         return [self._reported(agent) for agent in sorted(agents)]
@@ -185,7 +185,7 @@ class Meter:
 
 
 def _amount(name: str, value: float, *, unit: bool = False) -> str:
-    """Return a count as people read it: dollars with their cents, all else as a whole."""
+    """Returns a count as people read it: dollars with their cents, all else as a whole."""
     amount = f"{value:,.{2 if name == 'cost' else 0}f}"
     return f"{amount} {_KEYS[name][1]}" if unit else amount
 
@@ -209,29 +209,29 @@ class RunMeter:
             meter.begin(request.run_id, done)
 
     def end(self) -> None:
-        """Count no more."""
+        """Counts no more."""
         if self._meter is not None:
             self._meter.end(self._request.run_id)
 
     def tool(self) -> None:
-        """Count a call of a tool."""
+        """Counts a call of a tool."""
         if self._meter is not None:
             self._meter.tool(self._request)
 
     def stops(self) -> str:
-        """Tell the person why there is no other call, and return it; mostly nothing."""
+        """Tells the person why there is no other call, and returns it; mostly nothing."""
         if self.reached():
             self._emit(MessageUpdate(self.said))
         return self.said
 
     def reached(self) -> bool:
-        """Return whether there may be no other call of a model."""
+        """Returns whether there may be no other call of a model."""
         if self._meter is not None and not self.said:
             self.said = self._meter.reached(self._request)
         return bool(self.said)
 
     def admitted(self, response: AssistantMessage) -> AssistantMessage:
-        """Return the response with as many tool calls as may be made."""
+        """Returns the response with as many tool calls as may be made."""
         if self._meter is None:
             return response
         response, self.said = self._meter.admitted(self._request, response)
@@ -244,7 +244,7 @@ class RunMeter:
 
 
 def _cut(response: AssistantMessage, left: int) -> AssistantMessage:
-    """Return the response with its first tool calls only."""
+    """Returns the response with its first tool calls only."""
     kept = {call.id for call in response.tool_calls[:left]}
     content = [one for one in response.content if not isinstance(one, ToolCall) or one.id in kept]
     return replace(response, content=tuple(content))

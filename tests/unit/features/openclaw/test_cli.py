@@ -53,7 +53,7 @@ def transcript(session_id: str, said: str) -> list[str]:
 
 @pytest.fixture
 def old(tmp_path: Path) -> Path:
-    """Make a home as OpenClaw 2026.2 leaves it for `main`, and 2026.9 for `work`."""
+    """Makes a home as OpenClaw 2026.2 leaves it for `main`, and 2026.9 for `work`."""
     home = tmp_path / "openclaw"
     for folder in ("agents/main/sessions", "agents/main/agent", "agents/work/agent"):
         (home / folder).mkdir(parents=True)
@@ -78,7 +78,7 @@ def old(tmp_path: Path) -> Path:
 
 
 def database(file: Path) -> None:
-    """Write what is read of the tables of 2026.9, of a session whose last line is packed too."""
+    """Writes what is read of the tables of 2026.9, of a session whose last line is packed too."""
     with closing(sqlite3.connect(file)) as made, made:
         made.executescript(
             "CREATE TABLE session_nodes (session_key TEXT, current_session_id TEXT);"

@@ -55,7 +55,7 @@ async def talk(core: Core, count: int, words: int = 40, begin: int = 0) -> None:
 
 
 def calls(model: ScriptedModel, *, summaries: bool) -> list[ModelRequest]:
-    """Return what the model was asked; the conversation as it was then."""
+    """Returns what the model was asked; the conversation as it was then."""
     return [
         replace(one.request, history=History(one.messages))
         for one in model.seen
@@ -268,7 +268,7 @@ async def test_a_long_tool_loop_is_compacted_within_its_turn(tmp_path: Path) -> 
 
 
 def _pairs(asked: ModelRequest) -> None:
-    """Check that every result stands behind its call."""
+    """Checks that every result stands behind its call."""
     open_calls: list[str] = []
     for one in asked.history.messages[asked.first :]:
         match one:

@@ -38,7 +38,7 @@ def answers(body: dict[str, Any]) -> list[Any]:
 
 
 def results(body: dict[str, Any]) -> list[str]:
-    """Return the texts of the tool results in the body of a request."""
+    """Returns the texts of the tool results in the body of a request."""
     found = []
     for one in body["messages"]:
         for block in one["content"]:
@@ -51,7 +51,7 @@ def results(body: dict[str, Any]) -> list[str]:
 async def conversation(
     home: Path, pruning: ContextPruning, pause: int
 ) -> tuple[list[dict[str, Any]], list[message.Message]]:
-    """Read a large file, talk, wait, talk more; return the bodies and what was said."""
+    """Reads a large file, talk, wait, talk more; returns the bodies and what was said."""
     agents = AgentsConfig(
         defaults=AgentDefaults(context_pruning=pruning, compaction=Compaction(enabled=False))
     )

@@ -52,7 +52,7 @@ async def talk(core: Core, count: int, key: SessionKey = MAIN) -> None:
 
 
 def flushes(model: ScriptedModel) -> list[int]:
-    """Return the places of the calls with which a flush begins."""
+    """Returns the places of the calls with which a flush begins."""
     return [
         place
         for place, one in enumerate(model.seen)

@@ -43,7 +43,7 @@ async def rows(store: Store, *columns: str) -> list[tuple[Any, ...]]:
 
 
 def says(*pieces: str) -> ScriptedModel:
-    """Return a model that always says the same, a dollar a piece."""
+    """Returns a model that always says the same, a dollar a piece."""
     return ScriptedModel(lambda _: list(pieces))
 
 

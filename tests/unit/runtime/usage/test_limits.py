@@ -29,7 +29,7 @@ class Count:
         self.calls = 0
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
-        """Count."""
+        """Counts."""
         del arguments, context
         self.calls += 1
         return ToolResult("counted")
@@ -45,7 +45,7 @@ def calls(number: int, request: ModelRequest) -> list[Step]:
 
 
 def restless(request: ModelRequest) -> Sequence[Step]:
-    """Call a tool each time, for ever."""
+    """Calls a tool each time, for ever."""
     return ["on", *calls(1, request)]
 
 
