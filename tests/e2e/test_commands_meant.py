@@ -117,7 +117,7 @@ async def test_a_change_that_makes_no_sense_does_not_blame_the_file(tmp_path: Pa
 async def test_debug_refuses_what_counts_at_a_start_only(tmp_path: Path) -> None:
     async with page(tmp_path / "home", {"commands": {"debug": True}}) as owner:
         said = await owner.say("/debug set gateway.port=1234")
-        assert "`gateway.port` counts at a start only" in said
+        assert "`gateway.port` takes effect only at a start" in said
         assert await owner.say("/debug show") == "Nothing is overridden."
 
 

@@ -166,7 +166,7 @@ class InUse:
     def now(cls) -> Self:
         """Looks at this process."""
         for one in gc.get_objects():
-            if isinstance(one, Known):
+            if issubclass(type(one), Known):  # `isinstance` asks a weak proxy for its object
                 one.clear()  # each message has a word of its own, and it grows up to its limit
         gc.collect()
         links = [link for one in Path("/proc/self/fd").iterdir() if (link := _target(one))]

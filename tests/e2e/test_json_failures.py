@@ -33,10 +33,11 @@ HERE = {
         "memory status",
         "backup create",
         "import openclaw",
+        "plugins new",
         "usage",
     ),
 }
-"""Commands that may succeed without a gateway: they read this machine."""
+"""Commands that may succeed without a gateway: they read or write files of this machine."""
 STATES = {"status", "gateway status", "service status"}
 """Commands whose answer is the state; they exit with 1 where nothing runs."""
 
@@ -87,6 +88,7 @@ def is_failure(told: Any) -> bool:
 
 @pytest.fixture(autouse=True)
 def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("SKERRY_STATE_DIR", str(tmp_path / "home"))
     monkeypatch.setenv("SKERRY_GATEWAY_PORT", "1")

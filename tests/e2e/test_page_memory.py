@@ -76,7 +76,7 @@ async def test_a_hit_says_why_it_stands_there_and_leads_to_its_lines(
     await page.get_by_role("tab", name="Search").click()
     await page.get_by_label("Search the memory").fill("zyzzyva")
     await page.keyboard.press("Enter")
-    await expect(page.locator(".hits")).to_contain_text("Nothing was found")
+    await expect(page.locator(".hits")).to_contain_text("No hits")
 
 
 async def test_a_file_is_edited_and_nobodys_change_is_lost(

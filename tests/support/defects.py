@@ -67,6 +67,13 @@ CLOSING: Final = frozenset(
 """Seen where a run is closed: in these gateways none goes on behind its last step."""
 
 
+def _plant(original: object, name: str, defect: Callable[..., Any]) -> None:
+    """Puts the defect in place of a function in every module that has imported it."""
+    for module in list(sys.modules.values()):
+        if getattr(module, name, None) is original:
+            setattr(module, name, defect)
+
+
 def _closed(*_: Any) -> bool:
     return False
 
@@ -80,5 +87,5 @@ if __name__ == "__main__":
     for module, name, defect in planted:
         if not hasattr(module, name):
             sys.exit(f"{module} has no {name}: the defect would change nothing")
-        setattr(module, name, defect)
+        _plant(getattr(module, name), name, defect)
     sys.exit(main())

@@ -108,7 +108,7 @@ async def test_a_note_is_taken_out_and_nothing_else(tmp_path: Path) -> None:
     undone = await here.desk.undo(MAIN, noted.id)
     assert undone.text == "one\ntwo"
     assert file.read_text() == before
-    with pytest.raises(NoteError, match="No note"):
+    with pytest.raises(NoteError, match="does not exist"):
         await here.desk.undo(MAIN, noted.id)
 
 

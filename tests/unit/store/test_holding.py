@@ -63,7 +63,7 @@ def test_a_backup_of_an_older_version_is_looked_into(tmp_path: Path, version: in
 def test_a_backup_that_cannot_be_read_is_named_too(tmp_path: Path) -> None:
     (tmp_path / f"{DATABASE}.v2.bak").write_bytes(b"no database" * 100)
     (one,) = holding(tmp_path, REDACTION)
-    assert "cannot be looked into" in one.remedy
+    assert "cannot be read" in one.remedy
 
 
 def test_mirrors_that_nobody_looks_after_are_cleaned(tmp_path: Path) -> None:
