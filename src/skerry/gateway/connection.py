@@ -221,12 +221,9 @@ class Connection:
         self.close(1008, "slow consumer")
 
     async def _read(self, admitted: Admitted) -> None:
-        before = 0
         while (size := await self._read_one(admitted)) is not None:
-            # The frame's own names have ended with it; the parser keeps it until the next.
-            if max(size, before) >= heap.LARGE and self._tasks is not None:
+            if size >= heap.LARGE and self._tasks is not None:
                 self._tasks.start_soon(in_daemon_thread, heap.give_back, "heap")
-            before = size
             await self._breathe()
 
     async def _read_one(self, admitted: Admitted) -> int | None:

@@ -137,6 +137,16 @@ class GatewayProtocol(WebSocketsSansIOProtocol):
             return
         super().data_received(data)
 
+    def handle_text(self, event: Frame) -> None:
+        """Hands a frame on; the parser keeps the frame until the next, but not its data."""
+        super().handle_text(event)
+        event.data = b""
+
+    def handle_cont(self, event: Frame) -> None:
+        """Hands on the next part of a message, as `handle_text`."""
+        super().handle_cont(event)
+        event.data = b""
+
     def connection_lost(self, exc: Exception | None) -> None:
         """Stops every timer; who waits to write need wait no longer."""
         if self._linger_limit is not None:
