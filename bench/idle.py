@@ -1,4 +1,4 @@
-"""What a thousand clients that only listen cost: memory, CPU while nothing happens, and a turn."""
+"""Cost of a thousand clients that only listen: memory, CPU while nothing happens, and a turn."""
 
 import time
 from contextlib import AsyncExitStack

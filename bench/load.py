@@ -16,7 +16,7 @@ BUDGETS = {100: ">= 350"}
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What one round took, in seconds."""
+    """Duration of one round, in seconds."""
 
     wall: float
     gateway: float

@@ -1,4 +1,4 @@
-"""What every benchmark needs: processes whose CPU can be read, a lean client, lines to print."""
+"""Parts of every benchmark: processes whose CPU can be read, a lean client, lines to print."""
 
 import json
 import os
@@ -173,7 +173,7 @@ class _Payload(msgspec.Struct):
 
 
 class _Frame(msgspec.Struct):
-    """What the driver looks at; everything else in a frame is skipped."""
+    """Fields that the driver reads; everything else in a frame is skipped."""
 
     type: str
     id: str = ""

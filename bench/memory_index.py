@@ -1,4 +1,4 @@
-"""What it costs to index files, to look at them again, and to search them.
+"""Cost of indexing files, of looking at them again, and of searching them.
 
     python -m bench.memory_index [--files 10000] [--growth] [--vectors]
 

@@ -1,4 +1,4 @@
-"""What finding passages costs: words, vectors, both, beside FTS5 and a full scan in the same run.
+"""Cost of finding passages: words, vectors, both, beside FTS5 and a full scan in the same run.
 
 Texts are synthetic (words by Zipf's law), vectors stand around centres. Each size runs in a process
 of its own, so that its memory is its own. The embedding of the question is not in it.
@@ -27,7 +27,7 @@ SIZES = (10_000, 100_000)
 BUDGETS = {10_000: "<= 5", 100_000: "<= 12"}
 DIMENSIONS = 384
 WORDS = 120
-"""Of a passage."""
+"""Words of a passage."""
 QUERIES = 60
 ASKED = 6
 """Words of a question, each from another part of the vocabulary."""

@@ -41,7 +41,7 @@ THINGS: Final = 150_000
 slows a gateway. A loop over little took 30 to 35 ms whether a message took 19 or 28."""
 WINDOW: Final = 32_000
 SHORT: Final = "The pilot waits for the tide; the boats lie behind the island until noon."
-"""What the model answers to a tool's result, and as a summary."""
+"""Answer of the model to a tool's result, and as a summary."""
 COMMON: Final = (
     "the of and to in that it was for on with as at by he she they we you not this had from but"
     " harbour pilot wrote north wind spring tide close narrow channel before noon boat waits behind"
@@ -56,25 +56,25 @@ THIRDS: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Minute:
-    """What one minute of traffic was."""
+    """Figures of one minute of traffic."""
 
     messages: int
     cpu_ms: float
-    """Of all processes, a message."""
+    """CPU of all processes, a message."""
     same_ms: float
     """CPU of a fixed piece of work meanwhile, in ms: it takes more beside neighbours."""
     rss: float
-    """Of the gateway's own process at the end of the minute, in MB."""
+    """RSS of the gateway's own process at the end of the minute, in MB."""
     anonymous: float
-    """What of it is no mapped file."""
+    """Part of it that is no mapped file."""
     together: float
-    """Of all processes, in MB."""
+    """RSS of all processes, in MB."""
     files: int
     """Open file descriptors."""
 
 
 class Prose:
-    """What people write: few words often, most of them rarely, as in a language."""
+    """Text as people write it: few words often, most of them rarely, as in a language."""
 
     def __init__(self) -> None:
         self._chance = random.Random(1)  # noqa: S311 - the same words each time

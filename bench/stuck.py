@@ -1,4 +1,4 @@
-"""What a client that asks for much and never reads does to the others, and to the memory."""
+"""Effect of a client that asks for much and never reads, on the others and on the memory."""
 
 import statistics
 

@@ -15,7 +15,7 @@ from typing import Final
 FLAKY: Final = Path(__file__).parents[1] / "tests/flaky.toml"
 MOST = 3
 SAID = "skerry/said"
-"""Where in the cache of a run tests/conftest.py keeps what each failed test said."""
+"""Key in the cache of a run, where tests/conftest.py keeps the output of each failed test."""
 SEED: Final = re.compile(r"SKERRY_SEED=\d+|@reproduce_failure\([^)]*\)|\bdt1-[\w+/=-]+")
 LONGEST: Final = 400
 """Characters of what a test said that are kept."""

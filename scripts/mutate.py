@@ -35,9 +35,9 @@ class Patch:
     """One line that is taken away or spoiled, and the tests that must notice."""
 
     name: str
-    """What is wrong with the source then."""
+    """Defect of the source with the patch."""
     of: tuple[str, ...]
-    """What the tests prove: `security.D1` of tests/reviews.toml, `promises`, or `rules.ID`."""
+    """Promise that they prove: `security.D1` of tests/reviews.toml, `promises`, or `rules.ID`."""
     file: str
     find: str
     put: str

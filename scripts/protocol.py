@@ -47,7 +47,7 @@ EVENTS: Final[Mapping[str, str]] = {
     "shutdown": "The gateway is about to stop.",
     "tick": "The gateway lives; comes every `policy.tickIntervalMs`.",
 }
-"""What each event tells; the payloads stand in the published schema."""
+"""Meaning of each event; the payloads stand in the published schema."""
 
 
 def page() -> str:

@@ -10,7 +10,7 @@ from skerry.sdk.tools import FunctionTool, ToolContext, ToolError
 
 
 class BrewParams(BaseModel, extra="forbid"):
-    """What the model may ask for."""
+    """Parameters of the tool."""
 
     kind: str = Field(description="Which tea.", max_length=40)
     minutes: int = Field(default=3, ge=1, le=15, description="How long it draws.")

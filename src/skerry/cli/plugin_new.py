@@ -40,7 +40,7 @@ from pydantic import BaseModel
 
 
 class Settings(BaseModel, extra="forbid"):
-    """What a person may set."""
+    """Settings that a person may change."""
 
     greeting: str = "Hello"
 '''
@@ -52,7 +52,7 @@ from skerry.sdk.tools import ToolContext, ToolError
 
 
 class CountParams(BaseModel, extra="forbid"):
-    """What the model may ask for."""
+    """Parameters of the tool."""
 
     text: str = Field(description="The text.", max_length=10_000)
 

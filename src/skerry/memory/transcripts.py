@@ -27,7 +27,7 @@ RETENTION_DAYS: Final = 30
 SESSIONS: Final = "sessions/"
 MOST_CHARS: Final = 4 << 20
 """Size of one conversation, in characters; of a longer one the end is kept."""
-"""What a memory put before a question: it would be found again before what it was found in."""
+"""Text that a memory put before a question: else it would be found before its own source."""
 
 
 def path_of(conversation: Conversation) -> str:
