@@ -95,7 +95,7 @@ def share_talk(
     What was said before and after belongs to it, unlike in a table or a list. For words and meaning
     each: the scores, what counts as none, the share of a passage beside it and of one beyond.
     """
-    rows = np.array([one.row for one in candidates], np.intp)
+    rows = np.array([candidate.row for candidate in candidates], np.intp)
     lengths = scores.length[rows].tolist()
     beside_each = [_beside(rows, distance, scores, short) for distance in _DISTANCES]
     for place, (one, length) in enumerate(zip(candidates, lengths, strict=True)):
@@ -112,7 +112,7 @@ def share_talk(
             for row, distance in near
         )
         one.score += gain * _TALK / max(length, _TALK)
-    most = max((one.score for one in candidates), default=0.0)
+    most = max((candidate.score for candidate in candidates), default=0.0)
     for one in candidates:
         one.score /= max(1.0, most)
 
@@ -144,7 +144,7 @@ def related(
     """
     if not candidates:
         return candidates
-    rows = [one.row for one in candidates]
+    rows = [candidate.row for candidate in candidates]
     words = np.minimum(scores.text[rows] / max(scores.possible, _LEAST), 1.0)
     near = np.zeros(len(rows), np.float32)
     words **= _ALONE if scores.vector is None else _BESIDE
@@ -153,7 +153,9 @@ def related(
         low += (high - low) * min(_MANY * math.log(max(len(scores) / _FEW, 1.0)), _MOST)
         near = np.clip((scores.vector[rows] - low) / max(high - low, _LEAST), 0.0, 1.0)
     good = np.maximum(1 - (1 - words) * (1 - near), _FAINT)
-    named = np.array([any(name == "dated" for name, _ in one.parts) for one in candidates])
+    named = np.array(
+        [any(name == "dated" for name, _ in candidate.parts) for candidate in candidates]
+    )
     good = np.where(named, np.maximum(good, _NAMED), good)
     first = np.maximum.accumulate(good[:POOL][::-1])[::-1]
     rest = np.minimum.accumulate(np.concatenate([first[-1:], good[POOL:]]))[1:]
@@ -176,11 +178,11 @@ def dated(at: Longs, asked: Asked, hints: Hints) -> Floats:
         return given
     first, last = (moment(int(one), asked.zone).year for one in (known.min(), known.max()))
     years = range(max(first, last - _YEARS) - 1, last + 1)
-    for one in asked.days:
-        for begin, end in within(one, years):
+    for day in asked.days:
+        for begin, end in within(day, years):
             low, high = (_ms(day, asked.zone) for day in (begin, end + timedelta(days=1)))
             has = (at >= low) & (at < high)
-            np.maximum(given, has * np.float32(hints.of(one)), out=given)
+            np.maximum(given, has * np.float32(hints.of(day)), out=given)
     return given
 
 
@@ -216,7 +218,7 @@ def distinct(candidates: list[Candidate], scores: Scores) -> list[Candidate]:
     """Returns those that repeat no other word for word; of repeats among the first the newest."""
     at = scores.at
     # Repeats have as many terms and begin alike: most texts need not be read to their end.
-    lengths = scores.length[[one.row for one in candidates]].tolist()
+    lengths = scores.length[[candidate.row for candidate in candidates]].tolist()
     alike = [
         (length, " ".join(one.text.split(None, _BEGIN)[:_BEGIN]).lower())
         for one, length in zip(candidates, lengths, strict=True)

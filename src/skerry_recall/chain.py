@@ -73,10 +73,10 @@ class Chain:
         It is the first that does not rest. `current` is that of the index: after one failure it is
         waited for, as embedding all again costs more than a minute without new vectors.
         """
-        for one in self.embedders:
-            trouble = self._resting(one.model)
-            if trouble is None or (one.model == current and trouble.failures == 1):
-                return one
+        for embedder in self.embedders:
+            trouble = self._resting(embedder.model)
+            if trouble is None or (embedder.model == current and trouble.failures == 1):
+                return embedder
         return None
 
     def face(self) -> "Embedder | None":
@@ -126,9 +126,9 @@ class Chain:
         trouble = self._resting(model)
         if trouble is not None:
             raise EmbeddingError(f"{model} is not asked now: {trouble.reason}", trouble.remedy)
-        for one in self.embedders:
-            if one.model == model:
-                return one
+        for embedder in self.embedders:
+            if embedder.model == model:
+                return embedder
         raise EmbeddingUnavailableError(f"{model} is not among the embedding models in use.")
 
     def _resting(self, model: EmbeddingModel) -> Trouble | None:

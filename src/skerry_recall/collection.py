@@ -56,7 +56,7 @@ class Collection:
     def embedded(self) -> frozenset[int]:
         """Returns the ids of the passages that have a vector."""
         found = self._opened().snapshot
-        held = np.concatenate([one.id for one in found.vectors])
+        held = np.concatenate([vector.id for vector in found.vectors])
         return frozenset(held.tolist()) & frozenset(found.id.tolist())
 
     @property

@@ -102,7 +102,7 @@ class _Found(dict[str, tuple[str, ...]]):
         is_plain = form.isalpha() and form.isascii() and (form[1:].islower() or form.isupper())
         if not is_plain or form[:2].lower() in self._begin:
             terms = self._spoken[form]
-            found = tuple(one for one in terms if one in self._wanted)
+            found = tuple(term for term in terms if term in self._wanted)
             if len(terms) > 1:
                 self._longer[form] = len(terms) - 1
         self[form] = found
@@ -172,7 +172,7 @@ def excerpts(
         group.parts = parts
         spare -= more
         room -= cost
-    return [one for group in groups for one in _excerpts(group, sources, each)]
+    return [excerpt for group in groups for excerpt in _excerpts(group, sources, each)]
 
 
 def _groups(sources: Sequence[Source], most: int) -> list[_Group]:

@@ -375,11 +375,15 @@ def _passing(
     candidates: list[Candidate], text: Floats, profile: Profile, floor: float
 ) -> list[Candidate]:
     """Returns those from the lowest score on; where there is none, those the words found."""
-    strict = [one for one in candidates if one.score >= floor]
+    strict = [candidate for candidate in candidates if candidate.score >= floor]
     if strict:
         return strict
     relaxed = min(floor, profile.text_weight)
-    return [one for one in candidates if text[one.row] > 0 and one.score >= relaxed]
+    return [
+        candidate
+        for candidate in candidates
+        if text[candidate.row] > 0 and candidate.score >= relaxed
+    ]
 
 
 def _ordered(
@@ -387,7 +391,7 @@ def _ordered(
 ) -> Iterator[tuple[Candidate, float | None]]:
     """Yields the rows in their last order, with the value by which MMR chose them, if it did."""
     if options.texts is None:
-        yield from ((one, None) for one in candidates)
+        yield from ((candidate, None) for candidate in candidates)
         return
     kept = distinct(candidates, scores) if profile.distinct else candidates
     if options.mmr is None:

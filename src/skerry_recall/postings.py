@@ -118,7 +118,7 @@ def build(passages: Iterable[Passage], words: Words) -> Postings:
     rows = np.array(facts, np.int64).reshape(-1, 4)
     if len(np.unique(rows[:, 0])) < len(rows):
         raise ValueError("two passages have the same id")
-    names = [one.encode() for one in numbers]
+    names = [number.encode() for number in numbers]
     order = sorted(range(len(names)), key=names.__getitem__)
     return _packed(
         rows,

@@ -67,10 +67,10 @@ def read(question: str, words: Words, now: int | None = None, zone: tzinfo | Non
 def phrases(question: str) -> list[str]:
     """Returns the phrases quoted in `"`, typographic quotes or backticks."""
     found = ("".join(one.groups(default="")).strip() for one in _QUOTED.finditer(question))
-    return [one for one in dict.fromkeys(found) if one][:PHRASES]
+    return [fromkey for fromkey in dict.fromkeys(found) if fromkey][:PHRASES]
 
 
 def identifiers(question: str) -> list[str]:
     """Returns the names that no language has, such as `ERR_CONN_42`, `notes.txt` or `10.0.0.1`."""
     found = FORM.findall(question[:MAX_QUESTION])
-    return [one for one in dict.fromkeys(found) if _NAMED.search(one)][:PHRASES]
+    return [fromkey for fromkey in dict.fromkeys(found) if _NAMED.search(fromkey)][:PHRASES]

@@ -164,7 +164,7 @@ def _unit(vectors: Iterable[Floats], size: int) -> Floats:
     """Returns the vectors as rows of length 1."""
     rows = list(vectors)
     size = size or len(rows[0])
-    if any(one.shape != (size,) for one in rows) or not 0 < size <= MAX_DIMENSIONS:
+    if any(row.shape != (size,) for row in rows) or not 0 < size <= MAX_DIMENSIONS:
         raise ValueError(f"vectors have {size} dimensions, of at most {MAX_DIMENSIONS}")
     exact = np.stack(rows).astype(np.float32)
     length = np.linalg.norm(exact, axis=1, keepdims=True)

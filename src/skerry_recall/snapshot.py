@@ -215,11 +215,11 @@ def _rows(vectors: tuple[Vectors, ...], held: Longs) -> tuple[Longs | None, ...]
     sorting = np.argsort(held, kind="stable")
     ordered = held[sorting]
     found: list[Longs | None] = []
-    for one in vectors:
-        if np.array_equal(one.id, held):
+    for vector in vectors:
+        if np.array_equal(vector.id, held):
             found.append(None)
             continue
-        at = np.minimum(np.searchsorted(ordered, one.id), max(len(held) - 1, 0))
-        there = ordered[at] == one.id if len(held) else np.zeros(len(one), np.bool_)
-        found.append(np.where(there, sorting[at], -1) if len(held) else np.full(len(one), -1))
+        at = np.minimum(np.searchsorted(ordered, vector.id), max(len(held) - 1, 0))
+        there = ordered[at] == vector.id if len(held) else np.zeros(len(vector), np.bool_)
+        found.append(np.where(there, sorting[at], -1) if len(held) else np.full(len(vector), -1))
     return tuple(found)

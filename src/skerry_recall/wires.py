@@ -158,7 +158,7 @@ class GeminiWire:
     def answer(self, body: bytes) -> Answer:
         """Parses the response."""
         told = _decoded(body, _GeminiAnswer)
-        rows = matrix([one.values for one in told.embeddings])
+        rows = matrix([embedding.values for embedding in told.embeddings])
         return Answer(rows, told.usage_metadata.prompt_token_count)
 
 

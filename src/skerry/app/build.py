@@ -296,15 +296,15 @@ def _delivery(settings: Settings, outside: Outside, store: Store) -> Delivery:
     """Returns the senders of answers, one for each account of a platform."""
     return Delivery(
         {
-            (one.channel, one.account): Sender(
-                one,
+            (adapter.channel, adapter.account): Sender(
+                adapter,
                 store,
                 outside.clock,
                 outside.reach,
                 outside.hooks,
                 lambda: settings.config.messages.delivery.unknown,
             )
-            for one in outside.adapters
+            for adapter in outside.adapters
         }
     )
 
@@ -327,7 +327,7 @@ async def _working(
         settings.on_change(lambda config: lanes.resize(*_limits(config)))
         for run in again:
             dispatch.resume(run)
-        receiving = (partial(receive, one, dispatch.receive) for one in outside.adapters)
+        receiving = (partial(receive, adapter, dispatch.receive) for adapter in outside.adapters)
         await stack.enter_async_context(_running(*receiving))
         yield
 

@@ -63,19 +63,19 @@ async def _reload(runtime: Runtime, key: SessionKey) -> str:
 
 
 def _lines(found: PromptReport, *, detail: bool) -> Sequence[str]:
-    chars = sum(one.chars for one in found.parts)
+    chars = sum(part.chars for part in found.parts)
     last = found.conversation_tokens
     tokens = chars // CHARS_PER_TOKEN
     lines = [f"Before what is said, `{found.model}` gets about {tokens:,} tokens."]
     if detail:
-        lines += ["", *(f"- {one.name}: {one.chars:,} characters" for one in found.parts)]
+        lines += ["", *(f"- {part.name}: {part.chars:,} characters" for part in found.parts)]
     if found.files:
         lines += ["", "Files of the workspace:"]
         lines += [
-            f"- {one.name}: {one.chars:,} of {one.raw:,} characters"
-            if detail or one.chars < one.raw
-            else f"- {one.name}: {one.raw:,} characters"
-            for one in found.files
+            f"- {file.name}: {file.chars:,} of {file.raw:,} characters"
+            if detail or file.chars < file.raw
+            else f"- {file.name}: {file.raw:,} characters"
+            for file in found.files
         ]
     used = f"; at the last call all of it was {last:,} tokens" if last else ""
     lines += ["", f"The conversation has {found.entries} entries{used}."]

@@ -43,7 +43,9 @@ def queue_commands(store: Store, desk: Desk) -> tuple[Command, ...]:
         else:
             settings = await store.read(lambda reader: _settings(reader, str(call.key)))
         rules = desk.config().messages.queue.rules(call.channel, settings)
-        found = {one.key: one for one in desk.dispatcher.queue().sessions}.get(str(call.key))
+        found = {session.key: session for session in desk.dispatcher.queue().sessions}.get(
+            str(call.key)
+        )
         waiting = found.waiting if found else 0
         return (
             f"Queue: `{rules.mode}`, debounce {rules.debounce_ms} ms, cap {rules.cap}, drop"

@@ -74,12 +74,14 @@ def builtin_commands(
             aliases=("id",),
         ),
     )
-    return tuple(replace(one, category="status", at_once=True) for one in ours)
+    return tuple(replace(entry, category="status", at_once=True) for entry in ours)
 
 
 def doing(desk: Desk, call: CommandCall) -> str:
     """Returns the active and waiting runs of the conversation beside the command, if any."""
-    queue = {one.key: one for one in desk.dispatcher.queue().sessions}.get(str(call.key))
+    queue = {session.key: session for session in desk.dispatcher.queue().sessions}.get(
+        str(call.key)
+    )
     if queue is None or queue.run_id == call.run_id:
         return ""
     now = desk.dispatcher.runtime.clock.now_ms()
@@ -94,7 +96,7 @@ async def standing(store: Store, desk: Desk, call: CommandCall) -> list[str]:
     failure = ended[0].result.error if ended else None
     lines = []
     if failure is not None and failure.attempts:
-        failed = "\n".join(f"- {one}" for one in failure.attempts)
+        failed = "\n".join(f"- {attempt}" for attempt in failure.attempts)
         lines.append(f"The last message was not answered. These were tried:\n\n{failed}")
     meter = desk.dispatcher.runtime.meter
     if meter is not None and call.is_owner:

@@ -29,11 +29,11 @@ def configuration(loaded: Loaded) -> list[Check]:
         names = ", ".join(sorted(loaded.expanded.used))
         checks.append(Check("configuration", Level.OK, f"refers to {names}; all are set"))
     readable = warnings.permissions(loaded.config.state_dir, source)
-    for one in loaded.warnings:
-        if one in readable:
+    for warning in loaded.warnings:
+        if warning in readable:
             continue
-        message = f"{one.path or source.path}: {one.message}"
-        checks.append(Check("configuration", Level.WARNING, message, one.remedy))
+        message = f"{warning.path or source.path}: {warning.message}"
+        checks.append(Check("configuration", Level.WARNING, message, warning.remedy))
     if loaded.config.gateway.control.allow_code_changes:
         message = "gateway.control.allowCodeChanges: admins on the wire may change which code runs."
         remedy = "Remove it when the change is made."
@@ -47,10 +47,10 @@ def broken(error: ConfigInvalidError, good: Loaded | None) -> list[Check]:
         Check(
             "configuration",
             Level.FAILURE,
-            ": ".join(filter(None, (error.file, one.path, one.message))),
-            one.remedy,
+            ": ".join(filter(None, (error.file, issue.path, issue.message))),
+            issue.remedy,
         )
-        for one in error.issues
+        for issue in error.issues
     ]
     if good is not None:
         message = f"a gateway uses {beside(good.config.path, LAST_GOOD)} in its place."

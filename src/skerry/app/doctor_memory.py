@@ -45,7 +45,7 @@ async def _look(config: Config, agent: AgentId, *, whole: bool) -> "Found | None
     from skerry.memory.files import Places  # noqa: PLC0415 - as said above
     from skerry.memory.inspection import look  # noqa: PLC0415 - as said above
 
-    extra = tuple(Path(one) for one in config.memory_search(agent).extra_paths)
+    extra = tuple(Path(extra_path) for extra_path in config.memory_search(agent).extra_paths)
     places = Places(config.workspace(agent), extra)
     return await anyio.to_thread.run_sync(partial(look, path, places, whole=whole))
 

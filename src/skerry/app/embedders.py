@@ -130,9 +130,12 @@ def place(
     url = str(entry.base_url).rstrip("/") if entry else hosted.base_url
     if provider == "gemini" and not _VERSION.search(url):
         url += "/v1beta"  # as for its models that answer
-    for one in profiles:
-        if one.kind is Credential.API_KEY and (one.base_url or hosted.base_url).rstrip("/") == url:
-            return Place(url, "", headers, profile=one)
+    for profile in profiles:
+        if (
+            profile.kind is Credential.API_KEY
+            and (profile.base_url or hosted.base_url).rstrip("/") == url
+        ):
+            return Place(url, "", headers, profile=profile)
     key = entry.api_key.get_secret_value().strip() if entry and entry.api_key else ""
     return Place(url, key or (lent if url == hosted.base_url else ""), headers)
 

@@ -210,7 +210,7 @@ class Forgetter(Struct):
         config = self.config()
         paths = list(config.memory_search(agent).extra_paths)
         if config.memory.backend == "qmd":
-            paths += [one.path for one in config.memory.qmd.paths]
+            paths += [path.path for path in config.memory.qmd.paths]
         places = Places(config.workspace(agent), tuple(map(Path, paths)))
         return Papers(places, ORDER, gate(config), extra)
 

@@ -19,7 +19,7 @@ def places(config: Config, agent: AgentId) -> "Places":
     from skerry.memory.files import Places  # noqa: PLC0415 - as said above
 
     search = config.memory_search(agent)
-    extra = tuple(Path(one) for one in search.extra_paths)
+    extra = tuple(Path(extra_path) for extra_path in search.extra_paths)
     return Places(config.workspace(agent), extra, MemorySource.MEMORY in search.sources)
 
 

@@ -88,7 +88,7 @@ class SlotMemories(Struct):
         def look() -> object:
             """Gives what is to be indexed anew where it changed: the files, and what is wanted."""
             now = qmd()
-            found = scan(Places(workspace, tuple(Path(one.path) for one in now.paths))).found
+            found = scan(Places(workspace, tuple(Path(path.path) for path in now.paths))).found
             return found, now.paths, now.include_default_memory, now.sessions
 
         def days() -> int:

@@ -139,7 +139,7 @@ class Credentials:
         """Returns the providers for which the agent has a profile."""
         default = self._config.agents.default_id
         both = (self.profiles(agent), self.profiles(default))
-        return {one.provider for each in both for one in each.profiles.values()}
+        return {profile.provider for each in both for profile in each.profiles.values()}
 
     def explicit(self, agent: AgentId, provider: str) -> Sequence[str]:
         """Returns the order that a person gave, by the agent's file or the configuration."""

@@ -133,7 +133,7 @@ class Profiles:
 
     def of(self, provider: str) -> list[Profile]:
         """Returns the profiles of a provider, in the order of the file."""
-        return [one for one in self.profiles.values() if one.provider == provider]
+        return [profile for profile in self.profiles.values() if profile.provider == provider]
 
 
 def parse(content: Mapping[str, Any], owner: AgentId) -> Profiles:
@@ -228,9 +228,9 @@ def split_reference(reference: str) -> tuple[str, str]:
 
 def pinned(profiles: Sequence[Profile], wanted: str) -> Profile | None:
     """Returns the profile that a person named: by its id, or by what follows the provider."""
-    ids = {one.id: one for one in reversed(profiles)}
+    ids = {profile.id: profile for profile in reversed(profiles)}
     return ids.get(wanted) or next(
-        (one for one in profiles if one.id.partition(":")[2] == wanted), None
+        (profile for profile in profiles if profile.id.partition(":")[2] == wanted), None
     )
 
 
@@ -256,7 +256,7 @@ def ordered(
 
     """
     if explicit:
-        by_id = {one.id: one for one in reversed(profiles)}
+        by_id = {profile.id: profile for profile in reversed(profiles)}
         found = [by_id[name] for name in dict.fromkeys(explicit) if name in by_id]
     else:
         found = sorted(

@@ -48,7 +48,7 @@ def run(arguments: Namespace) -> int:
 def _list(keeper: Keeper, arguments: Namespace) -> int:
     found = keeper.profiles()
     rests = anyio.run(resting, os.environ)
-    rows = [_row(one, keeper, rests) for one in found.profiles.values()]
+    rows = [_row(profile, keeper, rests) for profile in found.profiles.values()]
     for text in found.problems:
         notice(f"Left out: {one_line(text)}")
     if arguments.json:
@@ -66,7 +66,7 @@ def _list(keeper: Keeper, arguments: Namespace) -> int:
 
 
 def _row(profile: Profile, keeper: Keeper, rests: list[Resting]) -> dict[str, Any]:
-    mine = [one for one in rests if one.profile == profile.key]
+    mine = [rest for rest in rests if rest.profile == profile.key]
     why = problem(profile, keeper, SystemClock().now_ms())
     state = why or "; ".join(f"rests for {one.model}: {one.reason}" for one in mine) or "ready"
     return {

@@ -229,7 +229,7 @@ class Terminal:
             case _Typed(line):
                 self._take_typed(line)
             case _Heard(key, Joined(host)):
-                ours = {self.conversation.run(one) for one in self._turns if one != key}
+                ours = {self.conversation.run(turn) for turn in self._turns if turn != key}
                 self._turns[key].shared |= host in ours | self._runs
             case _Heard(key, heard) if key == self._live:
                 self._print(heard)
@@ -352,7 +352,7 @@ def _complete(commands: Sequence[str]) -> None:
 
     def completed(text: str, number: int) -> str | None:
         begun = text if readline.get_begidx() == 0 and text.startswith("/") else None
-        found = [] if begun is None else [one for one in words if one.startswith(begun)]
+        found = [] if begun is None else [word for word in words if word.startswith(begun)]
         return f"{found[number]} " if number < len(found) else None
 
     readline.set_completer_delims(" ")

@@ -148,8 +148,8 @@ def change(values: Mapping[str, JSON]) -> int:
     except ConfigInvalidError as error:
         if not _sound():
             raise
-        problems = "; ".join(f"{one.path}: {one.message}" for one in error.issues)
-        remedy = " ".join(dict.fromkeys(one.remedy for one in error.issues))
+        problems = "; ".join(f"{issue.path}: {issue.message}" for issue in error.issues)
+        remedy = " ".join(dict.fromkeys(issue.remedy for issue in error.issues))
         return complain(f"Nothing was changed. {problems}", remedy, "skerry config set")
 
 
@@ -208,7 +208,9 @@ def _validate(arguments: Namespace) -> int:
         show_json({"path": str(path), "valid": False, "issues": rows, "warnings": []})
         return 1
     if arguments.json:
-        warned = [_row(one.path, one.message, one.remedy) for one in loaded.warnings]
+        warned = [
+            _row(warning.path, warning.message, warning.remedy) for warning in loaded.warnings
+        ]
         show_json({"path": str(path), "valid": True, "issues": [], "warnings": warned})
         return 0
     for issue in loaded.warnings:

@@ -176,7 +176,9 @@ class Conversation(anyio.AsyncContextManagerMixin):
         history = await client.request("chat.history", {**self._where, "limit": 4})
         found = history.get("messages", [])
         messages = [(one.get("role", ""), text) for one in found for text in _texts(one)]
-        spoken = (one for one in messages if one[0] in {"user", "assistant"} and one[1])
+        spoken = (
+            message for message in messages if message[0] in {"user", "assistant"} and message[1]
+        )
         commands = [str(one["name"]) for one in (await _commands(client))]
         model = await model_status(client)
         return Opening(model, tuple(spoken), tuple(f"/{name}" for name in commands))

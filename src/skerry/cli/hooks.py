@@ -26,7 +26,7 @@ _STYLES: Final = {"enabled": "green", "disabled": "dim", "missing": "yellow", "f
 def run(arguments: Namespace) -> int:
     """Runs `skerry hooks ...`; returns the exit code."""
     config = load_good(os.environ, fetch=False).config
-    found = [one.report for one in find_hooks(config, os.environ, _records(config))]
+    found = [find_hook.report for find_hook in find_hooks(config, os.environ, _records(config))]
     match arguments.action:
         case "list":
             return _list(found, as_json=arguments.json)
@@ -106,7 +106,7 @@ def _info(report: HookReport, *, as_json: bool) -> int:
         ("from", f"{report.place} {report.path}"),
         ("page", report.homepage),
         ("sha256", report.sha256),
-        *(("file", one.told) for one in report.files),
+        *(("file", file.told) for file in report.files),
     )
     for label, text in rows:
         if text.strip():

@@ -63,7 +63,9 @@ async def _import(arguments: Namespace) -> int:
         raise ClientError(f"There is no agent {agent!r}: {', '.join(config.agents.ids)}.")
     if arguments.key and not arguments.mine and not arguments.dry_run and sys.stdin.isatty():
         arguments.mine = _are_mine(SessionKey.parse(arguments.key, agent))
-    folders = {one: Folder.of(one) for one in dict.fromkeys(file.parent for file in named)}
+    folders = {
+        fromkey: Folder.of(fromkey) for fromkey in dict.fromkeys(file.parent for file in named)
+    }
     outcomes = []
     async with open_state(config) as (store, mirror):
         for number, file in enumerate(named, 1):
@@ -72,7 +74,7 @@ async def _import(arguments: Namespace) -> int:
                 notice(f"{number} of {len(named)} files")
         await mirror.flush(store)
     _tell(outcomes, arguments)
-    return int(any(one.report is None for one in outcomes))
+    return int(any(outcome.report is None for outcome in outcomes))
 
 
 async def _one(
@@ -124,21 +126,26 @@ def _key(found: Imported, folder: Folder, agent: AgentId, wanted: str | None) ->
 
 def _tell(outcomes: list[_Outcome], arguments: Namespace) -> None:
     if arguments.json:
-        show_json([asdict(one) for one in outcomes])
+        show_json([asdict(outcome) for outcome in outcomes])
         return
     rows = [
-        (Path(one.file).name, one.key, str(one.report.messages if one.report else 0), one.outcome)
-        for one in outcomes
+        (
+            Path(outcome.file).name,
+            outcome.key,
+            str(outcome.report.messages if outcome.report else 0),
+            outcome.outcome,
+        )
+        for outcome in outcomes
     ]
     show(table([("FILE", "KEY", "MESSAGES", "OUTCOME"), *rows]))
-    for one in outcomes:
-        for line in left_out(one.report) if one.report else ():
-            notice(f"{Path(one.file).name}: {one_line(line)}")
-    if any(one.mine for one in outcomes):
+    for outcome in outcomes:
+        for line in left_out(outcome.report) if outcome.report else ():
+            notice(f"{Path(outcome.file).name}: {one_line(line)}")
+    if any(outcome.mine for outcome in outcomes):
         notice("User messages count as yours: your memory is used in these conversations.")
-    elif any(one.key and SessionKey.parse(one.key).is_owners for one in outcomes):
+    elif any(outcome.key and SessionKey.parse(outcome.key).is_owners for outcome in outcomes):
         notice("User messages count as a stranger's, so memory is off there; if yours: --mine")
-    known = sum(one.outcome == Taken.KNOWN for one in outcomes)
+    known = sum(outcome.outcome == Taken.KNOWN for outcome in outcomes)
     if known:
         notice(f"{known} of {len(outcomes)} were there already and stay as they are.")
 

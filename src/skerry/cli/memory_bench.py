@@ -80,7 +80,7 @@ async def _measured(
     profiles: Sequence[Profile],
 ) -> Table:
     """Returns the figures of the rankings, and those of the replies."""
-    bar, names = _Bar(), [one.name for one in profiles]
+    bar, names = _Bar(), [profile.name for profile in profiles]
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="skerry-bench-")))
         embed, vectors = None, Vectors()

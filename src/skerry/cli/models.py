@@ -139,8 +139,8 @@ def _status(found: Standing, *, as_json: bool) -> int:
 
 
 def _tell_offers(status: ModelStatus) -> None:
-    for one in status.offers:
-        notice(one_line(f"{one.text} {one.remedy}"))
+    for offer in status.offers:
+        notice(one_line(f"{offer.text} {offer.remedy}"))
 
 
 def _trust(arguments: Namespace) -> int:

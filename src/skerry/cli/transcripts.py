@@ -102,8 +102,8 @@ def as_jsonl(transcript: Transcript) -> Iterator[str]:
         }
     )
     parent = None
-    for one in transcript.messages:
-        about = one["__openclaw"]
+    for message in transcript.messages:
+        about = message["__openclaw"]
         head = {
             "id": about["id"],
             "parentId": parent,
@@ -114,7 +114,7 @@ def as_jsonl(transcript: Transcript) -> Iterator[str]:
         else:
             said = {
                 name: value
-                for name, value in one.items()
+                for name, value in message.items()
                 if name not in {"__openclaw", "idempotencyKey"}
             }
             yield _compact({"type": "message", **head, "message": said})
@@ -126,12 +126,12 @@ def as_markdown(transcript: Transcript) -> Iterator[str]:
     yield f"# {one_line(transcript.title) or transcript.key}"
     yield ""
     yield f"`{transcript.key}`, session `{transcript.session_id}`"
-    for one in transcript.messages:
-        if _is_silent(one):
+    for message in transcript.messages:
+        if _is_silent(message):
             continue
         yield ""
-        yield f"## {_who(one)}, {_local(one['timestamp'])}"
-        for kind, text in _parts(one):
+        yield f"## {_who(message)}, {_local(message['timestamp'])}"
+        for kind, text in _parts(message):
             yield ""
             if kind == "text":
                 yield markdown.escaped(plain(text))
@@ -143,11 +143,11 @@ def as_markdown(transcript: Transcript) -> Iterator[str]:
 
 def as_text(transcript: Transcript) -> Iterator[str]:
     """Gives the lines for a terminal; tool results are shortened."""
-    for one in transcript.messages:
-        if _is_silent(one):
+    for message in transcript.messages:
+        if _is_silent(message):
             continue
-        yield f"{_who(one)}, {_local(one['timestamp'])}"
-        for kind, text in _parts(one):
+        yield f"{_who(message)}, {_local(message['timestamp'])}"
+        for kind, text in _parts(message):
             shown = plain(text) if kind == "text" else one_line(text)
             if kind == "result" and len(shown) > _SHORT:
                 shown = shown[:_SHORT] + "…"

@@ -73,7 +73,7 @@ def _section(section: type[Section], tree: _Tree, path: str) -> Iterator[tuple[b
 
 def _value(kind: Any, value: object, where: str) -> Iterator[tuple[bool, ConfigIssue]]:
     """Finds unknown keys beneath a value whose declared type is `kind`."""
-    arguments = [one for one in get_args(kind) if one is not NoneType]
+    arguments = [get_arg for get_arg in get_args(kind) if get_arg is not NoneType]
     if isinstance(value, list) and arguments:
         for place, one in enumerate(value):
             yield from _value(arguments[0], one, f"{where}[{place}]")

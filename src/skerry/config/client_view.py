@@ -128,7 +128,7 @@ def _kept_section(
     for key, value in new.items():
         before = old.get(key, MISSING)
         sights = [_at(one, key) for one in seen]
-        if before is MISSING and any(value == one for one in sights):
+        if before is MISSING and any(value == sight for sight in sights):
             continue  # a default, or from an included file
         kept = _kept(value, before, *sights)
         if kept != {} or before is not MISSING or value == {}:

@@ -138,7 +138,7 @@ class GatewayConfig(Section):
     @property
     def exposed(self) -> bool:
         """Returns whether other machines can reach it."""
-        return not all(ip_address(one).is_loopback for one in self.addresses)
+        return not all(ip_address(address).is_loopback for address in self.addresses)
 
     @model_validator(mode="after")
     def _guarded(self) -> Self:

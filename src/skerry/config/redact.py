@@ -147,8 +147,8 @@ def _declared(section: type[Section]) -> dict[str, tuple[Any, ...]]:
 
 def _items(kind: Any) -> Iterator[Any]:
     if get_origin(kind) in {tuple, list, frozenset, set}:
-        for one in get_args(kind):
-            yield from () if one is Ellipsis else _arms(one)
+        for get_arg in get_args(kind):
+            yield from () if get_arg is Ellipsis else _arms(get_arg)
 
 
 def _arms(annotation: Any) -> Iterator[Any]:
@@ -156,8 +156,8 @@ def _arms(annotation: Any) -> Iterator[Any]:
     if get_origin(annotation) is Annotated:
         yield from _arms(get_args(annotation)[0])
     elif get_origin(annotation) in {Union, UnionType}:
-        for one in get_args(annotation):
-            yield from _arms(one)
+        for get_arg in get_args(annotation):
+            yield from _arms(get_arg)
     else:
         yield annotation
 

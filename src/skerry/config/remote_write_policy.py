@@ -157,7 +157,9 @@ def _own_key(provider: Mapping[str, Any]) -> bool:
 def _secrets(provider: Mapping[str, Any]) -> list[Any]:
     """Returns the secrets that are sent to the provider's address, each header separately."""
     models = provider.get("models")
-    listed = [one for one in models if isinstance(one, dict)] if isinstance(models, list) else []
+    listed = (
+        [model for model in models if isinstance(model, dict)] if isinstance(models, list) else []
+    )
     found = [one.get(key) for one in (provider, *listed) for key in _KEYS]
     for one in (provider, *listed):
         headers = one.get("headers")

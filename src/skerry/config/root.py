@@ -190,7 +190,11 @@ class Config(OpenSection):
 
 def with_sections(kernel: type[Config], features: tuple[Feature, ...] = FEATURES) -> type[Config]:
     """Returns the class of the whole file: the sections of the kernel and those of features."""
-    sections = {one.name: one.load(f"config:{one.config}") for one in features if one.config}
+    sections = {
+        feature.name: feature.load(f"config:{feature.config}")
+        for feature in features
+        if feature.config
+    }
     fields: dict[str, Any] = {
         name: (section, section.model_construct()) for name, section in sections.items()
     }

@@ -55,10 +55,10 @@ def _simple(node: _Node) -> _Node:
 
 def _fillable(options: list[_Node]) -> _Node:
     """Returns the kind that a form can fill: all words, the text of a secret, or the long form."""
-    if all("enum" in one for one in options):
-        return {"type": "string", "enum": [word for one in options for word in one["enum"]]}
-    secret = next((one for one in options if one.get("format") == "password"), None)
-    return secret or next((one for one in options if one.get("properties")), options[0])
+    if all("enum" in option for option in options):
+        return {"type": "string", "enum": [word for option in options for word in option["enum"]]}
+    secret = next((option for option in options if option.get("format") == "password"), None)
+    return secret or next((option for option in options if option.get("properties")), options[0])
 
 
 def leaves(node: _Node, path: str = "") -> Iterator[tuple[str, _Node]]:

@@ -83,7 +83,13 @@ class Fetcher:
     def _fetched(self, name: str, provider: SecretProvider) -> Mapping[str, Any] | str:
         if provider.source == "file":
             return _from_file(name, provider)
-        ids = sorted({one["id"] for one in _references(self._merged) if one["provider"] == name})
+        ids = sorted(
+            {
+                reference["id"]
+                for reference in _references(self._merged)
+                if reference["provider"] == name
+            }
+        )
         if not provider.json_only and len(ids) != 1:
             raise _failed(f"the secret provider {name!r} gives one secret, not {len(ids)}.")
         asked = {"protocolVersion": 1, "provider": name, "ids": ids}
@@ -227,7 +233,7 @@ def _trusted(name: str, provider: SecretProvider) -> Path:
     try:
         command = provider.command.resolve(strict=True)
         status = command.stat()
-        above = [one.stat() for one in command.parents]
+        above = [parent.stat() for parent in command.parents]
     except OSError as error:
         raise _failed(f"{provider.command} cannot be run: {error.strerror}.") from None
     owners = {0, os.geteuid()}
@@ -237,7 +243,7 @@ def _trusted(name: str, provider: SecretProvider) -> Path:
     if any(one.st_mode & 0o022 and not one.st_mode & sticky for one in above):
         raise _failed(f"others can write to a directory above {command}.")
     if provider.trusted_dirs and not any(
-        command.is_relative_to(one.resolve()) for one in provider.trusted_dirs
+        command.is_relative_to(trusted_dir.resolve()) for trusted_dir in provider.trusted_dirs
     ):
         raise _failed(f"{command} is in none of trustedDirs.")
     return command

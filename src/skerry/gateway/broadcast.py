@@ -338,5 +338,5 @@ def _compaction(body: CompactionStarted | CompactionEnded) -> dict[str, Json]:
 
 def _about(arguments: dict[str, Any]) -> str:
     """Returns the beginning of the first text among a tool's arguments: most often a path."""
-    texts = (one for one in arguments.values() if isinstance(one, str))
+    texts = (argument for argument in arguments.values() if isinstance(argument, str))
     return next(texts, "")[:_ABOUT]

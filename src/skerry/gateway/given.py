@@ -73,7 +73,11 @@ def _word(usual: str | None) -> bytes:
 
 def _extra(error: ValidationError) -> set[str]:
     details = error.errors(include_url=False, include_context=False, include_input=False)
-    return {str(one["loc"][0]) for one in details if one["type"] == _EXTRA and len(one["loc"]) == 1}
+    return {
+        str(detail["loc"][0])
+        for detail in details
+        if detail["type"] == _EXTRA and len(detail["loc"]) == 1
+    }
 
 
 def _sorted_out(method: Method[Any], raw: bytes, extra: set[str]) -> tuple[bytes, list[Json]]:

@@ -84,7 +84,9 @@ class Nodes:
 
     def of(self, connection_id: str) -> Node | None:
         """Returns the node that a connection is."""
-        return next((one for one in self._nodes.values() if one.client.id == connection_id), None)
+        return next(
+            (node for node in self._nodes.values() if node.client.id == connection_id), None
+        )
 
     def all(self) -> list[Node]:
         """Returns every connected node."""

@@ -168,34 +168,34 @@ def pending(asked: Request) -> dict[str, Json]:
 def paired(grants: Iterable[Grant]) -> list[dict[str, Json]]:
     """Returns the devices of the grants as the wire has them; tokens are never told."""
     found: dict[str, dict[str, Json]] = {}
-    for one in grants:
-        device = found.get(one.device_id)
+    for grant in grants:
+        device = found.get(grant.device_id)
         if device is None:
-            device = found[one.device_id] = {
-                "deviceId": one.device_id,
-                "publicKey": one.public_key,
-                **_said(one.about),
-                "role": one.role,
+            device = found[grant.device_id] = {
+                "deviceId": grant.device_id,
+                "publicKey": grant.public_key,
+                **_said(grant.about),
+                "role": grant.role,
                 "roles": [],
                 "scopes": [],
-                "createdAtMs": one.created_at,
-                "approvedAtMs": one.approved_at,
-                "lastSeenAtMs": one.seen_at,
+                "createdAtMs": grant.created_at,
+                "approvedAtMs": grant.approved_at,
+                "lastSeenAtMs": grant.seen_at,
                 "tokens": [],
             }
         token: dict[str, Json] = {
-            "role": one.role,
-            "scopes": one.scopes,
-            "createdAtMs": one.created_at,
-            "lastUsedAtMs": one.seen_at,
+            "role": grant.role,
+            "scopes": grant.scopes,
+            "createdAtMs": grant.created_at,
+            "lastUsedAtMs": grant.seen_at,
         }
-        if one.rotated_at is not None:
-            token["rotatedAtMs"] = one.rotated_at
-        if one.revoked_at is not None:
-            token["revokedAtMs"] = one.revoked_at
+        if grant.rotated_at is not None:
+            token["rotatedAtMs"] = grant.rotated_at
+        if grant.revoked_at is not None:
+            token["revokedAtMs"] = grant.revoked_at
         else:
-            device["roles"].append(one.role)
-            device["scopes"] += [scope for scope in one.scopes if scope not in device["scopes"]]
+            device["roles"].append(grant.role)
+            device["scopes"] += [scope for scope in grant.scopes if scope not in device["scopes"]]
         device["tokens"].append(token)
     return list(found.values())
 

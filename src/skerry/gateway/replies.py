@@ -61,7 +61,7 @@ def text(result: RunResult) -> str:
 
 def payloads(result: RunResult) -> list[Json]:
     """Returns the reply as the wire's list."""
-    return [{"text": one, "mediaUrl": None} for one in result.payloads]
+    return [{"text": payload, "mediaUrl": None} for payload in result.payloads]
 
 
 def terminal(result: RunResult) -> Json:

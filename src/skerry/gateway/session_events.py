@@ -119,9 +119,9 @@ class News:
 
     def _tell(self, change: _Change, row: Row, line: Line) -> None:
         session, tell = change.session, self._broadcast.tell
-        for one in change.entries:
-            self._told.setdefault(session.key, {})[session.session_id] = one.seq
-            tell("session.message", _message(session, one, line), topic=messages_of(session.key))
+        for entry in change.entries:
+            self._told.setdefault(session.key, {})[session.session_id] = entry.seq
+            tell("session.message", _message(session, entry, line), topic=messages_of(session.key))
         if change.reason or session.archived is None:
             said = {"reason": change.reason} if change.reason else {"phase": "message"}
             payload = row(session) | {"sessionKey": session.key, "ts": self._now_ms(), **said}

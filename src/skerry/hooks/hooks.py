@@ -151,7 +151,7 @@ class Hooks(anyio.AsyncContextManagerMixin):
     @property
     def points(self) -> dict[str, Point[Any, Any]]:
         """Returns every point by its name, in the order of the fields."""
-        return {one.name: one for one in vars(self).values() if isinstance(one, Point)}
+        return {var.name: var for var in vars(self).values() if isinstance(var, Point)}
 
     def report(self) -> list[HandlerReport]:
         """Returns how every handler does, in the order in which they run."""

@@ -74,11 +74,11 @@ class Point(Generic[P, R]):
 
     def remove(self, plugin: str) -> None:
         """Takes out every handler of the plugin."""
-        self.handlers = tuple(one for one in self.handlers if one.plugin != plugin)
+        self.handlers = tuple(handler for handler in self.handlers if handler.plugin != plugin)
 
     def report(self) -> list[HandlerReport]:
         """Returns how each handler does."""
-        return [self._runner.report(self.name, one) for one in self.handlers]
+        return [self._runner.report(self.name, handler) for handler in self.handlers]
 
 
 class Observe(Point[P, object]):

@@ -67,7 +67,9 @@ class Redactor:
 
     def know(self, secrets: Iterable[str]) -> None:
         """Takes these for secrets from now on, and no others."""
-        long = sorted({one for one in secrets if len(one) >= _SHORTEST}, key=len, reverse=True)
+        long = sorted(
+            {secret for secret in secrets if len(secret) >= _SHORTEST}, key=len, reverse=True
+        )
         self._known = re.compile("|".join(map(re.escape, long))) if long else None
 
     def __call__(self, text: str) -> str:

@@ -187,7 +187,7 @@ class Beneath(Struct, frozen=True):
     def _opened(
         self, folders: list[int], parts: tuple[str, ...], status: os.stat_result | None
     ) -> Opened:
-        found = [os.fstat(one) for one in folders]
+        found = [os.fstat(folder) for folder in folders]
         marks = tuple((one.st_dev, one.st_ino) for one in found)
         place = self._real(folders[-1], parts)
         if status is None:

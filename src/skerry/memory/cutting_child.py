@@ -7,6 +7,6 @@ def cut(asked: tuple[str, int, int]) -> list[tuple[int, int, int, int]]:
     """Returns where each passage begins and ends, and its first and last line."""
     text, size, overlap = asked
     return [
-        (one.start, one.end, one.start_line, one.end_line)
-        for one in chunks(text, size=size, overlap=overlap)
+        (chunk.start, chunk.end, chunk.start_line, chunk.end_line)
+        for chunk in chunks(text, size=size, overlap=overlap)
     ]

@@ -101,7 +101,7 @@ def read_whole(place: Place, path: str, rules: Rules | None) -> MemoryWhole:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise NotMemoryError(f"{path!r} is not UTF-8 from byte {error.start} on.") from error
-    return MemoryWhole(path, text, _hash(data), [told(one) for one in notes(text)])
+    return MemoryWhole(path, text, _hash(data), [told(note) for note in notes(text)])
 
 
 def save(place: Place, path: str, text: str, base: str, rules: Rules | None) -> MemorySaved:

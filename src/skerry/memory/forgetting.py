@@ -97,14 +97,14 @@ class Papers:
 
     def _without(self, paths: Sequence[str], redaction: Redaction) -> Iterator[str]:
         """Yields files of plain ASCII that have none of the words, as most do: a look at bytes."""
-        if not all(one.isascii() for one in redaction.needles):
+        if not all(needle.isascii() for needle in redaction.needles):
             return
-        needles = [one.encode() for one in redaction.needles]
+        needles = [needle.encode() for needle in redaction.needles]
         mine = (one for one in paths if not one.startswith("/"))
         for path, data in Beneath(self.places.workspace).contents(mine, MAX_BYTES):
             if data.isascii() and b"\0" not in data:
                 small = data.lower()
-                if not any(one in small for one in needles):
+                if not any(needle in small for needle in needles):
                     yield path
 
     def _rewrite(self, path: str, redaction: Redaction) -> None:

@@ -227,7 +227,7 @@ class Keeper(Struct):
 def is_empty(places: "Places") -> bool:
     """Returns whether there is nothing to index, by three looks at the disk."""
     roots = (places.workspace / "MEMORY.md", places.workspace / "memory.md")
-    if any(one.exists() for one in roots) or places.extra:
+    if any(root.exists() for root in roots) or places.extra:
         return False
     try:
         with os.scandir(places.workspace / "memory") as found:

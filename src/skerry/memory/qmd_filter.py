@@ -55,4 +55,4 @@ def _is_open(question: MemoryQuestion, session: str | None) -> bool:
 def _leads(asked: str, path: str) -> bool:
     """Returns whether the path asked for, as in the workspace or as of the hit, is or holds it."""
     names = (path, path.split("/", 2)[-1])
-    return asked in names or (asked.endswith("/") and any(one.startswith(asked) for one in names))
+    return asked in names or (asked.endswith("/") and any(name.startswith(asked) for name in names))

@@ -140,8 +140,8 @@ async def run(
 def reason(said: str) -> str:
     """Returns why a program failed, of what it said: a sentence, no stack trace (pure)."""
     lines = said.splitlines()
-    named = next((found for one in lines if (found := _REASON.match(one.strip()))), None)
-    rest = [one for one in lines if not _TRACE.fullmatch(one)]
+    named = next((found for line in lines if (found := _REASON.match(line.strip()))), None)
+    rest = [line for line in lines if not _TRACE.fullmatch(line)]
     told = " ".join((named[0] if named else " ".join(rest)).split())
     if len(told) <= _TOLD:
         return told

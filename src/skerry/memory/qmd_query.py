@@ -77,7 +77,7 @@ def asked(
     plain = " ".join(telling)
     lines = []
     if mode is not QmdSearchMode.VSEARCH or not models:
-        lines += [("lex", one) for one in dict.fromkeys((plain, *telling[:MOST_WORDS]))]
+        lines += [("lex", fromkey) for fromkey in dict.fromkeys((plain, *telling[:MOST_WORDS]))]
     if mode is not QmdSearchMode.SEARCH and models:
         lines.append(("vec", " ".join(_WORD.findall(text[:_LONGEST]))))
     return Asked(lines, collections, limit, rerank and models)

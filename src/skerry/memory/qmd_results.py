@@ -93,7 +93,7 @@ def answered(data: bytes) -> list[Result]:
     if answer.structured_content is None:
         raise _strict("no results")
     results = answer.structured_content.results
-    return [replace(one, file=f"qmd://{one.file}") for one in results]
+    return [replace(result, file=f"qmd://{result.file}") for result in results]
 
 
 def place(file: str, collections: Mapping[str, Collection]) -> Place | None:
@@ -131,22 +131,22 @@ def hits(
     to, gives nothing. `sessions` has the key of each conversation by the name of its file.
     """
     seen = set()
-    for one in results:
-        where = place(one.file, collections)
+    for result in results:
+        where = place(result.file, collections)
         if where is None:
             continue
         real = where.collection.root / where.relative
         if real in seen:
             continue
         seen.add(real)
-        start, end = lines(one)
+        start, end = lines(result)
         start, text, at = passage(where, start, end)
         if text:
             yield MemoryHit(
                 where.path,
                 start,
                 start + text.count("\n"),
-                min(1.0, max(0.0, one.score)),
+                min(1.0, max(0.0, result.score)),
                 text,
                 where.collection.source,
                 at=at,

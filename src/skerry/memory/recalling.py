@@ -55,7 +55,7 @@ class Recalling(Struct, frozen=True):
     async def recall(self, draft: PromptDraft) -> PromptChange | None:
         """Returns the passages as context; None where there is none, or no memory answers."""
         caller = draft.context.caller
-        if caller is None or any(one.origin in OTHERS for one in draft.messages):
+        if caller is None or any(message.origin in OTHERS for message in draft.messages):
             return None
         limits = self.desk.limits(caller.key.agent)
         question = MemoryQuestion(
@@ -71,7 +71,7 @@ class Recalling(Struct, frozen=True):
             return None
         if not answer.hits:
             return None
-        said = flat(one.text for one in draft.messages)
+        said = flat(message.text for message in draft.messages)
         hits = [
             hit
             for hit in answer.hits

@@ -24,7 +24,7 @@ def is_left(path: Path, pieces: Sequence[bytes]) -> bool:
     """Returns whether the file has some of the pieces, or is to be written anew without a look."""
     if len(pieces) > MOST:
         return True
-    wanted = {one for piece in pieces for one in _windows(piece.lower())}
+    wanted = {window for piece in pieces for window in _windows(piece.lower())}
     return any(one in gap for gap in gaps(path) for one in wanted)
 
 

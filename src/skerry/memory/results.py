@@ -40,7 +40,7 @@ def unmarked(text: str) -> str:
 
 def is_foreign(path: str, text: str) -> bool:
     """Returns whether its file, or a mark in it, says that a passage is not the owner's words."""
-    return is_unverified(path) or any(one is not Origin.OWNER for one in origins(text))
+    return is_unverified(path) or any(origin is not Origin.OWNER for origin in origins(text))
 
 
 def gives_orders(text: str) -> bool:

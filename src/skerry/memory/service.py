@@ -128,7 +128,7 @@ class Desk(Struct, frozen=True):
         allowed = replace(question, opens=partial(may_hear, caller))
         agent = caller.key.agent
         answer = await self._ask(agent, allowed, self.limits(agent).timeout_ms / 1000)
-        hits = [one for one in answer.hits if may_read(caller, one)]  # once more: it fails closed
+        hits = [hit for hit in answer.hits if may_read(caller, hit)]  # once more: it fails closed
         if question.heard is not None:
             hits = list(unheard(hits, question.heard, question.text))
         return replace(answer, hits=hits)
@@ -155,7 +155,7 @@ class Desk(Struct, frozen=True):
         place = place_of(path, config.workspace(agent), extra)
         work = partial(read_lines, place, path, start, lines, gate(config))
         found = await anyio.to_thread.run_sync(work)
-        return replace(found, notes=[told(one, start) for one in notes(found.text)])
+        return replace(found, notes=[told(note, start) for note in notes(found.text)])
 
     async def write(
         self, agent: AgentId, text: str, section: str | None, origin: Origin, where: str
@@ -284,7 +284,7 @@ class Desk(Struct, frozen=True):
                     answer = await self.search(agent, question)
                 else:
                     answer = await self.find(caller, question)
-                found |= {(one.path, one.start_line): one for one in answer.hits}
+                found |= {(hit.path, hit.start_line): hit for hit in answer.hits}
         return list(found.values())
 
     def _place(self, agent: AgentId, path: str) -> tuple[Path, str]:

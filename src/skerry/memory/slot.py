@@ -72,7 +72,7 @@ class FallbackMemoryManager:
     ) -> None:
         if not backends:
             raise ValueError("a memory slot has at least one memory")
-        self._places = [_Place(one) for one in backends]
+        self._places = [_Place(backend) for backend in backends]
         self._clock = clock
         self._seconds = seconds
         self._last_seconds = last_seconds
@@ -138,7 +138,9 @@ class FallbackMemoryManager:
             MemoryBackendError: one of them cannot.
         """
         held = [
-            await one.forget(redaction) for one in self.backends if isinstance(one, MemoryForgets)
+            await backend.forget(redaction)
+            for backend in self.backends
+            if isinstance(backend, MemoryForgets)
         ]
         return max(held, default=0)
 
@@ -162,10 +164,10 @@ class FallbackMemoryManager:
         Raises:
             MemoryBackendError: it cannot be read.
         """
-        for one in self.backends:
-            if isinstance(one, MemoryDocuments):
+        for backend in self.backends:
+            if isinstance(backend, MemoryDocuments):
                 with anyio.fail_after(self._seconds()):
-                    found = await one.document(path)
+                    found = await backend.document(path)
                 if found is not None:
                     return found
         return None

@@ -159,9 +159,10 @@ class Tables(VectorRows):
         ).fetchall()
         old = {row[1:]: row[0] for row in rows}
         fresh = [
-            one
-            for one in parts
-            if old.pop((one.place, one.hash, one.start_line, one.end_line, one.at), None) is None
+            part
+            for part in parts
+            if old.pop((part.place, part.hash, part.start_line, part.end_line, part.at), None)
+            is None
         ]
         change = Change(removed=list(old.values()))
         self._delete(change.removed)
@@ -206,7 +207,7 @@ class Tables(VectorRows):
     def remove(self, files: Iterable[Known]) -> Change:
         """Takes files out with their passages and vectors."""
         change = Change()
-        gone = [(one.id,) for one in files]
+        gone = [(file.id,) for file in files]
         for key in gone:
             rows = self._db.execute("SELECT id FROM chunks WHERE file_id = ?", key)
             change.removed += [number for (number,) in rows.fetchall()]
@@ -254,7 +255,7 @@ class Tables(VectorRows):
         # With a path its own index is the narrow one; the plus keeps SQLite from another.
         among = "source IN (SELECT value FROM json_each(?))"
         where = [among if path is None else f"+{among}"]
-        given: list[object] = [json.dumps([one.value for one in sources])]
+        given: list[object] = [json.dumps([source.value for source in sources])]
         if path is not None and path.endswith("/"):
             where.append("path >= ? AND path < ?")  # a range of its index
             given += [path, f"{path[:-1]}{chr(ord('/') + 1)}"]
@@ -288,7 +289,7 @@ class Tables(VectorRows):
 
         Those of ASCII alone are compared by SQLite, whatever the case; all others are yielded.
         """
-        plain = [one for one in needles if one.isascii()]
+        plain = [needle for needle in needles if needle.isascii()]
         like = " OR ".join(["instr(lower(content), ?)"] * len(plain)) or "0"
         yield from self._db.execute(
             "SELECT id, file_id, content FROM chunks"  # noqa: S608 - of ours

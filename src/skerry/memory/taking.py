@@ -33,8 +33,8 @@ def found(tables: Tables, redaction: Redaction) -> Held:
 
 
 def _words(redaction: Redaction) -> Iterator[bytes]:
-    for one in redaction.needles:
-        yield from {form.encode() for form in (one, one.upper(), one.title())}
+    for needle in redaction.needles:
+        yield from {form.encode() for form in (needle, needle.upper(), needle.title())}
 
 
 def _said(texts: dict[int, str], redaction: Redaction) -> Iterator[bytes]:

@@ -106,6 +106,6 @@ def summary(done: Forgotten) -> str:
     if done.left:
         said += f" It may stay in {', '.join(path for path, _ in done.left)}."
     if done.backups:
-        names = ", ".join(one.name for one in done.backups)
+        names = ", ".join(backup.name for backup in done.backups)
         said += f" Backups that still have it: {names}."
     return said

@@ -56,7 +56,7 @@ class Notebook(Struct, frozen=True):
         def change(old: bytes | None) -> bytes:
             nonlocal place
             content = _text(old)
-            again = next((one for one in notes(content) if one.id == name), None)
+            again = next((note for note in notes(content) if note.id == name), None)
             if again is not None:
                 place = again.first
                 return old or b""

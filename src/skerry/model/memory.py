@@ -88,9 +88,11 @@ class Heard(Struct, frozen=True):
             return None
 
         def texts() -> Iterator[str]:
-            return (one.text for one in messages if not isinstance(one, ToolResultMessage))
+            return (
+                message.text for message in messages if not isinstance(message, ToolResultMessage)
+            )
 
-        return Heard(str(key), min(one.timestamp for one in messages), texts)
+        return Heard(str(key), min(message.timestamp for message in messages), texts)
 
 
 class MemoryQuestion(Struct, frozen=True):

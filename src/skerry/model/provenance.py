@@ -52,8 +52,8 @@ class Provenance(Struct, frozen=True):
 
 def tidy(text: str) -> str:
     """Returns the text as a note can hold it: no empty lines, no comment of its own."""
-    lines = (one.strip() for one in clean(text).splitlines())
-    return "\n".join(one for one in lines if one).replace("<!--", "&lt;!--")
+    lines = (splitline.strip() for splitline in clean(text).splitlines())
+    return "\n".join(line for line in lines if line).replace("<!--", "&lt;!--")
 
 
 def item(text: str, provenance: Provenance) -> list[str]:

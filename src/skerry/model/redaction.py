@@ -54,12 +54,12 @@ class Redaction:
     """
 
     def __init__(self, phrases: Sequence[str]) -> None:
-        self.phrases = tuple(dict.fromkeys(one.strip() for one in phrases))
+        self.phrases = tuple(dict.fromkeys(phrase.strip() for phrase in phrases))
         if not 0 < len(self.phrases) <= MAX_PHRASES:
             raise PhraseError(f"Name one to {MAX_PHRASES} phrases to forget.")
-        words = [_words(one) for one in self.phrases]
-        self._phrase = re.compile("|".join(_pattern(one) for one in words), re.IGNORECASE)
-        self.needles = tuple(max(one, key=len).casefold() for one in words)
+        words = [_words(phrase) for phrase in self.phrases]
+        self._phrase = re.compile("|".join(_pattern(word) for word in words), re.IGNORECASE)
+        self.needles = tuple(max(word, key=len).casefold() for word in words)
         """A word of each phrase, which stands wherever the phrase does."""
 
     def may_be_in(self, text: str) -> bool:
@@ -161,8 +161,8 @@ def _words(phrase: str) -> list[str]:
 
 def _pattern(words: Sequence[str]) -> str:
     parts = [
-        "(?:" + "|".join(dict.fromkeys(re.escape(form) for form in _forms(one))) + ")"
-        for one in words
+        "(?:" + "|".join(dict.fromkeys(re.escape(form) for form in _forms(word))) + ")"
+        for word in words
     ]
     before = "" if _UNSPACED.match(words[0][0]) else r"(?<![^\W_])"
     after = "" if _UNSPACED.match(words[-1][-1]) else r"(?![^\W_])"

@@ -74,11 +74,11 @@ def told(
 ) -> dict[str, Any]:
     """Returns it as JSON has it (pure); `shows` the statements, `most` characters a passage."""
     counted = asdict(found)
-    lines = [asdict(one) for one in found.lines]
+    lines = [asdict(line) for line in found.lines]
     for one in lines if not shows else ():
         del one["text"]
     left = [{"path": path, "reason": reason} for path, reason in found.left]
-    backups = [_backup(one) for one in found.backups]
+    backups = [_backup(backup) for backup in found.backups]
     passages = [{"path": one.path, "line": one.start_line, "text": one.text[:most]} for one in near]
     return {**counted, "lines": lines, "left": left, "backups": backups, "near": passages}
 

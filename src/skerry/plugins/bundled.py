@@ -44,7 +44,9 @@ def session_memory(event: HookEvent) -> None:
     file is in `memory/unverified/`, which no prompt has.
     """
     ended: BeforeReset = event.payload
-    said = [one for one in ended.messages if isinstance(one, UserMessage | AssistantMessage)]
+    said = [
+        message for message in ended.messages if isinstance(message, UserMessage | AssistantMessage)
+    ]
     lines = [
         f"**{'You' if isinstance(one, UserMessage) else 'Assistant'}:** {one.text.strip()}"
         for one in said[-LAST:]

@@ -103,7 +103,7 @@ def find_hooks(
     None takes part whose files hold what a run with others' words wrote. `noting` those that take
     part makes records of files that have none.
     """
-    found = {one.report.name: one for one in _ours(config)}
+    found = {entry.report.name: entry for entry in _ours(config)}
     for place, directory in _directories(config):
         for folder in _folders(directory):
             one = _folder(config, environ, place, folder)
@@ -121,11 +121,11 @@ async def load_hooks(
 ) -> list[HookReport]:
     """Lets every hook that takes part do so; one that fails is reported and harms no other."""
     reports = []
-    for one in find_hooks(config, environ, records, noting=True):
-        report = one.report
+    for find_hook in find_hooks(config, environ, records, noting=True):
+        report = find_hook.report
         if report.status is HookStatus.ENABLED and report.name != BOOT_MD:
             try:
-                handle = one.handle or await _loaded(one)
+                handle = find_hook.handle or await _loaded(find_hook)
                 _register(config, hooks, clock, report, handle)
             except PluginError as error:
                 report = report.failed(error)
@@ -160,12 +160,12 @@ def _switched(config: Config, report: HookReport) -> HookReport:
 
 def _directories(config: Config) -> list[tuple[str, Path]]:
     home = config.path.parent
-    extra = [home / one.expanduser() for one in config.hooks.internal.load.extra_dirs]
+    extra = [home / extra_dir.expanduser() for extra_dir in config.hooks.internal.load.extra_dirs]
     workspaces = [config.workspace(agent) for agent in config.agents.ids]
     return [
         *(("extra", one) for one in extra),
         ("managed", config.state_dir / "hooks"),
-        *(("workspace", one / "hooks") for one in workspaces),
+        *(("workspace", workspace / "hooks") for workspace in workspaces),
     ]
 
 
@@ -232,7 +232,7 @@ def _judged(config: Config, found: Found, records: Records, *, noting: bool) -> 
         if data:  # else the status tells why it cannot be read
             files.append(author(path, data, records, pins.get(name), seen=seen))
     report = replace(report, files=tuple(files))
-    doubted = next((one for one in files if one.doubt), None)
+    doubted = next((file for file in files if file.doubt), None)
     if report.status is HookStatus.ENABLED and doubted is not None:
         message = f"{doubted.name} does not count as yours: {doubted.doubt}."
         remedy = "Read it, and write anew what you want of it."

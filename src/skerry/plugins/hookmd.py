@@ -99,7 +99,7 @@ def declared(text: str, folder: str) -> Declared:
         raise PluginError(f"metadata.{where} of HOOK.md: {first['msg']}.") from error
     if about.export == "default":
         about = about.model_copy(update={"export": "handle"})
-    unknown = [one for one in about.events if one not in EVENTS]
+    unknown = [event for event in about.events if event not in EVENTS]
     if unknown or not about.events:
         what = f"Unknown event {unknown[0]!r}." if unknown else "It names no event."
         raise PluginError(what, f"Events: {', '.join(EVENTS)}.")

@@ -71,8 +71,8 @@ class Plugins:
             PluginError: a name is wrong or taken, or something is not what it must be.
         """
         check(registered, {*taken, *self.tools}, self.methods)
-        tools = [GuardedTool(self.hooks.runner, plugin, one) for one in registered.tools]
-        methods = [guarded_method(self.hooks.runner, one) for one in registered.methods]
+        tools = [GuardedTool(self.hooks.runner, plugin, tool) for tool in registered.tools]
+        methods = [guarded_method(self.hooks.runner, method) for method in registered.methods]
         commands = [guarded_command(self.hooks.runner, one) for one in registered.commands]
         try:
             for command, _ in commands:
@@ -80,10 +80,10 @@ class Plugins:
         except ValueError as error:
             self.commands.remove(plugin)
             raise PluginError(str(error)) from error
-        self.tools |= {one.spec.name: one for one in tools}
+        self.tools |= {tool.spec.name: tool for tool in tools}
         self.methods |= {one.name: one for one, _ in methods}
         self.services += registered.services
-        self._guards += [one.guard for one in tools]
+        self._guards += [tool.guard for tool in tools]
         self._guards += [guard for _, guard in (*commands, *methods)]
         for hook, handler in registered.handlers:
             self.hooks.points[hook].add(handler)
@@ -249,9 +249,9 @@ def _loaded(report: PluginReport, registered: Registered) -> PluginReport:
         report.path,
         PluginStatus.LOADED,
         hooks=tuple(hook for hook, _ in registered.handlers),
-        tools=tuple(one.spec.name for one in registered.tools),
-        commands=tuple(one.name for one in registered.commands),
-        methods=tuple(one.name for one in registered.methods),
+        tools=tuple(tool.spec.name for tool in registered.tools),
+        commands=tuple(command.name for command in registered.commands),
+        methods=tuple(method.name for method in registered.methods),
         services=tuple(name for name, _ in registered.services),
         sha256=registered.sha256,
     )

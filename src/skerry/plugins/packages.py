@@ -53,7 +53,7 @@ class Package(MetaPathFinder, InspectLoader):
 
     def remove(self) -> None:
         """Takes every module of the plugin out, also of one that was loaded before under its id."""
-        for one in [one for one in sys.modules if f"{one}.".startswith(f"{self.name}.")]:
+        for one in [module for module in sys.modules if f"{module}.".startswith(f"{self.name}.")]:
             del sys.modules[one]
         for finder in [one for one in sys.meta_path if getattr(one, "name", "") == self.name]:
             sys.meta_path.remove(finder)
@@ -117,7 +117,9 @@ def read_plugin(path: Path, pinned: str | None, workspaces: Iterable[Path]) -> P
         raise PluginError(message, "Correct plugins.load.paths.")
     setting = f"plugins.entries.{path.stem}.sha256"
     places = () if pinned else tuple(workspaces)
-    sources = {_module(name, path, one): read_source(one, None, places, setting) for one in files}
+    sources = {
+        _module(name, path, file): read_source(file, None, places, setting) for file in files
+    }
     package = Package(name, sources)
     if pinned is not None and package.sha256 != pinned:
         message = f"{path} is not the folder that was pinned; a file of it has changed."

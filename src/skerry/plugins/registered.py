@@ -38,8 +38,8 @@ def check(registered: Registered, tools: Collection[str], methods: Collection[st
     for name, run in registered.services:
         if not (_is(str, name) and inspect.iscoroutinefunction(run)):
             raise PluginError(f"The service {name!r} is no async function.")
-    _check_free("tool", [_tool_name(one) for one in registered.tools], tools)
-    _check_free("method", [_method_name(one) for one in registered.methods], methods)
+    _check_free("tool", [_tool_name(tool) for tool in registered.tools], tools)
+    _check_free("method", [_method_name(method) for method in registered.methods], methods)
 
 
 def _is(kind: type, *values: object) -> bool:

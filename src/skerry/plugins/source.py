@@ -65,7 +65,7 @@ def read_source(
         raise PluginError(f"{path} has another name, under which it may be written.", pin)
     places = (real, path.parent.resolve())
     if pinned is None and any(
-        place.is_relative_to(one.resolve()) for place in places for one in workspaces
+        place.is_relative_to(workspace.resolve()) for place in places for workspace in workspaces
     ):
         raise PluginError(f"{path} lies in a workspace, where agents write.", pin)
     return PluginSource(real, code, digest)

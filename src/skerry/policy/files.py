@@ -98,7 +98,7 @@ def identity(path: Path) -> tuple[int, int] | None:
 
 
 def _of(names: tuple[str, ...]) -> FileKind:
-    folded = tuple(unicodedata.normalize("NFKC", one).casefold() for one in names)
+    folded = tuple(unicodedata.normalize("NFKC", name).casefold() for name in names)
     if not folded:
         return FileKind.PLAIN
     if len(folded) == 1:

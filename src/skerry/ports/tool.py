@@ -85,12 +85,12 @@ def offered(
 
     found: list[Tool] = []
     answers: dict[Callable[[Caller], bool], bool] = {}
-    for one in tools:
-        if not may_use(one.spec.name):
+    for tool in tools:
+        if not may_use(tool.spec.name):
             continue
-        ask: Callable[[Caller], bool] | None = getattr(one, "is_offered", None)
+        ask: Callable[[Caller], bool] | None = getattr(tool, "is_offered", None)
         if ask is not None and ask not in answers:
             answers[ask] = bool(ask(caller))
         if ask is None or answers[ask]:
-            found.append(one)
+            found.append(tool)
     return found

@@ -297,7 +297,9 @@ class Catalog(anyio.AsyncContextManagerMixin):
         """Returns which model answers now, without starting one."""
         credentials = self.credentials
         rests = credentials.cooldowns.rows(credentials.clock.now_ms())
-        resting = tuple(Resting(one.profile, one.model, one.reason, one.until) for one in rests)
+        resting = tuple(
+            Resting(rest.profile, rest.model, rest.reason, rest.until) for rest in rests
+        )
         try:
             _, info = await self.choose(None)
         except ModelUnavailableError as error:
@@ -332,7 +334,9 @@ class Catalog(anyio.AsyncContextManagerMixin):
         servers = {one.server.id: one.server for one in await self._local_models()}
         asked = (Verdict.UNCONFIRMED, Verdict.CHANGED)
         return tuple(
-            self._pins.offer(one) for one in servers.values() if self._pins.verdict(one) in asked
+            self._pins.offer(server)
+            for server in servers.values()
+            if self._pins.verdict(server) in asked
         )
 
     def _named(self, ref: str) -> Choice:

@@ -163,19 +163,21 @@ class CompatBuilder:
 
     def _keep(self, details: list[dict[str, Any]]) -> None:
         """Keeps the provider's own form of thinking, the pieces of one entry joined."""
-        for one in details:
-            self._limit.grow(sum(len(value) for value in one.values() if isinstance(value, str)))
+        for detail in details:
+            self._limit.grow(sum(len(value) for value in detail.values() if isinstance(value, str)))
             last = self._details[-1] if self._details else {}
             field = {"reasoning.text": "text", "reasoning.summary": "summary"}.get(
-                str(one.get("type"))
+                str(detail.get("type"))
             )
-            same = last.get("type") == one.get("type") and last.get("index") == one.get("index")
+            same = last.get("type") == detail.get("type") and last.get("index") == detail.get(
+                "index"
+            )
             if field and same:
-                last |= {key: value for key, value in one.items() if value is not None}
-                self._said[-1][1].append(str(one.get(field) or ""))
+                last |= {key: value for key, value in detail.items() if value is not None}
+                self._said[-1][1].append(str(detail.get(field) or ""))
             else:
-                self._details.append(one)
-                self._said.append((field or "", [str(one.get(field) or "")] if field else []))
+                self._details.append(detail)
+                self._said.append((field or "", [str(detail.get(field) or "")] if field else []))
 
     def _add(self, piece: _CallPiece) -> None:
         call = self._slot(piece)

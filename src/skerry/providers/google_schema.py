@@ -96,7 +96,7 @@ def _choices(schema: Mapping[str, Any], known: dict[str, Any], depth: int) -> di
     for part in schema.get("allOf") or ():
         result |= _converted(part, known, depth + 1)
     options = [*(schema.get("anyOf") or ()), *(schema.get("oneOf") or ())]
-    real = [one for one in options if not _is_null(one)]
+    real = [option for option in options if not _is_null(option)]
     if len(real) < len(options):
         result["nullable"] = True
     if len(real) == 1:

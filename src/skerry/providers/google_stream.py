@@ -172,7 +172,7 @@ class GoogleBuilder:
             raise ModelStreamCutError(f"{self._provider} ended its answer without a finish marker.")
         if self._finish not in _FINISHED:
             raise self._stopped()
-        content = tuple(_block(one) for one in self._blocks)
+        content = tuple(_block(block) for block in self._blocks)
         called = any(isinstance(block, ToolCall) for block in content)
         length = self._finish == "MAX_TOKENS"
         stop_reason = "length" if length else "toolUse" if called else "stop"

@@ -19,7 +19,7 @@ class Hush:
 
     def __init__(self, secrets: Sequence[bytes]) -> None:
         """Takes the secrets, each of some characters."""
-        self._secrets = [one.decode("utf-8", "replace") for one in secrets]
+        self._secrets = [secret.decode("utf-8", "replace") for secret in secrets]
         self._held = ""
 
     def feed(self, piece: str) -> str:

@@ -60,7 +60,7 @@ class Names:
         self._named = frozenset({*listed, *primaries})
         self._allowed = self._named if listed else None
         self._listed = {
-            name: tuple(one.id for one in provider.models)
+            name: tuple(model.id for model in provider.models)
             for name, provider in (models.providers if models else {}).items()
             if provider.models and _is_whole(models, name)
         }

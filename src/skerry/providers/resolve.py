@@ -150,7 +150,9 @@ class Resolver(Struct, frozen=True):
 
     def _unknown(self, ref: str, name: str) -> ModelUnavailableError:
         names = dict.fromkeys(self.models.providers)
-        names |= dict.fromkeys([*(one.id for one in KNOWN), *(one.id for one in self.servers)])
+        names |= dict.fromkeys(
+            [*(one.id for one in KNOWN), *(server.id for server in self.servers)]
+        )
         near = get_close_matches(name, names, n=1, cutoff=_ALIKE)
         hint = f" Did you mean {near[0]}/...?" if near and near[0] != name else ""
         return ModelUnavailableError(
@@ -185,7 +187,7 @@ def shown(target: Target, profile: Profile, secret: str) -> Target:
         raise error
     if profile.kind is Kind.API_KEY or endpoint.api.startswith("openai-"):
         return replace(target, endpoint=changed(endpoint, api_key=secret))
-    headers = tuple(one for one in endpoint.headers if one[0] != "authorization")
+    headers = tuple(header for header in endpoint.headers if header[0] != "authorization")
     bearer = ("authorization", f"Bearer {secret}")  # RFC 6750; these formats have a key header
     return replace(target, endpoint=changed(endpoint, api_key=None, headers=(*headers, bearer)))
 

@@ -123,7 +123,7 @@ def reasoning(thoughts: str) -> str:
 
 def tool_begun(call: ToolCall) -> str:
     """Returns the message that says which tool is called, and with what in few words."""
-    texts = (one for one in call.arguments.values() if isinstance(one, str))
+    texts = (argument for argument in call.arguments.values() if isinstance(argument, str))
     about = " ".join(next(texts, "").split())[:_ABOUT]
     return f"🛠️ {call.name}: {about}" if about else f"🛠️ {call.name}"
 

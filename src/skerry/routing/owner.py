@@ -18,8 +18,8 @@ def is_owner(message: InboundMessage, owners: Sequence[str]) -> bool:
     """
     if not message.sender_id:
         return False
-    for one in owners:
-        channel, _, name = one.partition(":")
+    for owner in owners:
+        channel, _, name = owner.partition(":")
         if channel.lower() == message.channel.lower() and name == message.sender_id:
             return True
     return False

@@ -169,7 +169,7 @@ class Arrival(Struct, frozen=True):
         if opened.notes:
             to = sends_to(self.policy, settings, request.key, request.reply_to)
         if to is not None:
-            texts = [part for one in opened.notes for part in self.parts(to, one.text)]
+            texts = [part for note in opened.notes for part in self.parts(to, note.text)]
             outbox.add(unit, request.run_id, NOTICE, to, texts, at)
         tail += len(opened.notes)
         return Entered(opened, tail + 1 if self.said else 0, tail, settings)

@@ -70,7 +70,7 @@ def taint(messages: Iterable[Message]) -> frozenset[Origin]:
     the model's own words. A transcript does not, nor a summary: nobody can tell any more what they
     repeat.
     """
-    return frozenset(origin for one in messages if (origin := foreign(one)) is not None)
+    return frozenset(origin for message in messages if (origin := foreign(message)) is not None)
 
 
 def worst(heard: frozenset[Origin]) -> Origin:

@@ -115,7 +115,7 @@ class Histories(Struct):
             return state, found, frozen.notes(reader, session_id)
 
         state, entries, notes = await self.store.read(read)
-        said = spoken(mended([(one.seq, one.message) for one in entries]))
+        said = spoken(mended([(entry.seq, entry.message) for entry in entries]))
         history = conversation.history
         history.cut(0)
         if state.last is not None:

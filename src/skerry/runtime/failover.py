@@ -173,8 +173,8 @@ def _failed(tries: Tries) -> ModelError:
         return attempts[0].error
     if not attempts:
         return ModelUnavailableError("No model can be called.")
-    failed = ModelsFailedError([str(one) for one in attempts])
-    errors = [one.error for one in attempts]
+    failed = ModelsFailedError([str(attempt) for attempt in attempts])
+    errors = [attempt.error for attempt in attempts]
     own = [error.remedy for error in errors if isinstance(error, ModelAuthError) and error.remedy]
     failed.remedy = " ".join(dict.fromkeys(own)) or failed.remedy
     failed.retry_after = min(
@@ -185,10 +185,10 @@ def _failed(tries: Tries) -> ModelError:
 
 def _gone(tries: Tries, wanted: str | None) -> Attempt | None:
     """Returns the attempt at the wanted model, where nobody has that model (any more)."""
-    for one in tries.attempts:
-        missing = isinstance(one.error, (ModelUnavailableError, ModelNotFoundError))
-        if missing and wanted in {one.model, f"{one.model}@{one.profile}"}:
-            return one
+    for attempt in tries.attempts:
+        missing = isinstance(attempt.error, (ModelUnavailableError, ModelNotFoundError))
+        if missing and wanted in {attempt.model, f"{attempt.model}@{attempt.profile}"}:
+            return attempt
     return None
 
 

@@ -46,14 +46,14 @@ def payloads(messages: Sequence[Message], show: Show = named) -> tuple[str, ...]
 def said_by(messages: Sequence[Message], show: Show = named) -> list[Shaped]:
     """Returns the text of each response, without those that are empty or silent on purpose."""
     found = []
-    for one in messages:
-        if not isinstance(one, AssistantMessage):
+    for message in messages:
+        if not isinstance(message, AssistantMessage):
             continue
         # What broke off was kept as it was read; a command's answer is no model's.
-        if one.stop_reason in {"error", "aborted"} or is_command_answer(one):
-            found.append(Shaped(one.text))
+        if message.stop_reason in {"error", "aborted"} or is_command_answer(message):
+            found.append(Shaped(message.text))
         else:
-            found.append(shaped(one.text, show))
+            found.append(shaped(message.text, show))
     return [one for one in found if one.text.strip()]
 
 
@@ -111,7 +111,7 @@ def told_at_end(result: RunResult) -> list[Block]:
         case _ if result.cut_off:
             return [Block(CUT_OFF)]
         case _ if result.payloads:
-            return [Block(f"Note: {one}") for one in result.notices]
+            return [Block(f"Note: {notice}") for notice in result.notices]
     return []
 
 

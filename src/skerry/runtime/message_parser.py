@@ -69,9 +69,9 @@ async def _inlined(runtime: Runtime, config: Config, request: RunRequest) -> Run
         return request
     models = await names(runtime.models, config) if "/model" in request.text.lower() else {}
     found = [
-        one
-        for one in directives(request.text, lambda word: word.lower() in models)
-        if (command := table.find(one.name)) is not None and command.permits(request.may)
+        directive
+        for directive in directives(request.text, lambda word: word.lower() in models)
+        if (command := table.find(directive.name)) is not None and command.permits(request.may)
     ]
     settings = SessionSettings()
     done: list[Directive] = []

@@ -44,22 +44,26 @@ async def report(runtime: Runtime, key: SessionKey) -> PromptReport:
     prompt = await runtime.prompts.build(
         asked, config, model, specs, runtime.hooks, runtime.clock.now_ms()
     )
-    parts = [PromptPart(one.name, len(one.text)) for one in prompt.sections]
+    parts = [PromptPart(section.name, len(section.text)) for section in prompt.sections]
     system = prompt.text
     draft = PromptDraft(
         context=context, prompt="", messages=(), provider=model.provider, model=model.id
     )
     building = runtime.hooks.before_prompt_build
-    for one in building.handlers:
-        if one.shown and (added := (await building.run(draft, (one,))).append_system_context):
+    for handler in building.handlers:
+        if handler.shown and (
+            added := (await building.run(draft, (handler,))).append_system_context
+        ):
             system = joined(system, added)
-            parts.append(PromptPart(f"plugin {one.plugin}", len(added)))
+            parts.append(PromptPart(f"plugin {handler.plugin}", len(added)))
     if specs:
         parts.append(PromptPart("tool schemas", prompt.tool_chars))
     notes = [_SMALL] if model.prompt_limit is not None else []
     if prompt.changed:
         notes.append(_CHANGED.format(", ".join(prompt.changed)))
-    others = (one for one in building.handlers if one.when is None and not one.shown)
+    others = (
+        handler for handler in building.handlers if handler.when is None and not handler.shown
+    )
     if any(others) or runtime.hooks.llm_input.handlers:
         notes.append(_ADDED)
     return PromptReport(
@@ -68,7 +72,7 @@ async def report(runtime: Runtime, key: SessionKey) -> PromptReport:
         model=model.ref,
         system=system,
         parts=parts,
-        files=[PromptFile(one.name, one.raw, len(one.text)) for one in prompt.files],
+        files=[PromptFile(file.name, file.raw, len(file.text)) for file in prompt.files],
         entries=session.tail if session else 0,
         conversation_tokens=session.total_tokens if session else 0,
         notes=notes,

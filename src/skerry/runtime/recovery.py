@@ -181,9 +181,9 @@ def _goes_on(
         return False
     if sessions.last_message(reader, run.session_id) is None:
         return False  # its conversation was reset
-    own = {run_id, *(one.request.run_id for one in guests)}
+    own = {run_id, *(guest.request.run_id for guest in guests)}
     entries = sessions.entries(reader, run.session_id, limit=-1, after=run.entry)
-    said = [one for one in entries if is_note(one.message) != "compaction"]
+    said = [entry for entry in entries if is_note(entry.message) != "compaction"]
     if any(one.run_id not in own for one in said) or not (said or run.only_said):
         return False
     return all(call.name in known.harmless for call in open_calls(one.message for one in said))

@@ -128,10 +128,10 @@ class RunExecutor:
         notes = [*self._requests.notes, *self.speaker.notes]
         if self.speaker.gone and self.plan.settings.model:  # else its owner has the log
             notes.append(f"{self.speaker.gone} `/model default` ends it.")
-        if any(one not in told for one in notes):
+        if any(note not in told for note in notes):
             session_id = self.plan.active.session_id
             with suppress(StateError):  # then it is told once more
                 told |= await self.plan.runtime.store.read(lambda r: runs.told(r, session_id))
-        new = [one for one in notes if one not in told]
+        new = [note for note in notes if note not in told]
         told.update(new)
         return (*self._responder.status, *new)

@@ -105,8 +105,10 @@ class Pipeline(Struct, frozen=True):
         point = self.hooks.llm_input
         if not point.handlers:
             return system
-        said = [one for one in messages if isinstance(one, UserMessage)]
-        images = sum(isinstance(block, ImageBlock) for one in messages for block in one.content)
+        said = [message for message in messages if isinstance(message, UserMessage)]
+        images = sum(
+            isinstance(block, ImageBlock) for message in messages for block in message.content
+        )
         draft = LlmInput(
             context=self.context,
             provider=model.provider,

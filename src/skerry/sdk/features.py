@@ -87,7 +87,7 @@ class FeatureApi:
 def registered(features: tuple[Feature, ...] = FEATURES) -> Features:
     """Returns the registrations of the features; imports `plugin` of each."""
     found = Features()
-    for one in features:
-        if one.registers:
-            one.load("plugin:register")(FeatureApi(one, found))
+    for feature in features:
+        if feature.registers:
+            feature.load("plugin:register")(FeatureApi(feature, found))
     return found

@@ -33,7 +33,9 @@ class Cut(Struct, frozen=True):
         """
         if not self.splits:
             return ""
-        said = (one.text for one in reversed(self.messages) if isinstance(one, UserMessage))
+        said = (
+            message.text for message in reversed(self.messages) if isinstance(message, UserMessage)
+        )
         return next(said, before)
 
 

@@ -78,7 +78,11 @@ def take(unit: Unit, about: Aside, now: int) -> Outcome:
         incoming = Incoming(key, session_id, found.created_at, whole)
         return _outcome(importing.take(unit, incoming, now))
     known = aside.ids(sessions.times(unit, session_id))
-    rest = [one for one in entries if known.get(entry_id(one[0])) != (one[0], aside.iso(one[1]))]
+    rest = [
+        entry
+        for entry in entries
+        if known.get(entry_id(entry[0])) != (entry[0], aside.iso(entry[1]))
+    ]
     if not rest:
         return Outcome.KNOWN
     if rest[0][0] == session.tail + 1:
@@ -148,7 +152,7 @@ def _apart(unit: Unit, session: SessionEntry, rest: Sequence[_Entry], now: int) 
 
 
 def _spoken(entries: Sequence[_Entry]) -> list[_Entry]:
-    return [one for one in entries if not isinstance(one[2], CompactionMessage)]
+    return [entry for entry in entries if not isinstance(entry[2], CompactionMessage)]
 
 
 def _outcome(taken: Taken) -> Outcome:

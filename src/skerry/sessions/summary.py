@@ -74,7 +74,10 @@ def _lines(message: Message) -> Iterable[str]:
             if message.text:
                 yield f"[Assistant]: {message.text}"
             if message.tool_calls:
-                calls = (f"{one.name}({encode_arguments(one)})" for one in message.tool_calls)
+                calls = (
+                    f"{tool_call.name}({encode_arguments(tool_call)})"
+                    for tool_call in message.tool_calls
+                )
                 yield f"[Assistant tool calls]: {'; '.join(calls)}"
         case ToolResultMessage():
             yield f"[Tool result]: {fitted(message.text, RESULT_CHARS // CHARS_PER_TOKEN)}"
@@ -139,8 +142,16 @@ def extracted(messages: Sequence[Message], previous: str, most: int) -> str:
 
     It is worse than a model's and better than none: the conversation goes on.
     """
-    asked = [one.text for one in messages if isinstance(one, UserMessage) and one.text.strip()]
-    said = [one.text for one in messages if isinstance(one, AssistantMessage) and one.text.strip()]
+    asked = [
+        message.text
+        for message in messages
+        if isinstance(message, UserMessage) and message.text.strip()
+    ]
+    said = [
+        message.text
+        for message in messages
+        if isinstance(message, AssistantMessage) and message.text.strip()
+    ]
     tools = Counter(name for name, _ in calls_of(messages))
     parts = []
     if previous:
@@ -168,7 +179,9 @@ def files(
         if isinstance(path, str) and (name == "read" or name in _WRITES):
             (written if name in _WRITES else read).append(path[:200])
     modified = tuple(dict.fromkeys(reversed(written)))[:MOST_FILES]
-    only = tuple(one for one in dict.fromkeys(reversed(read)) if one not in modified)[:MOST_FILES]
+    only = tuple(fromkey for fromkey in dict.fromkeys(reversed(read)) if fromkey not in modified)[
+        :MOST_FILES
+    ]
     return only[::-1], modified[::-1]
 
 

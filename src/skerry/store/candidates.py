@@ -93,7 +93,7 @@ def gather(reader: Reader, question: str, scope: Scope, most: int = CANDIDATES) 
     asked = wanted(question)
     rows = {word: _matching(reader, phrase, scope) for word, phrase in asked.words.items()}
     having = {word: len(found) for word, found in rows.items()}
-    found = best([(rarity(scope.total, len(one)), one) for one in rows.values() if one], most)
+    found = best([(rarity(scope.total, len(row)), row) for row in rows.values() if row], most)
     exact = frozenset(
         rowid for phrase in asked.exact for rowid in _matching(reader, phrase, scope)[:most]
     )

@@ -52,7 +52,7 @@ class Redacted(Struct, frozen=True):
     def rows(self) -> int:
         """Returns how many there are."""
         return sum(
-            value for one in fields(self) if isinstance(value := getattr(self, one.name), int)
+            value for field in fields(self) if isinstance(value := getattr(self, field.name), int)
         )
 
     def __add__(self, other: "Redacted") -> "Redacted":

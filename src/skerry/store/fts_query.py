@@ -46,7 +46,9 @@ def wanted(question: str) -> Wanted:
         words |= {term: f'"{term}"*'} if lone else {one: f'"{one}"' for one in pairs or [term]}
     named = (*phrases(question), *identifiers(question))
     exact = [" ".join(_WORD.findall(spread(one))) for one in named]
-    return Wanted(words, [f'"{one}"' for one in dict.fromkeys(exact) if one][:MAX_EXACT])
+    return Wanted(
+        words, [f'"{fromkey}"' for fromkey in dict.fromkeys(exact) if fromkey][:MAX_EXACT]
+    )
 
 
 def excerpt(text: str, question: str, size: int) -> str:

@@ -69,7 +69,7 @@ def ranked(gathered: "Gathered", question: str, most: int) -> list[Place]:
         return []
     words = shared()
     asked = read(question, words)
-    rows, length = _counted([one.text for one in entries], asked.terms)
+    rows, length = _counted([entry.text for entry in entries], asked.terms)
     having = {term: count for word, count in gathered.having.items() for term in words.terms(word)}
     norm = norms(length, float(length.mean()))
     text = np.zeros(len(entries), np.float32)
@@ -84,7 +84,7 @@ def ranked(gathered: "Gathered", question: str, most: int) -> list[Place]:
         id=np.arange(1, len(entries) + 1),
         document=np.array(_sittings(entries), np.int32),
         place=np.arange(len(entries), dtype=np.int32),
-        at=np.array([one.at for one in entries], np.int64),
+        at=np.array([entry.at for entry in entries], np.int64),
         length=length,
         possible=possible,
     )
@@ -128,9 +128,9 @@ def _lifted(text: "Floats", gathered: "Gathered") -> "Floats":
 
     The index stems otherwise than `skerry_recall`: what one of them does not see the other may.
     """
-    indexed = [gathered.found.get(one.rowid, 0.0) for one in gathered.entries]
+    indexed = [gathered.found.get(entry.rowid, 0.0) for entry in gathered.entries]
     text = np.where(text > 0, text, np.array(indexed, np.float32))
-    exact = np.array([one.rowid in gathered.exact for one in gathered.entries])
+    exact = np.array([entry.rowid in gathered.exact for entry in gathered.entries])
     lift = max(1.0, float(text.max()))
     return np.where(exact, text + np.float32(lift), text).astype(np.float32)
 

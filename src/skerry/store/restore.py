@@ -92,7 +92,7 @@ def restore(
         tables: list[Table] = []
         if found and read_damaged:
             tables = salvage.salvage(path, made, progress)
-        _forget_what_may_be_done(made, {one.name for one in tables if one.whole})
+        _forget_what_may_be_done(made, {table.name for table in tables if table.whole})
         devices = security.keep(path, made)
         if wrong := sqlite.problems(made, whole=True):
             raise BackupError(f"What was restored is damaged itself: {wrong[0]}.")

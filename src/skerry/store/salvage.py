@@ -91,7 +91,7 @@ def _take(source: sqlite3.Connection, target: sqlite3.Connection, name: str) -> 
         columns = _columns(source, name)
     except sqlite3.DatabaseError:
         columns = []
-    common = [one for one in _columns(target, name) if one in columns]
+    common = [column for column in _columns(target, name) if column in columns]
     if not common:
         return Table(name, kept, 0, whole=False)
     listed = ", ".join(f'"{one}"' for one in common)

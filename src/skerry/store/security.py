@@ -58,7 +58,7 @@ def keep(replaced: Path, made: Path) -> Kept:
         for name in TABLES:
             connection.execute(f'DELETE FROM "{name}"')  # noqa: S608 - constant names
             columns, found = (rows or {}).get(name, ((), ()))
-            listed = ", ".join(f'"{one}"' for one in columns)
+            listed = ", ".join(f'"{column}"' for column in columns)
             marks = ", ".join("?" * len(columns))
             if found:
                 connection.executemany(f'INSERT INTO "{name}" ({listed}) VALUES ({marks})', found)  # noqa: S608 - columns of the schema

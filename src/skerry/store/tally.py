@@ -74,19 +74,19 @@ def note(unit: Unit, session_id: str, at: int, messages: Iterable[Message]) -> N
     """Counts messages that are written now, at the time that their rows have; a summary is none."""
     found: Counter[tuple[str, str]] = Counter()
     failed: Counter[tuple[str, str]] = Counter()
-    for one in messages:
-        match one:
+    for message in messages:
+        match message:
             case CompactionMessage():
                 pass
             case UserMessage():
                 found["user", ""] += 1
             case AssistantMessage():
                 found["assistant", ""] += 1
-                failed["assistant", ""] += one.stop_reason == "error"
-                found.update((_CALL, call.name) for call in one.tool_calls)
+                failed["assistant", ""] += message.stop_reason == "error"
+                found.update((_CALL, call.name) for call in message.tool_calls)
             case ToolResultMessage():
                 found["toolResult", ""] += 1
-                failed["toolResult", ""] += one.is_error
+                failed["toolResult", ""] += message.is_error
     slot = at // _QUARTER_MS
     rows = [(session_id, slot, *what, count, failed[what]) for what, count in found.items()]
     unit.executemany(_ADD, rows)

@@ -120,7 +120,9 @@ _USED: Final = (
 """The sums of days with the calls that are not folded into them yet."""
 _GROUP: Final = {By.MODEL: "provider || '/' || model"}
 _PRUNED_AT_ONCE: Final = 5_000
-_ADDED: Final = ", ".join(f"{one} = usage_day.{one} + excluded.{one}" for one in Sums._fields)
+_ADDED: Final = ", ".join(
+    f"{field} = usage_day.{field} + excluded.{field}" for field in Sums._fields
+)
 _CALL: Final = (
     "INSERT INTO model_call (at, day, run_id, session_id, agent, channel, purpose, provider, model,"
     " profile, input, output, cache_read, cache_write, input_cost, output_cost, cache_read_cost,"

@@ -249,9 +249,9 @@ def _open_streams() -> None:
 def _imported() -> dict[str, Callable[[], int]]:
     """Imports what the programs import, now or when they are asked for something."""
     commands = import_module("skerry.cli")
-    for one in pkgutil.iter_modules(commands.__path__, "skerry.cli."):
-        if one.name not in _SELDOM:
-            import_module(one.name)
+    for iter_module in pkgutil.iter_modules(commands.__path__, "skerry.cli."):
+        if iter_module.name not in _SELDOM:
+            import_module(iter_module.name)
     import_module("skerry.app.build")
     found = {}
     for program, place in PROGRAMS.items():

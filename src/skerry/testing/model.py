@@ -199,7 +199,9 @@ class ScriptedModels:
     async def offered(self, setup: ModelSetup | None = None) -> Offering:
         """Returns the model, as its provider would name it."""
         models = await self.listing()
-        return Offering(tuple(one for one in models if not setup or one.provider == setup.provider))
+        return Offering(
+            tuple(model for model in models if not setup or model.provider == setup.provider)
+        )
 
     async def status(self) -> ModelStatus:
         """Returns whether there is one."""

@@ -160,7 +160,7 @@ async def _body(stream: anyio.abc.SocketStream) -> str:
     while (end := data.find(b"\r\n\r\n")) < 0:
         data += await stream.receive()
     lines = data[:end].decode("latin-1").lower().split("\r\n")
-    size = next((int(one.partition(":")[2]) for one in lines if one.startswith("content-le")), 0)
+    size = next((int(line.partition(":")[2]) for line in lines if line.startswith("content-le")), 0)
     while len(data) < end + 4 + size:
         data += await stream.receive()
     return data[end + 4 : end + 4 + size].decode()

@@ -42,7 +42,7 @@ class FakeQmd:
     def calls(self, command: str = "") -> Sequence[Any]:
         """Returns the arguments of each call, less the command; of all calls with the command."""
         lines = self._lines("calls")
-        return [one[1:] for one in lines if one[0] == command] if command else lines
+        return [line[1:] for line in lines if line[0] == command] if command else lines
 
     def running(self) -> list[int]:
         """Returns those of its processes, and of their children, that have not ended."""

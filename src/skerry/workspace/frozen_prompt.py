@@ -60,20 +60,25 @@ class Begin(Struct):
 
     def changed(self, files: Iterable[FileText]) -> dict[str, str]:
         """Returns the files that are not as the session was told last, with their digests."""
-        then = {one.name: one.text for one in self.files}
+        then = {file.name: file.text for file in self.files}
         found: dict[str, str] = {}
-        for one in files:
-            last, before = self.told.get(one.name), then.get(one.name)
-            if one.doubt or one.problem or not one.text or (last is None and one.text == before):
+        for file in files:
+            last, before = self.told.get(file.name), then.get(file.name)
+            if (
+                file.doubt
+                or file.problem
+                or not file.text
+                or (last is None and file.text == before)
+            ):
                 continue
-            if (digest := _digest(one.text)) != last:
-                found[one.name] = digest
+            if (digest := _digest(file.text)) != last:
+                found[file.name] = digest
         return found
 
     def outdated(self, files: Iterable[FileText]) -> tuple[str, ...]:
         """Returns the files that are not as the session began with them."""
-        then = {one.name: one.text for one in self.files}
-        return tuple(one.name for one in files if one.text and one.text != then.get(one.name))
+        then = {file.name: file.text for file in self.files}
+        return tuple(file.name for file in files if file.text and file.text != then.get(file.name))
 
     def new_day(self, day: date) -> bool:
         """Returns whether the session was told of another day last."""
@@ -164,10 +169,10 @@ def _encoded(begin: Begin) -> tuple[bytes, dict[str, str]]:
 
     def stored(files: Iterable[FileText]) -> list[_File]:
         found = []
-        for one in files:
-            digest = _digest(one.text)
-            texts[digest] = one.text
-            found.append(_File(one.name, digest, one.problem, one.doubt))
+        for file in files:
+            digest = _digest(file.text)
+            texts[digest] = file.text
+            found.append(_File(file.name, digest, file.problem, file.doubt))
         return found
 
     today = begin.today
@@ -179,7 +184,9 @@ def _decoded(body: bytes, texts: dict[str, str]) -> Begin | None:
     """Decodes the stored prompt; None if a part of it is missing or unreadable."""
 
     def read(files: Iterable[_File]) -> tuple[FileText, ...]:
-        return tuple(FileText(one.name, texts[one.digest], one.problem, one.doubt) for one in files)
+        return tuple(
+            FileText(file.name, texts[file.digest], file.problem, file.doubt) for file in files
+        )
 
     try:
         found = msgspec.json.decode(body, type=_Body)

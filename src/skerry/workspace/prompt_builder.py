@@ -155,11 +155,11 @@ class Prompts(Struct):
             files = await _changed(raw, asked.context, hooks)
         audience = _audience(workspace, today.zone, names, private=is_private(request))
         begin = await self._begin(asked, audience, workspace, files, today)
-        seen = [one for one in files if one in raw]  # what a hook wrote, nobody can read
+        seen = [file for file in files if file in raw]  # what a hook wrote, nobody can read
         if asked.looking:
             return _News(begin, changed=begin.outdated(seen))
         changed: dict[str, str] = {}
-        if any(one.name == _READ for one in tools):
+        if any(tool.name == _READ for tool in tools):
             changed = begin.changed([one for one in seen if one.name not in _SEARCHED])
         return _News(begin, self._note(asked, audience, workspace, begin, changed, today.date))
 
@@ -256,16 +256,16 @@ async def _changed(
     files: tuple[FileText, ...], context: RunContext, hooks: Hooks
 ) -> tuple[FileText, ...]:
     """Returns the files after the hook, which may change, add and leaves out."""
-    problems = {one.name: one.problem for one in files if one.problem}
-    doubts = {one.name: one.doubt for one in files if one.doubt}
-    given = tuple(BootstrapFile(name=one.name, text=one.text) for one in files)
+    problems = {file.name: file.problem for file in files if file.problem}
+    doubts = {file.name: file.doubt for file in files if file.doubt}
+    given = tuple(BootstrapFile(name=file.name, text=file.text) for file in files)
     draft = await hooks.agent_bootstrap.run(BootstrapDraft(context=context, files=given))
     return tuple(
         FileText(
-            one.name,
-            one.text.strip(),
-            "" if one.text else problems.get(one.name, ""),
-            doubts.get(one.name, ""),
+            file.name,
+            file.text.strip(),
+            "" if file.text else problems.get(file.name, ""),
+            doubts.get(file.name, ""),
         )
-        for one in draft.files
+        for file in draft.files
     )

@@ -64,7 +64,7 @@ def base(subject: Subject, tools: Sequence[ToolSpec], files: Sequence[Shown]) ->
     if subject.model.prompt_limit is not None:
         return [Section("base", f"{who}\n\n{_STYLE}")]
     style = _STYLE + _STEERED if files else _STYLE
-    if any(one.doubt for one in files):
+    if any(file.doubt for file in files):
         style += _DOUBTED
     sections = [Section("base", f"{who}\n\n{style}")]
     if tools:
@@ -103,21 +103,21 @@ def system_prompt(
             Section("runtime", _runtime(subject)),
         ]
     sections.append(Section("override", override))
-    return [one for one in sections if one.text]
+    return [section for section in sections if section.text]
 
 
 def joined(sections: Sequence[Section]) -> str:
     """Returns the prompt as it is sent."""
-    return "\n\n".join(one.text for one in sections)
+    return "\n\n".join(section.text for section in sections)
 
 
 def _notes(today: Today) -> str:
     parts = []
-    for one in today.notes:
-        text = f"[It is not shown: {one.problem}.]" if one.problem else one.text.strip()
+    for note in today.notes:
+        text = f"[It is not shown: {note.problem}.]" if note.problem else note.text.strip()
         if text:
-            text = fenced(text, one.doubt) if one.doubt else text
-            parts.append(f"### {one.name}\n{text}")
+            text = fenced(text, note.doubt) if note.doubt else text
+            parts.append(f"### {note.name}\n{text}")
     return "\n\n".join(("## Notes of these days", *parts)) if parts else ""
 
 

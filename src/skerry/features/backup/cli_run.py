@@ -173,8 +173,8 @@ def _report(done: Restored) -> object:
             for one in done.tables
         ],
         "missing": [
-            {"key": one.key, "sessionId": one.session_id, "messages": one.missing}
-            for one in done.gaps
+            {"key": gap.key, "sessionId": gap.session_id, "messages": gap.missing}
+            for gap in done.gaps
         ],
         "before": _contents(done.before),
         "after": _contents(done.after),
@@ -204,7 +204,7 @@ def _tell(done: Restored) -> None:
         show(table(lines))
     if done.gaps:
         lines = [("MESSAGES MISSING", "CONVERSATION", "SESSION")]
-        lines += [(str(one.missing), one.key, one.session_id) for one in done.gaps]
+        lines += [(str(gap.missing), gap.key, gap.session_id) for gap in done.gaps]
         show(table(lines))
     elif done.tables:
         show("No conversation has a gap.")

@@ -68,7 +68,7 @@ async def _listing(call: Call, fits: Callable[[str], bool]) -> dict[str, list[di
     waiting, grants = await call.context.store.read(read)
     return {
         "pending": [pairing.pending(one) for one in waiting if fits(one.role)],
-        "paired": pairing.paired(one for one in grants if fits(one.role)),
+        "paired": pairing.paired(grant for grant in grants if fits(grant.role)),
     }
 
 

@@ -65,11 +65,11 @@ def run(arguments: Namespace) -> int:
     theirs = expand(source.read(file), os.environ).merged
     report.missed += missed(home, theirs)
     loaded, workspaces = _configuration(home, theirs, arguments, report)
-    boot = any(one.place == _BOOT_KEY and one.outcome is Outcome.TAKEN for one in report.lines)
+    boot = any(line.place == _BOOT_KEY and line.outcome is Outcome.TAKEN for line in report.lines)
     openclaw_files.copy(workspaces, loaded.config, report, boot=boot)
     _credentials(home, loaded, report)
     anyio.run(Arriving(home, loaded.config, report, arguments.mine).bring)
-    name_the_rest(home, {one.path for one in workspaces}, report)
+    name_the_rest(home, {workspace.path for workspace in workspaces}, report)
     tell(report, as_json=arguments.json)
     return 0
 
@@ -96,13 +96,13 @@ def _configuration(
         both = merged(ours, accepted)[0]
         config = _would_be(both, state_dir, path).config
         workspaces = openclaw_files.find(home, theirs, config, yes)
-        asked = [one.line for one in workspaces if one.line is not None]
+        asked = [workspace.line for workspace in workspaces if workspace.line is not None]
         report.unmapped += [one for one in more if one not in report.unmapped]
         return [*lines, *asked], accepted, workspaces
 
     yes = set(arguments.yes_to)
     lines, _, _ = sort(set())
-    asked = [one for one in lines if one.outcome is Outcome.ASKED]
+    asked = [line for line in lines if line.outcome is Outcome.ASKED]
     _check(yes, asked)
     if report.applied and not arguments.json and sys.stdin.isatty():
         yes |= _ask([one for one in asked if one.key not in yes])

@@ -82,13 +82,13 @@ def tell(report: Report, *, as_json: bool) -> None:
 def _plain(report: Report) -> dict[str, Any]:
     configuration = [
         {
-            "key": one.key,
-            "value": one.value,
-            "outcome": one.outcome.value,
-            "why": one.why,
-            "byHand": one.by_hand,
+            "key": line.key,
+            "value": line.value,
+            "outcome": line.outcome.value,
+            "why": line.why,
+            "byHand": line.by_hand,
         }
-        for one in report.lines
+        for line in report.lines
     ]
     told = asdict(report)
     del told["lines"]
@@ -112,17 +112,18 @@ def _named(names: Sequence[str]) -> str:
 
 def _arrives(report: Report) -> None:
     show(styled("What arrived" if report.applied else "What would arrive", "bold"))
-    taken = [one for one in report.lines if one.outcome is Outcome.TAKEN]
+    taken = [line for line in report.lines if line.outcome is Outcome.TAKEN]
     if taken:
         show("  configuration")
         show(_table([(one.key, _short(one.value), one.why) for one in taken]))
     else:
         show("  configuration  nothing")
-    for one in report.workspaces:
-        numbers = f"{one['copied']} files, {one['bytes']} bytes; {one['same']} are there already"
-        replaced = f"; {one['replaced']} templates replaced" if one["replaced"] else ""
-        show(f"  workspace      {one['agent']}: {numbers}{replaced}")
-        show(f"                 {one_line(one['from'])} -> {one_line(one['to'])}")
+    for workspace in report.workspaces:
+        copied = f"{workspace['copied']} files, {workspace['bytes']} bytes"
+        numbers = f"{copied}; {workspace['same']} are there already"
+        replaced = f"; {workspace['replaced']} templates replaced" if workspace["replaced"] else ""
+        show(f"  workspace      {workspace['agent']}: {numbers}{replaced}")
+        show(f"                 {one_line(workspace['from'])} -> {one_line(workspace['to'])}")
     counted = ", ".join(f"{number} {outcome}" for outcome, number in report.sessions.items())
     show(f"  sessions       {counted or 'none'}")
     if report.owners:
@@ -132,17 +133,17 @@ def _arrives(report: Report) -> None:
 
 def _asked(report: Report) -> None:
     """Prints the keys that are not taken, and how each can be."""
-    asked = [one for one in report.lines if one.outcome is Outcome.ASKED]
+    asked = [line for line in report.lines if line.outcome is Outcome.ASKED]
     if asked:
         show()
         show(styled("Not taken without your yes (--yes-to KEY)", "bold"))
         show(_table([(one.key, _short(one.value), one.why) for one in asked]))
-    hand = [one for one in report.lines if one.outcome is Outcome.BY_HAND]
+    hand = [line for line in report.lines if line.outcome is Outcome.BY_HAND]
     if hand:
         show()
         show(styled("Not taken; to set one: skerry config set KEY VALUE", "bold"))
         show(_table([(one.key, _short(one.value)) for one in hand]))
-    other = [one for one in report.lines if one.outcome in {Outcome.REFUSED, Outcome.KEPT}]
+    other = [line for line in report.lines if line.outcome in {Outcome.REFUSED, Outcome.KEPT}]
     if other:
         show()
         show(styled("Not taken", "bold"))

@@ -116,8 +116,8 @@ class Arriving:
     def _stored(self, agent: AgentId, file: Path) -> Iterator[Incoming]:
         try:
             with database.opened(file) as opened:
-                for one in database.sessions(opened):
-                    if made := self._one(agent, one):
+                for session in database.sessions(opened):
+                    if made := self._one(agent, session):
                         yield made
         except OSError as error:
             self.report.leave(str(file), f"it cannot be read: {error.strerror}")

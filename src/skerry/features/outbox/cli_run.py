@@ -46,9 +46,9 @@ async def _list(client: GatewayClient, arguments: Namespace) -> None:
         show(what)
         return
     lines: list[tuple[str, ...]] = [("PART", "STATE", "SINCE", "TRIED", "TO", "TEXT", "WHY")]
-    lines += [_line(one) for one in parts]
+    lines += [_line(part) for part in parts]
     show(table(lines))
-    if any(one["state"] in _DEAD for one in parts):
+    if any(part["state"] in _DEAD for part in parts):
         notice(
             "To send one again: skerry outbox retry PART. To give it up: skerry outbox drop PART"
         )
@@ -90,7 +90,7 @@ async def _decide(client: GatewayClient, arguments: Namespace, action: str) -> N
     serials = [arguments.serial] if arguments.serial else []
     if getattr(arguments, "all", False):
         parts = (await client.request("outbox.list", {"states": ["failed"]}))["parts"]
-        serials = [one["serial"] for one in parts]
+        serials = [part["serial"] for part in parts]
     for serial in serials:
         await client.request(f"outbox.{action}", {"serial": serial})
     if arguments.json:

@@ -143,7 +143,7 @@ async def usage_logs(call: Call, params: LogsParams) -> Json:
     entries = await call.context.store.read(
         lambda reader: sessions.entries(reader, session_id, limit=limit)
     )
-    said = (one for one in entries if not sessions.is_compaction(one.message))
+    said = (entry for entry in entries if not sessions.is_compaction(entry.message))
     return {"sessionId": session_id, "logs": [shown for one in said if (shown := _log(one))]}
 
 
@@ -165,7 +165,7 @@ def _log(entry: TranscriptEntry) -> Json:
             parts.insert(0, f"[Tool: {said.tool_name}]\n[Tool Result]")
         case AssistantMessage():
             role = "assistant"
-            parts += [f"[Tool: {one.name}]" for one in said.tool_calls]
+            parts += [f"[Tool: {tool_call.name}]" for tool_call in said.tool_calls]
             about = {"tokens": said.usage.total_tokens, "cost": said.usage.cost.total}
         case _:
             role = "user"
@@ -358,7 +358,7 @@ def _latencies(one: Used) -> dict[str, Json]:
 
 
 def _latency(seconds: Sequence[float]) -> dict[str, Json]:
-    took = sorted(1000 * one for one in seconds)
+    took = sorted(1000 * second for second in seconds)
     return {
         "count": len(took),
         "avgMs": sum(took) / len(took),

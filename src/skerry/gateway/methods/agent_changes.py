@@ -130,7 +130,7 @@ async def agents_delete(call: Call, params: AgentsDeleteParams) -> Json:
         message = f'agent "{agent}" is at work'
         raise RefusedError(ErrorCode.UNAVAILABLE, message, retryable=True)
     place, shared = config.workspace(agent), _shared(config, agent)
-    removed = sum(one.agent_id == agent for one in config.bindings)
+    removed = sum(binding.agent_id == agent for binding in config.bindings)
 
     def edit(before: Source, expanded: Expanded) -> Tree:
         tree = _with(before, expanded, lambda rows: [row for row in rows if row.get("id") != agent])
@@ -166,7 +166,7 @@ def _with(before: Source, expanded: Expanded, change: Any) -> Tree:
 
 
 def _busy(call: Call) -> set[SessionKey]:
-    return {SessionKey.parse(one.key) for one in call.context.dispatcher.queue().sessions}
+    return {SessionKey.parse(session.key) for session in call.context.dispatcher.queue().sessions}
 
 
 def _place(config: Config, agent: AgentId) -> Path:
@@ -184,7 +184,7 @@ def _check_place(asked: str | None, place: Path) -> None:
 def _shared(config: Config, agent: AgentId) -> bool:
     place = config.workspace(agent)
     others = (one for one in config.agents.ids if one != agent)
-    return any(config.workspace(one).is_relative_to(place) for one in others)
+    return any(config.workspace(other).is_relative_to(place) for other in others)
 
 
 def _discard(place: Path, state: Path, now: int) -> bool:

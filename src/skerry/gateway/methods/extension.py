@@ -46,7 +46,7 @@ def _command(command: Command, *, arguments: bool) -> Json:
     if command.category:
         shown["category"] = command.category
     if command.arguments and arguments:
-        shown["args"] = [_argument(one) for one in command.arguments]
+        shown["args"] = [_argument(argument) for argument in command.arguments]
     return shown
 
 
@@ -66,13 +66,13 @@ def plugins_list(call: Call, _: NoParams) -> Json:
     plugins = call.context.plugins
     if plugins is None:
         return {"plugins": []}
-    failing = [msgspec.to_builtins(one) for one in plugins.handlers() if one.failures]
+    failing = [msgspec.to_builtins(handler) for handler in plugins.handlers() if handler.failures]
     return {
         "plugins": [
-            msgspec.to_builtins(one)
-            | {"failures": [failed for failed in failing if failed["plugin"] == one.id]}
-            | {"changed": plugins.changed(one)}
-            for one in plugins.reports
+            msgspec.to_builtins(report)
+            | {"failures": [failed for failed in failing if failed["plugin"] == report.id]}
+            | {"changed": plugins.changed(report)}
+            for report in plugins.reports
         ]
     }
 

@@ -79,7 +79,7 @@ async def memory_file(call: Call, params: MemoryFileParams) -> Json:
         "path": found.path,
         "text": found.text,
         "hash": found.hash,
-        "notes": [provenance(one) for one in found.notes],
+        "notes": [provenance(note) for note in found.notes],
     }
 
 

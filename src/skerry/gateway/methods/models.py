@@ -107,12 +107,12 @@ async def models_offered(call: Call, params: ModelsOfferedParams) -> Json:
     return {
         "models": [
             {
-                "id": one.id,
-                "name": one.name,
-                **({"contextWindow": one.context_window} if one.context_window else {}),
-                "input": sorted(one.input, reverse=True),
+                "id": model.id,
+                "name": model.name,
+                **({"contextWindow": model.context_window} if model.context_window else {}),
+                "input": sorted(model.input, reverse=True),
             }
-            for one in offering.models
+            for model in offering.models
         ],
         "problems": list(offering.problems),
     }
@@ -189,15 +189,15 @@ def _status(status: ModelStatus) -> Json:
         ],
         "offers": [
             {
-                "id": one.id,
-                "name": one.name,
-                "address": one.address,
-                "owner": one.owner,
-                "before": one.before,
-                "message": one.text,
-                "remedy": one.remedy,
+                "id": offer.id,
+                "name": offer.name,
+                "address": offer.address,
+                "owner": offer.owner,
+                "before": offer.before,
+                "message": offer.text,
+                "remedy": offer.remedy,
             }
-            for one in status.offers
+            for offer in status.offers
         ],
         "model": model
         and {

@@ -103,7 +103,7 @@ async def describe(call: Call, params: DescribeParams) -> Json:
 
 async def _known(call: Call) -> dict[str, dict[str, Json]]:
     grants = await call.context.store.read(devices.grants)
-    standing = [one for one in grants if one.role == Role.NODE and one.revoked_at is None]
+    standing = [grant for grant in grants if grant.role == Role.NODE and grant.revoked_at is None]
     rows: dict[str, dict[str, Json]] = {}
     for one in pairing.paired(standing):
         keep = ("displayName", "platform", "deviceFamily", "remoteIp")

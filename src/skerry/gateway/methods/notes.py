@@ -146,7 +146,7 @@ def _text(found: MemoryText) -> dict[str, Json]:
         "from": found.start_line,
         "nextFrom": found.next_line,
         "hint": found.hint or None,
-        "notes": [provenance(one) for one in found.notes],
+        "notes": [provenance(note) for note in found.notes],
     }
 
 
@@ -183,7 +183,7 @@ def provenance(said: MemoryProvenance) -> dict[str, Json]:
 def _answer(answer: MemoryAnswer) -> dict[str, Json]:
     fallback = answer.fallback
     return {
-        "results": [_hit(one) for one in answer.hits],
+        "results": [_hit(hit) for hit in answer.hits],
         "provider": answer.provider,
         "model": answer.model,
         "backend": answer.backend,

@@ -24,7 +24,7 @@ async def prompt_show(call: Call, params: PromptShowParams) -> Json:
     if context.show_prompt is None:
         raise RefusedError(ErrorCode.UNAVAILABLE, "this gateway runs no agent")
     found = await context.show_prompt(key)
-    total = sum(one.chars for one in found.parts)
+    total = sum(part.chars for part in found.parts)
     return {
         "sessionKey": found.session_key,
         "sessionId": found.session_id or None,
@@ -32,21 +32,21 @@ async def prompt_show(call: Call, params: PromptShowParams) -> Json:
         "systemPrompt": found.system,
         "parts": [
             {
-                "name": one.name,
-                "chars": one.chars,
-                "tokens": -(-one.chars // CHARS_PER_TOKEN),
-                "share": round(one.chars / total, 4),
+                "name": part.name,
+                "chars": part.chars,
+                "tokens": -(-part.chars // CHARS_PER_TOKEN),
+                "share": round(part.chars / total, 4),
             }
-            for one in found.parts
+            for part in found.parts
         ],
         "files": [
             {
-                "name": one.name,
-                "rawChars": one.raw,
-                "chars": one.chars,
-                "truncated": one.chars < one.raw,
+                "name": file.name,
+                "rawChars": file.raw,
+                "chars": file.chars,
+                "truncated": file.chars < file.raw,
             }
-            for one in found.files
+            for file in found.files
         ],
         "chars": total,
         "tokens": -(-total // CHARS_PER_TOKEN),

@@ -36,7 +36,7 @@ async def sessions_search(call: Call, params: SessionsSearchParams) -> Json:
         only = frozenset(map(str, keys))
     question = Question(key, params.query, params.limit, everywhere=everywhere, only=only)
     found = await search(call.context.store, question)
-    return {"complete": found.complete, "hits": [_hit(one) for one in found.hits]}
+    return {"complete": found.complete, "hits": [_hit(hit) for hit in found.hits]}
 
 
 def _hit(hit: Hit) -> Json:

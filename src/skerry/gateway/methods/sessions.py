@@ -216,7 +216,7 @@ def _wanted(call: Call, params: SessionsListParams) -> Wanted:
     return Wanted(
         agent=params.agent_id,
         agents=agents,
-        keys=frozenset(one.key for one in runs) if params.active_only else None,
+        keys=frozenset(run.key for run in runs) if params.active_only else None,
         without=frozenset(name for name, out in excluded.items() if out),
         pinned=params.pinned,
         heard=params.require_last_interaction,

@@ -211,8 +211,13 @@ def _queue(context: GatewayContext, now: int) -> Json:
     return {
         "at": now,
         "lanes": [
-            {"name": one.name, "running": one.running, "waiting": one.waiting, "limit": one.limit}
-            for one in report.lanes
+            {
+                "name": lane.name,
+                "running": lane.running,
+                "waiting": lane.waiting,
+                "limit": lane.limit,
+            }
+            for lane in report.lanes
         ],
         "sessions": [
             {
@@ -234,9 +239,13 @@ def _plugins(context: GatewayContext) -> Json:
     if context.plugins is None:
         return {"loaded": [], "failed": [], "resting": []}
     names: dict[str, list[Json]] = {"loaded": [], "failed": []}
-    for one in context.plugins.reports:
-        names.setdefault(one.status, []).append(one.id)
-    resting = [f"{one.plugin}: {one.hook}" for one in context.plugins.handlers() if one.resting]
+    for report in context.plugins.reports:
+        names.setdefault(report.status, []).append(report.id)
+    resting = [
+        f"{handler.plugin}: {handler.hook}"
+        for handler in context.plugins.handlers()
+        if handler.resting
+    ]
     return {"loaded": names["loaded"], "failed": names["failed"], "resting": resting}
 
 

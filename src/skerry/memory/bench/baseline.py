@@ -48,11 +48,11 @@ class Fused:
     """BM25 (1.2, 0.75) without stems and common words, Han and kana in pairs; vectors beside it."""
 
     def __init__(self, scope: Scope, vectors: "Mapping[str, Floats]") -> None:
-        self._words = [Counter(_words(one.text)) for one in scope.passages]
-        self._length = [sum(one.values()) for one in self._words]
+        self._words = [Counter(_words(passage.text)) for passage in scope.passages]
+        self._length = [sum(word.values()) for word in self._words]
         self._mean = sum(self._length) / max(1, len(self._length)) or 1.0
         self._having = Counter(word for one in self._words for word in one)
-        self._vectors = [vectors[one.text] for one in scope.passages] if vectors else []
+        self._vectors = [vectors[passage.text] for passage in scope.passages] if vectors else []
 
     def search(self, question: str, vector: "Floats | None", limit: int) -> Sequence[int]:
         """Returns the rows with the highest sums of `1 / (60 + rank)`."""

@@ -121,7 +121,7 @@ class _Asking:
             for name, said in sessions:
                 text = "\n".join(one.text for one in said)
                 (workspace / "memory" / f"{name}.md").write_text(text, "utf-8")
-        clock = _Clock(max((one.at or 0 for one in scope.passages), default=0) + _DAY_MS)
+        clock = _Clock(max((passage.at or 0 for passage in scope.passages), default=0) + _DAY_MS)
         settings = Settings(Places(workspace), zone="UTC", retention_days=_YEARS)
         embedder = _Embedder(way.embed) if way.embed else None
         self._memory = BuiltinMemory(
@@ -223,7 +223,7 @@ class _Embedder:
         import numpy as np  # noqa: PLC0415 - 20 MB, with the first vector
 
         made = await self._embed(kind, texts)
-        rows = np.array([made[one] for one in texts], np.float32)
+        rows = np.array([made[text] for text in texts], np.float32)
         self.dims = rows.shape[1]
         return rows
 

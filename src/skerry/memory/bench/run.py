@@ -39,8 +39,8 @@ class Vectors:
 def texts(trials: Sequence[Trial]) -> tuple[list[str], list[str]]:
     """Returns the passages and the questions that need vectors, each once."""
     scopes = [scope for trial in trials for scope in trial.scopes]
-    passages = {one.text for scope in scopes for one in scope.passages}
-    questions = {one.text for scope in scopes for one in scope.queries}
+    passages = {passage.text for scope in scopes for passage in scope.passages}
+    questions = {query.text for scope in scopes for query in scope.queries}
     return sorted(passages), sorted(questions)
 
 
@@ -55,7 +55,7 @@ def measure(
 
     Blocking: some milliseconds for each question.
     """
-    table: dict[str, dict[str, float]] = {one.name: {} for one in profiles}
+    table: dict[str, dict[str, float]] = {profile.name: {} for profile in profiles}
     table |= {name: {} for name in (*BASELINES, FUSED)}
     for number, trial in enumerate(trials):
         found = _measured(trial, profiles, vectors, folder / str(number), report)
@@ -87,7 +87,9 @@ def _answers(
     """Yields each question with the rows that each way of searching finds."""
     folder.mkdir(parents=True)
     collection, words = Collection(folder), shared()
-    held = {one.id: vectors.passages[one.text] for one in scope.passages if vectors.passages}
+    held = {
+        passage.id: vectors.passages[passage.text] for passage in scope.passages if vectors.passages
+    }
     collection.refresh(added=scope.passages, vectors=held)
     plain, fused = FullText(scope), Fused(scope, vectors.passages)
     for query in scope.queries:
@@ -97,8 +99,10 @@ def _answers(
         texts = partial(_texts, scope, scores)
         options = Options(asked=asked, texts=texts, scale=SCALES[MODEL])
         found: dict[str, Sequence[int]] = {
-            one.name: [int(scores.id[hit.row]) - 1 for hit in rank(scores, one, limit, options)]
-            for one in profiles
+            profile.name: [
+                int(scores.id[hit.row]) - 1 for hit in rank(scores, profile, limit, options)
+            ]
+            for profile in profiles
         }
         for name, joined in BASELINES.items():
             found[name] = plain.search(query.text, joined, limit)

@@ -141,7 +141,7 @@ def _conversations(
     """Yields the trials of turns and of sessions: a session is a document."""
     turns, sessions = [], []
     for scope, mine in list(_grouped(rows, "scope").items())[:first]:
-        asked = [one for one in queries if one["scope"] == scope]
+        asked = [query for query in queries if query["scope"] == scope]
         by_turn, by_file = _Builder(), _Builder()
         session_of = {row["id"]: row["session"] for row in mine}
         for session, said in _grouped(mine, "session").items():
@@ -182,16 +182,16 @@ def _languages(
         for row in mine:
             builder.add(row["id"], row["text"])
         asked = [
-            Query(one["question"], frozenset(one["evidence"]))
-            for one in queries
-            if one["lang"] == lang
+            Query(query["question"], frozenset(query["evidence"]))
+            for query in queries
+            if query["lang"] == lang
         ]
         scopes[lang] = _scope(lang, builder, asked)
         yield Trial(f"{name}.{lang}", "language", FIRST, [scopes[lang]])
     if "de" in scopes and "en" in scopes:
         crossed = [
-            replace(one, gold=frozenset("en:" + unit.partition(":")[2] for unit in one.gold))
-            for one in scopes["de"].queries
+            replace(query, gold=frozenset("en:" + unit.partition(":")[2] for unit in query.gold))
+            for query in scopes["de"].queries
         ]
         scope = replace(scopes["en"], name="cross", queries=crossed)
         yield Trial(f"{name}.cross", "cross", FIRST, [scope])
@@ -205,10 +205,12 @@ def _spans(corpora: Path, queries: list[dict[str, Any]]) -> Trial:
             builder.add(path.stem, file.read())
     asked = [
         Query(
-            one["question"],
-            spans=[(one["corpus"], at["start_index"], at["end_index"]) for at in one["references"]],
+            query["question"],
+            spans=[
+                (query["corpus"], at["start_index"], at["end_index"]) for at in query["references"]
+            ],
         )
-        for one in queries
+        for query in queries
     ]
     figures = [f"recall@{budget}" for budget in BUDGETS]
     return Trial("chunking", "chunking", figures, [_scope("all", builder, asked)], SPAN_LIMIT)
@@ -217,20 +219,20 @@ def _spans(corpora: Path, queries: list[dict[str, Any]]) -> Trial:
 def _notes(name: str, workspaces: list[dict[str, Any]]) -> Iterator[Trial]:
     """Yields a trial for each workspace and one of all: a passage that has the words counts."""
     scopes: list[Scope] = []
-    for one in workspaces:
+    for workspace in workspaces:
         builder = _Builder()
-        for path, text in one["files"].items():
+        for path, text in workspace["files"].items():
             builder.add("", text, date_of(path, "UTC"))
         builder.units = [str(passage.id) for passage in builder.passages]
         asked = [
             Query(
                 row["ask"],
                 frozenset(str(two.id) for two in builder.passages if row["has"] in two.text),
-                now=one["now"],
+                now=workspace["now"],
             )
-            for row in one["questions"]
+            for row in workspace["questions"]
         ]
-        scopes.append(_scope(one["name"], builder, asked))
+        scopes.append(_scope(workspace["name"], builder, asked))
     for scope in scopes:
         yield Trial(f"{name}.{scope.name}", "notes", FIRST, [scope])
     yield Trial(f"{name}.all", "notes", FIRST, scopes)

@@ -183,7 +183,7 @@ class Compactor(Struct, frozen=True):
         state = compactions.state(reader, session_id)
         after = state.last.first_kept - 1 if state.last else 0
         entries = sessions.entries(reader, session_id, limit=-1, after=after)
-        return state, spoken([(one.seq, one.message) for one in entries])
+        return state, spoken([(entry.seq, entry.message) for entry in entries])
 
     def _keep(self, task: Task, said: Sequence[Numbered]) -> int:
         """Returns how many tokens stay; less where the model counts more than we do."""

@@ -149,8 +149,8 @@ class Flush(Struct):
         whole = [fit(one, limits.most_chars) for one in said]
         outcomes: list[RunFailure | None] = []
         if heard:
-            own = [fit(one, limits.most_chars) for one in owners(said)]
-            alone = [_together(one) for one in batches(own, limits.room)] if own else []
+            own = [fit(owner, limits.most_chars) for owner in owners(said)]
+            alone = [_together(batch) for batch in batches(own, limits.room)] if own else []
             self.context = replace(self.context, taint=frozenset())
             shown = unfenced(system)
             outcomes = [await self._part(shown, [one], today) for one in alone[-MOST_BATCHES:]]

@@ -119,9 +119,10 @@ def refusal(standing: Standing, purpose: Purpose, day: date, zone: str) -> str:
 def warning(standings: Sequence[Standing], told: Mapping[str, str], day: date) -> Warned | None:
     """Returns the warning about these budgets, if it was not given today (`told`)."""
     due = [
-        one
-        for one in standings
-        if (one.level is not Level.OK or one.blind) and told.get(one.notice) != str(day)
+        standing
+        for standing in standings
+        if (standing.level is not Level.OK or standing.blind)
+        and told.get(standing.notice) != str(day)
     ]
     if not due:
         return None

@@ -158,10 +158,10 @@ class Ledger:
             error.remedy = "Run skerry doctor, which checks the database; then restart the gateway."
             raise error
         today = self._today()
-        for one in standings(config.usage.budgets, self._on(today), wanted.agent):
-            if one.refuses(wanted.purpose):
+        for standing in standings(config.usage.budgets, self._on(today), wanted.agent):
+            if standing.refuses(wanted.purpose):
                 zone = config.agents.defaults.user_timezone or host_zone()
-                raise BudgetError(refusal(one, wanted.purpose, today, zone))
+                raise BudgetError(refusal(standing, wanted.purpose, today, zone))
 
     def report(self) -> list[dict[str, Any]]:
         """Returns each budget's state today for `status` and `skerry usage`."""
