@@ -26,11 +26,11 @@ import anyio
 import numpy as np
 
 from bench.measure import figure
+from skerry.features.memory.builtin import BuiltinMemory
+from skerry.features.memory.files import Places
+from skerry.features.memory.index import Index
+from skerry.features.memory.indexer import Settings
 from skerry.infra.clock import SystemClock
-from skerry.memory.builtin import BuiltinMemory
-from skerry.memory.files import Places
-from skerry.memory.index import Index
-from skerry.memory.indexer import Settings
 from skerry.model.ids import AgentId
 from skerry.model.memory import MemoryMode, MemoryQuestion
 from skerry.model.redaction import Redaction

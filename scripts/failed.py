@@ -32,7 +32,7 @@ FINAL = (
     "tests/property/test_queue",
     "tests/unit/app/test_races",
     "tests/unit/app/test_stuck",
-    "tests/unit/memory/test_index_faults",
+    "tests/unit/features/memory/test_index_faults",
 )
 """Kills, races and what is played against a model: what they count must hold each time."""
 

@@ -20,9 +20,9 @@ from typing import Final
 import anyio
 
 from scripts.recall_settings import kept
-from skerry.memory.bench.figures import figure
-from skerry.memory.bench.run import MODEL, Vectors
-from skerry.memory.bench.sets import Query, Scope, Trial, trials
+from skerry.features.memory.bench.figures import figure
+from skerry.features.memory.bench.run import MODEL, Vectors
+from skerry.features.memory.bench.sets import Query, Scope, Trial, trials
 from skerry_recall.collection import Collection
 from skerry_recall.fuse import BEST, Options, rank
 from skerry_recall.models import SCALES

@@ -16,9 +16,9 @@ from typing import Final
 
 import anyio
 
-from skerry.memory.bench.cache import VectorCache
-from skerry.memory.bench.run import Vectors, measure, texts
-from skerry.memory.bench.sets import Scope, Trial, trials
+from skerry.features.memory.bench.cache import VectorCache
+from skerry.features.memory.bench.run import Vectors, measure, texts
+from skerry.features.memory.bench.sets import Scope, Trial, trials
 from skerry_recall.fuse import BEST, Near
 from skerry_recall.rerank import Hints
 

@@ -9,10 +9,10 @@ import anyio
 import pytest
 
 from skerry.config.memory_qmd import QmdConfig
+from skerry.features.memory.qmd import QmdMemory
+from skerry.features.memory.qmd_daemon import QmdDaemon
+from skerry.features.memory.qmd_program import QmdHome
 from skerry.infra.clock import SystemClock
-from skerry.memory.qmd import QmdMemory
-from skerry.memory.qmd_daemon import QmdDaemon
-from skerry.memory.qmd_program import QmdHome
 from skerry.model.ids import agent_id
 from skerry.model.memory import MemoryMode, MemoryQuestion
 

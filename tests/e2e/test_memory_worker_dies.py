@@ -19,14 +19,14 @@ import pytest
 from numpy.typing import NDArray
 
 from skerry.config.memory_qmd import QmdLimits
+from skerry.features.memory.builtin import BuiltinMemory
+from skerry.features.memory.files import Places
+from skerry.features.memory.index import Index
+from skerry.features.memory.indexer import Settings
+from skerry.features.memory.service import Desk
+from skerry.features.memory.tools import MemorySearch
+from skerry.features.memory.waiting import QUERY
 from skerry.infra.clock import SystemClock
-from skerry.memory.builtin import BuiltinMemory
-from skerry.memory.files import Places
-from skerry.memory.index import Index
-from skerry.memory.indexer import Settings
-from skerry.memory.service import Desk
-from skerry.memory.tools import MemorySearch
-from skerry.memory.waiting import QUERY
 from skerry.model.ids import AgentId
 from skerry.testing.memory import FakeMemories
 from skerry_recall.embed import Embedder, EmbeddingModel, EmbeddingUnavailableError, Kind

@@ -8,10 +8,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
+from skerry.features.memory.files import Places
+from skerry.features.memory.index import Index
+from skerry.features.memory.indexer import Settings
 from skerry.infra.clock import SystemClock
-from skerry.memory.files import Places
-from skerry.memory.index import Index
-from skerry.memory.indexer import Settings
 
 PATHS = st.sampled_from(
     ["MEMORY.md", "memory.md", "memory/2026-05-08.md", "memory/a/b.md", "memory/c.md", "notes/d.md"]

@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 
 from skerry.config.root import Config
+from skerry.features.memory.service import Desk
 from skerry.infra.rooted_fs import Beneath
-from skerry.memory.service import Desk
 from skerry.model.caller import Caller
 from skerry.model.ids import SessionKey
 from skerry.model.inbound import PeerKind

@@ -8,9 +8,9 @@ from typing import Any
 import anyio
 
 from skerry.config.memory_qmd import QmdConfig
-from skerry.memory.qmd import QmdMemory
-from skerry.memory.qmd_daemon import QmdDaemon
-from skerry.memory.qmd_program import QmdHome
+from skerry.features.memory.qmd import QmdMemory
+from skerry.features.memory.qmd_daemon import QmdDaemon
+from skerry.features.memory.qmd_program import QmdHome
 from skerry.model.ids import agent_id
 from skerry.model.memory import (
     MemoryQuestion,

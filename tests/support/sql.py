@@ -40,11 +40,11 @@ ENGINE: Final = MappingProxyType(
 OTHERS: Final = MappingProxyType(
     {
         "infra/sqlite.py": "opens and migrates files",
-        "memory/database.py": "the index of the memory, a local file that can be made again",
-        "memory/schema.py": "the same",
-        "memory/tables.py": "the same",
-        "memory/vector_rows.py": "the same",
-        "memory/bench/baseline.py": "what the memory is measured beside",
+        "features/memory/database.py": "the index of the memory, which can be made again",
+        "features/memory/schema.py": "the same",
+        "features/memory/index_tables.py": "the same",
+        "features/memory/vector_rows.py": "the same",
+        "features/memory/bench/baseline.py": "what the memory is measured beside",
         "testing/qmd_program.py": "the database of another program, in small",
     }
 )

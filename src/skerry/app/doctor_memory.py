@@ -19,7 +19,7 @@ from skerry.model.ids import AgentId
 from skerry.ports.checks import Check, Level
 
 if TYPE_CHECKING:  # loaded where there is an index
-    from skerry.memory.inspection import Found
+    from skerry.features.memory.inspection import Found
 
 NAME: Final = "memory qmd"
 SHOWN: Final = 3
@@ -42,8 +42,8 @@ async def _look(config: Config, agent: AgentId, *, whole: bool) -> "Found | None
     path = config.state_dir / FOLDER / f"{agent}.sqlite"
     if not path.exists():
         return None
-    from skerry.memory.files import Places  # noqa: PLC0415 - as said above
-    from skerry.memory.inspection import look  # noqa: PLC0415 - as said above
+    from skerry.features.memory.files import Places  # noqa: PLC0415 - as said above
+    from skerry.features.memory.inspection import look  # noqa: PLC0415 - as said above
 
     extra = tuple(Path(extra_path) for extra_path in config.memory_search(agent).extra_paths)
     places = Places(config.workspace(agent), extra)
@@ -184,8 +184,8 @@ async def qmd(config: Config, environ: Mapping[str, str]) -> list[Check]:
     if config.memory.backend != "qmd":
         return []
     # Here, because few have it, and the doctor shall not load it for the others.
-    from skerry.memory.qmd_process import QmdError  # noqa: PLC0415
-    from skerry.memory.qmd_program import QmdHome, find_program  # noqa: PLC0415
+    from skerry.features.memory.qmd_process import QmdError  # noqa: PLC0415
+    from skerry.features.memory.qmd_program import QmdHome, find_program  # noqa: PLC0415
 
     anywhere = QmdHome(Path("/"))  # nothing is written; the agent's own folder may not be there yet
     try:

@@ -34,7 +34,7 @@ from skerry.workspace.prompt_builder import Prompts
 from skerry.workspace.prompt_files import ORDER
 
 if TYPE_CHECKING:  # loaded when something is to be forgotten, not with each start
-    from skerry.memory.forgetting import Papers
+    from skerry.features.memory.forgetting import Papers
 
 logger = logging.getLogger(__name__)
 
@@ -204,8 +204,8 @@ class Forgetter(Struct):
         return [run for run in runs if run.request.key.agent == agent]
 
     def _papers(self, agent: AgentId, *, extra: bool = False) -> "Papers":
-        from skerry.memory.files import Places  # noqa: PLC0415 - as said above
-        from skerry.memory.forgetting import Papers  # noqa: PLC0415 - the same
+        from skerry.features.memory.files import Places  # noqa: PLC0415 - as said above
+        from skerry.features.memory.forgetting import Papers  # noqa: PLC0415 - the same
 
         config = self.config()
         paths = list(config.memory_search(agent).extra_paths)
@@ -216,7 +216,7 @@ class Forgetter(Struct):
 
     def _strays(self, agent: AgentId, sessions: Sequence[str], redaction: Redaction) -> None:
         """Cleans what no memory and no mirror looks after any more."""
-        from skerry.memory.qmd_program import QmdHome  # noqa: PLC0415 - as said above
+        from skerry.features.memory.qmd_program import QmdHome  # noqa: PLC0415 - as said above
         from skerry.store import aside  # noqa: PLC0415 - the same
         from skerry.store.orphan_mirrors import clean  # noqa: PLC0415 - the same
 

@@ -13,16 +13,16 @@ from msgspec import Struct, field
 from skerry.app.memory_settings import has_sessions, places, rhythm, settings, weighing
 from skerry.app.transcripts import StoredTranscripts
 from skerry.config.root import Config
+from skerry.features.memory.keeping import Keeper, is_empty
 from skerry.infra.clock import Clock
-from skerry.memory.keeping import Keeper, is_empty
 from skerry.model.ids import AgentId
 from skerry.model.memory import Conversation
 from skerry.store import Store, nothing
 
 if TYPE_CHECKING:  # loaded when an agent has something to remember, not with each start
-    from skerry.memory.builtin import BuiltinMemory
-    from skerry.memory.documents import Document
-    from skerry.memory.looking import Glance
+    from skerry.features.memory.builtin import BuiltinMemory
+    from skerry.features.memory.documents import Document
+    from skerry.features.memory.looking import Glance
     from skerry_recall.embed import Embedder
 
 FOLDER: Final = "memory"
@@ -78,7 +78,7 @@ class BuiltinMemories(Struct):
 
     def _keeper(self, agent: AgentId) -> Keeper:
         def look() -> object:
-            from skerry.memory.looking import Glance  # noqa: PLC0415 - as said above
+            from skerry.features.memory.looking import Glance  # noqa: PLC0415 - as said above
 
             now = settings(self.config(), agent)
             glance = self._glances.setdefault(agent, Glance())
@@ -92,8 +92,8 @@ class BuiltinMemories(Struct):
         )
 
     def _make(self, agent: AgentId) -> "BuiltinMemory":
-        from skerry.memory.builtin import BuiltinMemory  # noqa: PLC0415 - as said above
-        from skerry.memory.index import Index  # noqa: PLC0415 - as said above
+        from skerry.features.memory.builtin import BuiltinMemory  # noqa: PLC0415 - as said above
+        from skerry.features.memory.index import Index  # noqa: PLC0415 - as said above
 
         path = self.config().state_dir / FOLDER / f"{agent}.sqlite"
         index = Index(path, settings(self.config(), agent), self.clock, self.reach)
@@ -124,7 +124,7 @@ class _Talks(Struct, frozen=True):
 
     def document(self, conversation: Conversation) -> "Document":
         """Returns the transcript of a conversation as a document."""
-        from skerry.memory.transcripts import document  # noqa: PLC0415 - as said above
+        from skerry.features.memory.transcripts import document  # noqa: PLC0415 - as said above
 
         said = anyio.from_thread.run(self.transcripts.said, conversation)
         return document(conversation, said, self.redact)

@@ -8,11 +8,11 @@ from msgspec import Struct
 
 from skerry.commands.table import Command
 from skerry.config.root import Config
+from skerry.features.memory.recalling import Recalling
+from skerry.features.memory.service import Desk
 from skerry.hooks.hooks import Hooks
 from skerry.hooks.runner import Handler
 from skerry.infra.clock import Clock
-from skerry.memory.recalling import Recalling
-from skerry.memory.service import Desk
 from skerry.ports.memory import Forgets, Memories
 from skerry.ports.tool import Tool
 
@@ -50,7 +50,7 @@ def take_slot(
     @cache
     def registered() -> "Registered":
         # Imported here: the first message is soon enough.
-        from skerry.memory.plugin import register  # noqa: PLC0415
+        from skerry.features.memory.plugin import register  # noqa: PLC0415
         from skerry.sdk.api import PluginApi, sealed  # noqa: PLC0415
 
         api = PluginApi(CORE, tuple(hooks.points))

@@ -14,9 +14,9 @@ from skerry.app.memories import BuiltinMemories
 from skerry.app.memory import CORE
 from skerry.config.root import Config
 from skerry.config.secrets import secrets
+from skerry.features.memory.service import Desk
 from skerry.infra.clock import SystemClock
 from skerry.infra.log import Redactor
-from skerry.memory.service import Desk
 from skerry.model.ids import AgentId
 from skerry.model.memory import MemoryBackendError, MemoryProgress
 from skerry.runtime.usage.ledger import Ledger
@@ -25,7 +25,7 @@ from skerry.store.calls import CallLog
 from skerry_recall.embed import EmbeddingError, EmbeddingTimeoutError, Kind
 
 if TYPE_CHECKING:  # loaded with the memory itself
-    from skerry.memory.builtin import BuiltinMemory
+    from skerry.features.memory.builtin import BuiltinMemory
 
 LOAD_SECONDS: Final = 60.0
 """Seconds that the embedding model of a query may take to load: its process starts with the

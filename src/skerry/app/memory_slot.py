@@ -16,8 +16,8 @@ from skerry.model.ids import AgentId
 from skerry.ports.memory import Memories, MemoryBackend, Transcripts
 
 if TYPE_CHECKING:  # loaded where QMD is configured, not with each start
-    from skerry.memory.qmd import QmdMemory
-    from skerry.memory.slot import FallbackMemoryManager
+    from skerry.features.memory.qmd import QmdMemory
+    from skerry.features.memory.slot import FallbackMemoryManager
 
 
 class SlotMemories(Struct):
@@ -51,7 +51,7 @@ class SlotMemories(Struct):
         if not (keep and self.has_qmd):
             yield
             return
-        from skerry.memory.slot import FallbackMemoryManager  # noqa: PLC0415 - as said above
+        from skerry.features.memory.slot import FallbackMemoryManager  # noqa: PLC0415 - as said above
 
         def seconds() -> float:
             """Returns a little more than QMD's own limit, whose error says more."""
@@ -74,11 +74,11 @@ class SlotMemories(Struct):
         self._chains.clear()
 
     def _qmd(self, agent: AgentId) -> "QmdMemory":
-        from skerry.memory.files import Places, scan  # noqa: PLC0415 - as said above
-        from skerry.memory.qmd import QmdMemory  # noqa: PLC0415 - the same
-        from skerry.memory.qmd_daemon import QmdDaemon  # noqa: PLC0415 - the same
-        from skerry.memory.qmd_program import QmdHome  # noqa: PLC0415 - the same
-        from skerry.memory.qmd_sessions import SessionExport  # noqa: PLC0415 - the same
+        from skerry.features.memory.files import Places, scan  # noqa: PLC0415 - as said above
+        from skerry.features.memory.qmd import QmdMemory  # noqa: PLC0415 - the same
+        from skerry.features.memory.qmd_daemon import QmdDaemon  # noqa: PLC0415 - the same
+        from skerry.features.memory.qmd_program import QmdHome  # noqa: PLC0415 - the same
+        from skerry.features.memory.qmd_sessions import SessionExport  # noqa: PLC0415 - the same
 
         workspace, state = self.config().workspace(agent), self.config().state_dir
 

@@ -15,11 +15,11 @@ import anyio.to_thread
 import numpy as np
 
 from skerry.cli.render import notice, show, show_json, table
-from skerry.memory.bench.cache import VectorCache
-from skerry.memory.bench.plot import curves
-from skerry.memory.bench.reply import KIND, evidence
-from skerry.memory.bench.run import Table, Vectors, measure, texts
-from skerry.memory.bench.sets import NoDataError, Trial, trials
+from skerry.features.memory.bench.cache import VectorCache
+from skerry.features.memory.bench.plot import curves
+from skerry.features.memory.bench.reply import KIND, evidence
+from skerry.features.memory.bench.run import Table, Vectors, measure, texts
+from skerry.features.memory.bench.sets import NoDataError, Trial, trials
 from skerry_recall.embed import Embedder, EmbeddingError, Kind
 from skerry_recall.fuse import PROFILES, Profile
 from skerry_recall.local import LocalEmbedder

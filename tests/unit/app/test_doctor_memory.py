@@ -7,9 +7,9 @@ import pytest
 
 from skerry.app.doctor_memory import index, qmd, thorough
 from skerry.config.root import Config
-from skerry.memory.files import Places
-from skerry.memory.index import Index
-from skerry.memory.indexer import Settings
+from skerry.features.memory.files import Places
+from skerry.features.memory.index import Index
+from skerry.features.memory.indexer import Settings
 from skerry.model.ids import AgentId
 from skerry.model.memory import MemoryFallback
 from skerry.ports.checks import Level

@@ -10,9 +10,9 @@ from skerry.app.memories import BuiltinMemories
 from skerry.app.memory_settings import has_sessions, places, rhythm, settings, weighing
 from skerry.config.check import check
 from skerry.config.root import Config
+from skerry.features.memory.keeping import Rhythm
+from skerry.features.memory.searching import Weighing
 from skerry.infra.clock import SystemClock
-from skerry.memory.keeping import Rhythm
-from skerry.memory.searching import Weighing
 from skerry.model.errors import ConfigInvalidError
 from skerry.model.ids import AgentId
 from skerry.model.memory import MemoryQuestion, MemorySource

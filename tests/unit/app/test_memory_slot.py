@@ -8,7 +8,7 @@ import pytest
 
 from skerry.app.memory_slot import SlotMemories
 from skerry.config.root import Config
-from skerry.memory.slot import FallbackMemoryManager
+from skerry.features.memory.slot import FallbackMemoryManager
 from skerry.model.ids import AgentId, agent_id
 from skerry.model.memory import Conversation, MemoryQuestion, Utterance
 from skerry.testing.clock import FakeClock

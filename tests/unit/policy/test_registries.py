@@ -12,12 +12,12 @@ import skerry
 from skerry.app.build import Application
 from skerry.app.extensions import OwnTools
 from skerry.commands import directives
+from skerry.features.memory.plugin import register
+from skerry.features.memory.service import Desk
 from skerry.gateway.dispatch import MethodTable
 from skerry.gateway.method import Method
 from skerry.hooks.hooks import Hooks
 from skerry.infra.rooted_fs import Beneath, Opened
-from skerry.memory.plugin import register
-from skerry.memory.service import Desk
 from skerry.model.caller import Caller
 from skerry.model.errors import ToolError
 from skerry.model.ids import AgentId, SessionKey

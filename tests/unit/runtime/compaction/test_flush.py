@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from skerry.config.agents import AgentDefaults, AgentsConfig
 from skerry.config.context import Compaction, MemoryFlush
+from skerry.features.memory.notes import notes
 from skerry.infra.rooted_fs import Beneath
-from skerry.memory.notes import notes
 from skerry.model.errors import ModelOverflowError, ModelRequestError, ToolError
 from skerry.model.event import TextDelta
 from skerry.model.ids import SessionKey

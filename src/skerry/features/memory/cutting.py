@@ -1,0 +1,44 @@
+"""Cuts documents into passages; long ones in a process of its own."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from skerry.features.memory.documents import Document, Piece, pieces, pieces_of
+from skerry.features.memory.files import UnreadableError
+from skerry.infra.expendable import Expendable, ExpendableError
+from skerry_recall.chunk import Chunk
+
+LONG: Final = 100_000
+"""Characters from which on the process cuts: about 20 ms of CPU."""
+CUT: Final = "skerry.features.memory.cutting_child:cut"
+
+
+class Cutter:
+    """Cuts documents. Usable from all threads; `close` ends its process, if there is one."""
+
+    def __init__(self) -> None:
+        self._apart = Expendable(CUT)
+
+    def __call__(self, document: Document, size: int, overlap: int) -> list[Piece]:
+        """Returns the passages of a document in order; `size` and `overlap` in tokens.
+
+        Raises:
+            UnreadableError: it took too much CPU or memory.
+        """
+        if len(document.text) <= LONG:
+            return pieces(document, size, overlap)
+        try:
+            rows = self._apart((document.text, size, overlap))
+        except ExpendableError as error:
+            raise UnreadableError(f"it cannot be cut into passages: {error}") from error
+        return pieces_of(document, _chunks(document.text, rows))
+
+    def close(self) -> None:
+        """Ends the process."""
+        self._apart.close()
+
+
+def _chunks(text: str, rows: object) -> Sequence[Chunk]:
+    if not isinstance(rows, list):
+        raise UnreadableError("it cannot be cut into passages: its process sent an invalid answer")
+    return [Chunk(text[begin:end], first, last, begin, end) for begin, end, first, last in rows]

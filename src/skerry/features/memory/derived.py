@@ -1,0 +1,102 @@
+"""Makes what is searched equal to the tables."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from skerry.features.memory.index_tables import Tables
+
+if TYPE_CHECKING:  # numpy comes with the first search or the first text, not with a start
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from skerry_recall.collection import Collection
+    from skerry_recall.passage import Passage
+
+EMBEDDED_WITH: Final = "embedded with"
+"""The note about the model of the vectors, as `provider/model`."""
+SIZE: Final = "vector size"
+"""The note about how many numbers a vector has; others of the same model are not compared."""
+STATE: Final = "state"
+"""The note that names what passages and vectors there are; each change gives it another name."""
+VECTORS: Final = 20_000
+"""Number of vectors passed at once: 30 MB."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Rows that a collection lacks of the tables, and those it has in excess."""
+
+    lacking: set[int]
+    gone: frozenset[int]
+    held: int
+    """Passages that both have."""
+    bare: set[int]
+    """Passages whose vectors it lacks."""
+
+    @property
+    def size(self) -> int:
+        """Returns how much there is to do."""
+        return len(self.lacking) + len(self.gone) + len(self.bare)
+
+
+def difference(collection: "Collection", tables: Tables) -> Difference:
+    """Returns in what the collection differs from the tables."""
+    ids, held, embedded = tables.ids(), collection.ids(), tables.embedded()
+    if collection.model == kind(tables.meta(EMBEDDED_WITH) or "", tables.meta(SIZE)):
+        embedded -= collection.embedded()
+    return Difference(ids - held, held - ids, len(held & ids), embedded)
+
+
+def is_of(collection: "Collection", tables: Tables) -> bool:
+    """Returns whether the collection was brought to this state of the tables, as its stamp says."""
+    state = tables.meta(STATE)
+    return state is not None and collection.stamp == state
+
+
+def equal(
+    collection: "Collection",
+    tables: Tables,
+    found: Difference,
+    paced: "Callable[[Iterable[Passage]], Iterable[Passage]]" = lambda rows: rows,
+) -> None:
+    """Brings into the collection in what it differs from the tables; `paced` may raise to end it.
+
+    At the end it has the stamp of the tables' state.
+    """
+    if found.lacking or found.gone:
+        added = tables.passages(sorted(found.lacking) if found.held else None)
+        collection.refresh(added=paced(added), removed=found.gone)
+    label = kind(tables.meta(EMBEDDED_WITH) or "", tables.meta(SIZE))
+    if collection.model != label:
+        collection.refresh(model=label)
+    bare = sorted(found.bare)
+    for begin in range(0, len(bare), VECTORS):
+        for _ in paced(()):
+            pass
+        rows = list(tables.vectors(bare[begin : begin + VECTORS]))
+        collection.refresh(vectors=vectors(rows), model=label)
+    collection.mark(tables.meta(STATE) or "")
+
+
+def kind(model: str, size: str | int | None) -> str:
+    """Returns how vectors are named that can be compared with each other."""
+    return f"{model}@{size or ''}" if model else ""
+
+
+def vectors(rows: Sequence[tuple[int, bytes]]) -> "dict[int, NDArray[np.float32]]":
+    """Returns vectors by passage, of float32 as the tables have them; what rotted is left out."""
+    import numpy as np  # noqa: PLC0415 - 20 MB, once there are vectors
+
+    size = len(rows[0][1]) // 4 if rows else 0
+    return {key: np.frombuffer(blob, "<f4") for key, blob in rows if is_sound(blob, size)}
+
+
+def is_sound(blob: bytes, size: int) -> bool:
+    """Returns whether it is a vector of this size: finite, and with a direction."""
+    import numpy as np  # noqa: PLC0415 - 20 MB, once there are vectors
+
+    if not blob or len(blob) != 4 * size:
+        return False
+    row = np.frombuffer(blob, "<f4")
+    return bool(np.isfinite(row).all() and row.any())

@@ -1,0 +1,190 @@
+"""Takes what is to be forgotten out of Markdown files, and with it the notes that are all of it."""
+
+import errno
+import re
+import time
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from skerry.features.memory.files import (
+    MAX_BYTES,
+    Places,
+    UnreadableError,
+    decoded,
+    encoded,
+    outside,
+    read,
+    scan,
+)
+from skerry.features.memory.notes import Note, notes
+from skerry.infra.rooted_fs import Beneath, EscapeError, Rules
+from skerry.model.provenance import item, tidy
+from skerry.model.redaction import Redaction
+from skerry.model.redaction_report import ForgottenLine
+
+_TRIES: Final = 3
+"""Attempts when a person, or a run, writes into the same file."""
+_SHOWN: Final = 1000
+"""Characters of a statement that are shown."""
+_LINE_END: Final = re.compile(r"\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+
+
+@dataclass(frozen=True, slots=True)
+class Cleaning:
+    """Lines that were removed from the files, or would be."""
+
+    lines: Sequence[ForgottenLine]
+    left: Sequence[tuple[str, str]]
+    """Files in which it stays, each with the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Papers:
+    """The files of one agent in which something may stand. Its methods block."""
+
+    places: Places
+    also: Collection[str]
+    """Names at the top of the workspace that are no memory, and are read by each run."""
+    rules: Rules | None
+    extra: bool = False
+    """True when the extra paths are the agent's too: otherwise they are only read."""
+
+    def find(self, redaction: Redaction) -> Cleaning:
+        """Returns where it stands."""
+        own, shared, left = self._holding(redaction)
+        lines = [line for path, text in own for line in _lines(path, text, redaction)]
+        return Cleaning(lines, [*left, *((path, _EXTRA) for path, _ in shared)])
+
+    def clean(self, redaction: Redaction) -> Cleaning:
+        """Takes it out; a file keeps its mode, and is changed whole or not at all."""
+        own, shared, failed = self._holding(redaction)
+        left = [*failed, *((path, _EXTRA) for path, _ in shared)]
+        lines: list[ForgottenLine] = []
+        for path, text in own:
+            found = list(_lines(path, text, redaction))
+            try:
+                self._rewrite(path, redaction)
+            except (EscapeError, UnreadableError, OSError) as error:
+                left.append((path, _reason(error)))
+            else:
+                lines += found
+        return Cleaning(lines, left)
+
+    def _holding(
+        self, redaction: Redaction
+    ) -> tuple[list[tuple[str, str]], list[tuple[str, str]], list[tuple[str, str]]]:
+        """Returns the agent's files that hold it, those that are not its own, and what failed."""
+        there = scan(self.places)
+        own = set(scan(Places(self.places.workspace)).found)
+        left = [*there.failed, *there.linked]
+        found: tuple[list[tuple[str, str]], list[tuple[str, str]]] = ([], [])
+        paths = [*there.found, *(one for one in self.also if one not in there.found)]
+        without = set(self._without(paths, redaction))
+        for path in paths:
+            if path in without:
+                continue
+            try:
+                text, _, _ = read(self.places, path, time.time_ns())
+            except UnreadableError as error:
+                if path in there.found:
+                    left.append((path, str(error)))
+                continue
+            if redaction.holds(text):
+                is_own = self.extra or path in own or path in self.also
+                found[not is_own].append((path, text))
+        return *found, left
+
+    def _without(self, paths: Sequence[str], redaction: Redaction) -> Iterator[str]:
+        """Yields files of plain ASCII that have none of the words, as most do: a look at bytes."""
+        if not all(needle.isascii() for needle in redaction.needles):
+            return
+        needles = [needle.encode() for needle in redaction.needles]
+        mine = (one for one in paths if not one.startswith("/"))
+        for path, data in Beneath(self.places.workspace).contents(mine, MAX_BYTES):
+            if data.isascii() and b"\0" not in data:
+                small = data.lower()
+                if not any(needle in small for needle in needles):
+                    yield path
+
+    def _rewrite(self, path: str, redaction: Redaction) -> None:
+        folder, name = self.places.workspace, path
+        if path.startswith("/"):
+            folder, name = outside(self.places, path)
+
+        def change(old: bytes | None) -> bytes:
+            if old is None:
+                raise UnreadableError("it went meanwhile")
+            text, encoding = decoded(old)
+            return encoded(without(text, redaction), encoding)
+
+        for left in reversed(range(_TRIES)):
+            try:
+                Beneath(folder, self.rules).replace(name, change, most=MAX_BYTES)
+            except OSError as error:
+                if error.errno != errno.ESTALE or not left:
+                    raise
+            else:
+                return
+
+
+_EXTRA: Final = "it is an extra path, which others may use too"
+
+
+def without(content: str, redaction: Redaction) -> str:
+    """Returns the Markdown without the statements (pure).
+
+    A note of one line goes as a whole, and a longer one that says nothing else, with what is known
+    of it; another gets a new id, since the id is made of the words.
+    """
+    lines = content.splitlines(keepends=True)
+    for note in reversed(notes(content)):
+        if not redaction.holds(note.text):
+            continue
+        rest = "" if _is_short(note) else tidy(redaction.document(note.text))
+        end = "\r\n" if lines[note.last - 1].endswith("\r\n") else "\n"
+        made = [one + end for one in item(rest, note.provenance)] if rest else []
+        lines[note.first - 1 : note.last] = made
+    return redaction.document("".join(lines))
+
+
+def _is_short(note: Note) -> bool:
+    return "\n" not in note.text
+
+
+def _lines(path: str, text: str, redaction: Redaction) -> Iterator[ForgottenLine]:
+    """Yields what `without` takes out, in the order of the file."""
+    lines = text.splitlines(keepends=True)
+    found: list[tuple[int, str]] = []
+    for note in notes(text):
+        if not redaction.holds(note.text):
+            continue
+        if _is_short(note):
+            found.append((note.first, note.text))
+        else:
+            inner = _statements(note.text, redaction)
+            found += [(note.first + number - 1, one) for number, one in inner]
+        lines[note.first - 1 : note.last] = ["\n"] * (note.last - note.first + 1)
+    found += _statements("".join(lines), redaction)
+    for number, one in sorted(found, key=lambda each: each[0]):
+        shown = " ".join(one.split())
+        yield ForgottenLine(path, number, shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…")
+
+
+def _statements(text: str, redaction: Redaction) -> Iterator[tuple[int, str]]:
+    """Yields the statements, each with the line in which it begins, from 1."""
+    number, last = 1, 0
+    for begin, end in redaction.spans(text):
+        number += sum(1 for _ in _LINE_END.finditer(text, last, begin))
+        last = begin
+        yield number, text[begin:end]
+
+
+def _reason(error: Exception) -> str:
+    match error:
+        case EscapeError():
+            return error.reason
+        case OSError():
+            return error.strerror or str(error)
+        case _:
+            return str(error)

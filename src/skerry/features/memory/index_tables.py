@@ -1,0 +1,372 @@
+"""Every SQL statement of the index, but those about vectors."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from msgspec import Struct
+
+from skerry.features.memory.documents import Document, Piece, Stamp
+from skerry.features.memory.rows import as_json, chunk, columns, passage
+from skerry.features.memory.vector_rows import VectorRows
+from skerry.model.memory import MemorySource
+from skerry_recall.passage import Passage
+
+LINKS: Final = "links"
+"""The note about links in the memory that are not followed."""
+SCANNED: Final = "scanned"
+"""The note that tells which state of the files is indexed; a trigger removes it with each change
+of a row of theirs."""
+ENCODINGS: Final = "encodings"
+"""The note about files that are no UTF-8, each with its encoding."""
+_KNOWN: Final = (
+    "SELECT id, path, hash, size, mtime, ctime, settled, chunk_count, at, error, session FROM files"
+)
+_PASSAGES: Final = (
+    "SELECT id, file_id, place, content, start_line, end_line, at FROM chunks"
+    " WHERE ? IS NULL OR id IN (SELECT value FROM json_each(?)) ORDER BY file_id, place"
+)
+
+
+class Known(Struct, frozen=True, gc=False):
+    """A row of `files`."""
+
+    id: int
+    path: str
+    hash: str
+    stamp: Stamp
+    chunks: int
+    at: int | None = None
+    error: str | None = None
+    session: str | None = None
+
+
+@dataclass(slots=True)
+class Change:
+    """Passages added and removed by a write."""
+
+    added: list[Passage] = field(default_factory=list)
+    removed: list[int] = field(default_factory=list)
+
+    def join(self, other: "Change") -> None:
+        """Takes in what another write did after this one."""
+        gone = set(other.removed)
+        self.removed += other.removed
+        self.added = [one for one in self.added if one.id not in gone] + other.added
+
+    def __bool__(self) -> bool:
+        """Returns whether anything changed."""
+        return bool(self.added or self.removed)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A passage with what an answer says of it."""
+
+    passage: Passage
+    path: str
+    source: MemorySource
+    session: str | None
+
+
+def _known(rows: Iterable[tuple[Any, ...]]) -> dict[str, Known]:
+    return {
+        path: Known(key, path, sha, Stamp(size, mtime, ctime, bool(settled)), count, *rest)
+        for key, path, sha, size, mtime, ctime, settled, count, *rest in rows
+    }
+
+
+class Tables(VectorRows):
+    """The tables of one connection. Whoever holds it begins and ends the transaction."""
+
+    __slots__ = ()
+
+    # meta
+
+    def meta(self, key: str) -> str | None:
+        """Returns a note about the index."""
+        row = self._db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+        return None if row is None else str(row[0])
+
+    def note(self, key: str, value: str) -> None:
+        """Writes a note about the index."""
+        self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+
+    def drop_note(self, key: str) -> None:
+        """Takes a note away."""
+        self._db.execute("DELETE FROM meta WHERE key = ?", (key,))
+
+    def note_links(self, links: Sequence[tuple[str, str]]) -> None:
+        """Notes the links that are not followed, each with what helps."""
+        self.note(LINKS, json.dumps(list(links)))
+
+    def note_encodings(self, read: Mapping[str, str]) -> None:
+        """Notes the encodings of files that were read; of those that are gone it is UTF-8."""
+        before = self.encodings()
+        now = {path: one for path, one in {**before, **read}.items() if one != "UTF-8"}
+        if now != before:
+            self.note(ENCODINGS, json.dumps(now))
+
+    def encodings(self) -> dict[str, str]:
+        """Returns the encodings of files that are no UTF-8, by path."""
+        found: dict[str, str] = json.loads(self.meta(ENCODINGS) or "{}")
+        return found
+
+    # files
+
+    def known(self, source: MemorySource) -> dict[str, Known]:
+        """Returns the files of a source by path."""
+        return _known(self._db.execute(f"{_KNOWN} WHERE source = ?", (source.value,)))
+
+    def known_at(self, paths: Iterable[str]) -> dict[str, Known]:
+        """Returns the files of these paths, those that are indexed."""
+        where = "WHERE path IN (SELECT value FROM json_each(?)) AND source = ?"
+        given = (json.dumps(list(paths)), MemorySource.MEMORY.value)
+        return _known(self._db.execute(f"{_KNOWN} {where}", given))
+
+    def known_as(self, ids: Iterable[int]) -> list[Known]:
+        """Returns the files and conversations with these numbers."""
+        where = "WHERE id IN (SELECT value FROM json_each(?))"
+        return list(_known(self._db.execute(f"{_KNOWN} {where}", (as_json(ids),))).values())
+
+    def add(self, documents: Sequence[tuple[Document, Sequence[Piece]]]) -> Change:
+        """Writes documents whose paths are new."""
+        first = self._next("files")
+        number = self._next("chunks")
+        change = Change()
+        files: list[tuple[object, ...]] = []
+        chunks: list[tuple[object, ...]] = []
+        for key, (document, parts) in enumerate(documents, first):
+            files.append((key, *columns(document), len(parts)))
+            for part in parts:
+                change.added.append(passage(number, key, part))
+                chunks.append(chunk(number, key, document, part))
+                number += 1
+        self._db.executemany(
+            "INSERT INTO files (id, path, source, hash, size, mtime, ctime, settled, at, session,"
+            " chunk_count) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            files,
+        )
+        self._insert(chunks)
+        return change
+
+    def update(self, known: Known, document: Document, parts: Sequence[Piece]) -> Change:
+        """Writes a document anew; passages that stand where they stood keep their numbers."""
+        rows = self._db.execute(
+            "SELECT id, place, hash, start_line, end_line, at FROM chunks WHERE file_id = ?",
+            (known.id,),
+        ).fetchall()
+        old = {row[1:]: row[0] for row in rows}
+        fresh = [
+            part
+            for part in parts
+            if old.pop((part.place, part.hash, part.start_line, part.end_line, part.at), None)
+            is None
+        ]
+        change = Change(removed=list(old.values()))
+        self._delete(change.removed)
+        number = self._next("chunks")
+        chunks = []
+        for place, one in enumerate(fresh, number):
+            change.added.append(passage(place, known.id, one))
+            chunks.append(chunk(place, known.id, document, one))
+        self._insert(chunks)
+        self._db.execute(
+            "UPDATE files SET path = ?, source = ?, hash = ?, size = ?, mtime = ?, ctime = ?,"
+            " settled = ?, at = ?, session = ?, chunk_count = ?, error = NULL WHERE id = ?",
+            (*columns(document), len(parts), known.id),
+        )
+        return change
+
+    def touch(self, known: Known, stamp: Stamp) -> None:
+        """Notes that a file was written and still says the same."""
+        self._db.execute(
+            "UPDATE files SET size = ?, mtime = ?, ctime = ?, settled = ? WHERE id = ?",
+            (stamp.size, stamp.mtime, stamp.ctime, stamp.settled, known.id),
+        )
+
+    def move(self, known: Known, path: str, stamp: Stamp) -> None:
+        """Gives a file that was moved its new path; its passages stay."""
+        self._db.execute("UPDATE files SET path = ? WHERE id = ?", (path, known.id))
+        self._db.execute("UPDATE chunks SET path = ? WHERE file_id = ?", (path, known.id))
+        self.touch(known, stamp)
+
+    def fail(
+        self, path: str, source: MemorySource, stamp: Stamp, error: str, known: Known | None
+    ) -> Change:
+        """Notes that a file cannot be read; what it said before is no longer found."""
+        change = self.remove([known]) if known is not None else Change()
+        self._db.execute(
+            "INSERT INTO files (path, source, hash, size, mtime, ctime, settled, error)"
+            " VALUES (?, ?, '', ?, ?, ?, ?, ?)",
+            (path, source.value, stamp.size, stamp.mtime, stamp.ctime, stamp.settled, error),
+        )
+        return change
+
+    def remove(self, files: Iterable[Known]) -> Change:
+        """Takes files out with their passages and vectors."""
+        change = Change()
+        gone = [(file.id,) for file in files]
+        for key in gone:
+            rows = self._db.execute("SELECT id FROM chunks WHERE file_id = ?", key)
+            change.removed += [number for (number,) in rows.fetchall()]
+        self._delete(change.removed)
+        self._db.executemany("DELETE FROM files WHERE id = ?", gone)
+        return change
+
+    def failed(self) -> list[tuple[str, str]]:
+        """Returns the files that could not be read, and links, with the reasons."""
+        links: list[list[str]] = json.loads(self.meta(LINKS) or "[]")
+        return [*self.failed_files(), *((path, reason) for path, reason in links)]
+
+    def failed_files(self) -> list[tuple[str, str]]:
+        """Returns the files that could not be read, with the reasons."""
+        return self._db.execute(
+            "SELECT path, error FROM files WHERE error IS NOT NULL ORDER BY path"
+        ).fetchall()
+
+    def counts(self) -> list[tuple[str, int, int]]:
+        """Returns each source with its files and passages."""
+        return self._db.execute(
+            "SELECT source, count(*), sum(chunk_count) FROM files WHERE error IS NULL"
+            " GROUP BY source ORDER BY source"
+        ).fetchall()
+
+    def sessions(self) -> list[str]:
+        """Returns the keys of the conversations."""
+        rows = self._db.execute(
+            "SELECT DISTINCT session FROM files WHERE source = ? AND session IS NOT NULL",
+            (MemorySource.SESSIONS.value,),
+        )
+        return [key for (key,) in rows]
+
+    def documents(
+        self,
+        sources: Iterable[MemorySource],
+        path: str | None,
+        session: str | None,
+        sessions: Iterable[str] | None = None,
+    ) -> set[int]:
+        """Returns the files in which a question looks; `path` ends with `/` for a folder.
+
+        Of conversations those of `session`, and of `sessions`, where they are given.
+        """
+        # With a path its own index is the narrow one; the plus keeps SQLite from another.
+        among = "source IN (SELECT value FROM json_each(?))"
+        where = [among if path is None else f"+{among}"]
+        given: list[object] = [json.dumps([source.value for source in sources])]
+        if path is not None and path.endswith("/"):
+            where.append("path >= ? AND path < ?")  # a range of its index
+            given += [path, f"{path[:-1]}{chr(ord('/') + 1)}"]
+        elif path is not None:
+            where.append("path = ?")
+            given.append(path)
+        if session is not None:
+            where.append("session = ?")
+            given.append(session)
+        if sessions is not None:
+            where.append("(source <> ? OR session IN (SELECT value FROM json_each(?)))")
+            given += [MemorySource.SESSIONS.value, json.dumps(list(sessions))]
+        query = f"SELECT id FROM files WHERE {' AND '.join(where)}"  # noqa: S608 - of ours
+        rows = self._db.execute(query, given)
+        return {key for (key,) in rows}
+
+    # passages
+
+    def ids(self) -> set[int]:
+        """Returns the number of every passage."""
+        return {key for (key,) in self._db.execute("SELECT id FROM chunks")}
+
+    def passages(self, ids: Iterable[int] | None = None) -> Iterator[Passage]:
+        """Yields those passages, or all, in the order of their documents."""
+        given = None if ids is None else as_json(ids)
+        for row in self._db.execute(_PASSAGES, (given, given)):
+            yield Passage(*row)
+
+    def suspects(self, needles: Iterable[str]) -> Iterator[tuple[int, int, str]]:
+        """Yields number, document and text of passages that may have one of the words.
+
+        Those of ASCII alone are compared by SQLite, whatever the case; all others are yielded.
+        """
+        plain = [needle for needle in needles if needle.isascii()]
+        like = " OR ".join(["instr(lower(content), ?)"] * len(plain)) or "0"
+        yield from self._db.execute(
+            "SELECT id, file_id, content FROM chunks"  # noqa: S608 - of ours
+            f" WHERE {like} OR length(content) <> length(CAST(content AS BLOB))",
+            [one.lower() for one in plain],
+        )
+
+    def texts(self, ids: Iterable[int]) -> dict[int, str]:
+        """Returns the texts of passages by number; those that are gone are left out."""
+        rows = self._db.execute(
+            "SELECT id, content FROM chunks WHERE id IN (SELECT value FROM json_each(?))",
+            (as_json(ids),),
+        )
+        return dict(rows.fetchall())
+
+    def rows(self, ids: Iterable[int]) -> dict[int, Row]:
+        """Returns passages by number with their places; those that are gone are left out."""
+        rows = self._db.execute(
+            "SELECT c.id, file_id, place, content, start_line, end_line, c.at, c.path, c.source,"
+            " session FROM chunks c JOIN files f ON f.id = file_id"
+            " WHERE c.id IN (SELECT value FROM json_each(?))",
+            (as_json(ids),),
+        )
+        return {
+            row[0]: Row(Passage(*row[:7]), row[7], MemorySource(row[8]), row[9]) for row in rows
+        }
+
+    def matching(self, expression: str, limit: int) -> list[int]:
+        """Returns the passages that match an expression of FTS5, the best first."""
+        rows = self._db.execute(
+            "SELECT rowid FROM chunks_fts WHERE chunks_fts MATCH ? ORDER BY rank, rowid LIMIT ?",
+            (expression, limit),
+        )
+        return [key for (key,) in rows]
+
+    def merge_text(self) -> None:
+        """Writes the full-text index anew, without what was deleted."""
+        self._db.execute("INSERT INTO chunks_fts (chunks_fts) VALUES ('optimize')")
+
+    def _insert(self, chunks: list[tuple[object, ...]]) -> None:
+        self._db.executemany(
+            "INSERT INTO chunks (id, file_id, path, source, place, content, start_line, end_line,"
+            " token_count, hash, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            chunks,
+        )
+        self._db.executemany(
+            "INSERT INTO chunks_fts (rowid, content) VALUES (?, ?)",
+            [(one[0], one[5]) for one in chunks],
+        )
+
+    def _delete(self, ids: Sequence[int]) -> None:
+        some = (as_json(ids),)
+        self._db.execute(
+            "INSERT INTO chunks_fts (chunks_fts, rowid, content) SELECT 'delete', id, content"
+            " FROM chunks WHERE id IN (SELECT value FROM json_each(?))",
+            some,
+        )
+        self._db.execute(
+            "DELETE FROM chunks_vec WHERE chunk_id IN (SELECT value FROM json_each(?))", some
+        )
+        self._db.execute("DELETE FROM chunks WHERE id IN (SELECT value FROM json_each(?))", some)
+
+    def _next(self, table: str) -> int:
+        """Returns the next number, which no row ever had."""
+        row = self._db.execute(
+            "SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)
+        ).fetchone()
+        return 1 if row is None else int(row[0]) + 1
+
+    def number_after(self, other: "Tables") -> None:
+        """Gives new rows numbers that no row of another index ever had. The tables are empty."""
+        rows = other._db.execute("SELECT name, seq FROM sqlite_sequence").fetchall()  # noqa: SLF001 - of its own kind
+        self._db.executemany("INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)", rows)
+
+    def carry_over(self) -> None:
+        """Takes from the database `old` what the same texts can use: their vectors."""
+        self._db.execute(
+            "INSERT INTO embedding_cache SELECT * FROM old.embedding_cache"
+            " WHERE content_hash IN (SELECT hash FROM chunks)"
+        )

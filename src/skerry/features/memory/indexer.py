@@ -1,0 +1,337 @@
+"""Brings the tables to what the files say: finds what changed, reads it, writes it in batches."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Final, Protocol
+
+from skerry.features.memory.documents import OVERLAP, SIZE, Document, Piece, Stamp, date_of, digest
+from skerry.features.memory.files import Places, Scan, UnreadableError, read
+from skerry.features.memory.index_tables import Change, Known, Tables
+from skerry.features.memory.keeping import SHARE
+from skerry.features.memory.transcripts import (
+    DELTA_BYTES,
+    DELTA_ENTRIES,
+    RETENTION_DAYS,
+    is_due,
+    path_of,
+    stamp_of,
+)
+from skerry.model.memory import Conversation, MemoryProgress, MemorySource, SyncReport
+
+BATCH_FILES: Final = 500
+BATCH_CHARS: Final = 1 << 20
+"""Characters of one transaction: others write after it, and a crash loses at most this much
+work."""
+
+Write = Callable[[Callable[[Tables], Change]], object]
+"""Runs a write in a transaction and takes what it changed."""
+Report = Callable[[MemoryProgress], None]
+Cut = Callable[[Document, int, int], list[Piece]]
+"""Cuts a document into passages of a size, with an overlap; raises `UnreadableError`."""
+
+
+class StoppedError(Exception):
+    """Whoever asked does not want the rest; what is written stays."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Content and form of the index."""
+
+    places: Places
+    size: int = SIZE
+    overlap: int = OVERLAP
+    """Tokens of a passage, and those that it shares with the next."""
+    zone: str | None = None
+    """Zone in which the days of daily logs begin, an IANA name; None is that of this machine."""
+    retention_days: int = RETENTION_DAYS
+    """Days that a conversation without new messages is kept."""
+    delta_bytes: int = DELTA_BYTES
+    delta_entries: int = DELTA_ENTRIES
+    """New entries after which a conversation in use is indexed."""
+    share: float = SHARE
+    """Share of one core that the vectors of conversations may use."""
+    cache: int | None = None
+    """Vectors beyond which those of texts that are gone are forgotten; None is as usual."""
+
+    @property
+    def made_with(self) -> str:
+        """Returns the settings whose change rebuilds the index."""
+        return " ".join(filter(None, (f"{self.size}/{self.overlap}", self.zone)))
+
+    def as_made(self, made_with: str | None) -> "Settings":
+        """Returns them as an index has them that was made so, until it is made anew."""
+        if made_with is None or made_with == self.made_with:
+            return self
+        sizes, _, zone = made_with.partition(" ")
+        size, _, overlap = sizes.partition("/")
+        return replace(self, size=int(size), overlap=int(overlap), zone=zone or None)
+
+
+class Pace(Protocol):
+    """Callback between two batches."""
+
+    def __call__(self) -> None:
+        """Lets others have the processor.
+
+        Raises:
+            StoppedError: the work is no longer wanted.
+        """
+        ...
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counts for the report."""
+
+    added: int = 0
+    changed: int = 0
+    removed: int = 0
+    unchanged: int = 0
+    chunks: int = 0
+    embedded: int = 0
+    failed: list[tuple[str, str]] = field(default_factory=list)
+
+    def report(self) -> SyncReport:
+        """Returns the report."""
+        return SyncReport(
+            self.added,
+            self.changed,
+            self.removed,
+            self.unchanged,
+            self.chunks,
+            self.embedded,
+            tuple(sorted(set(self.failed))),
+        )
+
+
+def joined(first: SyncReport, second: SyncReport) -> SyncReport:
+    """Returns the report of both."""
+    return SyncReport(
+        first.added + second.added,
+        first.changed + second.changed,
+        first.removed + second.removed,
+        first.unchanged + second.unchanged,
+        first.chunks + second.chunks,
+        first.embedded + second.embedded,
+        (*first.failed, *second.failed),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Work to be done."""
+
+    look: Sequence[str]
+    """Paths that are new or look changed, in order."""
+    gone: Sequence[Known]
+    same: int
+
+
+def plan(known: Mapping[str, Known], found: Mapping[str, Stamp]) -> Plan:
+    """Compares what is indexed with what there is (pure)."""
+    look = [path for path, stamp in found.items() if not _is_same(known.get(path), stamp)]
+    gone = [one for path, one in known.items() if path not in found]
+    return Plan(sorted(look), gone, len(found) - len(look))
+
+
+def _is_same(known: Known | None, found: Stamp) -> bool:
+    return known is not None and known.stamp == found
+
+
+class Filling:
+    """One pass over the files. Everything it does is blocking."""
+
+    def __init__(
+        self, settings: Settings, write: Write, now_ns: Callable[[], int], pace: Pace, cut: Cut
+    ) -> None:
+        self.settings = settings
+        self._write = write
+        self._now_ns = now_ns
+        self._pace = pace
+        self._cut = cut
+        self.tally = Tally()
+
+    def files(self, known: Mapping[str, Known], there: Scan, report: Report) -> bool:
+        """Brings the files in that `there` has; returns whether anything was written for it.
+
+        Raises:
+            StoppedError: it was not wanted to the end.
+        """
+        todo = plan(known, there.found)
+        self.tally.failed += [*there.failed, *there.linked]
+        self.tally.unchanged += todo.same
+        self.tally.failed += [
+            (path, one.error)
+            for path, one in known.items()
+            if one.error is not None and path in there.found and path not in todo.look
+        ]
+        gone = {one.hash: one for one in todo.gone if one.error is None}
+        moved: set[int] = set()
+        done = 0
+        for batch in self._batches(todo.look, there.found):
+            self._write(partial(self._put, batch=batch, known=known, gone=gone, moved=moved))
+            done += len(batch)
+            report(MemoryProgress("files", done, len(todo.look)))
+            self._pace()
+        left = [one for one in todo.gone if one.id not in moved]
+        if todo.gone:
+            self._write(partial(_take_out, files=left, gone=[one.path for one in todo.gone]))
+            self.tally.removed += len(left)
+        return bool(todo.look or todo.gone)
+
+    def nothing(self, there: Scan, failed: Sequence[tuple[str, str]]) -> None:
+        """Counts files of which all are as they were; `failed` are those that cannot be read."""
+        self.tally.failed += [*there.failed, *there.linked, *failed]
+        self.tally.unchanged += len(there.found)
+
+    def sessions(
+        self,
+        known: Mapping[str, Known],
+        there: Sequence[Conversation],
+        said: Callable[[Conversation], Document],
+        report: Report,
+        now: int | None,
+    ) -> None:
+        """Brings the conversations in of which enough is new at `now` (ms), or all that changed.
+
+        Raises:
+            StoppedError: it was not wanted to the end.
+        """
+        due = [one for one in there if self._is_wanted(known.get(path_of(one)), one, now)]
+        for done, conversation in enumerate(due, 1):
+            document = said(conversation)
+            try:
+                self._write(partial(self._put_session, document=document, known=known))
+            except UnreadableError as error:
+                self.tally.failed.append((document.path, str(error)))
+            report(MemoryProgress("sessions", done, len(due)))
+            self._pace()
+        self.tally.unchanged += len(there) - len(due)
+        paths = {path_of(one) for one in there}
+        gone = [one for path, one in known.items() if path not in paths]
+        if gone:
+            self._write(lambda tables: tables.remove(gone))
+            self.tally.removed += len(gone)
+
+    def _is_wanted(self, known: Known | None, one: Conversation, now: int | None) -> bool:
+        if now is None:
+            return known is None or known.stamp != stamp_of(one)
+        return is_due(known, one, now, self.settings.delta_bytes, self.settings.delta_entries)
+
+    def _put_session(
+        self, tables: Tables, document: Document, known: Mapping[str, Known]
+    ) -> Change:
+        old = known.get(document.path)
+        parts = self._pieces(document)
+        if old is None:
+            change = tables.add([(document, parts)])
+            self.tally.added += 1
+        else:
+            change = tables.update(old, document, parts)
+            self.tally.changed += 1
+        self.tally.chunks += len(change.added)
+        return change
+
+    def _batches(self, paths: Sequence[str], found: Mapping[str, Stamp]) -> Iterator[list["_Read"]]:
+        batch: list[_Read] = []
+        chars = 0
+        for path in paths:
+            batch.append(self._read(path, found[path]))
+            chars += len(batch[-1].text)
+            if len(batch) >= BATCH_FILES or chars >= BATCH_CHARS:
+                yield batch
+                batch, chars = [], 0
+        if batch:
+            yield batch
+
+    def _read(self, path: str, stamp: Stamp) -> "_Read":
+        try:
+            text, stamp, encoding = read(self.settings.places, path, self._now_ns())
+        except UnreadableError as error:
+            return _Read(path, "", stamp, str(error))
+        return _Read(path, text, stamp, encoding=encoding)
+
+    def _put(
+        self,
+        tables: Tables,
+        batch: Sequence["_Read"],
+        known: Mapping[str, Known],
+        gone: dict[str, Known],
+        moved: set[int],
+    ) -> Change:
+        change = Change()
+        new: list[tuple[Document, Sequence[Piece]]] = []
+        for one in batch:
+            old = known.get(one.path)
+            if one.error is not None:
+                change.join(tables.fail(one.path, MemorySource.MEMORY, one.stamp, one.error, old))
+                self.tally.failed.append((one.path, one.error))
+                continue
+            document = self._document(one)
+            if old is not None and old.error is None and old.hash == one.hash:
+                tables.touch(old, one.stamp)
+                self.tally.unchanged += 1
+            elif (was := self._moved(one, old, gone)) is not None and was.at == document.at:
+                tables.move(was, one.path, one.stamp)
+                moved.add(was.id)
+                self.tally.changed += 1
+            else:
+                change.join(self._put_new(tables, document, old, new))
+        tables.note_encodings({one.path: one.encoding for one in batch})
+        change.join(tables.add(new))
+        self.tally.chunks += len(change.added)
+        return change
+
+    @staticmethod
+    def _moved(one: "_Read", old: Known | None, gone: dict[str, Known]) -> Known | None:
+        return gone.pop(one.hash, None) if old is None else None
+
+    def _put_new(
+        self,
+        tables: Tables,
+        document: Document,
+        old: Known | None,
+        new: list[tuple[Document, Sequence[Piece]]],
+    ) -> Change:
+        """Writes a document that is there already; puts one that is new to the others."""
+        try:
+            parts = self._pieces(document)
+        except UnreadableError as error:
+            self.tally.failed.append((document.path, str(error)))
+            return tables.fail(document.path, MemorySource.MEMORY, document.stamp, str(error), old)
+        if old is None:
+            new.append((document, parts))
+            self.tally.added += 1
+            return Change()
+        self.tally.changed += 1
+        return tables.update(old, document, parts)
+
+    def _document(self, one: "_Read") -> Document:
+        at = date_of(one.path, self.settings.zone)
+        return Document(one.path, MemorySource.MEMORY, one.text, one.stamp, at)
+
+    def _pieces(self, document: Document) -> list[Piece]:
+        return self._cut(document, self.settings.size, self.settings.overlap)
+
+
+def _take_out(tables: Tables, files: Sequence[Known], gone: Sequence[str]) -> Change:
+    """Removes files, and what is noted of those that are gone or has another name."""
+    tables.note_encodings(dict.fromkeys(gone, "UTF-8"))
+    return tables.remove(files)
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A file as it was read."""
+
+    path: str
+    text: str
+    stamp: Stamp
+    error: str | None = None
+    encoding: str = "UTF-8"
+
+    @property
+    def hash(self) -> str:
+        return digest(self.text)

@@ -1,0 +1,79 @@
+"""Looks at an agent's index from outside, also while a gateway uses it. Blocks; changes nothing."""
+
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from skerry.features.memory.derived import EMBEDDED_WITH
+from skerry.features.memory.files import Places, note_of, scan
+from skerry.features.memory.index_tables import Tables
+from skerry.infra.sqlite import connect, problems
+from skerry.model.memory import MemorySource
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """State of an index."""
+
+    damage: str = ""
+    """Damage of the file; then all else is unknown."""
+    files: int = 0
+    passages: int = 0
+    vectors: int = 0
+    model: str = ""
+    """Model of the vectors, as `provider/model`."""
+    refused: Sequence[tuple[str, int]] = ()
+    """Reasons for which that model gave passages no vector, with the number of each."""
+    lacks: Sequence[tuple[str, int, int]] = ()
+    """Each source with its passages without a vector, and those of them that were refused."""
+    encodings: str = ""
+    """Files that are not UTF-8, for people; empty if all are."""
+    failed: Sequence[tuple[str, str]] = ()
+    """Files that cannot be indexed, each with the reason."""
+    stale: Sequence[tuple[str, int]] = ()
+    """Files that are not indexed as they are now, and when they changed, in ms since 1970; 0 where
+    they are gone."""
+
+
+def look(path: Path, places: Places, *, whole: bool) -> Found | None:
+    """Inspects the index at `path`; None if there is none yet.
+
+    `whole` reads all of it for damage: some seconds for a hundred thousand passages.
+    """
+    if not path.exists():
+        return None
+    try:
+        damage = problems(path, whole=True) if whole else []
+        if damage:
+            return Found(damage[0])
+        with closing(connect(path, read_only=True)) as connection:
+            return _read(Tables(connection), places)
+    except sqlite3.Error as error:
+        return Found(str(error))
+
+
+def _read(tables: Tables, places: Places) -> Found:
+    known, there = tables.known(MemorySource.MEMORY), scan(places).found
+    stale = [
+        (name, stamp.mtime // 1_000_000)
+        for name, stamp in there.items()
+        if name not in known
+        or (known[name].stamp.size, known[name].stamp.mtime) != (stamp.size, stamp.mtime)
+    ]
+    gone = [(name, 0) for name, one in known.items() if name not in there and not one.error]
+    vectors, passages = tables.vector_counts()
+    label = tables.meta(EMBEDDED_WITH) or ""
+    provider, _, model = label.partition("/")
+    return Found(
+        files=sum(files for _, files, _ in tables.counts()),
+        passages=passages,
+        vectors=vectors,
+        model=label,
+        refused=tables.refused(provider, model),
+        lacks=tables.lacks(provider, model),
+        encodings=note_of(tables.encodings()),
+        failed=tables.failed(),
+        stale=sorted([*stale, *gone]),
+    )

@@ -1,0 +1,113 @@
+"""Looks what changed in the files: at all of them, or where a watch is kept at what it names."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from skerry.features.memory.documents import Stamp
+from skerry.features.memory.files import Places, Scan, scan, scan_some
+from skerry.features.memory.watch import Watch
+
+LINUX: Final = sys.platform == "linux"
+WATCHED: Final = 500
+"""Files from which on a look takes so long that a watch is kept instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Files to index."""
+
+    scan: Scan
+    only: Sequence[str] | None
+    """The paths that were looked at; None is all."""
+
+
+class Looking:
+    """The files of one index as they were when they were last brought in. For one thread."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, Stamp] = {}
+        self._failed: list[tuple[str, str]] = []
+        self._watch = Watch()
+        self._watched: Places | None = None
+        """Places whose files were all indexed, except for the changes that the watch reports."""
+        self._looked: Places | None = None
+        """Places of the last full check."""
+        self._waiting: set[str] = set()
+        """Paths that the watch named and that are not brought in yet."""
+
+    def look(self, places: Places) -> Found | None:
+        """Returns the files to index; None if nothing changed."""
+        if self._seen and places == self._watched:
+            named = self._watch.changed()
+            if named is not None:
+                self._waiting |= named
+                some = scan_some(places, self._waiting, self._seen)
+                if some is not None:
+                    return Found(*some) if some[1] else None
+        self._watched = None
+        self._waiting = set()
+        there = scan(places)
+        if len(there.found) < WATCHED or there.failed:
+            self._watch.close()
+        elif self._watch.cover(there.folders):
+            there = scan(places)  # what changed before it was watched
+        self._looked = places
+        if there.found == self._seen and there.failed == self._failed:
+            self._watched = places
+            return None
+        return Found(there, None)
+
+    def seen_all(self, stamps: dict[str, Stamp], failed: list[tuple[str, str]]) -> None:
+        """Notes that all was brought in."""
+        self._seen, self._failed, self._waiting = stamps, failed, set()
+        self._watched = self._looked  # only now: what fails to be brought in is looked at again
+
+    def seen_some(self, paths: Sequence[str], stamps: Mapping[str, Stamp]) -> None:
+        """Notes that these paths were brought in; those without a stamp are gone."""
+        for path in paths:
+            if path in stamps:
+                self._seen[path] = stamps[path]
+            else:
+                self._seen.pop(path, None)
+        self._waiting = set()
+
+    def forget(self) -> None:
+        """Looks at all the next time."""
+        self._seen, self._watched, self._waiting = {}, None, set()
+        self._looked = None
+
+    def close(self) -> None:
+        """Watches nothing."""
+        self.forget()
+        self._watch.close()
+
+
+class Glance:
+    """Tells whether files changed, for whoever does not want to know which. For one thread."""
+
+    def __init__(self) -> None:
+        self._watch = Watch()
+        self._places: Places | None = None
+        self._seen: object = None
+
+    def look(self, places: Places) -> object:
+        """Returns the state of the files, equal where nothing changed.
+
+        Costs 4 us a file, and hardly anything where a large tree is watched and at rest.
+        """
+        if places == self._places and self._watch.is_quiet():
+            return self._seen
+        there = scan(places)
+        if len(there.found) < WATCHED or there.failed:
+            self._watch.close()
+        elif self._watch.cover(there.folders):
+            there = scan(places)  # what changed before it was watched
+        self._places, self._seen = places, (there.digest(), there.failed, there.linked)
+        return self._seen
+
+    def close(self) -> None:
+        """Watches nothing."""
+        self._watch.close()
+        self._places = None

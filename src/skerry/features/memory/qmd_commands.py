@@ -1,0 +1,95 @@
+"""The commands of QMD: collections, update, embed, query; each a process with a deadline."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import anyio.to_thread
+import msgspec
+
+from skerry.features.memory.qmd_collections import Collection, changes, listed
+from skerry.features.memory.qmd_process import Finished, QmdError, run
+from skerry.features.memory.qmd_program import QmdHome, QmdProgram
+from skerry.infra.atomic import write_atomic
+from skerry.infra.untrusted_json import UNREADABLE
+from skerry.model.memory import SyncReport
+
+COMMAND_SECONDS: Final = 30.0
+"""Seconds for commands that neither search nor index (openclaw-behaviour 10.10)."""
+_INDEXED: Final = re.compile(
+    r"^Indexed: (\d+) new, (\d+) updated, (\d+) unchanged, (\d+) removed", re.MULTILINE
+)
+
+
+class QmdUnknownError(QmdError):
+    """QMD does not know a collection that was registered: its index was removed."""
+
+
+@dataclass(frozen=True, slots=True)
+class QmdCommands:
+    """Runs the program for one agent."""
+
+    program: QmdProgram
+    home: QmdHome
+
+    async def run(self, arguments: Sequence[str], seconds: float) -> Finished:
+        """Runs one command and returns its result.
+
+        Raises:
+            QmdUnknownError: it does not know a collection.
+            QmdError: it failed, or took longer than `seconds`.
+        """
+        done = await run(
+            # Named, so that a folder `.qmd` above ours does not take its place.
+            [str(self.program.path), *arguments, "--index", "index"],
+            environ=self.program.environ,
+            folder=self.home.folder,
+            seconds=seconds,
+        )
+        if done.code and "Collection not found" in done.err:
+            raise QmdUnknownError(f"QMD lost its index: {done.err}")
+        return done.checked(f"qmd {arguments[0]}")
+
+    async def bind(self, found: Sequence[Collection]) -> None:
+        """Has QMD know just these collections, each with its present folder and pattern.
+
+        Raises:
+            QmdError: it failed.
+        """
+        names = listed((await self._collection("list")).out.decode(errors="replace"))
+        record = await anyio.to_thread.run_sync(_record, self.home.record)
+        plan = changes(found, names, record)
+        for name in plan.remove:
+            await self._collection("remove", name)
+            record.pop(name, None)
+        for one in plan.add:
+            await self._collection("add", str(one.root), "--name", one.name, "--mask", one.mask)
+            record[one.name] = [str(one.root), one.mask]
+            await anyio.to_thread.run_sync(
+                partial(write_atomic, self.home.record, msgspec.json.encode(record))
+            )
+
+    async def update(self, seconds: float) -> SyncReport:
+        """Has QMD read the files again; returns the sums of what it says of each collection.
+
+        Raises:
+            QmdError: it failed, or took longer than `seconds`.
+        """
+        text = (await self.run(["update"], seconds)).out.decode(errors="replace")
+        rows = [tuple(map(int, row)) for row in _INDEXED.findall(text)]
+        sums = [sum(column) for column in zip(*rows, strict=True)] or [0, 0, 0, 0]
+        return SyncReport(added=sums[0], changed=sums[1], unchanged=sums[2], removed=sums[3])
+
+    async def _collection(self, *arguments: str) -> Finished:
+        return await self.run(["collection", *arguments], COMMAND_SECONDS)
+
+
+def _record(file: Path) -> dict[str, list[str]]:
+    """Returns which collections were registered with what; nothing where that cannot be read."""
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=dict[str, list[str]])
+    except (OSError, *UNREADABLE):
+        return {}

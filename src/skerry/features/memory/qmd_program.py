@@ -1,0 +1,192 @@
+"""Finds the program QMD, checks the Node that will run it, and gives it its folders."""
+
+import re
+import shutil
+import sqlite3
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from skerry.features.memory.qmd_process import QmdError, run
+from skerry.infra.atomic import make_private
+from skerry.infra.sqlite import problems
+from skerry.model.redaction import Redaction
+
+OLDEST_NODE: Final = 22
+"""Oldest Node version: under Node 20 every command of QMD 2.8 crashes; measured."""
+NODE_REMEDY: Final = (
+    f"Install Node {OLDEST_NODE} or newer. Where it is not first in the PATH, name the qmd that"
+    " lies beside it in memory.qmd.command."
+)
+INSTALL: Final = "Install it: npm install -g @tobilu/qmd. Or name it in memory.qmd.command."
+_NODE_SECONDS: Final = 30.0
+_KEPT: Final = re.compile(r"HOME|USER|LANG|LC_\w+|TMPDIR|TZ|QMD_\w+|GGML_\w+|HF_ENDPOINT")
+"""Environment variables passed to QMD; keys and tokens are not."""
+_MODEL: Final = re.compile(r"^ +(embed|rerank): *\S*?([^/\s\"']+)[\"']?$", re.MULTILINE)
+"""Model in QMD's `index.yml`: `hf:owner/repository/file.gguf`, or a path."""
+_EMBED: Final = "embeddinggemma-300M-Q8_0.gguf"
+_RERANK: Final = "qwen3-reranker-0.6b-q8_0.gguf"
+
+
+@dataclass(frozen=True, slots=True)
+class QmdHome:
+    """An agent's folder of QMD. Source: seed 003, "QMD Storage Layout"."""
+
+    folder: Path
+
+    @property
+    def config(self) -> Path:
+        """Folder of QMD's collections."""
+        return self.folder / "xdg-config"
+
+    @property
+    def cache(self) -> Path:
+        """Folder of QMD's index and models."""
+        return self.folder / "xdg-cache"
+
+    @property
+    def index(self) -> Path:
+        """QMD's database."""
+        return self.cache / "qmd" / "index.sqlite"
+
+    @property
+    def models(self) -> Path:
+        """Folder of QMD's models."""
+        return self.cache / "qmd" / "models"
+
+    @property
+    def sessions(self) -> Path:
+        """Folder of the conversations as Markdown files."""
+        return self.folder / "sessions"
+
+    @property
+    def record(self) -> Path:
+        """File with the collections that we registered, and their settings."""
+        return self.folder / "collections.json"
+
+    def prepare(self, environ: Mapping[str, str]) -> None:
+        """Makes the folders; models that the person has already are shared by a link."""
+        for folder in (self.config, self.models.parent, self.sessions):
+            make_private(folder)
+        shared = _user_cache(environ) / "qmd" / "models"
+        if shared.is_dir() and not self.models.exists():
+            self.models.unlink(missing_ok=True)  # a link that leads nowhere
+            self.models.symlink_to(shared)
+
+    def forget(self, redaction: Redaction) -> int:
+        """Removes the index and the exports; returns how many of these held the phrases. Blocks.
+
+        Raises:
+            QmdError: they cannot be removed.
+        """
+        held = 0
+        try:
+            for path in self.sessions.glob("*.md*"):
+                held += redaction.holds(path.read_text("utf-8", errors="replace"))
+                path.unlink()
+            for path in self.index.parent.glob(f"{self.index.name}*"):
+                path.unlink(missing_ok=True)
+        except OSError as error:
+            raise QmdError(f"QMD's index cannot be removed: {error}.") from error
+        return held
+
+    def mend(self) -> str | None:
+        """Removes QMD's index where it is damaged; returns what was wrong with it. Blocks.
+
+        All of it can be made again from the files.
+
+        Raises:
+            OSError: it cannot be removed.
+        """
+        try:
+            found = problems(self.index, whole=False) if self.index.exists() else []
+        except sqlite3.OperationalError:
+            return None  # another program has it
+        if found:
+            for path in self.index.parent.glob(f"{self.index.name}*"):
+                path.unlink(missing_ok=True)
+        return found[0] if found else None
+
+    def has_model(self, role: str = "embed") -> bool:
+        """Returns whether the model for `embed` or `rerank` is there.
+
+        Without it QMD would fetch it, which takes for ever offline and which nobody asked for.
+        """
+        names = {"embed": _EMBED, "rerank": _RERANK}
+        try:
+            text = (self.config / "qmd" / "index.yml").read_text("utf-8", errors="replace")
+        except OSError:
+            text = ""
+        names |= {found[1]: found[2] for found in _MODEL.finditer(text)}
+        wanted = names[role].lower()
+        try:
+            return any(one.name.lower().endswith(wanted) for one in self.models.iterdir())
+        except OSError:
+            return False
+
+
+@dataclass(frozen=True, slots=True)
+class QmdProgram:
+    """The program, with the environment that it runs in."""
+
+    path: Path
+    environ: Mapping[str, str]
+    node: str
+    """The version of Node that runs it, `24.1.0`; empty where it needs none."""
+
+
+def executable(command: str, environ: Mapping[str, str]) -> Path:
+    """Returns where the program is.
+
+    Raises:
+        QmdError: it is not there, or may not be run.
+    """
+    found = shutil.which(Path(command).expanduser(), path=environ.get("PATH", ""))
+    if found is None:
+        raise QmdError(f"The program {command} is not installed.", INSTALL)
+    return Path(found).absolute()
+
+
+async def find_program(command: str, environ: Mapping[str, str], home: QmdHome) -> QmdProgram:
+    """Returns the program, once its Node is known to be new enough.
+
+    Raises:
+        QmdError: one of the two is missing, or too old.
+    """
+    path = executable(command, environ)
+    # Whoever has several Nodes finds beside QMD the one that QMD was installed with.
+    search = f"{path.parent}:{environ.get('PATH', '')}"
+    own = {name: value for name, value in environ.items() if _KEPT.fullmatch(name)}
+    own |= {
+        "PATH": search,
+        "XDG_CONFIG_HOME": str(home.config),
+        "XDG_CACHE_HOME": str(home.cache),
+        "NO_COLOR": "1",
+        "QMD_HOST": "127.0.0.1",
+    }
+    own.pop("QMD_CONFIG_DIR", None)  # it would lead past the agent's own folder
+    return QmdProgram(path, own, await _node(path, own, home.folder) if _is_script(path) else "")
+
+
+async def _node(qmd: Path, environ: Mapping[str, str], folder: Path) -> str:
+    node = shutil.which("node", path=environ["PATH"])
+    if node is None:
+        raise QmdError(f"{qmd} needs Node, which is not installed.", NODE_REMEDY)
+    told = await run([node, "--version"], environ=environ, folder=folder, seconds=_NODE_SECONDS)
+    version = told.checked(f"{node} --version").out.decode(errors="replace").strip()
+    found = re.fullmatch(r"v(\d+)\.[\w.+-]+", version)
+    if found is None or int(found[1]) < OLDEST_NODE:
+        raise QmdError(f"{qmd} needs Node {OLDEST_NODE}; {node} is {version[:40]!r}.", NODE_REMEDY)
+    return version.removeprefix("v")
+
+
+def _is_script(path: Path) -> bool:
+    """Returns whether Node runs it: a script, or a shim, that names it."""
+    with path.open("rb") as file:
+        return b"node" in file.read(4096)
+
+
+def _user_cache(environ: Mapping[str, str]) -> Path:
+    named = environ.get("XDG_CACHE_HOME", "")
+    return Path(named) if named else Path(environ.get("HOME", "/nonexistent")) / ".cache"

@@ -1,0 +1,112 @@
+"""Reads documents of the memory: Markdown in its collections, opened without following a link.
+
+Source: seed 003, "QMD Security". What a path leads to is decided on names; that it leads there is
+then made sure of by descriptors (`infra.rooted_fs`).
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path, PurePosixPath
+from typing import BinaryIO, Final
+
+from skerry.features.memory.notes import Note
+from skerry.infra.rooted_fs import Beneath, EscapeError, Rules
+from skerry.model.memory import MemoryBackendError, MemoryProvenance, MemoryText, is_memory
+
+MAX_CHARS: Final = 20_000
+"""Character limit of one answer."""
+LINE_BYTES: Final = 8192
+"""Byte limit of one line; the rest is left out."""
+SUFFIX: Final = ".md"
+ELSEWHERE: Final = ("qmd", "sessions")
+"""Prefixes of paths that, outside of the file collections, are read from the backend."""
+
+
+class NotMemoryError(MemoryBackendError):
+    """A path is none of the memory's."""
+
+    code = "memory.path"
+    remedy = "`skerry memory files` lists the files."
+
+
+def is_elsewhere(path: str) -> bool:
+    """Returns whether a path names a document that only the backend has (pure)."""
+    parts = PurePosixPath(path).parts
+    return len(parts) > 1 and parts[0] in ELSEWHERE and ".." not in parts
+
+
+def place_of(path: str, workspace: Path, extra: Sequence[str]) -> tuple[Path, str]:
+    """Returns the folder, and the path beneath it, at which a document is to be opened (pure).
+
+    Raises:
+        NotMemoryError: it is no Markdown, or in no collection.
+    """
+    if not path.endswith(SUFFIX) or "\0" in path:
+        raise NotMemoryError(
+            f"{path!r} is not a Markdown file. Only .md files of the memory are read."
+        )
+    if is_memory(path):
+        return workspace, path
+    wanted = Path(os.path.normpath(workspace / path))
+    for one in extra:
+        root = Path(os.path.normpath(workspace / Path(one).expanduser()))
+        if wanted == root:
+            return root.parent, root.name
+        if root in wanted.parents:
+            return root, str(wanted.relative_to(root))
+    raise NotMemoryError(
+        f"{path!r} is not in the memory. Give MEMORY.md, a file in memory/, or a path that"
+        " memory_search found."
+    )
+
+
+def read_lines(
+    place: tuple[Path, str], path: str, start: int, lines: int | None, rules: Rules | None
+) -> MemoryText:
+    """Returns lines of the file from `start` on; a missing file is empty, with a hint. Blocks.
+
+    Raises:
+        NotMemoryError: a link, or something else than a plain file, is in the way.
+    """
+    root, name = place
+    if root.is_symlink() and not is_memory(path):
+        raise NotMemoryError(f"{path!r} is not read: it goes through a symbolic link.")
+    try:
+        with Beneath(root, rules).open(name) as file:
+            return window(path, _lines(file), start, lines)
+    except (FileNotFoundError, NotADirectoryError):
+        hint = "This file does not exist. memory_search, or `skerry memory files`, lists the files."
+        return MemoryText(path, "", start, hint=hint)
+    except EscapeError as error:
+        raise NotMemoryError(f"{path!r} is not read: {error.reason}.") from error
+    except OSError as error:
+        raise NotMemoryError(f"{path!r} is not read: {error.strerror}.") from error
+
+
+def told(note: Note, start: int = 1) -> MemoryProvenance:
+    """Returns the provenance of a note in a text that begins with line `start` (pure)."""
+    said, line = note.provenance, note.last + start - 1
+    return MemoryProvenance(note.id, line, said.origin, said.where, said.at, note.is_edited)
+
+
+def window(path: str, lines: Iterator[str], start: int, count: int | None) -> MemoryText:
+    """Returns the asked lines, as many as `MAX_CHARS` allow (pure)."""
+    shown: list[str] = []
+    left = MAX_CHARS
+    end = None if count is None else start - 1 + count
+    for number, line in enumerate(islice(lines, start - 1, end), start):
+        left -= len(line) + 1
+        if left < 0:
+            return MemoryText(path, "\n".join(shown), start, next_line=number)
+        shown.append(line)
+    hint = "" if shown else f"Line {start} does not exist."
+    return MemoryText(path, "\n".join(shown), start, hint=hint)
+
+
+def _lines(file: BinaryIO) -> Iterator[str]:
+    while piece := file.readline(LINE_BYTES):
+        text = piece.decode("utf-8", "replace").rstrip("\r\n")
+        while not piece.endswith(b"\n") and (piece := file.readline(LINE_BYTES)):
+            pass
+        yield text

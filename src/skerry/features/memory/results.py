@@ -1,0 +1,149 @@
+"""Texts of an answer for tools and people, within their limits (pure).
+
+Source: seed 003, "Result Format and Clamping"; openclaw-behaviour 10.8.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from skerry.config.memory import Citations
+from skerry.config.memory_qmd import QmdLimits
+from skerry.features.memory.citations import citation, cited
+from skerry.infra.clock import day
+from skerry.model.memory import MemoryAnswer, MemoryHit, is_unverified
+from skerry.model.origin import Origin
+from skerry.model.provenance import MARK, clean, origins
+
+WIDER: Final = 2
+"""Factor of passages requested to passages shown: some touch each other, and some are left out
+since the conversation still has them."""
+_ORDERS: Final = re.compile(
+    r"ignore\s+(?:all\s+|any\s+)?(?:previous|prior|above|earlier)\s+\w+"
+    r"|disregard\s+(?:all\s+|any\s+)?(?:previous|prior|above|the)\b"
+    r"|you\s+are\s+now\b|new\s+(?:system\s+)?instructions?\b|system\s+prompt"
+    r"|do\s+not\s+(?:tell|inform|mention\s+\w+\s+to)\s+the\s+(?:user|owner)"
+    r"|</?\s*(?:system|assistant|user|tool|memory|instructions?)\b",
+    re.IGNORECASE,
+)
+_SCANNED: Final = 20_000
+"""Characters that are looked at: the time must not grow with what somebody stores."""
+
+
+def unmarked(text: str) -> str:
+    """Returns the text without the comments that say who noted it: a model needs none of them."""
+    return MARK.sub("", text)
+
+
+def is_foreign(path: str, text: str) -> bool:
+    """Returns whether its file, or a mark in it, says that a passage is not the owner's words."""
+    return is_unverified(path) or any(origin is not Origin.OWNER for origin in origins(text))
+
+
+def gives_orders(text: str) -> bool:
+    """Returns whether the text looks as if it wants to steer a model. It is a hint, not a gate."""
+    folded = unicodedata.normalize("NFKC", clean(text[:_SCANNED]))
+    return _ORDERS.search(folded) is not None
+
+
+def clamped(
+    hits: Iterable[MemoryHit],
+    question: str,
+    limits: QmdLimits,
+    *,
+    cites: bool,
+    most: int | None = None,
+) -> list[tuple[MemoryHit, str]]:
+    """Returns the hits with the text that is shown, its citation included, within all limits.
+
+    Passages that touch each other are one hit. Where not all fits, the lines that answer the
+    question are shown, and the hit has their numbers.
+    """
+    from skerry_recall.excerpts import Source, excerpts  # noqa: PLC0415 - loads with a search
+
+    given = list(hits)
+    sources = [
+        Source(
+            hit.path,
+            hit.start_line,
+            hit.end_line,
+            unmarked(clean(hit.text)).rstrip(),
+            _overhead(hit) if cites else 0,
+        )
+        for hit in given
+    ]
+    made = excerpts(
+        sources,
+        question,
+        room=limits.max_injected_chars,
+        each=limits.max_snippet_chars,
+        most=min(limits.max_results, most or limits.max_results),
+    )
+    shown: list[tuple[MemoryHit, str]] = []
+    for one in made:
+        hit = replace(
+            given[one.sources[0]],
+            start_line=one.start_line,
+            end_line=one.end_line,
+            text="\n".join(given[at].text for at in one.sources),
+        )
+        place = citation(hit.path, hit.start_line, hit.end_line)
+        shown.append((hit, cited(one.text, place) if cites else one.text))
+    return shown
+
+
+def found(
+    answer: MemoryAnswer,
+    shown: Sequence[tuple[MemoryHit, str]],
+    mode: Citations,
+    *,
+    cites: bool,
+    zone: str | None = None,
+) -> dict[str, Any]:
+    """Returns the result of `memory_search` with days of the zone; None: of this machine."""
+    fallback = answer.fallback
+    told: dict[str, Any] = {
+        "results": [_result(hit, snippet, cites=cites, zone=zone) for hit, snippet in shown],
+        "provider": answer.provider,
+        "model": answer.model,
+        "backend": answer.backend,
+        "fallback": {"from": fallback.origin, "reason": fallback.reason} if fallback else None,
+        "citations": mode.value,
+        "mode": answer.mode.value,
+    }
+    if answer.notes:
+        told["notes"] = list(answer.notes)
+    return told
+
+
+def failed(error: str, action: str) -> dict[str, Any]:
+    """Returns the result of `memory_search` where it cannot answer."""
+    return {"results": [], "disabled": True, "error": error, "action": action}
+
+
+def _result(hit: MemoryHit, snippet: str, *, cites: bool, zone: str | None) -> dict[str, Any]:
+    result: dict[str, Any] = {
+        "path": hit.path,
+        "startLine": hit.start_line,
+        "endLine": hit.end_line,
+        "score": round(hit.score, 4),
+        "snippet": snippet,
+        "source": hit.source.value,
+    }
+    if hit.at is not None:
+        result["date"] = day(hit.at, zone).isoformat()
+    if cites:
+        result["citation"] = citation(hit.path, hit.start_line, hit.end_line)
+    if is_foreign(hit.path, hit.text):
+        result["unverified"] = True
+    if gives_orders(hit.text):
+        result["suspicious"] = True
+    return result
+
+
+def _overhead(hit: MemoryHit) -> int:
+    """Returns how many characters the citation of any lines of the hit has at most."""
+    return len(cited("", citation(hit.path, hit.end_line, 10 * hit.end_line + 1)))

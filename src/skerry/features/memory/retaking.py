@@ -1,0 +1,37 @@
+"""Gives passages that were written anew the vectors that the cache has of their texts. Blocking."""
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Final, Protocol
+
+from skerry.features.memory.derived import EMBEDDED_WITH, SIZE, is_sound, kind
+from skerry.features.memory.index_tables import Tables
+
+AT_ONCE: Final = 1000
+
+
+class Embedded(Protocol):
+    """An index."""
+
+    def tables(self) -> AbstractContextManager[Tables]:
+        """Gives one state of the tables."""
+        ...
+
+    def embed(self, label: str, rows: Sequence[tuple[int, bytes]]) -> None:
+        """Gives passages their vectors."""
+        ...
+
+
+def retake(index: Embedded) -> None:
+    """Gives back what a passage had before it was written anew; no model is asked."""
+    with index.tables() as tables:
+        label, size = tables.meta(EMBEDDED_WITH) or "", int(tables.meta(SIZE) or 0)
+    provider, _, model = label.partition("/")
+    while size:
+        with index.tables() as tables:
+            found = tables.cached(provider, model, size, AT_ONCE)
+        sound = [(key, blob) for key, blob in found if is_sound(blob, size)]
+        if sound:
+            index.embed(kind(label, size), sound)
+        if len(found) < AT_ONCE or not sound:
+            return

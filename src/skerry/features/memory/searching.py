@@ -1,0 +1,234 @@
+"""Answers a question of an open index. Blocking."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from skerry.features.memory.index_tables import Row, Tables
+from skerry.infra.clock import named as zone_of
+from skerry.model.memory import MemoryHit, MemoryQuestion, MemorySource
+from skerry_recall.fuse import PROFILES, Decay, Options, rank
+from skerry_recall.models import SCALES
+from skerry_recall.question import phrases, read
+from skerry_recall.terms import shared
+
+if TYPE_CHECKING:  # numpy costs 20 MB, which only a search needs
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from skerry_recall.collection import Collection
+    from skerry_recall.fuse import Profile, Ranked
+    from skerry_recall.scores import Scores
+
+QUOTED: Final = 200
+"""Passages with its phrases that are lifted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Weighing:
+    """Weights of words and vectors, as configured."""
+
+    profile: str = "best"
+    mmr: float | None = None
+    """Lambda of maximal marginal relevance; None leaves it out."""
+    half_life: float | None = None
+    """Days in which the score of a dated passage halves; None leaves ages alone."""
+    floor: float = 0.0
+    """The share of a score that no age takes."""
+    weights: tuple[float, float] | None = None
+    """Weights of vectors and words, in place of the profile's."""
+    candidates: int | None = None
+    """Number of candidates for each hit, in place of the profile's, where that weighs only the
+    best."""
+
+    def profile_of(self, question: MemoryQuestion) -> "Profile":
+        """Returns the profile of an answer: a question that names one has it as it is."""
+        if question.profile is not None and question.profile in PROFILES:
+            return PROFILES[question.profile]
+        profile = PROFILES[self.profile]
+        if self.weights is not None:
+            vector, text = self.weights
+            profile = replace(profile, vector_weight=vector, text_weight=text)
+        if self.candidates is not None and profile.candidates is not None:
+            profile = replace(profile, candidates=self.candidates)
+        return profile
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """Settings of a query, beside the index."""
+
+    weighing: Weighing
+    now: int
+    """Time in milliseconds since 1970."""
+    recall: "Callable[[object, Callable[[], NDArray[np.int64]]], NDArray[np.int64]]"
+    """Gives what was made for an equal question of the same tables, or makes it."""
+    zone: str | None = None
+    """Zone in which days begin, an IANA name; None is the zone of this machine."""
+
+
+def search(
+    tables: Tables,
+    collection: "Collection",
+    question: MemoryQuestion,
+    vector: "NDArray[np.float32] | None",
+    asking: Asking,
+) -> list[MemoryHit]:
+    """Returns the passages that answer the question, the best first."""
+    weighing, now = asking.weighing, asking.now
+    asked = read(question.text, shared(), now, zone_of(asking.zone))
+    scores = collection.scores(
+        asked.terms,
+        vector,
+        documents=_documents(tables, question, asking),
+        since=question.since,
+        until=question.until,
+    )
+    scores = _without_heard(scores, tables, question, asking)
+    scores, quoted = _lifted(scores, tables, phrases(question.text))
+
+    def texts(rows: Sequence[int]) -> list[str]:
+        keys = scores.id[rows].tolist()
+        found = tables.texts(keys)
+        return [found.get(key, "") for key in keys]
+
+    half_life = weighing.half_life
+    options = Options(
+        min_score=question.min_score or 0.0,
+        decay=None if half_life is None else Decay(now, half_life, weighing.floor),
+        mmr=weighing.mmr,
+        asked=asked,
+        texts=texts,
+        scale=SCALES.get(collection.model.partition("@")[0]),  # behind it stands their size
+        explain=question.explain,
+    )
+    ranked = rank(scores, weighing.profile_of(question), question.limit, options)
+    if not any(one.score >= question.enough for one in ranked):
+        return []
+    keys = [int(scores.id[one.row]) for one in ranked]
+    found = tables.rows(keys)
+    return [
+        _hit(found[key], one, quoted if question.explain else None)
+        for key, one in zip(keys, ranked, strict=True)
+        if key in found and one.score > 0
+    ]
+
+
+def _documents(
+    tables: Tables, question: MemoryQuestion, asking: Asking
+) -> "NDArray[np.int64] | None":
+    """Returns the files in which the question looks; None is all."""
+    opened = None
+    if question.opens is not None:
+        every = tables.sessions()
+        opened = [key for key in every if question.opens(key)]
+        opened = None if len(opened) == len(every) else opened
+    narrow = question.path or question.session or opened is not None
+    if question.sources == frozenset(MemorySource) and not narrow:
+        return None
+    import numpy as np  # noqa: PLC0415 - as said above
+
+    def make() -> "NDArray[np.int64]":
+        return np.fromiter(
+            tables.documents(question.sources, question.path, question.session, opened), np.int64
+        )
+
+    key = (question.sources, question.path, question.session, opened and tuple(opened))
+    return asking.recall(key, make)
+
+
+def _without_heard(
+    scores: "Scores", tables: Tables, question: MemoryQuestion, asking: Asking
+) -> "Scores":
+    """Returns the scores with a mask for what the model that asks has before it."""
+    if question.heard is None:
+        return scores
+    import numpy as np  # noqa: PLC0415 - as said above
+
+    key, since = question.heard.key, question.heard.since
+    said = frozenset({MemorySource.SESSIONS})
+    mine = asking.recall(
+        (said, None, key, None),
+        lambda: np.fromiter(tables.documents(said, None, key, None), np.int64),
+    )
+    if not len(mine):
+        return scores
+    mask = ~(np.isin(scores.document, mine) & (scores.at >= since))
+    return replace(scores, mask=mask if scores.mask is None else mask & scores.mask)
+
+
+def _lifted(
+    scores: "Scores", tables: Tables, wanted: Sequence[str]
+) -> tuple["Scores", AbstractSet[int]]:
+    """Returns the scores with passages that have a phrase above all others, and those passages."""
+    import numpy as np  # noqa: PLC0415 - as said above
+
+    quoted = {key for one in wanted for key in tables.matching(_phrase(one), QUOTED)}
+    if not quoted:
+        return scores, quoted
+    has = np.isin(scores.id, list(quoted))
+    text = np.where(has, scores.text + max(1.0, float(scores.text.max())), scores.text)
+    return replace(scores, text=text.astype(np.float32)), quoted
+
+
+def _phrase(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"'
+
+
+def _hit(row: Row, one: "Ranked", quoted: AbstractSet[int] | None) -> MemoryHit:
+    """Returns the hit; with `quoted`, the passages that have a phrase, it is explained."""
+    passage = row.passage
+    parts: Sequence[tuple[str, float]] = ()
+    if quoted is not None:
+        parts = ((("phrase", 1.0),) if passage.id in quoted else ()) + tuple(one.explanation)
+    return MemoryHit(
+        path=row.path,
+        start_line=passage.start_line,
+        end_line=passage.end_line,
+        score=one.score,
+        text=passage.text,
+        source=row.source,
+        at=passage.at,
+        session=row.session,
+        explanation=parts,
+    )
+
+
+def by_words(tables: Tables, question: MemoryQuestion) -> list[MemoryHit]:
+    """Searches the tables alone, if nothing can be derived from them: a full disk, for example.
+
+    The score is `1 / (1 + rank)`, the best having rank 0 (decisions 6, BM25).
+    """
+    expression = " OR ".join(_phrase(one) for one in re.findall(r"\w+", question.text)[:24])
+    keys = tables.matching(expression, QUOTED) if expression else []
+    found: Mapping[int, Row] = tables.rows(keys)
+    rows = [found[key] for key in keys if _fits(found[key], question)][: question.limit]
+    return [
+        MemoryHit(
+            row.path,
+            row.passage.start_line,
+            row.passage.end_line,
+            1 / (1 + place),
+            row.passage.text,
+            row.source,
+            row.passage.at,
+            row.session,
+        )
+        for place, row in enumerate(rows)
+    ]
+
+
+def _fits(row: Row, question: MemoryQuestion) -> bool:
+    at, path = row.passage.at, question.path
+    opens, heard = question.opens, question.heard
+    return (
+        row.source in question.sources
+        and (row.source is MemorySource.MEMORY or opens is None or opens(row.session or ""))
+        and (path is None or row.path == path or (path.endswith("/") and row.path.startswith(path)))
+        and (question.session is None or row.session == question.session)
+        and (question.since is None or (at is not None and at >= question.since))
+        and (question.until is None or (at is not None and at < question.until))
+        and (heard is None or row.session != heard.key or at is None or at < heard.since)
+    )

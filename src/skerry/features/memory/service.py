@@ -1,0 +1,353 @@
+"""Asks the memories: within a deadline, and no more than who asks may see."""
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+import anyio
+import anyio.to_thread
+from msgspec import Struct
+from msgspec.structs import replace
+
+from skerry.config.memory_qmd import QmdLimits
+from skerry.config.protected import gate
+from skerry.config.root import Config
+from skerry.features.memory.heard import unheard
+from skerry.features.memory.notes import notes
+from skerry.features.memory.reading import (
+    NotMemoryError,
+    is_elsewhere,
+    place_of,
+    read_lines,
+    told,
+    window,
+)
+from skerry.features.memory.scope import is_open, may_hear, may_read
+from skerry.features.memory.writing import Notebook, NoteError
+from skerry.infra.clock import Clock, day
+from skerry.model.caller import Caller
+from skerry.model.ids import AgentId
+from skerry.model.memory import (
+    MemoryAnswer,
+    MemoryBackendError,
+    MemoryFile,
+    MemoryHit,
+    MemoryNote,
+    MemoryNoted,
+    MemoryQuestion,
+    MemorySaved,
+    MemorySource,
+    MemoryText,
+    MemoryUndone,
+    MemoryWhole,
+    is_unverified,
+)
+from skerry.model.origin import Origin
+from skerry.model.provenance import Provenance
+from skerry.model.redaction_report import Forgotten
+from skerry.ports.memory import (
+    Forgets,
+    Memories,
+    MemoryBackend,
+    MemoryDocuments,
+    MemoryListing,
+)
+
+PERSON_SECONDS: Final = 60.0
+"""Seconds that a person at the gateway waits for an answer."""
+LOAD_SECONDS: Final = 20.0
+"""Seconds of these for the loading of a model: a person prefers waiting to asking twice."""
+
+EXCERPT: Final = 1500
+"""Characters of one hit that are shown where no limit is configured: a passage, and lines of those
+beside it (docs/adr/0024-evidence.md)."""
+MOST_WAITING: Final = 10_000
+"""Notes that are looked through for those that nobody has confirmed."""
+_NEAR: Final = 3
+"""Passages that are shown for each of the first so many phrases."""
+_ASKED: Final = 3
+
+_OFF: Final = "This agent has no memory: it is switched off."
+_CLOSED: Final = "Memory is not used in this conversation."
+
+
+class ClosedError(MemoryBackendError):
+    """Error: memory is not used in this conversation."""
+
+    code = "memory.closed"
+
+
+class SilentError(MemoryBackendError):
+    """Error: only conversations were requested, and they are not searched."""
+
+    code = "memory.silent"
+    remedy = "See memory.qmd.sessions.enabled and agents.defaults.memorySearch.sources."
+
+    def __init__(self) -> None:
+        super().__init__("Conversations are not searched: that is switched off.")
+
+
+class Desk(Struct, frozen=True):
+    """The one place through which tools, hooks and methods come to the memories."""
+
+    memories: Memories
+    config: Callable[[], Config]
+    clock: Clock
+    forgets: Forgets | None = None
+    """Service that erases; without it nothing can be erased here."""
+
+    def limits(self, agent: AgentId) -> QmdLimits:
+        """Returns how much of an answer is shown."""
+        config = self.config()
+        most = config.memory_search(agent).query.max_results
+        limits = config.memory.qmd.limits
+        changes = {} if most is None else {"max_results": most}
+        if "max_snippet_chars" not in limits.model_fields_set:
+            changes["max_snippet_chars"] = EXCERPT
+        return limits.model_copy(update=changes)
+
+    def of(self, agent: AgentId) -> MemoryBackend | None:
+        """Returns the agent's memory; None where it has none."""
+        return self.memories.of(agent) if self.config().memory_search(agent).enabled else None
+
+    def is_open(self, caller: Caller) -> bool:
+        """Returns whether memory is used in the caller's conversation."""
+        config = self.config()
+        enabled = config.memory_search(caller.key.agent).enabled
+        return enabled and is_open(config.memory.qmd.scope, caller)
+
+    async def search(self, agent: AgentId, question: MemoryQuestion) -> MemoryAnswer:
+        """Searches for a person at the gateway. Implements `ports.MemoryDesk`."""
+        patient = replace(question, patience=LOAD_SECONDS)
+        return await self._ask(agent, patient, PERSON_SECONDS)
+
+    async def find(self, caller: Caller, question: MemoryQuestion) -> MemoryAnswer:
+        """Returns the hits that may be shown to the caller.
+
+        Raises:
+            MemoryBackendError: nothing may be; no memory answers, or none in time.
+        """
+        if not self.is_open(caller):
+            raise ClosedError(_CLOSED)
+        allowed = replace(question, opens=partial(may_hear, caller))
+        agent = caller.key.agent
+        answer = await self._ask(agent, allowed, self.limits(agent).timeout_ms / 1000)
+        hits = [hit for hit in answer.hits if may_read(caller, hit)]  # once more: it fails closed
+        if question.heard is not None:
+            hits = list(unheard(hits, question.heard, question.text))
+        return replace(answer, hits=hits)
+
+    async def get(
+        self,
+        agent: AgentId,
+        path: str,
+        start: int = 1,
+        lines: int | None = None,
+        caller: Caller | None = None,
+    ) -> MemoryText:
+        """Returns lines of a document; without a `caller` for a person at the gateway.
+
+        Raises:
+            MemoryBackendError: it is none of the memory's, or not for the caller.
+        """
+        if caller is not None and not self.is_open(caller):
+            raise ClosedError(_CLOSED)
+        config = self.config()
+        extra = config.memory_search(agent).extra_paths
+        if is_elsewhere(path):
+            return await self._document(agent, path, start, lines, caller)
+        place = place_of(path, config.workspace(agent), extra)
+        work = partial(read_lines, place, path, start, lines, gate(config))
+        found = await anyio.to_thread.run_sync(work)
+        return replace(found, notes=[told(note, start) for note in notes(found.text)])
+
+    async def write(
+        self, agent: AgentId, text: str, section: str | None, origin: Origin, where: str
+    ) -> MemoryNoted:
+        """Appends a note to the log of the day, or to a section of MEMORY.md.
+
+        Raises:
+            MemoryBackendError: it is not written.
+        """
+        now, zone = self.clock.now_ms(), self.config().agents.defaults.user_timezone
+        said = Provenance.now(origin, where, now)
+        work = partial(self._notebook(agent).write, text, section, said, day(now, zone))
+        noted = await anyio.to_thread.run_sync(work)
+        self._touch(agent)
+        return noted
+
+    async def files(self, agent: AgentId) -> Sequence[MemoryFile]:
+        """Returns the files as they are now, and the conversations that are indexed, by path.
+
+        Raises:
+            MemoryBackendError: the agent has no memory.
+        """
+        from skerry.features.memory.editing import listed  # noqa: PLC0415 - with it comes the index
+
+        backend: object = self.of(agent)  # whether it can tell shows only now
+        if backend is None:
+            raise ClosedError(_OFF)
+        config = self.config()
+        workspace, extra = config.workspace(agent), config.memory_search(agent).extra_paths
+        indexed: Sequence[MemoryFile] = ()
+        if isinstance(backend, MemoryListing):
+            with suppress(MemoryBackendError):  # the files are there all the same
+                indexed = await backend.listing()
+        return await anyio.to_thread.run_sync(partial(listed, workspace, extra, indexed))
+
+    async def whole(self, agent: AgentId, path: str) -> MemoryWhole:
+        """Returns all of a Markdown file, to be edited; an empty one where there is none yet.
+
+        Raises:
+            MemoryBackendError: it is none of the memory's, too large, or no text.
+        """
+        from skerry.features.memory.editing import read_whole  # noqa: PLC0415 - as said above
+
+        work = partial(read_whole, self._place(agent, path), path, gate(self.config()))
+        return await anyio.to_thread.run_sync(work)
+
+    async def save(self, agent: AgentId, path: str, text: str, base: str) -> MemorySaved:
+        """Replaces a Markdown file whose `hash` is still `base`; empty, it is a new one.
+
+        Raises:
+            MemoryBackendError: somebody changed it meanwhile, or it cannot be written.
+        """
+        from skerry.features.memory.editing import save  # noqa: PLC0415 - as said above
+
+        work = partial(save, self._place(agent, path), path, text, base, gate(self.config()))
+        saved = await anyio.to_thread.run_sync(work)
+        self._touch(agent)
+        return saved
+
+    async def notes(self, agent: AgentId, limit: int) -> Sequence[MemoryNote]:
+        """Returns the notes of MEMORY.md, then of the daily logs, the newest log first.
+
+        Raises:
+            MemoryBackendError: the agent has no memory.
+        """
+        book = self._notebook(agent)
+
+        def read() -> list[MemoryNote]:
+            found = islice(book.all(), limit)
+            return [MemoryNote(path, one.text, told(one)) for path, one in found]
+
+        return await anyio.to_thread.run_sync(read)
+
+    async def undo(self, agent: AgentId, name: str) -> MemoryUndone:
+        """Takes a note out again.
+
+        Raises:
+            MemoryBackendError: it is not there, or was changed by hand since.
+        """
+        undone = await anyio.to_thread.run_sync(self._notebook(agent).undo, name)
+        self._touch(agent)
+        return undone
+
+    async def unverified(self, agent: AgentId) -> Sequence[MemoryNote]:
+        """Returns the notes that wait for the owner's word. Implements `ports.MemoryDesk`."""
+        return [one for one in await self.notes(agent, MOST_WAITING) if is_unverified(one.path)]
+
+    async def confirm(self, agent: AgentId, name: str) -> MemoryNoted:
+        """Makes an unverified note the owner's. Implements `ports.MemoryDesk`."""
+        found = next((one for one in await self.unverified(agent) if one.said.id == name), None)
+        if found is None:
+            missing = NoteError(f"No unverified note has the id {name}.")
+            missing.remedy = "`skerry memory unverified` lists those that wait."
+            raise missing
+        # Written first: a crash between leaves the note twice, never lost.
+        noted = await self.write(agent, found.text, None, Origin.OWNER, found.said.where)
+        await self.undo(agent, name)
+        return noted
+
+    async def forget(
+        self, agent: AgentId, text: str, caller: Caller | None = None
+    ) -> tuple[Forgotten, Sequence[MemoryHit]]:
+        """Forgets the statements with these words; returns also the nearest of the rest.
+
+        Raises:
+            PhraseError: the words are too few.
+            StateError, MemoryBackendError: it is not done yet; it is gone on with by itself.
+        """
+        if self.forgets is None:
+            raise ClosedError(_OFF)
+        done = await self.forgets.forget(agent, [text])
+        return done, await self.near(agent, [text], caller)
+
+    async def near(
+        self, agent: AgentId, phrases: Sequence[str], caller: Caller | None = None
+    ) -> Sequence[MemoryHit]:
+        """Returns the passages that are nearest to the phrases, and may be shown to the caller.
+
+        None where no memory answers: whoever asks has something else to say.
+        """
+        found: dict[tuple[str, int], MemoryHit] = {}
+        for phrase in phrases[:_ASKED]:
+            question = MemoryQuestion(phrase, _NEAR)
+            with suppress(MemoryBackendError):
+                if caller is None:
+                    answer = await self.search(agent, question)
+                else:
+                    answer = await self.find(caller, question)
+                found |= {(hit.path, hit.start_line): hit for hit in answer.hits}
+        return list(found.values())
+
+    def _place(self, agent: AgentId, path: str) -> tuple[Path, str]:
+        if self.of(agent) is None:
+            raise ClosedError(_OFF)
+        config = self.config()
+        extra = config.memory_search(agent).extra_paths
+        return place_of(path, config.workspace(agent), extra)
+
+    def _notebook(self, agent: AgentId) -> Notebook:
+        config = self.config()
+        if not config.memory_search(agent).enabled:
+            raise ClosedError(_OFF)
+        return Notebook(config.workspace(agent), gate(config))
+
+    def _touch(self, agent: AgentId) -> None:
+        backend = self.of(agent)
+        if backend is not None:
+            backend.touch()
+
+    async def _document(
+        self, agent: AgentId, path: str, start: int, lines: int | None, caller: Caller | None
+    ) -> MemoryText:
+        """Returns lines of what only the backend has."""
+        backend: object = self.of(agent)  # whether it has documents shows only now
+        found = await backend.document(path) if isinstance(backend, MemoryDocuments) else None
+        if found is None:
+            return MemoryText(path, "", start, hint="There is no such document.")
+        hit = MemoryHit(path, 1, 1, 0.0, "", found.source, session=found.session)
+        if caller is not None and not may_read(caller, hit):
+            raise NotMemoryError(f"{path!r} belongs to another conversation.")
+        return window(path, iter(found.text.splitlines()), start, lines)
+
+    async def _ask(self, agent: AgentId, question: MemoryQuestion, seconds: float) -> MemoryAnswer:
+        backend = self.of(agent)
+        if backend is None:
+            raise ClosedError(_OFF)
+        wanted = self._wanted(agent, question)
+        with anyio.move_on_after(seconds):
+            return await backend.search(wanted)
+        raise MemoryBackendError(f"Memory did not answer within {seconds:g} s.")
+
+    def _wanted(self, agent: AgentId, question: MemoryQuestion) -> MemoryQuestion:
+        """Returns the question without conversations where these are switched off.
+
+        What is indexed of them goes with the next round over everything, and shows no more now. A
+        question that names no least score has the configured one.
+        """
+        config = self.config()
+        if question.min_score is None:
+            least = config.memory_search(agent).query.min_score
+            question = replace(question, min_score=0.0, enough=least)
+        said = MemorySource.SESSIONS in config.memory_search(agent).sources
+        if said and config.memory.qmd.sessions.enabled:
+            return question
+        sources = question.sources - {MemorySource.SESSIONS}
+        if not sources:
+            raise SilentError
+        return replace(question, sources=sources)

@@ -1,0 +1,256 @@
+"""The memory slot: one memory answers; when it cannot, the next of its chain does."""
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import anyio
+from msgspec.structs import replace
+
+from skerry.features.memory.backoff import Rest
+from skerry.infra.clock import Clock
+from skerry.model.errors import SkerryError
+from skerry.model.memory import (
+    MemoryAnswer,
+    MemoryBackendError,
+    MemoryDocument,
+    MemoryFallback,
+    MemoryFile,
+    MemoryProgress,
+    MemoryQuestion,
+    MemoryStartingError,
+    MemoryStatus,
+    SyncReport,
+)
+from skerry.model.redaction import Redaction
+from skerry.ports.memory import MemoryBackend, MemoryDocuments, MemoryForgets, MemoryListing
+
+logger = logging.getLogger(__name__)
+
+SEARCH_SECONDS: Final = 6.0
+"""Time limit of one memory before the next is asked, in seconds; QMD's own limit is 4 s."""
+SHARE: Final = 0.6
+"""Share of the caller's remaining time for one memory before the next is asked."""
+HANGS_SECONDS: Final = 1.0
+"""A query that is cancelled after so long counts as a failure."""
+LAST_SECONDS: Final = 60.0
+"""Time limit of the last memory, in seconds: it may have to index before its first answer."""
+
+
+@dataclass(slots=True)
+class _Place:
+    """One memory of the chain."""
+
+    backend: MemoryBackend
+    rest: Rest = field(default_factory=Rest)
+    reason: str = ""
+    """Reason of its last failure; empty if it answered."""
+    asked: bool = False
+    """True while a query tests whether it answers again."""
+
+    def usable(self, now: int) -> bool:
+        """Returns whether a query goes to it; of those after a rest only one at a time does."""
+        return not self.rest.failures or (self.rest.over(now) and not self.asked)
+
+
+class FallbackMemoryManager:
+    """A chain of memories, in the order in which they are asked. A `ports.memory.MemoryBackend`.
+
+    One that fails rests for 1, then 5, then 25 minutes; then one query asks it again, and if it
+    answers it serves as before. One that is only not ready yet is asked again at the next query.
+    Source: seed 003, "Dual-Backend Architecture".
+    """
+
+    def __init__(
+        self,
+        backends: Sequence[MemoryBackend],
+        clock: Clock,
+        *,
+        seconds: Callable[[], float] = lambda: SEARCH_SECONDS,
+        last_seconds: float = LAST_SECONDS,
+    ) -> None:
+        if not backends:
+            raise ValueError("a memory slot has at least one memory")
+        self._places = [_Place(backend) for backend in backends]
+        self._clock = clock
+        self._seconds = seconds
+        self._last_seconds = last_seconds
+
+    @property
+    def name(self) -> str:
+        """Returns who would serve a search now."""
+        return self._serving().backend.name
+
+    @property
+    def backends(self) -> Sequence[MemoryBackend]:
+        """Returns the chain, the first choice first."""
+        return [place.backend for place in self._places]
+
+    async def search(self, question: MemoryQuestion) -> MemoryAnswer:
+        """Returns the answer of the first memory that gives one.
+
+        `fallback` says why that is not the first of the chain.
+
+        Raises:
+            MemoryBackendError: none of them answers.
+        """
+        for place in self._places:
+            if place is not self._places[-1] and not place.usable(self._clock.now_ms()):
+                continue
+            answer = await self._ask(place, question)
+            if answer is not None:
+                return _with_fallback(answer, self._fallback(place))
+        raise MemoryBackendError(f"No memory answers. {self._reasons()}")
+
+    async def sync(
+        self,
+        *,
+        force: bool = False,
+        progress: Callable[[MemoryProgress], None] | None = None,
+    ) -> SyncReport:
+        """Brings the index of the memory that serves up to date; with `force` that of the first.
+
+        Where the first fails, the one that serves is synced; the report names both. The others
+        look at the files at their next search.
+
+        Raises:
+            MemoryBackendError: its index cannot be written.
+        """
+        first, serving = self._places[0], self._serving()
+        fallback = self._fallback(serving)
+        if force and serving is not first:
+            try:
+                report = await first.backend.sync(force=True, progress=progress)
+            except SkerryError as error:
+                self._failed(first, _told(error))
+                fallback = self._fallback(serving)
+            else:
+                first.rest, first.reason = Rest(), ""
+                return replace(report, backend=first.backend.name)
+        report = await serving.backend.sync(force=force, progress=progress)
+        return replace(report, backend=serving.backend.name, fallback=fallback)
+
+    async def forget(self, redaction: Redaction) -> int:
+        """Has each memory forget, also one that rests; returns what held it, of the fullest.
+
+        Raises:
+            MemoryBackendError: one of them cannot.
+        """
+        held = [
+            await backend.forget(redaction)
+            for backend in self.backends
+            if isinstance(backend, MemoryForgets)
+        ]
+        return max(held, default=0)
+
+    def touch(self) -> None:
+        """Notes that files changed: each memory looks at them before it answers again."""
+        for place in self._places:
+            place.backend.touch()
+
+    async def status(self) -> MemoryStatus:
+        """Returns the state of the memory that would serve, with why it is not the first."""
+        place = self._serving()
+        status = await place.backend.status()
+        fallback = self._fallback(place)
+        if fallback is None:
+            return status
+        return replace(status, fallback=fallback, notes=(*status.notes, *_note(status.fallback)))
+
+    async def document(self, path: str) -> MemoryDocument | None:
+        """Returns the document at a hit's path, of whichever memory has it, also of a paused one.
+
+        Raises:
+            MemoryBackendError: it cannot be read.
+        """
+        for backend in self.backends:
+            if isinstance(backend, MemoryDocuments):
+                with anyio.fail_after(self._seconds()):
+                    found = await backend.document(path)
+                if found is not None:
+                    return found
+        return None
+
+    async def listing(self) -> Sequence[MemoryFile]:
+        """Returns the files that the serving memory has indexed; none if it cannot list them.
+
+        Raises:
+            MemoryBackendError: its index cannot be read.
+        """
+        backend: object = self._serving().backend  # whether it can tell shows only now
+        return await backend.listing() if isinstance(backend, MemoryListing) else ()
+
+    async def _ask(self, place: _Place, question: MemoryQuestion) -> MemoryAnswer | None:
+        """Returns its answer; None, with the reason noted, where it gives none."""
+        begun = anyio.current_time()
+        seconds = self._limit(place)
+        place.asked = True
+        try:
+            with anyio.fail_after(seconds):
+                answer = await place.backend.search(question)
+        except MemoryStartingError as error:
+            place.reason = str(error)
+            return None
+        except TimeoutError:
+            self._failed(place, f"it did not answer within {seconds:.3g} s")
+            return None
+        except SkerryError as error:
+            self._failed(place, _told(error))
+            return None
+        except anyio.get_cancelled_exc_class():
+            if anyio.current_time() - begun >= HANGS_SECONDS:
+                self._failed(place, "the caller gave up before it answered")
+            raise
+        except Exception as error:
+            # A plugin's memory may raise anything; the next one shall answer all the same.
+            logger.exception("memory %s failed", place.backend.name)
+            self._failed(place, f"{type(error).__name__}: {error}")
+            return None
+        finally:
+            place.asked = False
+        if place.rest.failures:
+            logger.info("memory %s answers again", place.backend.name)
+        place.rest, place.reason = Rest(), ""
+        return answer
+
+    def _limit(self, place: _Place) -> float:
+        """Returns the seconds that a memory has: of the caller's time each its share."""
+        if place is self._places[-1]:
+            return self._last_seconds
+        left = anyio.current_effective_deadline() - anyio.current_time()
+        return min(self._seconds(), max(0.0, left) * SHARE)
+
+    def _failed(self, place: _Place, reason: str) -> None:
+        place.reason = reason
+        place.rest = place.rest.after_failure(self._clock.now_ms())
+        logger.warning("memory %s does not answer: %s", place.backend.name, reason)
+
+    def _serving(self) -> _Place:
+        """Returns the first that answered when it was asked last, or was never asked."""
+        return next((one for one in self._places if not one.reason), self._places[-1])
+
+    def _fallback(self, serving: _Place) -> MemoryFallback | None:
+        """Returns which memory should have served; None where it did."""
+        first = self._places[0]
+        if serving is first:
+            return None
+        return MemoryFallback(first.backend.name, first.reason or "another query asks it just now")
+
+    def _reasons(self) -> str:
+        return " ".join(f"{one.backend.name}: {one.reason}." for one in self._places if one.reason)
+
+
+def _told(error: SkerryError) -> str:
+    return " ".join(filter(None, (str(error), error.remedy)))
+
+
+def _with_fallback(answer: MemoryAnswer, fallback: MemoryFallback | None) -> MemoryAnswer:
+    if fallback is None:
+        return answer
+    return replace(answer, fallback=fallback, notes=(*answer.notes, *_note(answer.fallback)))
+
+
+def _note(fallback: MemoryFallback | None) -> Sequence[str]:
+    """Returns the serving memory's own fallback, for people."""
+    return () if fallback is None else (f"{fallback.origin} does not answer: {fallback.reason}",)

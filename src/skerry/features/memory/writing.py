@@ -1,0 +1,128 @@
+"""Writes notes into the files of the memory, and takes them out again."""
+
+import errno
+from collections.abc import Iterator
+from datetime import date
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+from skerry.features.memory.notes import Note, added, notes, without
+from skerry.infra.rooted_fs import Beneath, Change, EscapeError, Rules
+from skerry.model.memory import MemoryBackendError, MemoryNoted, MemoryUndone
+from skerry.model.provenance import Provenance, item, tidy
+
+MAX_CHARS: Final = 4000
+"""Character limit of one note."""
+MAX_BYTES: Final = 1024 * 1024
+"""Size limit of a file that notes are written to."""
+LONG_TERM: Final = "MEMORY.md"
+MOST_FILES: Final = 4000
+"""Daily logs that are looked through for a note, the newest first."""
+_TRIES: Final = 3
+"""Attempts when a person, or another run, writes into the same file."""
+
+
+class NoteError(MemoryBackendError):
+    """A note is not written, or not taken out; the message says why."""
+
+    code = "memory.note"
+
+
+class Notebook(Struct, frozen=True):
+    """The files of one agent. Its methods block."""
+
+    workspace: Path
+    rules: Rules | None
+
+    def write(
+        self, text: str, section: str | None, provenance: Provenance, today: date
+    ) -> MemoryNoted:
+        """Appends a note to the log of the day, or to a section of MEMORY.md.
+
+        The same note, made again in the same minute, is not written twice.
+
+        Raises:
+            NoteError: it is empty or too long, or the file cannot be written.
+        """
+        text, section = tidy(text), " ".join(section.split()) if section else None
+        if not text or len(text) > MAX_CHARS:
+            raise NoteError(f"A note has 1 to {MAX_CHARS} characters; this one has {len(text)}.")
+        path = LONG_TERM if section else f"memory/{today}.md"
+        lines, name = item(text, provenance), provenance.id_of(text)
+        place = 0
+
+        def change(old: bytes | None) -> bytes:
+            nonlocal place
+            content = _text(old)
+            again = next((note for note in notes(content) if note.id == name), None)
+            if again is not None:
+                place = again.first
+                return old or b""
+            new, place = added(content, lines, section)
+            return new.encode()
+
+        self._change(path, change)
+        return MemoryNoted(name, path, place, place + len(lines) - 1)
+
+    def undo(self, name: str) -> MemoryUndone:
+        """Takes out the note of that id.
+
+        Raises:
+            NoteError: it is not there, or was changed by hand since.
+        """
+        for path, note in self.all():
+            if note.id == name:
+                return self._take_out(path, note)
+        raise NoteError(f"Note {name} does not exist; it may have been removed by hand.")
+
+    def all(self) -> Iterator[tuple[str, Note]]:
+        """Yields the notes of MEMORY.md, then of the logs, the newest first."""
+        folder = self.workspace / "memory"
+        logs = sorted((*folder.glob("*.md"), *folder.glob("unverified/*.md")), reverse=True)
+        names = (one.relative_to(self.workspace).as_posix() for one in logs[:MOST_FILES])
+        for path in (LONG_TERM, *names):
+            try:
+                with Beneath(self.workspace, self.rules).open(path) as file:
+                    content = _text(file.read(MAX_BYTES))
+            except (EscapeError, OSError, NoteError):
+                continue  # it can hold no note of ours
+            for note in notes(content):
+                yield path, note
+
+    def _take_out(self, path: str, note: Note) -> MemoryUndone:
+        def change(old: bytes | None) -> bytes:
+            content = _text(old)
+            there = next((one for one in notes(content) if one.id == note.id), None)
+            if there is None:
+                raise NoteError(f"Note {note.id} was just removed from {path}.")
+            if there.is_edited:
+                raise NoteError(
+                    f"Note {note.id} was changed by hand since: remove it from {path}, line"
+                    f" {there.first}, by hand."
+                )
+            return without(content, there).encode()
+
+        self._change(path, change)
+        return MemoryUndone(note.id, path, note.text)
+
+    def _change(self, path: str, change: Change) -> None:
+        beneath = Beneath(self.workspace, self.rules)
+        for left in reversed(range(_TRIES)):
+            try:
+                beneath.replace(path, change, most=MAX_BYTES)
+            except EscapeError as error:
+                raise NoteError(f"{path} is not written: {error.reason}.") from error
+            except OSError as error:
+                if error.errno != errno.ESTALE or not left:
+                    raise NoteError(f"{path} is not written: {error.strerror}.") from error
+            else:
+                return
+
+
+def _text(data: bytes | None) -> str:
+    try:
+        return (data or b"").decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise NoteError("The file is not UTF-8 text; it is not changed.") from error

@@ -1,0 +1,127 @@
+"""To forget costs what goes, not what stays; and searches go on beside it."""
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import anyio
+import anyio.from_thread
+import anyio.to_thread
+import pytest
+
+from skerry.features.memory.builtin import BuiltinMemory
+from skerry.features.memory.database import nothing
+from skerry.features.memory.files import Places
+from skerry.features.memory.index import PURGING, Index
+from skerry.features.memory.index_tables import Change, Tables
+from skerry.features.memory.indexer import Settings
+from skerry.infra.clock import SystemClock
+from skerry.model.ids import AgentId
+from skerry.model.memory import MemoryQuestion
+from skerry.model.redaction import Redaction
+
+FILES = 300
+FACT = "The code of my locker is zebra quokka.\n"
+REDACTION = Redaction(["zebra quokka"])
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    folder = tmp_path / "workspace" / "memory"
+    folder.mkdir(parents=True)
+    for number in range(FILES):
+        (folder / f"{number}.md").write_text(f"The boat {number} is blue.\n" * 20)
+    (folder / "7.md").write_text(f"Tea is good.\n{FACT}")
+    return folder.parent
+
+
+def opened(tmp_path: Path, workspace: Path, reach: Callable[[str], None] = nothing) -> Index:
+    path = tmp_path / "index" / "main.sqlite"
+    return Index(path, Settings(Places(workspace)), SystemClock(), reach)
+
+
+def cleaned(workspace: Path) -> None:
+    (workspace / "memory" / "7.md").write_text("Tea is good.\n")
+
+
+def holding(folder: Path) -> list[str]:
+    files = (one for one in folder.rglob("*") if one.is_file() and not one.name.endswith("-shm"))
+    return [one.name for one in files if b"quokka" in one.read_bytes().lower()]
+
+
+def test_one_word_of_one_file_goes_without_the_index_being_written_anew(
+    tmp_path: Path, workspace: Path
+) -> None:
+    reached: list[str] = []
+    index = opened(tmp_path, workspace, reached.append)
+    index.sync()
+    cleaned(workspace)
+    assert index.forget(REDACTION).removed == 1
+    assert "index.rewriting" not in reached
+    assert reached[-1] == "index.committed"
+    assert "index.purged" in reached
+    assert holding(tmp_path / "index") == []
+    index.close()
+    assert holding(tmp_path / "index") == []
+
+
+def test_what_was_broken_off_after_the_rows_were_gone_writes_the_index_anew(
+    tmp_path: Path, workspace: Path
+) -> None:
+    def dies(point: str) -> None:
+        if point == "forget.unindexed":
+            raise KeyboardInterrupt
+
+    index = opened(tmp_path, workspace, dies)
+    index.sync()
+    cleaned(workspace)
+    with pytest.raises(KeyboardInterrupt):
+        index.forget(REDACTION)
+    index.close()
+    reached: list[str] = []
+    again = opened(tmp_path, workspace, reached.append)
+    again.forget(REDACTION)
+    assert "index.rewriting" in reached
+    with again.tables() as tables:
+        assert tables.meta(PURGING) is None
+    reached.clear()
+    again.forget(REDACTION)
+    assert "index.rewriting" not in reached
+    again.close()
+    assert holding(tmp_path / "index") == []
+
+
+@pytest.mark.parametrize("point", ["index.rewriting", "index.purged"])
+async def test_a_search_is_answered_while_the_files_are_purged(
+    tmp_path: Path, workspace: Path, point: str
+) -> None:
+    held, go_on = threading.Event(), threading.Event()
+
+    def reach(name: str) -> None:
+        if name == point:
+            held.set()
+            go_on.wait(60)
+
+    index = opened(tmp_path, workspace, reach)
+    memory = BuiltinMemory(AgentId("main"), index, SystemClock())
+    await memory.sync()
+    cleaned(workspace)
+    index.write(_unfinished)
+    with anyio.fail_after(60):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(memory.forget, REDACTION)
+            await anyio.to_thread.run_sync(held.wait)
+            try:
+                found = await memory.search(MemoryQuestion("boat 12", 3))
+                assert [hit.path for hit in found.hits][:1] == ["memory/12.md"]
+                found = await memory.search(MemoryQuestion("quokka", 3))
+                assert not any("quokka" in hit.text for hit in found.hits)
+            finally:
+                go_on.set()
+    memory.close()
+    assert holding(tmp_path / "index") == []
+
+
+def _unfinished(tables: Tables) -> Change:
+    tables.note(PURGING, "1")
+    return Change()

@@ -1,0 +1,61 @@
+"""What was seen and could not be brought in is seen again; a glance at rest looks at no file."""
+
+from pathlib import Path
+
+import pytest
+
+from skerry.features.memory import looking as of_looks
+from skerry.features.memory.files import Places, Scan, scan
+from skerry.features.memory.looking import LINUX, WATCHED, Glance, Looking
+
+
+def test_what_was_not_brought_in_is_looked_at_again(tmp_path: Path) -> None:
+    folder, looking, places = tmp_path / "memory", Looking(), Places(tmp_path)
+    folder.mkdir()
+    for number in range(WATCHED + 1):
+        (folder / f"{number}.md").write_text("Tea.\n")
+    found = looking.look(places)
+    assert found is not None
+    looking.seen_all(dict(found.scan.found), [])
+    assert looking.look(places) is None
+    (folder / "new").mkdir()
+    (folder / "new" / "boat.md").write_text("The boat is blue.\n")
+    for _ in range(2):  # the disk is full, say: nothing says that it was brought in
+        found = looking.look(places)
+        assert found is not None
+        assert "memory/new/boat.md" in found.scan.found
+    looking.close()
+
+
+@pytest.mark.skipif(not LINUX, reason="inotify is of Linux")
+def test_a_glance_at_a_large_tree_at_rest_looks_at_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, extra = tmp_path / "memory", tmp_path / "aside" / "one.md"
+    for one in (folder, extra.parent):
+        one.mkdir()
+    extra.write_text("Tea.\n")
+    for number in range(WATCHED + 1):
+        (folder / f"{number}.md").write_text("Tea.\n")
+    looks: list[Places] = []
+
+    def counted(places: Places) -> Scan:
+        looks.append(places)
+        return scan(places)
+
+    monkeypatch.setattr(of_looks, "scan", counted)
+    glance, places = Glance(), Places(tmp_path, (extra,))
+    first = glance.look(places)
+    looks.clear()
+    assert glance.look(places) == first
+    assert looks == []
+    for changed in (folder / "7.md", extra):
+        changed.write_text("Coffee, and milk.\n")
+        second = glance.look(places)
+        assert second != first
+        assert glance.look(places) == second
+        first = second
+    assert glance.look(Places(tmp_path)) != first, "another setting"
+    glance.close()
+    assert glance.look(places) == first
+    glance.close()

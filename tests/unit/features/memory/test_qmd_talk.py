@@ -1,0 +1,39 @@
+"""How requests go to QMD's server over its pipes."""
+
+from os import defpath
+from pathlib import Path
+
+import anyio
+import pytest
+
+from skerry.features.memory import qmd_talk
+from skerry.features.memory.qmd_process import QmdError, child
+from skerry.features.memory.qmd_talk import Talk
+from skerry.infra.tasks import beside
+
+
+async def test_an_answer_that_is_nested_too_deep_is_no_answer(tmp_path: Path) -> None:
+    said = 'read -r _; printf "{\\"x\\":"; yes "[" | head -n 99999 | tr -d "\\n"; echo'
+    command = ["sh", "-c", said]
+    with anyio.fail_after(60):
+        async with child(command, environ={"PATH": defpath}, folder=tmp_path, listens=True) as it:
+            talk = Talk(it)
+            async with beside(talk.run):
+                with pytest.raises(QmdError, match="not JSON"):
+                    await talk.ask("query", {})
+
+
+async def test_a_server_that_reads_nothing_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(qmd_talk, "_SEND_SECONDS", 0.01)
+    whole = {"text": "x" * 1_000_000}  # more than a pipe takes at once
+    with anyio.fail_after(60):
+        async with child(["sleep", "300"], environ={}, folder=tmp_path, listens=True) as process:
+            talk = Talk(process)
+            with pytest.raises(QmdError, match="reads nothing"):
+                await talk.ask("query", whole)
+            # The next would be read as the rest of that one.
+            assert talk.over.is_set()
+            with pytest.raises(QmdError, match="reads nothing"):
+                await talk.ask("query", {})

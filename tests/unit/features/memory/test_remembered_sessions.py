@@ -1,0 +1,167 @@
+"""Conversations in the index: when they go in, what of them, and when they go."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from skerry.features.memory.builtin import BuiltinMemory
+from skerry.features.memory.documents import Document
+from skerry.features.memory.files import Places
+from skerry.features.memory.index import Index
+from skerry.features.memory.index_tables import Known
+from skerry.features.memory.indexer import Settings
+from skerry.features.memory.transcripts import (
+    DELTA_BYTES,
+    DELTA_ENTRIES,
+    REST_MS,
+    document,
+    is_due,
+    path_of,
+    sanitised,
+    stamp_of,
+)
+from skerry.infra.clock import DAY_MS
+from skerry.infra.log import Redactor
+from skerry.model.ids import AgentId
+from skerry.model.memory import Conversation, MemoryQuestion, MemorySource, Utterance
+from skerry.testing.clock import FakeClock
+
+NOW = 1_760_000_000_000
+TALK = Conversation("s1", "agent:main:main", 4, 2000, NOW)
+
+
+def known(conversation: Conversation) -> Known:
+    return Known(1, path_of(conversation), "", stamp_of(conversation), 1)
+
+
+@dataclass
+class Said:
+    """What was said, as the test has it."""
+
+    talks: dict[str, tuple[Conversation, Sequence[Utterance]]] = field(default_factory=dict)
+    read: list[str] = field(default_factory=list)
+
+    def say(self, talk: Conversation, *texts: str) -> None:
+        said = [
+            Utterance(by_user=n % 2 == 0, text=text, at=talk.updated_at)
+            for n, text in enumerate(texts)
+        ]
+        self.talks[talk.session_id] = (talk, said)
+
+    def conversations(self, since: int) -> list[Conversation]:
+        return [talk for talk, _ in self.talks.values() if talk.updated_at >= since]
+
+    def document(self, conversation: Conversation) -> Document:
+        self.read.append(conversation.session_id)
+        return document(conversation, self.talks[conversation.session_id][1], Redactor())
+
+
+@pytest.mark.requirement("memory-session-delta")
+@pytest.mark.parametrize(
+    ("new", "later", "due"),
+    [
+        (replace(TALK, entries=TALK.entries + DELTA_ENTRIES), 0, True),
+        (replace(TALK, entries=TALK.entries + DELTA_ENTRIES - 1), 0, False),
+        (replace(TALK, size=TALK.size + DELTA_BYTES), 0, True),
+        (replace(TALK, size=TALK.size + DELTA_BYTES - 1), 0, False),
+        (replace(TALK, entries=TALK.entries + 2), REST_MS, True),
+        (replace(TALK, entries=TALK.entries - 1), 0, True),
+        (TALK, DAY_MS, False),
+    ],
+    ids=["50 entries", "49", "100 kB", "less", "a pause", "redacted", "nothing new"],
+)
+def test_a_conversation_is_due_when_enough_is_new(
+    new: Conversation, later: int, *, due: bool
+) -> None:
+    assert is_due(known(TALK), new, NOW + later) is due
+
+
+def test_a_conversation_that_goes_on_is_not_read_in_the_square_of_its_length() -> None:
+    entries = 20_000
+    indexed, read = replace(TALK, entries=0, size=0), 0
+    for count in range(1, entries + 1):
+        now = replace(TALK, entries=count, size=count * 300)
+        if is_due(known(indexed), now, NOW):
+            indexed, read = now, read + count
+    assert read < 13 * entries  # 50 entries at a time would be 200 times
+    assert entries - indexed.entries < entries / 10
+
+
+@pytest.mark.requirement("memory-session-export")
+def test_a_conversation_is_markdown_with_its_roles_and_the_times_of_its_parts() -> None:
+    said = [
+        Utterance(by_user=True, text="Where is\nthe boat?", at=10),
+        Utterance(by_user=False, text="In Faro.", at=20),
+    ]
+    made = document(TALK, said, Redactor())
+    assert made.text == "User: Where is\nthe boat?\n\nAssistant: In Faro.\n"
+    assert (made.path, made.session, made.source) == (
+        "sessions/s1.md",
+        "agent:main:main",
+        MemorySource.SESSIONS,
+    )
+    assert made.times == [(1, 10), (4, 20)]
+
+
+@pytest.mark.requirement("memory-session-sanitised")
+def test_secrets_and_what_the_memory_said_are_left_out() -> None:
+    text = "<relevant-memories>\nold news\n</relevant-memories>\nmy key: sk-abcdefghijklmnop1234"
+    assert sanitised(text, Redactor()) == "my key: [redacted]"
+
+
+@pytest.mark.requirement("memory-session-retention")
+def test_a_conversation_leaves_the_index_thirty_days_after_its_last_word(tmp_path: Path) -> None:
+    clock = FakeClock(NOW)
+    index = Index(tmp_path / "main.sqlite", Settings(Places(tmp_path / "none")), clock)
+    talks = Said()
+    talks.say(replace(TALK, updated_at=NOW - REST_MS), "The boat is in Faro.")
+    assert index.sync(talks=talks).added == 1
+    clock.advance(30 * DAY_MS)
+    assert index.sync(talks=talks).removed == 1
+    with index.tables() as tables:
+        assert not tables.ids()
+    index.close()
+
+
+def test_what_grows_keeps_the_passages_that_it_had(tmp_path: Path) -> None:
+    clock = FakeClock(NOW)
+    index = Index(tmp_path / "main.sqlite", Settings(Places(tmp_path / "none")), clock)
+    talks = Said()
+    texts = [f"Story number {n}: " + "word " * 150 for n in range(20)]
+    talks.say(replace(TALK, updated_at=NOW - REST_MS), *texts[:19])
+    index.sync(talks=talks)
+    with index.tables() as tables:
+        before = tables.ids()
+    talks.say(replace(TALK, entries=60, updated_at=NOW - REST_MS), *texts)
+    index.sync(talks=talks)
+    with index.tables() as tables:
+        after = tables.ids()
+    index.close()
+    assert len(before - after) <= 1
+    assert after - before
+
+
+def test_a_rebuild_takes_in_what_is_not_due_yet(tmp_path: Path) -> None:
+    index = Index(tmp_path / "main.sqlite", Settings(Places(tmp_path / "none")), FakeClock(NOW))
+    talks = Said()
+    talks.say(TALK, "The boat is in Faro.")
+    assert index.sync(talks=talks).added == 0
+    assert index.sync(talks=talks, force=True).added == 1
+    index.close()
+
+
+@pytest.mark.requirement("memory-hierarchy")
+async def test_one_question_finds_what_was_noted_and_what_was_said(tmp_path: Path) -> None:
+    (tmp_path / "w").mkdir()
+    (tmp_path / "w" / "MEMORY.md").write_text("The boat is blue.")
+    index = Index(tmp_path / "main.sqlite", Settings(Places(tmp_path / "w")), FakeClock(NOW))
+    talks = Said()
+    talks.say(replace(TALK, updated_at=NOW - REST_MS), "The boat is in Faro.")
+    memory = BuiltinMemory(AgentId("main"), index, FakeClock(NOW), talks=talks)
+    await memory.sync()
+    found = await memory.search(MemoryQuestion("Where is the boat?"))
+    assert {one.source for one in found.hits} == set(MemorySource)
+    memory.close()

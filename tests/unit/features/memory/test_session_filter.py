@@ -1,0 +1,84 @@
+"""Nothing that may be shown is lost behind what may not: the filter is part of the search."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from msgspec import structs
+from msgspec.structs import replace
+
+from skerry.features.memory.builtin import BuiltinMemory
+from skerry.features.memory.documents import Document
+from skerry.features.memory.files import Places
+from skerry.features.memory.index import Index
+from skerry.features.memory.indexer import Settings
+from skerry.features.memory.qmd_filter import fits, wide
+from skerry.features.memory.searching import by_words
+from skerry.features.memory.transcripts import document
+from skerry.infra.clock import SystemClock
+from skerry.model.ids import AgentId, SessionKey
+from skerry.model.memory import Conversation, MemoryQuestion, MemorySource, Utterance
+from skerry.testing.memory import hit
+from tests.support.memory import GROUP, OWNER, place
+
+OTHERS = "agent:main:telegram:group:{}"
+MINE = str(SessionKey.main())
+
+
+class Said:
+    """A hundred groups that speak of nothing but boats, and one word of the owner's on them."""
+
+    def conversations(self, since: int) -> Sequence[Conversation]:
+        del since
+        keys = [*(OTHERS.format(number) for number in range(100)), MINE]
+        return [Conversation(f"s{n}", key, 1, 100, 10) for n, key in enumerate(keys)]
+
+    def document(self, conversation: Conversation) -> Document:
+        text = "boat boat blue boat" if conversation.key != MINE else "The boat lies in Faro."
+        return document(conversation, [Utterance(by_user=True, text=text, at=10)], str)
+
+
+@dataclass(frozen=True)
+class Only:
+    """Gives every agent this memory."""
+
+    memory: BuiltinMemory
+
+    def of(self, _: AgentId) -> BuiltinMemory:
+        return self.memory
+
+
+async def test_the_one_allowed_passage_is_found_behind_a_hundred_better_ones(
+    tmp_path: Path,
+) -> None:
+    here = place(tmp_path)
+    index = Index(tmp_path / "main.sqlite", Settings(Places(here.workspace)), SystemClock())
+    memory = BuiltinMemory(AgentId("main"), index, SystemClock(), talks=Said())
+    await memory.read()
+    desk = replace(here.desk, memories=Only(memory))
+    question = MemoryQuestion("blue boat", limit=3)
+    assert not [hit for hit in (await memory.search(question)).hits if hit.session == MINE]
+    found = await desk.find(OWNER, question)
+    assert [hit.session for hit in found.hits] == [MINE]
+    with index.tables() as tables:
+        only = structs.replace(question, opens=MINE.__eq__)
+        assert [one.session for one in by_words(tables, only)] == [MINE]
+    index.close()
+
+
+def test_qmd_is_asked_for_more_and_its_hits_are_filtered() -> None:
+    question = MemoryQuestion("boat", opens=MINE.__eq__)
+    assert wide(question, 6) > 6
+    assert fits(question, hit(session=MINE), scored=False)
+    assert fits(question, hit(), scored=False)
+    assert not fits(question, hit(session=OTHERS.format(1)), scored=False)
+    lost = structs.replace(hit(session=MINE), session=None)
+    assert lost.source is MemorySource.SESSIONS
+    assert not fits(question, lost, scored=False)
+
+
+async def test_a_memory_that_ignores_the_filter_shows_no_more(tmp_path: Path) -> None:
+    here = place(tmp_path, memory={"qmd": {"scope": {"default": "allow"}}})
+    here.backend.hits = [hit(session=OTHERS.format(1)), hit(session=str(GROUP.key))]
+    found = await here.desk.find(GROUP, MemoryQuestion("boat"))
+    assert [one.session for one in found.hits] == [str(GROUP.key)]

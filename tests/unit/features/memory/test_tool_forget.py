@@ -1,0 +1,96 @@
+"""The tool `memory_forget` and `/forget`: the owner's own, and nobody else's."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from dataclasses import replace as changed
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from skerry.features.memory.tool_forget import MemoryForget, summary
+from skerry.model.caller import Caller
+from skerry.model.errors import ToolError
+from skerry.model.ids import AgentId
+from skerry.model.origin import Origin
+from skerry.model.redaction import Redaction
+from skerry.model.redaction_report import Forgotten, ForgottenLine, HoldingBackup
+from skerry.testing.memory import FakeBackend, hit
+from tests.support.memory import GROUP, OWNER, STRANGER, Place, place
+
+LINE = ForgottenLine("MEMORY.md", 3, "The dentist is in Mill Road.")
+BACKUP = HoldingBackup("state-1", "b/state-1", 5, 9, "rm b/state-1")
+REPORT = Forgotten(messages=2, lines=(LINE,), left=(("memory/a.md", "it is read-only"),))
+
+
+@dataclass
+class FakeForgets:
+    """Notes what it is told to forget. Implements `ports.memory.Forgets`."""
+
+    asked: list[tuple[str, Sequence[str]]] = field(default_factory=list)
+
+    async def look(self, agent: AgentId, phrases: Sequence[str]) -> Forgotten:
+        raise AssertionError(agent, phrases)
+
+    async def forget(
+        self, agent: AgentId, phrases: Sequence[str], *, extra: bool = False
+    ) -> Forgotten:
+        assert not extra
+        self.asked.append((agent, Redaction(phrases).phrases))
+        return replace(REPORT, backups=(BACKUP,))
+
+
+@pytest.fixture
+def forgets() -> FakeForgets:
+    return FakeForgets()
+
+
+@pytest.fixture
+def here(tmp_path: Path, forgets: FakeForgets) -> Place:
+    said = hit("sessions/1.md", "User: no", session="agent:main:telegram:direct:7")
+    made = place(tmp_path, FakeBackend([hit(), said]))
+    return changed(made, desk=replace(made.desk, forgets=forgets))
+
+
+async def test_it_says_what_went_what_holds_it_and_what_is_near_but_not_the_words(
+    here: Place, forgets: FakeForgets
+) -> None:
+    told = await here.call(MemoryForget(here.desk), {"text": "Mill Road"})
+    assert forgets.asked == [("main", ("Mill Road",))]
+    assert (told["messages"], told["lines"]) == (2, [{"path": "MEMORY.md", "line": 3}])
+    assert told["left"] == [{"path": "memory/a.md", "reason": "it is read-only"}]
+    assert told["backups"][0]["until"] == 9
+    assert [one["path"] for one in told["near"]] == ["memory/2026-11-20.md"]
+
+
+@pytest.mark.parametrize("caller", [None, STRANGER, GROUP])
+async def test_nobody_but_the_owner_in_private_may_use_it(
+    here: Place, forgets: FakeForgets, caller: Caller | None
+) -> None:
+    tool = MemoryForget(here.desk)
+    assert caller is None or not tool.is_offered(caller)
+    assert tool.is_offered(OWNER)
+    with pytest.raises(ToolError, match="only your owner"):
+        await here.call(tool, {"text": "Mill Road"}, caller)
+    assert forgets.asked == []
+
+
+@pytest.mark.parametrize("origin", [Origin.TOOL, Origin.WEB, Origin.STRANGER])
+async def test_words_of_others_bring_nothing_about(
+    here: Place, forgets: FakeForgets, origin: Origin
+) -> None:
+    with pytest.raises(ToolError, match="/forget WORDS"):
+        await here.call(MemoryForget(here.desk), {"text": "x y z"}, taint=frozenset({origin}))
+    assert forgets.asked == []
+
+
+async def test_a_phrase_that_is_too_short_is_refused_with_what_would_do(here: Place) -> None:
+    with pytest.raises(ToolError, match="at least 3"):
+        await here.call(MemoryForget(here.desk), {"text": "a"})
+
+
+def test_the_answer_in_a_chat_is_one_line() -> None:
+    assert summary(REPORT) == (
+        "Forgotten: 1 statement in files, 2 messages. It may stay in memory/a.md."
+    )
+    assert summary(Forgotten()) == "No text had these words."
