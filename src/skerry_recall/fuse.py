@@ -26,8 +26,7 @@ SHORTER: Final = 40
 _BLOCK: Final = 128
 _LEAST: Final = 1e-6
 _SPREAD: Final = 0.06
-"""Difference of the highest and the lowest cosine below which they count as equal: two passages,
-for example."""
+"""Difference of the highest and the lowest cosine below which they count as equal."""
 
 Rows = NDArray[np.intp]
 
@@ -54,14 +53,12 @@ class Profile:
     text_near: Near = Near()
     vector_near: Near = Near()
     sure: float = 0.0
-    """The share of the question's words, by their rarity, that its best passage must have for the
-    words to get their whole weight; with less they get less. 0 is always all: a question in another
-    language than the text shares hardly a word, and those by chance."""
+    """Share of the question's words, by their rarity, that its best passage must have for words to
+    get their whole weight: a question in another language shares few. 0 is always all."""
     distinct: bool = False
     """Drops all but the newest of passages with the same words."""
     newer: float = 0.0
-    """Margin by which the older of two near-equal statements may score better and still be
-    second."""
+    """Margin by which the older of two near-equal statements may score better, yet is second."""
     hints: Hints | None = None
     """Hints that are searched in the texts of the best passages."""
 

@@ -50,7 +50,6 @@ _REMEDY: Final = (
     "Enter a provider's key on the page, or set one in the environment (such as OPENAI_API_KEY), or"
     " start Ollama, LM Studio or llama.cpp's server and confirm it (skerry models trust ollama)."
 )
-
 _HASTY: Final = RetryPolicy(attempts=2, cap=1.0, hint_limit=2.0)
 """Retry policy if another candidate can answer: trying that is better than waiting."""
 _MOST_PROVIDERS: Final = 256
