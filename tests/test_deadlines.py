@@ -27,8 +27,8 @@ RUN: Final = "ends with its run, which has `agents.defaults.timeoutSeconds`"
 
 WITHOUT: Final = {
     "runtime/typing_indicator.py:Composing.run": OWNER,
-    "workspace/files.py:WorkspaceFiles.daily": DISK,
-    "workspace/files.py:WorkspaceFiles.read": DISK,
+    "workspace/prompt_files.py:WorkspaceFiles.daily": DISK,
+    "workspace/prompt_files.py:WorkspaceFiles.read": DISK,
     "runtime/compaction/memory_flush.py:MemoryAppend.run": DISK,
     "runtime/usage/ledger.py:Ledger._book_unbooked": COMMIT,
     "app/boot.py:boot": DISK,

@@ -14,12 +14,11 @@ import anyio
 import pytest
 
 from skerry.client.client import GatewayClient
-from skerry.lanes.backlog import TITLE
+from skerry.lanes.running import TITLE
 from skerry.model.errors import ClientError
 from skerry.model.ids import RunId
-from skerry.model.message import AssistantMessage, UserMessage
+from skerry.model.message import AssistantMessage, UserMessage, open_calls
 from skerry.model.run import RunResult
-from skerry.sessions.history import open_calls
 from skerry.store import Reader, listing, open_store, outbox, runs, sessions
 from skerry.store.listing import Wanted
 from skerry.testing.channel import Platform

@@ -10,8 +10,7 @@ from playwright.async_api import Browser, Page, expect
 from skerry.gateway.methods.system import refresh_health
 from skerry.model.event import RunStarted, TextDelta, TextEnded, TextWithdrawn
 from skerry.model.ids import RunId
-from skerry.model.message import TextBlock, UserMessage
-from skerry.sessions.history import notice
+from skerry.model.message import TextBlock, UserMessage, notice
 from tests.e2e.browser import Chromium, say, watched
 from tests.e2e.test_page_text import answer, write
 from tests.e2e.test_page_tools import AXE, complaints, open_page

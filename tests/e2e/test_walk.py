@@ -31,5 +31,5 @@ async def test_the_way_of_a_message_has_its_steps_in_their_order(
 
 
 def test_the_package_of_a_file_is_its_folder() -> None:
-    assert package("skerry/runtime/compaction/manual.py") == "skerry/runtime"
+    assert package("skerry/runtime/compaction/compactor.py") == "skerry/runtime"
     assert package("skerry_recall/fuse.py") == "skerry_recall"

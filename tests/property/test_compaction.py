@@ -32,15 +32,14 @@ from skerry.model.message import (
     ToolCall,
     ToolResultMessage,
     Usage,
+    open_calls,
 )
 from skerry.ports.model import History, ModelRequest
 from skerry.ports.tries import Wanted
 from skerry.runtime.compaction.summarizer import Summariser
-from skerry.runtime.conversation_cache import Conversation, Histories
-from skerry.runtime.untrusted_results import fenced
+from skerry.runtime.conversation import Conversation, Histories, fenced
 from skerry.sessions import cutting
 from skerry.sessions.cutting import batches, cut, spoken
-from skerry.sessions.history import open_calls
 from skerry.sessions.summary import chunks, extracted, fitted
 from skerry.sessions.window import budget, tokens
 from skerry.store import Reader, Store, Unit, compactions, open_store, sessions

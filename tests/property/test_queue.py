@@ -17,13 +17,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from skerry.config.messages import QueueConfig
-from skerry.lanes import backlog
-from skerry.lanes.backlog import Batch
-from skerry.lanes.running import ActiveRun
+from skerry.lanes import running
+from skerry.lanes.running import ActiveRun, Batch
 from skerry.model.message import UserMessage
 from skerry.model.queue import DropPolicy, QueueMode
 from skerry.model.run import RunResult, StopReason
 from skerry.ports.model import ModelRequest
+from skerry.runtime import queue
 from skerry.store import runs
 from skerry.testing.model import Gate, ScriptedModel, Step
 from tests.support.core import MAIN, Core, open_core, request
@@ -34,7 +34,7 @@ Plan = list[tuple[QueueMode | None, int]]
 said = st.tuples(st.sampled_from([*QueueMode, QueueMode.COLLECT]), st.integers(1, 4))
 steps = st.lists(said | said | st.just((None, 1)), min_size=3, max_size=6)
 PARTS = re.compile(
-    rf"{re.escape(backlog.TITLE)}|---\nQueued #\d+\n|\[Queue overflow\][^\n]*|- |Summary:"
+    rf"{re.escape(running.TITLE)}|---\nQueued #\d+\n|\[Queue overflow\][^\n]*|- |Summary:"
 )
 
 
@@ -118,7 +118,7 @@ def check(
             assert result.error.code == "queue.full"
             assert mode not in {QueueMode.OWN, QueueMode.INTERRUPT}
         elif mode in {QueueMode.OWN, QueueMode.FOLLOWUP, QueueMode.INTERRUPT} and not interrupted:
-            overflown = any(backlog.summary([""])[:16] in one and name in one for one in prompts)
+            overflown = any(running.summary([""])[:16] in one and name in one for one in prompts)
             assert overflown or ("ok" in result.payloads and result.joined is None), name
         if result.stop_reason is StopReason.ABORTED:
             assert interrupted
@@ -158,13 +158,13 @@ def _overtakes(front: ActiveRun, behind: list[ActiveRun]) -> Batch:
     return Batch(found.runs[::-1], 0)
 
 
-_BATCH = backlog.batch
+_BATCH = running.batch
 
 
 @pytest.mark.parametrize("defect", [_loses_the_first, _says_twice, _overtakes])
 def test_a_defect_would_be_found(
     defect: Callable[[ActiveRun, list[ActiveRun]], Batch], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(backlog, "batch", defect)
+    monkeypatch.setattr(queue, "batch", defect)
     with pytest.raises((AssertionError, ExceptionGroup, TimeoutError)):
         shown(RUNS)(ASKED(played))(3)  # a run may never end

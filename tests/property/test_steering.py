@@ -19,7 +19,7 @@ import pytest
 from skerry.config.messages import QueueConfig
 from skerry.lanes.running import ActiveRun
 from skerry.model.ids import RunId, SessionKey
-from skerry.model.message import ToolCall, UserMessage
+from skerry.model.message import ToolCall, UserMessage, open_calls
 from skerry.model.queue import DropPolicy, QueueMode
 from skerry.model.run import RunResult
 from skerry.model.tool import ToolResult, ToolSpec
@@ -27,7 +27,6 @@ from skerry.ports.model import Listener, ModelReply, ModelRequest
 from skerry.ports.tool import ToolContext
 from skerry.runtime import queue as queueing
 from skerry.runtime.recovery import recover
-from skerry.sessions.history import open_calls
 from skerry.store import Store, runs, sessions
 from skerry.testing.model import ScriptedModel
 from tests.support.core import MAIN, Core, open_core, request

@@ -18,10 +18,16 @@ import msgspec
 
 from skerry.client.client import GatewayClient
 from skerry.model import message
-from skerry.model.message import AssistantMessage, Message, ToolCall, UserMessage
+from skerry.model.message import (
+    AssistantMessage,
+    Message,
+    ToolCall,
+    UserMessage,
+    is_note,
+    open_calls,
+)
 from skerry.model.session import SessionEntry, TranscriptEntry, entry_id
 from skerry.runtime.finalize import INTERRUPTED
-from skerry.sessions.history import is_note, open_calls
 from skerry.store import Reader, Store, listing, open_store, outbox, runs, sessions
 from skerry.store.listing import Wanted
 from skerry.store.mirror import transcript_file

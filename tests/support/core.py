@@ -30,9 +30,9 @@ from skerry.model.run import RunRequest, RunResult
 from skerry.policy.records import Records
 from skerry.ports.model import ModelProvider
 from skerry.ports.tool import Tool
-from skerry.runtime.conversation_cache import Histories
+from skerry.runtime.conversation import Histories
 from skerry.runtime.dispatcher import Dispatch
-from skerry.runtime.services import Runtime
+from skerry.runtime.run_context import Runtime
 from skerry.runtime.usage.ledger import Ledger
 from skerry.store import Store, nothing, open_store, sessions
 from skerry.store.calls import CallLog

@@ -2,8 +2,7 @@
 
 from skerry.model.message import Cost, Usage
 from skerry.model.run import Purpose
-from skerry.ports.tries import ModelCallEnded
-from skerry.runtime.failover import NoAccounts
+from skerry.ports.tries import ModelCallEnded, NoAccounts
 from skerry.store.usage import BookedCall, Outcome
 
 

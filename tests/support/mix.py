@@ -17,9 +17,8 @@ from typing import Any, Final
 import anyio
 import msgspec
 
-from skerry.model.message import AssistantMessage, ToolCall, UserMessage
+from skerry.model.message import AssistantMessage, ToolCall, UserMessage, open_calls
 from skerry.runtime.finalize import INTERRUPTED
-from skerry.sessions.history import open_calls
 from skerry.store import DATABASE, Reader, listing, open_store, outbox, runs, sessions
 from skerry.store.listing import Wanted
 from skerry.testing.channel import Delivered, Platform

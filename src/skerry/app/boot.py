@@ -13,8 +13,7 @@ from skerry.model.origin import Origin
 from skerry.model.run import Purpose, RunRequest
 from skerry.policy.records import Records
 from skerry.runtime.dispatcher import Dispatch
-from skerry.workspace.files import read_text
-from skerry.workspace.prompt_files import BOOT, cut
+from skerry.workspace.prompt_files import BOOT, cut, read_text
 
 logger = logging.getLogger(__name__)
 

@@ -57,13 +57,13 @@ from skerry.ports.memory import Memories
 from skerry.ports.model import Models
 from skerry.ports.tool import reads_only
 from skerry.providers.catalog import Catalog
-from skerry.runtime.conversation_cache import Histories
+from skerry.runtime.conversation import Histories
 from skerry.runtime.delivery import Delivery, Sender
 from skerry.runtime.dispatcher import Dispatch
 from skerry.runtime.prompt_report import report
 from skerry.runtime.receiver import receive
 from skerry.runtime.recovery import Known, recover
-from skerry.runtime.services import Runtime
+from skerry.runtime.run_context import Runtime
 from skerry.runtime.usage.ledger import Ledger
 from skerry.store import DATABASE, Store, nothing, open_store, runs
 from skerry.store.calls import CallLog

@@ -13,7 +13,7 @@ from skerry.model.errors import ModelUnavailableError
 from skerry.model.session import SessionSettings
 from skerry.model.thinking import ThinkingLevel, nearest, thinking_level
 from skerry.ports.model import ModelInfo, Models
-from skerry.runtime.model_lookup import named
+from skerry.runtime.admission import named
 from skerry.store import Reader, Store, Unit, archive, sessions
 
 PAGE: Final = 20

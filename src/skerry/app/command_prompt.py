@@ -12,7 +12,7 @@ from skerry.model.ids import SessionKey
 from skerry.model.message import CHARS_PER_TOKEN
 from skerry.ports.prompt import PromptReport
 from skerry.runtime.prompt_report import report
-from skerry.runtime.services import Runtime
+from skerry.runtime.run_context import Runtime
 from skerry.store import Unit, frozen, sessions
 
 _RELOAD: Final = "reload"

@@ -25,7 +25,7 @@ from skerry.model.ids import AgentId
 from skerry.model.redaction import Redaction
 from skerry.model.redaction_report import Forgotten
 from skerry.ports.memory import Memories, MemoryForgets
-from skerry.runtime.conversation_cache import Histories
+from skerry.runtime.conversation import Histories
 from skerry.store import Reader, Store, nothing
 from skerry.store.forgetting import Forgetting, Redacted, begin, begun, finish, found, redact
 from skerry.store.listing import Wanted, recent

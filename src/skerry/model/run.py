@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Struct
 
 from skerry.model.errors import ModelError, RequestError
-from skerry.model.ids import RunId, SessionId, SessionKey
+from skerry.model.ids import RunId, SessionId, SessionKey, SessionKind
 from skerry.model.inbound import ReplyTo
 from skerry.model.message import ImageBlock, TextBlock, Usage, UserMessage
 from skerry.model.origin import Origin
@@ -134,6 +134,26 @@ class RunRequest(Struct, frozen=True):
         if self.rights is not None:
             return self.rights
         return Rights.OWNER if self.origin is Origin.OWNER else Rights.OPEN
+
+    @property
+    def is_private(self) -> bool:
+        """Returns whether only the owner takes part in the conversation.
+
+        That is `main`, what clients of the gateway opened under a name of their own, and a direct
+        chat of a platform whose sender is known to be the owner. Anything else is not: groups,
+        strangers wherever the configuration puts them, and runs that others start.
+        """
+        from_owner = self.reply_to is None or self.origin is Origin.OWNER
+        match self.key.kind:
+            case SessionKind.MAIN:
+                return from_owner or self.purpose in {Purpose.FLUSH, Purpose.HEARTBEAT}
+            case SessionKind.DIRECT:
+                return self.reply_to is not None and self.origin is Origin.OWNER
+            case SessionKind.OTHER:
+                named = self.reply_to is None and self.key.is_owners
+                return named and self.purpose is not Purpose.BOOT
+            case _:
+                return False
 
     def settled(self, settings: SessionSettings) -> SessionSettings:
         """Returns the settings of its run in a conversation with these settings."""

@@ -16,7 +16,7 @@ from skerry.infra.clock import iso
 from skerry.infra.rooted_fs import Beneath
 from skerry.model.ids import SessionKey
 from skerry.model.message import AssistantMessage, UserMessage
-from skerry.runtime.caller_context import taint
+from skerry.runtime.conversation import taint
 
 LAST: Final = 15
 """Messages that are kept of a conversation."""

@@ -120,6 +120,41 @@ class ModelCallEnded(Struct, frozen=True):
         return self.wanted.purpose
 
 
+class Accounts(Protocol):
+    """Permits and books model calls."""
+
+    def allow(self, wanted: Wanted) -> None:
+        """Returns if a run may ask its model.
+
+        Raises:
+            BudgetError: what may be used today is used up.
+        """
+        ...
+
+    def begin(self, candidate: Candidate, wanted: Wanted) -> str:
+        """Notes that a call begins, so that a kill leaves its trace; returns the call's id."""
+        ...
+
+    def book(self, call: ModelCallEnded) -> None:
+        """Books a call that ended; must not block."""
+        ...
+
+
+class NoAccounts:
+    """Permits every call and books none."""
+
+    def allow(self, wanted: Wanted) -> None:
+        """Permits it."""
+
+    def begin(self, candidate: Candidate, wanted: Wanted) -> str:
+        """Notes nothing."""
+        del candidate, wanted
+        return ""
+
+    def book(self, call: ModelCallEnded) -> None:
+        """Books nothing."""
+
+
 class OneTry:
     """The tries of a call for which there is one candidate; the same one at each call."""
 

@@ -8,7 +8,16 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from skerry.model.message import COMMAND, AssistantMessage, Block, Message, TextBlock
+from skerry.model.message import (
+    COMMAND,
+    AssistantMessage,
+    Block,
+    Message,
+    TextBlock,
+    ThinkingBlock,
+    storable,
+)
+from skerry.ports.model import ModelReply
 from skerry.replies.tags import Marks, Tags
 
 SILENT: Final = "NO_REPLY"
@@ -175,3 +184,32 @@ def parted(text: str) -> tuple[str, str] | None:
     tags = Tags(thoughts.append, None)
     said = tags.feed(text) + tags.end()
     return said, "".join(thoughts)
+
+
+def without_nul(reply: ModelReply) -> ModelReply:
+    """Returns the reply with texts that every database takes."""
+    if not any("\0" in one.text for one in reply.content if isinstance(one, TextBlock)):
+        return reply
+    content = (
+        TextBlock(storable(one.text)) if isinstance(one, TextBlock) else one
+        for one in reply.content
+    )
+    return replace(reply, content=tuple(content))
+
+
+def without_thoughts(reply: ModelReply) -> ModelReply:
+    """Returns the reply with the thoughts in its text as thinking, where they belong."""
+    content: list[Block] = []
+    thinks = False
+    for block in reply.content:
+        found = parted(block.text) if isinstance(block, TextBlock) else None
+        if found is None:
+            content.append(block)
+            continue
+        thinks = True
+        text, thoughts = found
+        if thoughts.strip():
+            content.append(ThinkingBlock(thoughts))
+        if text.strip():
+            content.append(TextBlock(text))
+    return replace(reply, content=tuple(content)) if thinks else reply

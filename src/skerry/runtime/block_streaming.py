@@ -48,8 +48,7 @@ from skerry.replies.style import (
 )
 from skerry.replies.tags import Marks
 from skerry.runtime.finalize import Block, passed, said_by, told_at_end
-from skerry.runtime.run_plan import RunPlan
-from skerry.runtime.services import Runtime
+from skerry.runtime.run_context import RunPlan, Runtime
 from skerry.runtime.typing_indicator import Composing
 from skerry.sessions.sending import sends_to
 from skerry.store import Unit, outbox, runs

@@ -32,7 +32,7 @@ from skerry.model.outbound import OutboundPart, Receipt, Settlement, TextUnit
 from skerry.model.undelivered import DeliveryDelayedError
 from skerry.ports.channel import ChannelAdapter
 from skerry.replies.splitting import split
-from skerry.runtime.services import usual_room
+from skerry.runtime.run_context import usual_room
 from skerry.store import Reader, Store, Unit, outbox
 from skerry.store.outbox import PartState, WaitingPart
 

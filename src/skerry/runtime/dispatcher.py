@@ -21,9 +21,8 @@ from msgspec.structs import replace
 
 from skerry.config.root import Config
 from skerry.hooks.events import MessageReceived
-from skerry.lanes.backlog import Batch
 from skerry.lanes.lanes import Lanes
-from skerry.lanes.running import ActiveRun
+from skerry.lanes.running import ActiveRun, Batch
 from skerry.model.errors import BusyError, KeyReusedError, UnknownAgentError
 from skerry.model.ids import RunId, SessionKey
 from skerry.model.inbound import InboundMessage, ReplyTo, well_formed
@@ -34,12 +33,10 @@ from skerry.ports.dispatch import InLine, QueueReport
 from skerry.routing import bindings
 from skerry.routing.owner import is_owner, rights
 from skerry.routing.routing import session_key
-from skerry.runtime.admission import Arrival, Entered, tell
-from skerry.runtime.caller_context import run_context
-from skerry.runtime.compaction.manual import compact_session
-from skerry.runtime.message_parser import understood
+from skerry.runtime.admission import Arrival, Entered, tell, understood
+from skerry.runtime.compaction.compactor import compact_session
 from skerry.runtime.queue import Queue
-from skerry.runtime.services import Runtime
+from skerry.runtime.run_context import Runtime, run_context
 from skerry.sessions import lifecycle
 from skerry.store import inbound, runs
 

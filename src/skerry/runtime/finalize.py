@@ -14,10 +14,17 @@ from skerry.hooks.payloads import MessageSending
 from skerry.model.errors import StateError
 from skerry.model.ids import RunId, SessionId
 from skerry.model.inbound import ReplyTo
-from skerry.model.message import AssistantMessage, Message, TextBlock, Usage
+from skerry.model.message import (
+    AssistantMessage,
+    Message,
+    TextBlock,
+    Usage,
+    aborted_result,
+    is_command_answer,
+    open_calls,
+)
 from skerry.model.run import RunFailure, RunResult, StopReason
 from skerry.replies.shaping import Shaped, Show, named, shaped
-from skerry.sessions.history import aborted_result, is_command_answer, open_calls
 from skerry.store import Reader, Unit, outbox, runs, sessions
 
 logger = logging.getLogger(__name__)

@@ -29,8 +29,9 @@ from skerry.model.message import (
     ToolCall,
     ToolResultMessage,
     UserMessage,
+    aborted_result,
+    open_calls,
 )
-from skerry.sessions.history import aborted_result, open_calls
 
 SKIPPED: Final = "Skipped due to queued user message."
 """Wording of pi-agent-core, which models have learned to read (openclaw-behaviour 6.1)."""

@@ -34,24 +34,21 @@ from skerry.model.message import (
     ToolCall,
     ToolResultMessage,
     UserMessage,
+    command_answer,
 )
 from skerry.policy.decide import Actor
 from skerry.ports.model import ModelInfo, ModelRequest
 from skerry.ports.tool import ToolContext
 from skerry.runtime import tool_calls
 from skerry.runtime.block_streaming import Replying
-from skerry.runtime.caller_context import run_context, taint
-from skerry.runtime.command_call import command_call
 from skerry.runtime.continuation import going_on
-from skerry.runtime.conversation_cache import Conversation
+from skerry.runtime.conversation import Conversation, taint
 from skerry.runtime.model_call import Draft, Speaker
 from skerry.runtime.request_builder import RequestBuilder
-from skerry.runtime.run_hooks import Pipeline
-from skerry.runtime.run_plan import RunPlan
-from skerry.runtime.session_lookup import Recollection
-from skerry.runtime.transcript_writer import Writing
+from skerry.runtime.run_context import RunPlan, command_call, run_context
+from skerry.runtime.run_hooks import Pipeline, Writing
+from skerry.runtime.tool_calls import Recollection
 from skerry.runtime.usage.limits import RunMeter
-from skerry.sessions.history import command_answer
 from skerry.store import Unit, runs, sessions
 
 CHECKPOINT_SECONDS: Final = 1.0

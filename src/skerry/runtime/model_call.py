@@ -1,11 +1,24 @@
-"""One model call: events while it speaks, a message when it ends, a failure as a value."""
+"""The model of one run: calls one candidate after another until one answers, and shows its text.
 
+A failure of the conversation itself (too long, a request that was refused as such) is nobody's
+fault whom another candidate could stand in for: it ends the call at once and cools nothing.
+"""
+
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable
 
 from msgspec.structs import replace
 
-from skerry.model.errors import ModelError
+from skerry.model.errors import (
+    ModelAuthError,
+    ModelEmptyReplyError,
+    ModelError,
+    ModelNotFoundError,
+    ModelOverflowError,
+    ModelsFailedError,
+    ModelUnavailableError,
+)
 from skerry.model.event import LoopEvent, MessageUpdate, MessageWithdrawn, ThinkingUpdate
 from skerry.model.message import (
     AssistantMessage,
@@ -17,14 +30,164 @@ from skerry.model.message import (
     storable,
 )
 from skerry.model.run import RunFailure
-from skerry.ports.model import Listener, ModelInfo, ModelReply, ModelRequest
-from skerry.ports.tries import Candidate
-from skerry.replies.shaping import Shaper, Show, named, parted
+from skerry.ports.model import Listener, ModelInfo, ModelReply, ModelRequest, Models
+from skerry.ports.tries import (
+    ABORTED,
+    OWN_FAULT,
+    Accounts,
+    Attempt,
+    Candidate,
+    ModelCallEnded,
+    NoAccounts,
+    Tries,
+    Wanted,
+)
+from skerry.replies.shaping import Shaper, Show, named, without_nul, without_thoughts
 from skerry.replies.tags import Marks
 from skerry.runtime.continuation import Seam, joined
-from skerry.runtime.failover import Failover
 
 logger = logging.getLogger(__name__)
+
+Ask = Callable[[Candidate], Awaitable[ModelReply]]
+
+
+class Failover:
+    """Finds who answers the calls of one run; who answered last is asked first again."""
+
+    def __init__(self, models: Models, wanted: Wanted, accounts: Accounts | None = None) -> None:
+        self._models = models
+        self._accounts = accounts or NoAccounts()
+        self.wanted = wanted
+        """Request for the first call."""
+        self._tries: Tries | None = None
+        self.current: Candidate | None = None
+        """Candidate that was called last."""
+        self.gone: Attempt | None = None
+        """Requested model that is not available, if another answered in its place."""
+        self._spent = Usage()
+
+    @property
+    def provider(self) -> str:
+        """Returns the provider that was asked, or nothing when none could be."""
+        return self.current.model.provider if self.current else ""
+
+    @property
+    def model(self) -> str:
+        """Returns the model that was asked, or nothing when none could be."""
+        return self.current.model.id if self.current else ""
+
+    def spend(self, usage: Usage) -> None:
+        """Counts tokens of the present call that stand in no reply."""
+        self._spent += usage
+
+    async def call(self, ask: Ask, withdraw: Callable[[], None]) -> ModelReply:
+        """Returns the first whole answer to `ask`, with its price.
+
+        Args:
+            ask: Asks one candidate.
+            withdraw: Takes back what a candidate said before it failed, when another is asked.
+
+        Raises:
+            ModelError: of the only candidate, or of a conversation that nobody can take.
+            ModelsFailedError: several were tried, and all failed.
+            BudgetError: what may be used today is used up; only the first call is refused.
+        """
+        if self._tries is None:
+            self._accounts.allow(self.wanted)
+            self._tries = self._models.tries(self.wanted)
+        asked = False
+        while True:
+            candidate = await self._tries.next()
+            if candidate is None:
+                raise _failed(self._tries)
+            if asked:
+                withdraw()
+            asked = True
+            self.current = candidate
+            try:
+                reply = await self._one(self._tries, candidate, ask)
+            except OWN_FAULT:
+                raise
+            except ModelError as error:
+                logger.warning("%s failed: %s", _named(candidate), error)
+            else:
+                self.gone = self.gone or _gone(self._tries, self.wanted.reference)
+                return reply
+
+    async def _one(self, tries: Tries, candidate: Candidate, ask: Ask) -> ModelReply:
+        """Returns the answer of one candidate. Its end is noted and booked, however it comes."""
+        clock, model = asyncio.get_running_loop().time, candidate.model
+        call_id = self._accounts.begin(candidate, self.wanted)
+        begin = clock()
+        self._spent = Usage()
+        failure: RunFailure | None = ABORTED
+        try:
+            reply = await ask(candidate)
+            self._spent += reply.usage
+            if not reply.tool_calls and not reply.text.strip():
+                raise _silent(model, reply.usage)
+        except ModelError as error:
+            failure = RunFailure(error.code, str(error), error.retryable)
+            tries.ended(candidate, error)
+            raise
+        else:
+            failure = None
+            tries.ended(candidate, None)
+            return replace(reply, usage=model.cost.of(reply.usage))
+        finally:
+            if failure is ABORTED:
+                tries.released(candidate)
+            self._accounts.book(
+                ModelCallEnded(
+                    model.provider,
+                    model.id,
+                    candidate.profile,
+                    usage=model.cost.of(self._spent),
+                    priced=model.cost.known,
+                    seconds=clock() - begin,
+                    error=failure,
+                    wanted=self.wanted,
+                    call_id=call_id,
+                )
+            )
+
+
+def _failed(tries: Tries) -> ModelError:
+    """Returns the error of a call that nobody answered."""
+    attempts = tries.attempts
+    if len(attempts) == 1:
+        return attempts[0].error
+    if not attempts:
+        return ModelUnavailableError("No model can be called.")
+    failed = ModelsFailedError([str(attempt) for attempt in attempts])
+    errors = [attempt.error for attempt in attempts]
+    own = [error.remedy for error in errors if isinstance(error, ModelAuthError) and error.remedy]
+    failed.remedy = " ".join(dict.fromkeys(own)) or failed.remedy
+    failed.retry_after = min(
+        (error.retry_after for error in errors if error.retry_after is not None), default=None
+    )
+    return failed
+
+
+def _gone(tries: Tries, wanted: str | None) -> Attempt | None:
+    """Returns the attempt at the wanted model, where nobody has that model (any more)."""
+    for attempt in tries.attempts:
+        missing = isinstance(attempt.error, (ModelUnavailableError, ModelNotFoundError))
+        if missing and wanted in {attempt.model, f"{attempt.model}@{attempt.profile}"}:
+            return attempt
+    return None
+
+
+def _named(candidate: Candidate) -> str:
+    ref = candidate.model.ref
+    return f"{ref}@{candidate.profile}" if candidate.profile else ref
+
+
+def _silent(model: ModelInfo, usage: Usage) -> ModelError:
+    """Returns why a response is empty: z.ai tells a full window by its count of tokens alone."""
+    if usage.input + usage.cache_read + usage.cache_write > model.context_window:
+        return ModelOverflowError(f"The conversation is too long for {model.ref}.")
+    return ModelEmptyReplyError(f"{model.ref} answered nothing.")
 
 
 class Draft:
@@ -213,32 +376,3 @@ class Speaker:
         delta = storable(delta)
         self._thoughts.append(delta)
         self._emit(ThinkingUpdate(delta))
-
-
-def without_nul(reply: ModelReply) -> ModelReply:
-    """Returns the reply with texts that every database takes."""
-    if not any("\0" in one.text for one in reply.content if isinstance(one, TextBlock)):
-        return reply
-    content = (
-        TextBlock(storable(one.text)) if isinstance(one, TextBlock) else one
-        for one in reply.content
-    )
-    return replace(reply, content=tuple(content))
-
-
-def without_thoughts(reply: ModelReply) -> ModelReply:
-    """Returns the reply with the thoughts in its text as thinking, where they belong."""
-    content: list[Block] = []
-    thinks = False
-    for block in reply.content:
-        found = parted(block.text) if isinstance(block, TextBlock) else None
-        if found is None:
-            content.append(block)
-            continue
-        thinks = True
-        text, thoughts = found
-        if thoughts.strip():
-            content.append(ThinkingBlock(thoughts))
-        if text.strip():
-            content.append(TextBlock(text))
-    return replace(reply, content=tuple(content)) if thinks else reply

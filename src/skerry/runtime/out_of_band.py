@@ -14,11 +14,8 @@ from skerry.model.errors import StoreFailedError
 from skerry.model.event import RunEnded, RunStarted, TextDelta
 from skerry.model.message import Usage
 from skerry.model.run import RunFailure, RunResult, StopReason
-from skerry.runtime.caller_context import run_context
-from skerry.runtime.command_call import command_call
 from skerry.runtime.finalize import Block, Outgoing, announce, outgoing, told_at_end
-from skerry.runtime.retry_write import persisted
-from skerry.runtime.services import Runtime
+from skerry.runtime.run_context import Runtime, command_call, persisted, run_context
 from skerry.sessions.sending import sends_to
 from skerry.store import Unit, runs
 

@@ -6,8 +6,7 @@ from skerry.model.ids import RunId, SessionId, SessionKey
 from skerry.model.origin import Origin
 from skerry.model.run import RunRequest
 from skerry.ports.prompt import PromptFile, PromptPart, PromptReport
-from skerry.runtime.caller_context import caller_of
-from skerry.runtime.services import Runtime
+from skerry.runtime.run_context import Runtime, caller_of
 from skerry.store import sessions
 from skerry.workspace.prompt_builder import Asked
 

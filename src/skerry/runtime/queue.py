@@ -17,16 +17,23 @@ from msgspec import Struct, field
 
 from skerry.commands.table import Command
 from skerry.hooks.events import WEBCHAT
-from skerry.lanes import backlog
 from skerry.lanes.lanes import Lanes
-from skerry.lanes.running import ActiveRun
+from skerry.lanes.running import (
+    ActiveRun,
+    batch,
+    excess,
+    is_queued,
+    line,
+    quiet_seconds,
+    steers,
+)
 from skerry.model.ids import RunId, SessionKey
 from skerry.model.queue import DropPolicy, QueueMode, QueueRules
 from skerry.model.run import RunRequest
 from skerry.ports.dispatch import QueueReport, SessionQueue
 from skerry.runtime import out_of_band
 from skerry.runtime.run import Run
-from skerry.runtime.services import Runtime
+from skerry.runtime.run_context import Runtime
 
 STRETCH: Final = 10
 """Whoever never stops writing is answered after so many times the debounce."""
@@ -43,13 +50,13 @@ class Turn(Struct, eq=False):
 
     def delay(self) -> float:
         """Returns the seconds in which others may still come that belong to it."""
-        quiet = backlog.quiet_seconds(self.run)
+        quiet = quiet_seconds(self.run)
         if not quiet:
             return 0.0
         now = asyncio.get_running_loop().time()
         if self.begun == -math.inf:
             self.begun = now
-        found = backlog.line(self.run, self.queue.behind(self.run))
+        found = line(self.run, self.queue.behind(self.run))
         last = max(one.arrived for one in found)
         return min(last + quiet, self.begun + STRETCH * quiet) - now
 
@@ -146,7 +153,7 @@ class Queue(Struct):
         await front.admitted.wait()
         if front.withdrawn:
             return
-        found = backlog.batch(front, self.behind(front))
+        found = batch(front, self.behind(front))
         *guests, host = found.runs
         for run in found.runs:
             self._leave(run)
@@ -199,7 +206,7 @@ class Queue(Struct):
         if host is None:
             return
         for job in self.lanes.waiting(str(key)):
-            if not isinstance(job, Turn) or not backlog.steers(job.run, host):
+            if not isinstance(job, Turn) or not steers(job.run, host):
                 return
             run = job.run
             if not run.heard and run not in host.steering:
@@ -216,8 +223,8 @@ class Queue(Struct):
         """Drops what waits beyond the cap, as the policy says."""
         jobs = self.lanes.waiting(str(key))
         waiting = [job.run for job in jobs if isinstance(job, Turn)]
-        queued = [run for run in waiting if backlog.is_queued(run)]
-        dropped = backlog.excess(queued, rules)
+        queued = [run for run in waiting if is_queued(run)]
+        dropped = excess(queued, rules)
         if not dropped:
             return
         if rules.drop is DropPolicy.SUMMARIZE:

@@ -23,10 +23,13 @@ from skerry.infra.clock import Clock
 from skerry.model.errors import InvalidSessionKeyError
 from skerry.model.ids import RunId, SessionKey
 from skerry.model.inbound import PeerKind, ReplyTo
-from skerry.model.message import Message, Usage
-from skerry.model.run import RunFailure, RunRequest, RunResult, StopReason
+from skerry.model.message import Message, Usage, is_note, open_calls
+from skerry.model.origin import Origin
+from skerry.model.queue import QueueMode
+from skerry.model.run import Inline, Purpose, RunFailure, RunRequest, RunResult, StopReason
+from skerry.model.session import SessionSettings
+from skerry.policy.access import WRITE
 from skerry.replies.chunking import remainder
-from skerry.runtime.caller_context import run_context
 from skerry.runtime.finalize import (
     COMMAND_INTERRUPTED,
     INTERRUPTED,
@@ -41,9 +44,8 @@ from skerry.runtime.finalize import (
     settle,
     told_at_end,
 )
-from skerry.runtime.stored_scopes import with_scopes
-from skerry.runtime.transcript_writer import Writing
-from skerry.sessions.history import is_note, open_calls
+from skerry.runtime.run_context import run_context
+from skerry.runtime.run_hooks import Writing
 from skerry.sessions.sending import sends_to
 from skerry.store import Reader, Store, Unit, inbound, outbox, runs, sessions
 
@@ -279,3 +281,43 @@ def _close(unit: Unit, one: _Closing) -> None:
     settle(unit, result, sessions.tail(unit, result.session_id), one.entries, one.guests)
     if one.going:
         announce(unit, result, one.going, outbox.next_block(unit, result.run_id))
+
+
+LEAST: Final = (WRITE,)
+"""The scopes that every client held whose message was accepted."""
+
+
+def with_scopes(request: RunRequest) -> RunRequest:
+    """Returns the request with the least scopes, where a client sent it and none are stored.
+
+    Commands, beginning a conversation anew and settings need more: the command is refused when its
+    turn comes, and what else is said runs without the settings. The run of a person on a platform
+    and that of a checklist stay as they are.
+    """
+    is_clients = request.reply_to is None and request.origin is Origin.OWNER
+    if request.scopes is not None or not is_clients or request.purpose is not Purpose.MESSAGE:
+        return request
+    return _without_settings(_without_opening(replace(request, scopes=LEAST)))
+
+
+def _without_opening(request: RunRequest) -> RunRequest:
+    """Returns the request as the command that it is, so that it is refused as one."""
+    wanted = request.opening
+    if wanted is None or wanted.done:
+        return request
+    said = wanted.target if wanted.bare else request.text
+    return replace(request, text=f"/{wanted.kind} {said}".strip(), opening=None)
+
+
+def _without_settings(request: RunRequest) -> RunRequest:
+    inline = request.inline
+    if inline is None or inline.settings == SessionSettings():
+        return request
+    logger.warning("run %s is done without the settings that its message names", request.run_id)
+    own = inline.settings
+    return replace(
+        request,
+        inline=Inline(inline.sent, SessionSettings(), inline.status),
+        thinking=None if own.thinking_level else request.thinking,
+        queue_mode=QueueMode.OWN if own.queue_mode else request.queue_mode,
+    )

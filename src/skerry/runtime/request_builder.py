@@ -1,22 +1,134 @@
-"""Builds what the model of a run is sent: system prompt, the conversation that fits, tools."""
+"""Builds what the model of a run is sent: system prompt, the conversation that fits, tools.
 
+Before each call: at the soft threshold notes are flushed, at the threshold the conversation is
+compacted. When the model refuses a conversation as too long it is compacted harder and asked again,
+three times at most (openclaw-behaviour 6.2); what is left then is a message that no window takes.
+"""
+
+from collections.abc import Callable
 from typing import Final
 
+import anyio
+from msgspec import Struct
+
+from skerry.commands.table import CommandError
 from skerry.lanes.running import Continued
 from skerry.model import message
 from skerry.model.errors import ModelOverflowError
-from skerry.model.message import CHARS_PER_TOKEN, AssistantMessage, Message, UserMessage
-from skerry.model.run import RunFailure
+from skerry.model.message import (
+    CHARS_PER_TOKEN,
+    AssistantMessage,
+    Message,
+    UserMessage,
+)
+from skerry.model.run import Compacted, RunFailure
+from skerry.model.session import SessionEntry
 from skerry.model.thinking import ThinkingLevel, nearest
 from skerry.model.tool import ToolSpec
 from skerry.ports.model import History, ModelInfo, ModelRequest
-from skerry.runtime.compaction.compactor import Compactor, Task
-from skerry.runtime.compaction.context_window import Keeper, held, prune, shorten
-from skerry.runtime.conversation_cache import Conversation
+from skerry.runtime.compaction.compactor import Compactor, Task, tighter
+from skerry.runtime.conversation import Conversation, held, prune, shorten
+from skerry.runtime.run_context import RunPlan
 from skerry.runtime.run_hooks import Pipeline, with_context
-from skerry.runtime.run_plan import RunPlan
 from skerry.sessions.window import Budget, budget, first_that_fits
 from skerry.workspace.prompt_builder import Asked, Prompt
+
+ATTEMPTS: Final = 3
+SOFT_SHARE: Final = 4
+"""Divisor of a small window's room: the soft threshold is at most this part below the other."""
+NOTHING: Final = "There is nothing to summarise yet."
+
+
+class Keeper(Struct):
+    """Watches one run. `moved` is told where each message now comes from, after a compaction."""
+
+    compactor: Compactor
+    conversation: Conversation
+    moved: Callable[[list[int]], None]
+    """Takes the number of each message's entry, when the conversation was read anew."""
+    refused: int = 0
+    """Number of times that the model refused the conversation as too long."""
+    least: int = 0
+    """Tokens, about, of the smallest request that it refused."""
+    ended: SessionEntry | None = None
+    """The session that this run's message took the place of by itself; its notes come first."""
+    _futile: int = 0
+    """Messages at which nothing could be cut; it is tried again when there are more."""
+    _last: Task | None = None
+
+    async def before_call(self, model: ModelInfo, limits: Budget, system: str) -> None:
+        """Flushes or compacts, if it is time. Costs next to nothing while it is not."""
+        if self.ended is not None:
+            ended, self.ended = self.ended, None
+            await self._note(ended, system, limits)
+        settings = self.compactor.settings
+        tokens = held(self.conversation, limits)
+        threshold = limits.window - limits.reserve
+        task = self._last = Task(model, limits, system, "threshold", tokens)
+        soft = min(settings.memory_flush.soft_threshold_tokens, limits.room // SOFT_SHARE)
+        if not settings.enabled or tokens <= threshold - soft:
+            return
+        if tokens > threshold:
+            await self._compact(task)
+        elif not self.conversation.flushed:
+            self.conversation.flushed = True  # once a cycle, whatever comes of it
+            said = self.conversation.history.messages
+            await self.compactor.flush(said, system, limits)
+
+    async def _note(self, ended: SessionEntry, system: str, limits: Budget) -> None:
+        """Flushes the notes of a session that ended by itself (decisions 6, row 18)."""
+        histories = self.compactor.runtime.histories
+        before = await histories.get(ended.session_id, ended.tail + 1)
+        if not before.flushed:
+            said = before.history.messages
+            await self.compactor.flush(said, system, limits, ended.session_id)
+        histories.forget(ended.session_id)
+
+    async def after_refusal(self, sent: int) -> bool:
+        """Compacts what the model refused; returns whether it may be asked again.
+
+        Args:
+            sent: Tokens of the request, about. Its window takes less, whatever is configured.
+        """
+        if self._last is None or self.refused >= ATTEMPTS:
+            return False
+        self.least = min(sent, self.least or sent)
+        self.refused += 1
+        task = tighter(self._last, self.least, self.refused - 1)
+        task = Task(task.model, task.limits, task.system, "overflow", task.tokens)
+        await self._compact(task)
+        return True
+
+    def fitting(self, limits: Budget) -> Budget:
+        """Returns the limits, less what the model refused."""
+        return limits.below(self.least).tighter(self.refused)
+
+    async def on_demand(self, task: Task) -> Compacted:
+        """Compacts because somebody asks.
+
+        Raises:
+            CommandError: there is nothing to summarise.
+        """
+        done = await self._compact(task)
+        if done is None:
+            raise CommandError(NOTHING)
+        return done
+
+    async def _compact(self, task: Task) -> Compacted | None:
+        conversation, compactor = self.conversation, self.compactor
+        count = len(conversation.history.messages)
+        if task.trigger == "threshold" and count <= self._futile:
+            return None
+        done = await compactor.run(task, conversation.tail)
+        if done is None:
+            self._futile = count
+            return None
+        conversation.tail = done.tail
+        session_id, histories = compactor.whose.session_id, compactor.runtime.histories
+        with anyio.CancelScope(shield=True):  # what is stored is what the rest of the run sees
+            self.moved(await histories.load(conversation, session_id, done.tail + 1))
+        return done
+
 
 _NO_PROMPT: Final = message.user("", 0)
 TOO_LONG: Final = (

@@ -15,11 +15,10 @@ from skerry.config.root import Config
 from skerry.hooks.events import AgentEnd
 from skerry.lanes.running import ActiveRun, Continued
 from skerry.model.event import RunEnded, RunStarted
-from skerry.model.message import Message, Usage, UserMessage
+from skerry.model.message import Message, Usage, UserMessage, is_note, notice
 from skerry.model.run import RunResult, StopReason
 from skerry.runtime.admission import Arrival, Entered, tell
-from skerry.runtime.caller_context import run_context
-from skerry.runtime.conversation_cache import Conversation
+from skerry.runtime.conversation import Conversation
 from skerry.runtime.finalize import (
     Block,
     Outgoing,
@@ -33,13 +32,10 @@ from skerry.runtime.finalize import (
     told_at_end,
     unexpected,
 )
-from skerry.runtime.retry_write import persisted
+from skerry.runtime.run_context import Runtime, persisted, run_context, run_plan
 from skerry.runtime.run_executor import RunExecutor
-from skerry.runtime.run_plan import run_plan
-from skerry.runtime.services import Runtime
-from skerry.runtime.transcript_writer import Writing
+from skerry.runtime.run_hooks import Writing
 from skerry.runtime.usage.ledger import note_warned
-from skerry.sessions.history import is_note, notice
 from skerry.sessions.sending import sends_to
 from skerry.store import Unit, outbox, runs, sessions
 

@@ -10,7 +10,7 @@ from skerry.model.message import UserMessage
 from skerry.model.run import RunFailure, StopReason
 from skerry.runtime.block_streaming import answers
 from skerry.runtime.compaction.compactor import Compactor, Whose
-from skerry.runtime.conversation_cache import Conversation
+from skerry.runtime.conversation import Conversation
 from skerry.runtime.finalize import unexpected
 from skerry.runtime.loop import AgentLoop, LoopPorts
 from skerry.runtime.loop_ports import (
@@ -22,9 +22,8 @@ from skerry.runtime.loop_ports import (
 )
 from skerry.runtime.model_call import Draft, Speaker
 from skerry.runtime.request_builder import RequestBuilder
-from skerry.runtime.run_hooks import Pipeline
-from skerry.runtime.run_plan import RunPlan
-from skerry.runtime.transcript_writer import Writing
+from skerry.runtime.run_context import RunPlan
+from skerry.runtime.run_hooks import Pipeline, Writing
 from skerry.runtime.usage.limits import RunMeter
 from skerry.store import runs
 

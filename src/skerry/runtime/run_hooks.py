@@ -1,28 +1,32 @@
-"""The hooks of one run between the choice of its model and the last response.
+"""The hooks of one run, from the choice of its model to the entries of its transcript.
 
 Each step costs a look at an empty tuple while nobody has registered for it. What is done and must
 not be lost, a response or a tool's result, passes its hooks shielded from an abort, which then
-waits for their time limit at most.
+waits for their time limit at most. Every call keeps its result in the transcript: a blocked result
+leaves a stand-in, and a blocked message with tool calls takes their results with it.
 """
 
 import copy
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Final
+from typing import Final, TypeVar
 
 import anyio
-from msgspec import Struct
+import msgspec
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from skerry.hooks.events import RunContext
 from skerry.hooks.hooks import Hooks
 from skerry.hooks.payloads import (
     AfterToolCall,
+    BeforeMessageWrite,
     BeforeToolCall,
     LlmInput,
     LlmOutput,
     ModelResolve,
     PromptDraft,
+    ToolResultPersist,
     joined,
 )
 from skerry.infra.clock import Clock
@@ -39,7 +43,85 @@ from skerry.model.message import (
 )
 from skerry.model.origin import Origin
 from skerry.ports.model import ModelInfo, Models
-from skerry.runtime.transcript_writer import Writing, marked
+
+M = TypeVar("M", bound=Message)
+WITHHELD: Final = "The result was withheld from the transcript."
+
+
+class Writing(Struct):
+    """Asks the hooks about each entry of one run."""
+
+    hooks: Hooks
+    changed: bool = False
+    """True when the transcript differs from the messages."""
+    _kept: dict[str, tuple[ToolResultMessage, ToolResultMessage]] = field(default_factory=dict)
+    """Results by call: one that `tool_result_persist` has seen, and its entry in the transcript."""
+    _dropped: frozenset[str] = frozenset()
+    """Calls of the last response, if that was blocked."""
+
+    async def entries(self, messages: Sequence[Message], context: RunContext) -> Sequence[Message]:
+        """Returns the messages to write in place of `messages`."""
+        persist, write = self.hooks.tool_result_persist, self.hooks.before_message_write
+        if not (write.handlers or persist.handlers or self._kept or self._dropped):
+            return messages
+        written: list[Message] = []
+        for message in messages:
+            entry = await self._entry(message, context)
+            if entry is not None:
+                written.append(entry)
+            self.changed |= entry is not message
+        return written
+
+    async def persist(
+        self, result: ToolResultMessage, context: RunContext, *, synthetic: bool = False
+    ) -> ToolResultMessage:
+        """Returns the result as the transcript is to have it."""
+        point = self.hooks.tool_result_persist
+        if not point.handlers:
+            return result
+        draft = ToolResultPersist(
+            context=context,
+            tool_name=result.tool_name,
+            tool_call_id=result.tool_call_id,
+            message=result,
+            is_synthetic=synthetic,
+        )
+        return marked((await point.run(draft)).message, result)
+
+    def keep(self, result: ToolResultMessage, stored: ToolResultMessage) -> None:
+        """Notes what the transcript is to have of a result that is not written yet."""
+        if self.hooks.tool_result_persist.handlers:
+            self._kept[result.tool_call_id] = result, stored
+
+    async def _entry(self, message: Message, context: RunContext) -> Message | None:
+        if isinstance(message, ToolResultMessage):
+            if message.tool_call_id in self._dropped:
+                return None
+            result, stored = self._kept.get(message.tool_call_id, (None, message))
+            if result is not message:  # models give one id to several calls
+                stored = await self.persist(message, context, synthetic=True)
+            message = stored
+        blocked = False
+        if self.hooks.before_message_write.handlers:
+            draft = BeforeMessageWrite(context=context, message=message)
+            draft = await self.hooks.before_message_write.run(draft)
+            message, blocked = marked(draft.message, message), draft.blocked
+        match message:
+            case AssistantMessage():
+                calls = (call.id for call in message.tool_calls)
+                self._dropped = frozenset(calls) if blocked else frozenset()
+            case ToolResultMessage() if blocked:
+                withheld = (TextBlock(WITHHELD),)
+                return msgspec.structs.replace(message, content=withheld, origin=Origin.PLUGIN)
+        return None if blocked else message
+
+
+def marked(entry: M, said: M) -> M:
+    """Returns the entry; where it is not what was said, it is the plugin's, whatever it says."""
+    if entry is said or entry == said:
+        return said
+    return msgspec.structs.replace(entry, origin=Origin.PLUGIN)
+
 
 logger = logging.getLogger(__name__)
 

@@ -1,16 +1,20 @@
-"""Runs one tool call; whatever goes wrong is a result that the model can read."""
+"""Runs one tool call, and the search of its run in earlier messages."""
 
 import logging
 from collections.abc import Mapping
 
+from msgspec import Struct
 from pydantic import ValidationError
 
+from skerry.lanes.running import ActiveRun
 from skerry.model.errors import ToolError
 from skerry.model.inbound import well_formed
 from skerry.model.message import TextBlock, ToolCall, ToolResultMessage
 from skerry.model.origin import FOUND, Origin
+from skerry.model.recall import Found
 from skerry.model.tool import ToolResult
 from skerry.ports.tool import Tool, ToolContext
+from skerry.store import Store
 
 logger = logging.getLogger(__name__)
 
@@ -43,3 +47,28 @@ async def _run(call: ToolCall, tools: Mapping[str, Tool], context: ToolContext) 
         # A broken tool must not end the run; the model is told, the details are for the log.
         logger.exception("tool %s failed", call.name)
         return ToolResult(f"Tool {call.name} failed unexpectedly.", is_error=True)
+
+
+class Recollection(Struct, frozen=True):
+    """Searches for one run. Implements `ports.tool.Recall`."""
+
+    store: Store
+    active: ActiveRun
+
+    async def search(self, query: str, *, limit: int, others: bool) -> Found:
+        """Returns where words of the query stand, less what this run said itself.
+
+        The owner's other conversations are opened to the owner alone.
+        """
+        # Imported here: it brings the parts of the memory's search with it.
+        from skerry.store.search import Question, search  # noqa: PLC0415
+
+        active = self.active
+        question = Question(
+            active.request.key,
+            query,
+            limit=limit,
+            others=others and active.request.origin is Origin.OWNER,
+            until=(active.session_id, active.entry) if active.entry else None,
+        )
+        return await search(self.store, question)

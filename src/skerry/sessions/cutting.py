@@ -8,8 +8,15 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from skerry.model.message import AssistantMessage, Message, ToolResultMessage, UserMessage
-from skerry.sessions.history import is_note
+from skerry.model.message import (
+    AssistantMessage,
+    Message,
+    ToolCall,
+    ToolResultMessage,
+    UserMessage,
+    aborted_result,
+    is_note,
+)
 from skerry.sessions.window import weight
 
 Numbered = tuple[int, Message]
@@ -51,6 +58,27 @@ def spoken(entries: Sequence[Numbered]) -> list[Numbered]:
             case _:
                 pass
     return kept
+
+
+def mended(entries: Sequence[tuple[int, Message]]) -> list[tuple[int, Message]]:
+    """Returns numbered entries so that each call has its result, where some could not be read.
+
+    Entries without gaps are returned as they are.
+    """
+    if not entries or entries[-1][0] - entries[0][0] + 1 == len(entries):
+        return list(entries)
+    found: list[tuple[int, Message]] = []
+    waiting: dict[str, ToolCall] = {}
+    for number, message in entries:
+        if isinstance(message, ToolResultMessage):
+            if waiting.pop(message.tool_call_id, None) is not None:
+                found.append((number, message))
+            continue
+        found += [(number - 1, aborted_result(one, message.timestamp)) for one in waiting.values()]
+        calls = message.tool_calls if isinstance(message, AssistantMessage) else ()
+        waiting = {call.id: call for call in calls}
+        found.append((number, message))
+    return found
 
 
 def cut(entries: Sequence[Numbered], keep: int) -> Cut | None:

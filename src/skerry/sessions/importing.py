@@ -25,9 +25,10 @@ from skerry.model.message import (
     ToolResultMessage,
     Usage,
     UserMessage,
+    aborted_result,
+    open_calls,
 )
 from skerry.model.origin import Origin
-from skerry.sessions.history import aborted_result, open_calls
 
 VERSION: Final = 3
 SESSION_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")

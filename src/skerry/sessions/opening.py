@@ -17,13 +17,12 @@ from msgspec.structs import replace
 from skerry.config.session import ResetConfig, ResetMode, SessionConfig
 from skerry.infra.clock import DAY_MS
 from skerry.model.ids import SessionId, SessionKey, SessionKind
-from skerry.model.message import Message
+from skerry.model.message import Message, notice
 from skerry.model.origin import Origin
 from skerry.model.rights import Rights
 from skerry.model.run import Opening, OpeningKind, Purpose, RunRequest
 from skerry.model.session import SessionEntry
 from skerry.sessions.cutting import spoken
-from skerry.sessions.history import notice
 from skerry.store import Reader, Unit, archive, sessions
 
 AT_HOUR: Final = 4

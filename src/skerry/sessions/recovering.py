@@ -24,9 +24,9 @@ from skerry.model.message import (
     TextBlock,
     Usage,
     UserMessage,
+    notice,
 )
 from skerry.model.session import Archived, SessionEntry, entry_id
-from skerry.sessions.history import notice
 from skerry.sessions.importing import FormatError, Imported, paired, read
 from skerry.store import Unit, aside, compactions, importing, legible, sessions
 from skerry.store.aside import Aside

@@ -12,8 +12,7 @@ from skerry.model.origin import Origin
 from skerry.policy.files import FileKind, kind_of
 from skerry.policy.gate import Gate, doubted
 from skerry.policy.records import Records
-from skerry.workspace.files import MAX_BYTES
-from skerry.workspace.prompt_files import BOOT, ORDER
+from skerry.workspace.prompt_files import BOOT, MAX_BYTES, ORDER
 
 _NAMES: Final = (*ORDER, "memory.md", BOOT)
 _UNRECORDED: Final = "its writer is unknown"

@@ -10,8 +10,7 @@ from skerry.config.root import Config
 from skerry.infra.rooted_fs import Beneath, EscapeError
 from skerry.model.ids import AgentId
 from skerry.policy.records import Records
-from skerry.workspace.files import read_text
-from skerry.workspace.prompt_files import IDENTITY
+from skerry.workspace.prompt_files import IDENTITY, read_text
 
 MAX_AVATAR: Final = 128 * 1024
 """Bytes of a picture in the workspace; a larger one is not shown."""

@@ -1,6 +1,15 @@
-"""Builds a run's system prompt from what its session began with (`workspace.frozen_prompt`)."""
+"""Builds a run's system prompt from what its session began with (`workspace.frozen_prompt`).
 
+The first-run ritual is BOOTSTRAP.md, in the prompt of the first private conversation alone, until
+it is done. That conversation takes it, by name in a file that no tool can write, so that it keeps
+it over resets and restarts. It is done when BOOTSTRAP.md is gone or holds nothing: a model cannot
+delete files, so it writes the file empty, and the gateway deletes it.
+"""
+
+import logging
+import os
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import date, timedelta
 from hashlib import sha256
 from pathlib import Path
@@ -14,26 +23,97 @@ from skerry.config.root import Config
 from skerry.hooks.events import RunContext
 from skerry.hooks.hooks import Hooks
 from skerry.hooks.payloads import BootstrapDraft, BootstrapFile
+from skerry.infra.atomic import write_atomic
 from skerry.infra.clock import Calendar, host_zone
-from skerry.model.ids import AgentId, SessionId
-from skerry.model.run import RunRequest
+from skerry.model.ids import AgentId, SessionId, SessionKey
+from skerry.model.run import Purpose, RunRequest
 from skerry.model.tool import ToolSpec
 from skerry.policy.records import Records
 from skerry.ports.model import ModelInfo
 from skerry.store import Store
-from skerry.workspace.bootstrap import Ritual
-from skerry.workspace.files import WorkspaceFiles
 from skerry.workspace.frozen_prompt import Begin, Begins, withdrawn
 from skerry.workspace.prompt_files import (
+    BOOTSTRAP,
     MEMORY,
     FileText,
     Limits,
     Shown,
+    WorkspaceFiles,
     fitted,
-    is_private,
+    read_text,
     wanted,
 )
 from skerry.workspace.prompt_sections import Section, Subject, Today, joined, system_prompt
+
+logger = logging.getLogger(__name__)
+
+BLANK: Final = 16
+"""Bytes that a file may have and still hold nothing but white space, as models leave it."""
+CLAIM: Final = Path(".skerry") / "first-session"
+
+
+class Ritual:
+    """Conversation that does the ritual, by workspace."""
+
+    def __init__(self) -> None:
+        self._owners: dict[str, str] = {}
+
+    def belongs(self, workspace: Path, request: RunRequest, *, claim: bool = True) -> bool:
+        """Returns whether the run's conversation does the ritual; the first that may takes it.
+
+        Without `claim` nobody takes it, and whoever could is told so. Costs a look at the file,
+        and nothing in a conversation beside the one that has it.
+        """
+        root = str(workspace)
+        known = self._owners.get(root)
+        if known is not None and known != str(request.key):
+            return False
+        if not request.is_private or _size(root) is None:
+            return False
+        owner = known or _claimed(workspace)
+        if not owner:
+            if request.purpose is not Purpose.MESSAGE:
+                return False
+            if not claim:
+                return True
+            owner = str(request.key)
+            write_atomic(workspace / CLAIM, owner.encode())
+        self._owners[root] = owner
+        return owner == str(request.key)
+
+    def finish(self, workspace: Path, key: SessionKey) -> bool:
+        """Deletes the file if the conversation of `key` has emptied it; returns whether it did."""
+        root = str(workspace)
+        if root not in self._owners or self._owners[root] != str(key):
+            return False
+        if (_size(root) or 0) > BLANK:
+            return False
+        file = read_text(workspace, BOOTSTRAP)
+        if file is not None and (file.problem or file.text.strip()):
+            return False
+        with suppress(FileNotFoundError):
+            (workspace / BOOTSTRAP).unlink()
+        with suppress(FileNotFoundError):
+            (workspace / CLAIM).unlink()
+        del self._owners[root]
+        logger.info("the first-run ritual in %s is done", workspace)
+        return True
+
+
+def _size(workspace: str) -> int | None:
+    """Returns how many bytes BOOTSTRAP.md has, or None where there is none."""
+    try:
+        return os.lstat(f"{workspace}/{BOOTSTRAP}").st_size
+    except OSError:
+        return None
+
+
+def _claimed(workspace: Path) -> str:
+    try:
+        return (workspace / CLAIM).read_text(encoding="utf-8").strip()
+    except OSError:
+        return ""
+
 
 _READ: Final = "read"
 """The tool by which a model sees a file as it is now."""
@@ -153,7 +233,7 @@ class Prompts(Struct):
         files = raw = await self.files.read(workspace, names, self.records)
         if hooks.agent_bootstrap.handlers:
             files = await _changed(raw, asked.context, hooks)
-        audience = _audience(workspace, today.zone, names, private=is_private(request))
+        audience = _audience(workspace, today.zone, names, private=request.is_private)
         begin = await self._begin(asked, audience, workspace, files, today)
         seen = [file for file in files if file in raw]  # what a hook wrote, nobody can read
         if asked.looking:
@@ -182,7 +262,7 @@ class Prompts(Struct):
             if not withdrawn(begin.today.notes, now):
                 begin.marks = marks
                 return begin
-        if is_private(asked.request):
+        if asked.request.is_private:
             found = await self.files.daily(workspace, _days(today.date), self.records)
             today = replace(today, notes=found)
         new = Begin(files, today, notes=begin.notes if begin else {})

@@ -22,10 +22,15 @@ from skerry.hooks.payloads import (
 from skerry.infra.clock import SystemClock
 from skerry.model import message
 from skerry.model.ids import RunId
-from skerry.model.message import AssistantMessage, TextBlock, ToolResultMessage, UserMessage
+from skerry.model.message import (
+    AssistantMessage,
+    TextBlock,
+    ToolResultMessage,
+    UserMessage,
+    open_calls,
+)
 from skerry.model.run import RunResult, StopReason
 from skerry.runtime.recovery import recover
-from skerry.sessions.history import open_calls
 from skerry.testing.model import Gate, ScriptedModel, echo
 from tests.support.acting import ACT, Act
 from tests.support.core import MAIN, Core, open_core, request

@@ -9,9 +9,8 @@ import anyio
 import pytest
 
 from skerry.cli.main import main
-from skerry.model.message import AssistantMessage, Message
+from skerry.model.message import AssistantMessage, Message, is_note
 from skerry.model.session import entry_id
-from skerry.sessions.history import is_note
 from skerry.store import DATABASE, open_store, sessions
 from skerry.store.condition import Storage
 from tests.unit.store.test_legible import damage

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from skerry.lanes import backlog
+from skerry.lanes import running
 from skerry.lanes.running import ActiveRun
 from skerry.model.ids import AccountId, ChannelId, RunId, SessionKey
 from skerry.model.inbound import Peer, PeerKind, ReplyTo
@@ -25,13 +25,13 @@ def waiting(text: str, rules: QueueRules | None = COLLECT, to: ReplyTo | None = 
 
 
 def taken(runs: list[ActiveRun]) -> tuple[list[str], int]:
-    found = backlog.batch(runs[0], runs[1:])
+    found = running.batch(runs[0], runs[1:])
     return [run.request.text for run in found.runs], found.dropped
 
 
 def said(*texts: str, rules: QueueRules = COLLECT) -> str:
     runs = [waiting(text, rules) for text in texts]
-    return backlog.batch(runs[0], runs[1:]).said(7).text
+    return running.batch(runs[0], runs[1:]).said(7).text
 
 
 def test_collected_messages_are_one_prompt_in_the_words_of_the_seeds() -> None:
@@ -45,17 +45,17 @@ def test_collected_messages_are_one_prompt_in_the_words_of_the_seeds() -> None:
 @given(st.lists(st.text("a\n-é ", max_size=8).map(str.strip), min_size=2, max_size=6))
 def test_the_messages_are_found_again_in_the_prompt_they_made(texts: list[str]) -> None:
     rules = replace(COLLECT, cap=9)
-    assert backlog.parts(said(*texts, rules=rules)) == texts
+    assert running.parts(said(*texts, rules=rules)) == texts
 
 
 def test_of_those_over_the_cap_their_lines_are_found_again() -> None:
-    assert backlog.parts(said(*"abcde")) == list("abcde")
-    assert backlog.parts(backlog.summary(["a", "b"])) == ["a", "b"]
+    assert running.parts(said(*"abcde")) == list("abcde")
+    assert running.parts(running.summary(["a", "b"])) == ["a", "b"]
 
 
-@pytest.mark.parametrize("text", ["", "hello", "---\nQueued #1\nno", backlog.TITLE])
+@pytest.mark.parametrize("text", ["", "hello", "---\nQueued #1\nno", running.TITLE])
 def test_what_one_person_wrote_has_no_parts(text: str) -> None:
-    assert backlog.parts(text) == []
+    assert running.parts(text) == []
 
 
 def test_one_message_alone_stays_as_it_was_written() -> None:
@@ -74,7 +74,7 @@ def test_of_what_is_over_the_cap_the_prompt_has_a_line_each() -> None:
 def test_what_was_dropped_without_a_line_is_counted() -> None:
     runs = [waiting(text) for text in "abcd"]
     runs[0].unseen = 5
-    text = backlog.batch(runs[0], runs[1:]).said(7).text
+    text = running.batch(runs[0], runs[1:]).said(7).text
     assert "[Queue overflow] Dropped 6 messages due to cap.\nSummary:\n- a\n\n---" in text
 
 
@@ -85,7 +85,7 @@ def test_follow_ups_are_taken_one_by_one_behind_a_summary_of_those_over_the_cap(
     assert taken(runs) == (["a", "b"], 2)
     summary = "[Queue overflow] Dropped 2 messages due to cap.\nSummary:\n- a\n- b"
     assert said(*"abcde", rules=rules) == summary
-    assert backlog.summary(["a"]) == (
+    assert running.summary(["a"]) == (
         "[Queue overflow] Dropped 1 message due to cap.\nSummary:\n- a"
     )
 
@@ -119,14 +119,14 @@ def test_what_is_stopped_withdrawn_written_or_not_stored_is_not_collected() -> N
     written.entry = 4
     unstored = ActiveRun(waiting("u").request, rules=COLLECT)
     for one in (stopped, withdrawn, written, unstored):
-        assert not backlog.is_queued(one)
+        assert not running.is_queued(one)
         assert taken([waiting("a"), one]) == (["a"], 0)
-        assert backlog.quiet_seconds(one) == 0
+        assert running.quiet_seconds(one) == 0
 
 
 def test_a_prompt_does_not_grow_without_limit() -> None:
     large = waiting("large")
-    image = ImageBlock("x" * (backlog.MAX_CHARS - 2), "image/png")
+    image = ImageBlock("x" * (running.MAX_CHARS - 2), "image/png")
     large.request = replace(large.request, text="", images=(image,))
     assert taken([large, waiting("a"), waiting("b"), waiting("c")]) == (["", "a", "b"], 0)
 
@@ -139,7 +139,7 @@ def test_who_may_do_less_never_shares_a_run_with_who_may_do_more(
     one, other = waiting("a"), waiting("b")
     one.request = replace(one.request, origin=first)
     other.request = replace(other.request, origin=second)
-    assert (len(backlog.batch(one, [other]).runs) == 2) is (first is second)
+    assert (len(running.batch(one, [other]).runs) == 2) is (first is second)
 
 
 def test_a_prompt_has_the_images_and_the_origin_of_what_was_collected() -> None:
@@ -147,7 +147,7 @@ def test_a_prompt_has_the_images_and_the_origin_of_what_was_collected() -> None:
     image = ImageBlock("eA==", "image/png")
     one.request = replace(one.request, images=(image,), origin=Origin.OWNER)
     other.request = replace(other.request, origin=Origin.OWNER)
-    message = backlog.batch(one, [other]).said(7)
+    message = running.batch(one, [other]).said(7)
     assert message.content[1:] == (image,)
     assert (message.origin, message.timestamp) == (Origin.OWNER, 7)
 
@@ -164,7 +164,7 @@ def test_a_prompt_has_the_images_and_the_origin_of_what_was_collected() -> None:
     ],
 )
 def test_only_what_may_get_company_waits_for_it(mode: QueueMode, seconds: float) -> None:
-    assert backlog.quiet_seconds(waiting("a", QueueRules(mode))) == seconds
+    assert running.quiet_seconds(waiting("a", QueueRules(mode))) == seconds
 
 
 @given(st.integers(0, 30), st.integers(1, 8), st.sampled_from(DropPolicy))
@@ -172,7 +172,7 @@ def test_what_stays_is_within_the_cap_and_on_the_right_side(
     number: int, cap: int, drop: DropPolicy
 ) -> None:
     queued = [waiting(str(n)) for n in range(number)]
-    gone = backlog.excess(queued, QueueRules(cap=cap, drop=drop))
+    gone = running.excess(queued, QueueRules(cap=cap, drop=drop))
     room = 2 * cap if drop is DropPolicy.SUMMARIZE else cap
     assert len(queued) - len(gone) == min(number, room)
     kept = [run for run in queued if run not in gone]

@@ -22,8 +22,7 @@ from skerry.providers.candidates import Entry
 from skerry.providers.catalog import Catalog
 from skerry.providers.resolve import Target
 from skerry.providers.streaming_call import Endpoint
-from skerry.runtime.failover import Failover
-from skerry.runtime.model_call import Speaker
+from skerry.runtime.model_call import Failover, Speaker
 from skerry.testing.clock import FakeClock
 from skerry.testing.model import Gate
 from skerry.testing.model_server import Cut, HttpStep, Status, StubModelServer

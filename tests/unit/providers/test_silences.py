@@ -19,8 +19,7 @@ from skerry.ports.model import History, ModelInfo, ModelRequest
 from skerry.ports.tries import Wanted
 from skerry.providers.catalog import Catalog
 from skerry.providers.model_health import SECONDS, Silences
-from skerry.runtime.failover import Failover
-from skerry.runtime.model_call import Speaker
+from skerry.runtime.model_call import Failover, Speaker
 from skerry.testing.clock import FakeClock
 from skerry.testing.model import Gate
 from skerry.testing.model_server import HttpStep, StubModelServer

@@ -11,8 +11,7 @@ from skerry.ports.tries import ModelCallEnded, Wanted
 from skerry.providers.anthropic import AnthropicProvider
 from skerry.providers.retry import RetryingProvider
 from skerry.providers.streaming_call import Endpoint
-from skerry.runtime.failover import Failover
-from skerry.runtime.model_call import Speaker
+from skerry.runtime.model_call import Failover, Speaker
 from skerry.testing.clock import FakeClock
 from skerry.testing.model import Gate, ScriptedModels
 from skerry.testing.model_server import Cut, HttpStep, StubModelServer

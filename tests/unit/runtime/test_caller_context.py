@@ -14,7 +14,8 @@ from skerry.model.message import Message, TextBlock, ToolCall, ToolResultMessage
 from skerry.model.origin import Origin
 from skerry.model.tool import ToolResult, ToolSpec
 from skerry.ports.tool import ToolContext
-from skerry.runtime.caller_context import caller_of, taint
+from skerry.runtime.conversation import taint
+from skerry.runtime.run_context import caller_of
 from skerry.testing.model import MODEL, ScriptedModel, Step
 from skerry.tools.edit import Edit
 from skerry.tools.read import Read

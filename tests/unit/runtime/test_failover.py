@@ -16,8 +16,7 @@ from skerry.model.event import LoopEvent, MessageUpdate, MessageWithdrawn
 from skerry.model.run import Purpose
 from skerry.ports.model import History, ModelCost, ModelInfo, ModelProvider, ModelRequest
 from skerry.ports.tries import Attempt, Candidate, Tries, Wanted
-from skerry.runtime.failover import Failover
-from skerry.runtime.model_call import Speaker
+from skerry.runtime.model_call import Failover, Speaker
 from skerry.testing.clock import FakeClock
 from skerry.testing.model import Gate, ScriptedModel, ScriptedModels, Step
 from tests.support.ledger import Books

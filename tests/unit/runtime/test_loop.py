@@ -18,6 +18,7 @@ from skerry.model.event import (
     ToolExecutionStart,
 )
 from skerry.model.message import (
+    ABORTED_RESULT,
     AssistantMessage,
     Message,
     TextBlock,
@@ -25,10 +26,10 @@ from skerry.model.message import (
     ToolResultMessage,
     Usage,
     UserMessage,
+    open_calls,
     user,
 )
 from skerry.runtime.loop import SKIPPED, AgentLoop, LoopPorts
-from skerry.sessions.history import ABORTED_RESULT, open_calls
 from skerry.testing.clock import FakeClock
 
 PROMPT = user("prompt", 0)

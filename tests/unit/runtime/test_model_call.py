@@ -8,8 +8,7 @@ from skerry.model.event import LoopEvent, MessageUpdate, ThinkingUpdate
 from skerry.model.message import TextBlock, ThinkingBlock, ToolCall, Usage
 from skerry.ports.model import History, Listener, ModelInfo, ModelReply, ModelRequest
 from skerry.ports.tries import Wanted
-from skerry.runtime.failover import Failover
-from skerry.runtime.model_call import Speaker
+from skerry.runtime.model_call import Failover, Speaker
 from skerry.testing.clock import FakeClock
 from skerry.testing.model import Gate, ScriptedModel, ScriptedModels
 

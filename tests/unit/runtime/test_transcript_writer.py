@@ -18,12 +18,12 @@ from skerry.model.message import (
     ToolCall,
     ToolResultMessage,
     UserMessage,
+    open_calls,
     user,
 )
 from skerry.model.queue import QueueMode
-from skerry.runtime.transcript_writer import WITHHELD
-from skerry.runtime.untrusted_results import fenced
-from skerry.sessions.history import open_calls
+from skerry.runtime.conversation import fenced
+from skerry.runtime.run_hooks import WITHHELD
 from skerry.testing.model import Gate, ScriptedModel
 from tests.support.core import open_core, request
 from tests.support.hooks import READ, on, results, text

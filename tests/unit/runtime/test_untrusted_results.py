@@ -6,7 +6,7 @@ import pytest
 from skerry.model import message
 from skerry.model.message import ImageBlock, Message, TextBlock, ToolResultMessage
 from skerry.model.origin import Origin
-from skerry.runtime.untrusted_results import fenced
+from skerry.runtime.conversation import fenced
 from tests.support.untrusted import within
 
 

@@ -1,15 +1,17 @@
 """Which tool calls are open, and what closes them."""
 
 from skerry.model.message import (
+    ABORTED_RESULT,
     AssistantMessage,
     Message,
     TextBlock,
     ToolCall,
     ToolResultMessage,
     Usage,
+    aborted_result,
+    open_calls,
     user,
 )
-from skerry.sessions.history import ABORTED_RESULT, aborted_result, open_calls
 
 
 def asked(*ids: str) -> AssistantMessage:

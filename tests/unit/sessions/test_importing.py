@@ -20,11 +20,11 @@ from skerry.model.message import (
     ToolResultMessage,
     Usage,
     UserMessage,
+    open_calls,
     user,
 )
 from skerry.model.origin import Origin
 from skerry.model.session import Archived
-from skerry.sessions.history import open_calls
 from skerry.sessions.importing import FormatError, Imported, owned, read
 from skerry.store import compactions, open_store, sessions
 from skerry.store.importing import Incoming, Taken, take

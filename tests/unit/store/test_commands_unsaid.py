@@ -5,9 +5,8 @@ from pathlib import Path
 from skerry.infra import sqlite
 from skerry.model import message
 from skerry.model.ids import AgentId, SessionId
-from skerry.model.message import AssistantMessage, Message, TextBlock, Usage
+from skerry.model.message import AssistantMessage, Message, TextBlock, Usage, command_answer, notice
 from skerry.model.redaction import Redaction
-from skerry.sessions.history import command_answer, notice
 from skerry.store import DATABASE, Store, Unit, archive, open_store, retention, sessions
 from skerry.store.forgetting import redact
 from skerry.store.indexing import behind, fill

@@ -17,7 +17,7 @@ from skerry.model.ids import RunId, SessionId
 from skerry.model.message import ToolCall
 from skerry.model.queue import DropPolicy, QueueMode
 from skerry.model.run import StopReason
-from skerry.runtime import retry_write
+from skerry.runtime import run_context
 from skerry.store import Store, Unit, open_store, runs, sessions
 from skerry.testing.model import Gate, ScriptedModel, echo
 from tests.support.core import MAIN, Core, open_core, request
@@ -138,10 +138,10 @@ async def ended(core: Core, run_id: str) -> tuple[StopReason, tuple[str, ...]]:
 async def test_the_end_of_a_command_beside_a_run_waits_for_room(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(retry_write, "STORE_SECONDS", 0.01)
+    monkeypatch.setattr(run_context, "STORE_SECONDS", 0.01)
     gate, asked, long, waits = Gate(), anyio.Event(), anyio.Event(), anyio.Event()
     # It says so when the store has refused the end.
-    monkeypatch.setattr(retry_write.logger, "warning", lambda *_: waits.set())
+    monkeypatch.setattr(run_context.logger, "warning", lambda *_: waits.set())
 
     async def tell(_: CommandCall) -> str:
         asked.set()
@@ -171,7 +171,7 @@ async def test_the_end_of_a_command_beside_a_run_waits_for_room(
 async def test_a_message_is_told_that_it_was_dropped_when_that_is_stored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(retry_write, "STORE_SECONDS", 0.01)
+    monkeypatch.setattr(run_context, "STORE_SECONDS", 0.01)
     gate, queue, refused = Gate(), QueueConfig(debounce_ms=0, cap=1, drop=DropPolicy.NEW), 0
     async with open_core(tmp_path, ScriptedModel([[gate, "1"], ["2"]]), queue=queue) as core:
         write = core.store.write

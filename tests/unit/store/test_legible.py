@@ -16,7 +16,7 @@ from skerry.model.message import (
     Usage,
     UserMessage,
 )
-from skerry.runtime.conversation_cache import Histories
+from skerry.runtime.conversation import Histories
 from skerry.sessions import recovering
 from skerry.store import DATABASE, Store, aside, legible, listing, open_store, remembered, sessions
 from skerry.store.condition import Storage

@@ -8,9 +8,8 @@ import pytest
 
 from skerry.model.origin import Origin
 from skerry.policy.records import FileRecord, Records
-from skerry.workspace import files as module
-from skerry.workspace.files import DAILY_BYTES, MAX_BYTES, WorkspaceFiles
-from skerry.workspace.prompt_files import FileText
+from skerry.workspace import prompt_files as module
+from skerry.workspace.prompt_files import DAILY_BYTES, MAX_BYTES, FileText, WorkspaceFiles
 
 NAMES = ("SOUL.md", "AGENTS.md")
 

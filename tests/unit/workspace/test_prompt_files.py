@@ -16,7 +16,6 @@ from skerry.workspace.prompt_files import (
     Shown,
     cut,
     fitted,
-    is_private,
     project,
     wanted,
 )
@@ -93,7 +92,7 @@ def test_long_term_memory_is_for_private_conversations(
     request_: RunRequest,
     private: bool,  # noqa: FBT001 - a parameter of the test
 ) -> None:
-    assert is_private(request_) is private
+    assert request_.is_private is private
     assert ("MEMORY.md" in wanted(request_, ritual=False)) is private
 
 

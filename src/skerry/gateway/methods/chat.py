@@ -24,7 +24,7 @@ from skerry.gateway.method import (
 )
 from skerry.gateway.methods import agents, extension, models, rows
 from skerry.hooks.events import RunContext
-from skerry.lanes.backlog import parts
+from skerry.lanes.running import parts
 from skerry.model import message
 from skerry.model.ids import RunId, SessionKey
 from skerry.model.message import AssistantMessage, TextBlock, Usage, UserMessage
@@ -34,7 +34,7 @@ from skerry.model.thinking import ThinkingLevel
 from skerry.ports.dispatch import InLine
 from skerry.ports.model import ModelInfo
 from skerry.replies.shaping import as_read
-from skerry.runtime.transcript_writer import Writing
+from skerry.runtime.run_hooks import Writing
 from skerry.store import Reader, Unit, compactions, runs, sessions
 
 _HISTORY_BYTES: Final = 6 * 1024 * 1024

@@ -15,21 +15,23 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from skerry.config.context import Compaction
-from skerry.hooks.events import AfterCompaction, BeforeCompaction
+from skerry.config.protected import gate
+from skerry.hooks.events import AfterCompaction, BeforeCompaction, RunContext
+from skerry.infra.rooted_fs import Beneath
 from skerry.model.event import CompactionEnded, CompactionStarted, RunEventBody
-from skerry.model.ids import SessionId, SessionKey
+from skerry.model.ids import RunId, SessionId, SessionKey
 from skerry.model.message import COMPACTION, CompactionMessage, Message, TextBlock, Usage
 from skerry.model.origin import Origin
 from skerry.model.run import Compacted, Purpose
-from skerry.ports.model import ModelInfo
+from skerry.ports.model import History, ModelInfo
 from skerry.ports.tool import ToolContext
 from skerry.ports.tries import Wanted
-from skerry.runtime.caller_context import taint, worst
-from skerry.runtime.run_hooks import Pipeline
-from skerry.runtime.services import Runtime
+from skerry.runtime.conversation import Conversation, held, taint, worst
+from skerry.runtime.run_context import Runtime
+from skerry.runtime.run_hooks import Pipeline, Writing
 from skerry.sessions.cutting import Cut, Numbered, cut, spoken
 from skerry.sessions.summary import extracted, files, fitted, shown, with_files
-from skerry.sessions.window import Budget, weight
+from skerry.sessions.window import Budget, budget, weight
 from skerry.store import Reader, Unit, compactions, sessions
 
 logger = logging.getLogger(__name__)
@@ -257,3 +259,49 @@ def weight_of(state: compactions.State, said: Sequence[Numbered]) -> int:
 def tighter(task: Task, refused: int, times: int) -> Task:
     """Returns the task after a model refused `refused` tokens, which should have fitted."""
     return replace(task, limits=task.limits.below(refused).tighter(times))
+
+
+async def compact_session(runtime: Runtime, key: SessionKey, instructions: str) -> Compacted | None:
+    """Compacts; returns None where there is nothing to summarise. The caller holds the lane.
+
+    Raises:
+        ModelError: no model could be chosen.
+        StateError: nothing was stored.
+    """
+    session = await runtime.store.read(lambda reader: sessions.find(reader, str(key)))
+    if session is None:
+        return None
+    config, session_id = runtime.config(), session.session_id
+    compaction = config.agents.defaults.compaction
+    reference = session.settings.model or config.primary_model(key.agent)
+    wanted = Wanted(reference, key.agent, session_id, purpose=Purpose.COMPACTION)
+    _, model = await runtime.models.choose(reference)
+    conversation = Conversation(History(), session.tail)
+    await runtime.histories.load(conversation, session_id, session.tail + 1)
+    workspace = config.workspace(key.agent)
+    context = RunContext(
+        run_id=RunId(""),
+        agent_id=key.agent,
+        session_key=str(key),
+        session_id=session_id,
+        workspace=workspace,
+    )
+    compactor = Compactor(
+        runtime,
+        compaction,
+        Whose(key, session_id, wanted, origin=Origin.OWNER),
+        Pipeline(runtime.hooks, context, Writing(runtime.hooks), runtime.clock),
+        lambda: ToolContext(Beneath(workspace, gate(config))),
+        _unheard,
+    )
+    limits = budget(model.context_window, 0, compaction)
+    tokens = held(conversation, limits)
+    done = await compactor.run(
+        Task(model, limits, "", "manual", tokens, instructions), session.tail
+    )
+    runtime.histories.forget(session_id)
+    return done
+
+
+def _unheard(_: RunEventBody) -> None:
+    """Tells nobody: there is no run whose clients would hear it."""

@@ -31,11 +31,10 @@ from skerry.ports.model import History, ModelInfo, ModelRequest
 from skerry.ports.tool import ToolContext
 from skerry.ports.tries import Wanted
 from skerry.runtime import tool_calls
-from skerry.runtime.caller_context import taint, worst
-from skerry.runtime.compaction.context_window import fit
+from skerry.runtime.conversation import fit, taint, worst
 from skerry.runtime.model_call import Speaker
+from skerry.runtime.run_context import Runtime
 from skerry.runtime.run_hooks import Pipeline
-from skerry.runtime.services import Runtime
 from skerry.sessions.cutting import batches
 from skerry.sessions.window import LEAST_ROOM, RESULT_SHARE, Budget
 from skerry.workspace.prompt_files import unfenced

@@ -14,7 +14,7 @@ from skerry.model.run import Purpose
 from skerry.ports.model import History, ModelInfo, ModelRequest
 from skerry.ports.tries import Wanted
 from skerry.runtime.model_call import Speaker
-from skerry.runtime.services import Runtime
+from skerry.runtime.run_context import Runtime
 from skerry.sessions.summary import SYSTEM, chunks, extracted, fault, fitted, lines, request_text
 from skerry.sessions.window import Budget, tokens
 

@@ -14,8 +14,7 @@ from skerry.model.message import AssistantMessage, TextBlock, ToolCall, ToolResu
 from skerry.ports.model import History
 from skerry.providers.anthropic import AnthropicProvider
 from skerry.providers.streaming_call import Endpoint
-from skerry.runtime.compaction.context_window import fit, prune, shorten
-from skerry.runtime.conversation_cache import Conversation
+from skerry.runtime.conversation import Conversation, fit, prune, shorten
 from skerry.sessions.window import budget
 from skerry.testing.clock import FakeClock
 from skerry.testing.model import MODEL

@@ -18,8 +18,8 @@ from skerry.model.origin import Origin
 from skerry.model.run import Purpose, StopReason
 from skerry.ports.model import ModelRequest
 from skerry.ports.tool import ToolContext
-from skerry.runtime.caller_context import taint
 from skerry.runtime.compaction.memory_flush import MemoryAppend, may_flush
+from skerry.runtime.conversation import taint
 from skerry.sessions.summary import SYSTEM
 from skerry.store import sessions
 from skerry.testing.clock import FakeClock

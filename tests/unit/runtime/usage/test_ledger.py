@@ -13,13 +13,12 @@ from skerry.config.root import Config
 from skerry.config.usage import Budget, Budgets, UsageConfig
 from skerry.model.errors import ModelRateLimitError
 from skerry.model.ids import AgentId, RunId
-from skerry.model.message import AssistantMessage, ToolCall
+from skerry.model.message import AssistantMessage, ToolCall, is_note
 from skerry.model.origin import Origin
 from skerry.model.run import Purpose, RunRequest, RunResult
 from skerry.ports.checks import Level
 from skerry.ports.model import ModelCost
 from skerry.ports.tries import Wanted
-from skerry.sessions.history import is_note
 from skerry.store import Store
 from skerry.store.calls import CallLog
 from skerry.store.usage import daily

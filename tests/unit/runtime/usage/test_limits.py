@@ -9,13 +9,12 @@ from msgspec.structs import replace
 
 from skerry.config.agents import AgentsConfig
 from skerry.model.ids import RunId
-from skerry.model.message import AssistantMessage, ToolCall, ToolResultMessage
+from skerry.model.message import AssistantMessage, ToolCall, ToolResultMessage, open_calls
 from skerry.model.queue import QueueMode
 from skerry.model.run import StopReason
 from skerry.model.tool import ToolResult, ToolSpec
 from skerry.ports.model import ModelCost, ModelRequest
 from skerry.ports.tool import ToolContext
-from skerry.sessions.history import open_calls
 from skerry.testing.model import Gate, ScriptedModel, Step
 from tests.support.core import Core, open_core, request
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from skerry.model import message
 from skerry.model.ids import SessionId, SessionKey
 from skerry.model.message import ImageBlock, UserMessage
-from skerry.runtime.conversation_cache import KEPT, KEPT_CHARS, Histories
+from skerry.runtime.conversation import KEPT, KEPT_CHARS, Histories
 from skerry.store import Store, Unit, open_store, sessions
 
 ONE = SessionId("s1")

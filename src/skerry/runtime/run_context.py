@@ -1,0 +1,252 @@
+"""What runs are given: the services of the gateway, and the frozen plan of each run."""
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Final, TypeVar
+
+import anyio
+from msgspec import Struct, field
+
+from skerry.commands.table import Command, CommandCall, CommandTable
+from skerry.config.root import Config
+from skerry.hooks.events import WEBCHAT, RunContext
+from skerry.hooks.hooks import Hooks
+from skerry.infra.clock import Clock
+from skerry.infra.supervised_tasks import Leash
+from skerry.lanes.running import ActiveRun, Running
+from skerry.model.caller import Caller
+from skerry.model.errors import StoreFailedError
+from skerry.model.event import RunEvent
+from skerry.model.ids import RunId, SessionId, SessionKind
+from skerry.model.inbound import PeerKind, ReplyTo
+from skerry.model.origin import Origin
+from skerry.model.outbound import TextUnit
+from skerry.model.run import Purpose, RunRequest
+from skerry.model.session import SessionSettings
+from skerry.model.thinking import ThinkingLevel
+from skerry.policy.records import Records
+from skerry.ports.model import Models
+from skerry.ports.tool import Tool, offered
+from skerry.ports.tries import Accounts, NoAccounts, Wanted
+from skerry.replies.shaping import Show
+from skerry.runtime.conversation import Histories
+from skerry.runtime.media_marks import shown_file
+from skerry.runtime.model_call import Failover
+from skerry.runtime.usage.budgets import Warned
+from skerry.runtime.usage.limits import Meter
+from skerry.sessions.opening import Limits, limits
+from skerry.store import Store
+from skerry.workspace.prompt_builder import Prompts
+
+
+def usual_room(_: ReplyTo) -> tuple[int, TextUnit]:
+    """Returns the message limit of most platforms: openclaw-behaviour 6.7."""
+    return 4000, TextUnit.CHARACTERS
+
+
+async def no_signal(_: ReplyTo) -> None:
+    """Shows nothing."""
+
+
+def no_warning(_: RunRequest) -> Warned | None:
+    """Says nothing."""
+    return None
+
+
+class Runtime(Struct, frozen=True):
+    """The parts of the application that runs use."""
+
+    store: Store
+    models: Models
+    tools: Mapping[str, Tool]
+    config: Callable[[], Config]
+    """Returns the present configuration. A message is accepted, and a run executed, with the one
+    that it found at its beginning."""
+    clock: Clock
+    histories: Histories
+    running: Running
+    publish: Callable[[RunEvent], None]
+    """Tells clients; must not block."""
+    parts: Callable[[ReplyTo, str], list[str]]
+    """Cuts a text into what the platform takes."""
+    hooks: Hooks
+    deliver: Callable[[ReplyTo], None]
+    """Wakes the sender of the account; called after the COMMIT."""
+    leash: Leash
+    """Supervisor of work that may hang."""
+    room: Callable[[ReplyTo], tuple[int, TextUnit]] = usual_room
+    """Says how much the platform takes at once."""
+    typing: Callable[[ReplyTo], Awaitable[None]] = no_signal
+    """Shows on the platform that an answer is being written."""
+    accounts: Accounts = field(default_factory=NoAccounts)
+    """Permits and books the calls of models."""
+    warn: Callable[[RunRequest], Warned | None] = no_warning
+    """Says what the owner is to be told of a budget at the end of a run; mostly nothing."""
+    records: Records = field(default_factory=Records)
+    """Records of the writers of the workspaces' files."""
+    meter: Meter | None = None
+    """Counts what runs use, and ends those that reach a limit; None counts nothing."""
+    prompts: Prompts = field(default_factory=Prompts)
+    commands: CommandTable = field(default_factory=CommandTable)
+    """Commands that are answered without a model."""
+
+    def offered(self, caller: Caller, config: Config) -> list[Tool]:
+        """Returns the tools that a run of the caller may use."""
+        return offered(self.tools.values(), caller, config.tools.guests.granted)
+
+    def asking(self, wanted: Wanted) -> Failover:
+        """Returns who finds a model that answers, within the budgets, with every call booked."""
+        return Failover(self.models, wanted, self.accounts)
+
+    def limits(self, request: RunRequest, config: Config) -> Limits | None:
+        """Returns how long the request's session lives; None where no person speaks to a model."""
+        if request.purpose is not Purpose.MESSAGE or self.commands.given(request):
+            return None
+        channel = request.reply_to.channel if request.reply_to else WEBCHAT
+        return limits(config.session, request.key, channel)
+
+
+class RunPlan(Struct, frozen=True):
+    """The context of one run: its own word decides, else that of its session, else of its agent."""
+
+    runtime: Runtime
+    config: Config
+    """The configuration as it was when the run started; a later change is for later runs."""
+    active: ActiveRun
+    settings: SessionSettings
+    command: tuple[Command, str] | None
+    """The command that the message is, and its arguments; it is answered without a model."""
+    workspace: Path
+    wanted: Wanted
+    """The model that is asked for, and what decides with which credential."""
+    thinking: ThinkingLevel
+    """Effort of thinking that the model is asked for, if it can think."""
+    thinking_asked: bool
+    """True if somebody asked for just that level, so that a lower one is reported."""
+    caller: Caller
+    """The person or program that asks, and where."""
+    hooks: RunContext
+    """The run as hooks see it."""
+    show: Show
+    """Says what an answer shows of a file that the model names."""
+
+    def variables(self, failover: Failover) -> Mapping[str, str]:
+        """Returns the variables that the prefix of an answer may name."""
+        agent_id = self.caller.key.agent
+        agent = self.config.agents.get(agent_id)
+        identity = agent.identity if agent else None
+        thinking = self.active.request.thinking or self.settings.thinking_level
+        return {
+            "model": failover.model,
+            "provider": failover.provider,
+            "thinkingLevel": str(thinking or self.config.thinking(agent_id) or ""),
+            "identity.name": (identity and identity.name) or (agent and agent.name) or agent_id,
+        }
+
+
+def run_plan(runtime: Runtime, config: Config, active: ActiveRun) -> RunPlan:
+    """Returns the plan of a run that has entered its session."""
+    settings, request = active.settings or SessionSettings(), active.request
+    agent = request.key.agent
+    asked = request.thinking or settings.thinking_level
+    workspace, caller = config.workspace(agent), caller_of(request)
+    return RunPlan(
+        runtime=runtime,
+        config=config,
+        active=active,
+        settings=settings,
+        command=runtime.commands.given(request),
+        workspace=workspace,
+        wanted=Wanted(
+            settings.model or config.primary_model(agent),
+            agent,
+            active.session_id,
+            request.run_id,
+            request.purpose,
+            request.reply_to.channel if request.reply_to else WEBCHAT,
+        ),
+        thinking=asked or config.thinking(agent) or ThinkingLevel.LOW,
+        thinking_asked=asked is not None,
+        caller=caller,
+        hooks=run_context(request, active.session_id, workspace, caller),
+        show=partial(shown_file, config, agent),
+    )
+
+
+_CHATS: Final = {SessionKind.GROUP: PeerKind.GROUP, SessionKind.CHANNEL: PeerKind.CHANNEL}
+
+
+def caller_of(request: RunRequest) -> Caller:
+    """Returns who asks with a request."""
+    key, to = request.key, request.reply_to
+    # What the key says counts, then the chat that the message came from.
+    chat = _CHATS.get(key.kind) or (to.peer.kind if to else PeerKind.DIRECT)
+    channel = to.channel if to else ""
+    return Caller(key, chat, request.origin, request.is_private, channel)
+
+
+def run_context(
+    request: RunRequest,
+    session_id: SessionId,
+    workspace: Path | None = None,
+    caller: Caller | None = None,
+) -> RunContext:
+    """Returns the context of a run for hooks; a known caller is passed in."""
+    return RunContext(
+        run_id=request.run_id,
+        agent_id=request.key.agent,
+        session_key=str(request.key),
+        session_id=session_id,
+        channel=request.reply_to.channel if request.reply_to else WEBCHAT,
+        workspace=workspace,
+        caller=caller or caller_of(request),
+    )
+
+
+def command_call(
+    active: ActiveRun,
+    command: Command,
+    arguments: str = "",
+    compact: Callable[[str], Awaitable[str]] | None = None,
+) -> CommandCall:
+    """Returns it for the command that the run's message gives, or asks for beside what it says."""
+    request, own = active.request, active.settings
+    return CommandCall(
+        command.name,
+        arguments,
+        request.key,
+        request.reply_to.channel if request.reply_to else WEBCHAT,
+        is_owner=request.origin is Origin.OWNER,
+        model=own.model if own else None,
+        opening=request.opening,
+        compact=compact,
+        run_id=request.run_id,
+        rights=request.may,
+        scopes=request.scopes,
+    )
+
+
+logger = logging.getLogger(__name__)
+
+STORE_SECONDS: Final = 1.0
+"""Seconds between two tries."""
+T = TypeVar("T")
+
+
+async def persisted(run_id: RunId, step: Callable[[], Awaitable[T]]) -> T:
+    """Returns the result of `step`, as soon as the store accepts it.
+
+    Only the gateway's stop ends the waiting, and never in the middle of a unit.
+    """
+    told = False
+    while True:
+        try:
+            with anyio.CancelScope(shield=True):
+                return await step()
+        except StoreFailedError as error:
+            if not told:
+                logger.warning("run %s waits for the store: %s", run_id, error)
+                told = True
+        await anyio.sleep(STORE_SECONDS)
