@@ -129,7 +129,7 @@ class Openings(RuleBasedStateMachine):
 
         def work(unit: Unit) -> Any:
             found = enter(unit, request, limits, new_id, self.now)
-            said = UserMessage(replace(request, text=text).said(self.now).content, self.now)
+            said = UserMessage(replace(request, text=text).message(self.now).content, self.now)
             written = [*found.notes, said]
             sessions.append(unit, found.session_id, found.tail, "r", written, self.now, heard=heard)
             return found

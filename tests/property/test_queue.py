@@ -23,7 +23,7 @@ from skerry.model.message import UserMessage
 from skerry.model.queue import DropPolicy, QueueMode
 from skerry.model.run import RunResult, StopReason
 from skerry.ports.model import ModelRequest
-from skerry.runtime import queue
+from skerry.runtime import queue as queue_module
 from skerry.store import runs
 from skerry.testing.model import Gate, ScriptedModel, Step
 from tests.support.core import MAIN, Core, open_core, request
@@ -165,6 +165,6 @@ _BATCH = running.batch
 def test_a_defect_would_be_found(
     defect: Callable[[ActiveRun, list[ActiveRun]], Batch], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(queue, "batch", defect)
+    monkeypatch.setattr(queue_module, "batch", defect)
     with pytest.raises((AssertionError, ExceptionGroup, TimeoutError)):
         shown(RUNS)(ASKED(played))(3)  # a run may never end

@@ -1,5 +1,6 @@
 """The core without a gateway: store, lanes, dispatch, a scripted model, and what it told."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
@@ -105,6 +106,12 @@ def request(
     )
 
 
+def whole(_: ReplyTo, text: str) -> list[str]:
+    """Cuts nothing, and only in the event loop: a unit of the store gets texts that are cut."""
+    asyncio.get_running_loop()
+    return [text]
+
+
 @asynccontextmanager
 async def open_core(  # noqa: PLR0913 - each has a default; a test names what it needs
     home: Path,
@@ -157,7 +164,7 @@ async def open_core(  # noqa: PLR0913 - each has a default; a test names what it
             histories=Histories(store),
             running=Running(),
             publish=events.append,
-            parts=lambda _, text: [text],
+            parts=whole,
             hooks=hooks,
             deliver=woken.append,
             leash=Leash(clock, grace=0.01),

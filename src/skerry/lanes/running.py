@@ -32,6 +32,7 @@ _QUEUED: Final = frozenset(
     {QueueMode.COLLECT, QueueMode.STEER, QueueMode.FOLLOWUP, QueueMode.STEER_BACKLOG}
 )
 _DEBOUNCED: Final = _QUEUED - {QueueMode.STEER}
+_NO_SESSION: Final = SessionId("")
 
 
 class Batch(Struct, frozen=True):
@@ -41,19 +42,19 @@ class Batch(Struct, frozen=True):
     dropped: int = 0
     """Number of runs, from the first, of which the prompt has only a line."""
 
-    def said(self, at: int) -> UserMessage:
-        """Returns the one prompt that they make, as a message of time `at`."""
+    def prompt(self, at: int) -> UserMessage:
+        """Returns the one prompt of the runs, as a message of time `at`."""
         requests = [run.request for run in self.runs]
         if len(requests) == 1 and not self.dropped:
-            return requests[0].said(at)
-        kept = requests[self.dropped :]
-        parts = [TITLE] if kept else []
+            return requests[0].message(at)
+        whole = requests[self.dropped :]
+        texts = [TITLE] if whole else []
         if self.dropped:
             unseen = sum(run.unseen for run in self.runs)
-            parts.append(summary([one.text for one in requests[: self.dropped]], unseen))
-        parts += [f"---\nQueued #{n}\n{one.text}".strip() for n, one in enumerate(kept, 1)]
-        images = tuple(image for one in kept for image in one.images)
-        return UserMessage((TextBlock("\n\n".join(parts)), *images), at, requests[-1].origin)
+            texts.append(summary([request.text for request in requests[: self.dropped]], unseen))
+        texts += [f"---\nQueued #{n}\n{request.text}".strip() for n, request in enumerate(whole, 1)]
+        images = tuple(image for request in whole for image in request.images)
+        return UserMessage((TextBlock("\n\n".join(texts)), *images), at, requests[-1].origin)
 
 
 def summary(texts: Sequence[str], unseen: int = 0) -> str:
@@ -65,16 +66,16 @@ def summary(texts: Sequence[str], unseen: int = 0) -> str:
     return "\n".join(lines)
 
 
-def parts(prompt: str) -> list[str]:
+def messages_in(prompt: str) -> list[str]:
     """Returns the messages that a prompt was made of, a line of each that was dropped.
 
-    Empty for what is one person's one message. The inverse of `Batch.said`.
+    Empty for one message of one person. The inverse of `Batch.prompt`.
     """
     if not prompt.startswith((TITLE, OVERFLOW)):
         return []
-    head, *kept = _NEXT.split(prompt.removeprefix(TITLE))
+    head, *whole = _NEXT.split(prompt.removeprefix(TITLE))
     lines = [line[2:] for line in head.splitlines() if line.startswith("- ")]
-    return [*lines, *kept]
+    return [*lines, *whole]
 
 
 def _line(text: str) -> str:
@@ -82,124 +83,17 @@ def _line(text: str) -> str:
     return plain if len(plain) <= LINE_LENGTH else plain[: LINE_LENGTH - 1].rstrip() + "…"
 
 
-def may_share(one: RunRequest, other: RunRequest) -> bool:
-    """Returns whether one run may answer both: it reaches both people, who may do the same.
-
-    What a run may do follows from who asks. A stranger's words in a run of the owner's would have
-    its tools and its memory; so they never enter one, in a group either.
-    """
-    if one.origin is not other.origin:
-        return False
-    if one.reply_to is None or other.reply_to is None:
-        return one.reply_to is other.reply_to
-    return (
-        one.reply_to.channel == other.reply_to.channel
-        and one.reply_to.account == other.reply_to.account
-        and one.reply_to.peer == other.reply_to.peer
-        and one.reply_to.thread_id == other.reply_to.thread_id
-    )
-
-
-def steers(run: "ActiveRun", host: "ActiveRun") -> bool:
-    """Returns whether a message that waits may enter the run that is on.
-
-    One of `steer-backlog` may have entered a run of an earlier process: it has its own turn only.
-    """
-    if not is_queued(run) or run.rules is None or not may_share(host.request, run.request):
-        return False
-    mode = run.rules.mode
-    return mode is QueueMode.STEER or (mode is QueueMode.STEER_BACKLOG and not run.taken_up)
-
-
-def is_queued(run: "ActiveRun") -> bool:
-    """Returns whether the run is a message that waits behind another run, as its mode has it."""
-    return (
-        run.rules is not None
-        and run.rules.mode in _QUEUED
-        and run.entry == 0
-        and run.admitted.is_set()
-        and not run.withdrawn
-        and run.aborted_by is None
-    )
-
-
-def line(front: "ActiveRun", behind: Sequence["ActiveRun"]) -> list["ActiveRun"]:
-    """Returns the messages from the `front` on that belong to one queue: same people, same way."""
-    if not is_queued(front):
-        return [front]
-    left = MAX_CHARS - weight(front.request)
-
-    def belongs(run: "ActiveRun") -> bool:
-        nonlocal left
-        left -= weight(run.request)
-        return (
-            left >= 0
-            and is_queued(run)
-            and _collects(run) == _collects(front)
-            and may_share(run.request, front.request)
-        )
-
-    return [front, *takewhile(belongs, behind)]
-
-
-def batch(front: "ActiveRun", behind: Sequence["ActiveRun"]) -> Batch:
-    """Returns the runs that share the turn of `front`, from those `behind` it, in order."""
-    found = line(front, behind)
-    rules = found[-1].rules
-    if not is_queued(front) or rules is None:
-        return Batch((front,))
-    over = max(0, len(found) - rules.cap) if rules.drop is DropPolicy.SUMMARIZE else 0
-    if _collects(front):
-        return Batch(tuple(found), over)
-    return Batch(tuple(found[:over]), over) if over else Batch((front,))
-
-
-def excess(queued: Sequence["ActiveRun"], rules: QueueRules) -> list["ActiveRun"]:
-    """Returns those of the waiting messages, in order, that are dropped.
-
-    With `summarize` more may wait than the cap, and the turn makes lines of them; at most `cap`
-    lines (openclaw-behaviour 5.3), so what is beyond twice the cap is dropped without one.
-    """
-    match rules.drop:
-        case DropPolicy.NEW:
-            return list(queued[rules.cap :])
-        case DropPolicy.OLD:
-            return list(queued[: max(0, len(queued) - rules.cap)])
-        case DropPolicy.SUMMARIZE:
-            return list(queued[: max(0, len(queued) - 2 * rules.cap)])
-
-
-def quiet_seconds(run: "ActiveRun") -> float:
-    """Returns how long nothing more must have come, before the run's turn begins."""
-    if run.rules is None or run.rules.mode not in _DEBOUNCED or not is_queued(run):
-        return 0.0
-    return run.rules.debounce_ms / 1000
-
-
-def weight(request: RunRequest) -> int:
-    """Returns the characters of a request, those of its images included."""
-    return len(request.text) + sum(len(image.data) for image in request.images)
-
-
-def _collects(run: "ActiveRun") -> bool:
-    return run.rules is not None and run.rules.mode is QueueMode.COLLECT
-
-
-_NO_SESSION: Final = SessionId("")
-
-
 class Continued(Struct, frozen=True):
     """Messages and blocks that a run had produced before a restart."""
 
     messages: tuple[Message, ...]
     """Messages after its prompt, those that have entered it included."""
-    place: int | None
+    prompt_index: int | None
     """Index of its prompt in the conversation; None where that was summarised."""
     blocks: int = 0
     """Number of its blocks in the outbox."""
-    said: str | None = None
-    """Text of the interrupted response that was sent; None if none was, of earlier ones
-    neither."""
+    sent: str | None = None
+    """Text of the interrupted response that was sent; None if nothing of the run was sent."""
 
 
 class ActiveRun(Struct, eq=False):
@@ -215,7 +109,7 @@ class ActiveRun(Struct, eq=False):
     rules: QueueRules | None = None
     """Rules of the queue for it; None until they are read, or when nothing preceded it."""
     arrived: float = -math.inf
-    """The event loop's time when it was accepted; of a run that was taken up, long ago."""
+    """The event loop's time when it was accepted; minus infinity if an earlier process did that."""
     serial: int = 0
     """Number of its acceptance in this process."""
     turn: Job | None = None
@@ -227,7 +121,7 @@ class ActiveRun(Struct, eq=False):
     batch: Batch | None = None
     """The messages that are its prompt, where it is not its own alone."""
     ended_before: SessionEntry | None = None
-    """The session that expired as its message came."""
+    """The session that expired as its message arrived."""
     admitted: anyio.Event = field(default_factory=anyio.Event)
     """Set when the store has it, or when it was withdrawn."""
     goes_on: bool = False
@@ -236,9 +130,9 @@ class ActiveRun(Struct, eq=False):
     """Messages and blocks from before the interruption; None until they are read, and for a new
     run."""
     sent: str | None = None
-    """Text of the answer that an earlier process sent, as in `Continued.said`."""
+    """Text of the answer that an earlier process sent, as in `Continued.sent`."""
     withdrawn: bool = False
-    """The id was known already, or nothing could be stored: there is no run."""
+    """True when its id was in use already, or nothing could be stored: there is no run."""
     ended: anyio.Event = field(default_factory=anyio.Event)
     result: RunResult | None = None
     scope: anyio.CancelScope | None = None
@@ -246,7 +140,7 @@ class ActiveRun(Struct, eq=False):
     aborted_by: str | None = None
     steering: deque["ActiveRun"] = field(default_factory=deque)
     """Runs whose message is to enter this one after the present tool call."""
-    heard: bool = False
+    entered: bool = False
     """True when its message has entered an active run, though it keeps its own turn."""
     joined: list["ActiveRun"] = field(default_factory=list)
     """Runs whose message has entered; they end with this one."""
@@ -254,13 +148,13 @@ class ActiveRun(Struct, eq=False):
     """The run that its own message has entered."""
     working: bool = False
     """True while the loop runs, so that a message can still enter."""
-    talked: bool = False
+    finished: bool = False
     """True when the loop has ended, so that aborting has no effect."""
 
-    def said(self) -> UserMessage:
+    def prompt(self) -> UserMessage:
         """Returns the prompt of the run, as a message of the transcript."""
         batch = self.batch or Batch((self,))
-        return batch.said(self.accepted_at)
+        return batch.prompt(self.accepted_at)
 
     def event(self, body: RunEventBody) -> RunEvent:
         """Returns an event of the run."""
@@ -268,12 +162,61 @@ class ActiveRun(Struct, eq=False):
         return RunEvent(self.request.run_id, str(key), self.session_id, key.agent, body)
 
     @property
-    def taken_up(self) -> bool:
-        """Returns whether an earlier process accepted it."""
-        return self.arrived == -math.inf
+    def is_queued(self) -> bool:
+        """Returns whether the run is a message that waits behind another run, by its mode."""
+        return (
+            self.rules is not None
+            and self.rules.mode in _QUEUED
+            and self.entry == 0
+            and self.admitted.is_set()
+            and not self.withdrawn
+            and self.aborted_by is None
+        )
+
+    @property
+    def quiet_seconds(self) -> float:
+        """Returns the seconds without a further message before the run's turn begins."""
+        if self.rules is None or self.rules.mode not in _DEBOUNCED or not self.is_queued:
+            return 0.0
+        return self.rules.debounce_ms / 1000
+
+    @property
+    def is_collected(self) -> bool:
+        """Returns whether its prompt is made of all that waits with it."""
+        return self.rules is not None and self.rules.mode is QueueMode.COLLECT
+
+    def steers(self, host: "ActiveRun") -> bool:
+        """Returns whether its message, which waits, may enter the active run `host`.
+
+        One of `steer-backlog` may have entered a run of an earlier process: it has its own turn
+        only.
+        """
+        if not self.is_queued or self.rules is None or not host.may_share(self):
+            return False
+        if self.rules.mode is QueueMode.STEER_BACKLOG:
+            return self.arrived > -math.inf
+        return self.rules.mode is QueueMode.STEER
+
+    def may_share(self, other: "ActiveRun") -> bool:
+        """Returns whether one run may answer both: it reaches both people, with equal rights.
+
+        The rights of a run follow from its sender. A stranger's words in a run of the owner's would
+        have its tools and its memory; so they never enter one, in a group either.
+        """
+        if self.request.origin is not other.request.origin:
+            return False
+        to, other_to = self.request.reply_to, other.request.reply_to
+        if to is None or other_to is None:
+            return to is other_to
+        return (to.channel, to.account, to.peer, to.thread_id) == (
+            other_to.channel,
+            other_to.account,
+            other_to.peer,
+            other_to.thread_id,
+        )
 
     def open(self, scope: anyio.CancelScope, *, alone: bool = False) -> None:
-        """Notes that the loop begins; one that was aborted while it waited ends at once.
+        """Notes that the loop begins; a run that was aborted while it waited ends at once.
 
         `alone`: no message may enter it.
         """
@@ -286,7 +229,7 @@ class ActiveRun(Struct, eq=False):
         """Notes that the loop has ended: it is too late to enter and to abort."""
         self.working = False
         self.scope = None
-        self.talked = True
+        self.finished = True
 
     def join(self, guest: "ActiveRun") -> None:
         """Notes that the guest's message has entered; from here on both stop together."""
@@ -296,7 +239,7 @@ class ActiveRun(Struct, eq=False):
             self.abort(guest.aborted_by)
 
     def is_steered(self) -> bool:
-        """Returns whether a message is there that will enter after the present tool call."""
+        """Returns whether a message waits that will enter after the present tool call."""
         return any(
             run.admitted.is_set() and not run.withdrawn and run.aborted_by is None
             for run in self.steering
@@ -304,9 +247,9 @@ class ActiveRun(Struct, eq=False):
 
     def empty_mailbox(self) -> list["ActiveRun"]:
         """Takes out what did not enter, in order."""
-        left = list(self.steering)
+        runs = list(self.steering)
         self.steering.clear()
-        return left
+        return runs
 
     def abort(self, by: str) -> bool:
         """Stops the run: at once if it works, else when its turn comes; returns whether it will.
@@ -315,13 +258,60 @@ class ActiveRun(Struct, eq=False):
         """
         if self.host is not None:
             return self.host.abort(by)
-        if self.talked:
+        if self.finished:
             return False
         if self.aborted_by is None:
             self.aborted_by = by
         if self.scope is not None:
             self.scope.cancel()
         return True
+
+
+def line(front: ActiveRun, behind: Sequence[ActiveRun]) -> list[ActiveRun]:
+    """Returns the messages from the `front` on that belong to one queue: same people, same mode."""
+    if not front.is_queued:
+        return [front]
+    room = MAX_CHARS - _chars(front.request)
+
+    def belongs(run: ActiveRun) -> bool:
+        nonlocal room
+        room -= _chars(run.request)
+        same = run.is_collected == front.is_collected and run.may_share(front)
+        return room >= 0 and run.is_queued and same
+
+    return [front, *takewhile(belongs, behind)]
+
+
+def batch(front: ActiveRun, behind: Sequence[ActiveRun]) -> Batch:
+    """Returns the runs that share the turn of `front`, from those `behind` it, in order."""
+    runs = line(front, behind)
+    rules = runs[-1].rules
+    if not front.is_queued or rules is None:
+        return Batch((front,))
+    over = max(0, len(runs) - rules.cap) if rules.drop is DropPolicy.SUMMARIZE else 0
+    if front.is_collected:
+        return Batch(tuple(runs), over)
+    return Batch(tuple(runs[:over]), over) if over else Batch((front,))
+
+
+def excess(queued: Sequence[ActiveRun], rules: QueueRules) -> list[ActiveRun]:
+    """Returns those of the waiting messages, in order, that are dropped.
+
+    With `summarize` more may wait than the cap, and the turn makes lines of them; at most `cap`
+    lines (openclaw-behaviour 5.3), so what is beyond twice the cap is dropped without one.
+    """
+    match rules.drop:
+        case DropPolicy.NEW:
+            return list(queued[rules.cap :])
+        case DropPolicy.OLD:
+            return list(queued[: max(0, len(queued) - rules.cap)])
+        case DropPolicy.SUMMARIZE:
+            return list(queued[: max(0, len(queued) - 2 * rules.cap)])
+
+
+def _chars(request: RunRequest) -> int:
+    """Returns the characters of a request, those of its images included."""
+    return len(request.text) + sum(len(image.data) for image in request.images)
 
 
 class Running:

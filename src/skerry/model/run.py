@@ -1,6 +1,7 @@
 """Runs: what starts one, what it ends with."""
 
 from enum import StrEnum
+from typing import Self
 
 import msgspec
 from msgspec import Struct
@@ -168,7 +169,7 @@ class RunRequest(Struct, frozen=True):
             return f"/{self.opening.kind} {self.opening.target}"
         return self.text
 
-    def said(self, at: int) -> UserMessage:
+    def message(self, at: int) -> UserMessage:
         """Returns the person's text and images as a message of the transcript."""
         text = (TextBlock(self.text),) if self.text or not self.images else ()
         return UserMessage((*text, *self.images), at, self.origin)
@@ -228,6 +229,41 @@ class RunResult(msgspec.Struct, frozen=True, rename="camel"):
     """True when the last response reached the model's output limit."""
     notices: tuple[str, ...] = ()
     """Notes for the person about how the model was called, shown once in a conversation."""
+
+    @classmethod
+    def without_model(
+        cls,
+        run: tuple[RunId, str, SessionId],
+        stop_reason: StopReason,
+        times: tuple[int, int],
+        error: RunFailure | None = None,
+        payloads: tuple[str, ...] = (),
+    ) -> Self:
+        """Returns the result of a run that no model answered.
+
+        Args:
+            run: Its id, the key of its conversation and the id of its session.
+            stop_reason: Why it ended.
+            times: When it started and ended, in milliseconds since 1970.
+            error: Why it failed, if it did.
+            payloads: The texts of the reply.
+
+        """
+        run_id, key, session_id = run
+        started_at, ended_at = times
+        return cls(
+            run_id,
+            key,
+            session_id,
+            stop_reason,
+            payloads,
+            "",
+            "",
+            Usage(),
+            started_at,
+            ended_at,
+            error,
+        )
 
 
 class Compacted(Struct, frozen=True):

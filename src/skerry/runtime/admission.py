@@ -17,7 +17,7 @@ from skerry.hooks.events import WEBCHAT
 from skerry.lanes.running import ActiveRun
 from skerry.model.errors import KeyReusedError
 from skerry.model.ids import SessionId
-from skerry.model.inbound import InboundMessage, ReplyTo
+from skerry.model.inbound import InboundMessage
 from skerry.model.message import Message
 from skerry.model.origin import Origin
 from skerry.model.queue import QueueMode, QueueRules
@@ -29,7 +29,7 @@ from skerry.policy.decide import Actor
 from skerry.ports.model import Models
 from skerry.runtime.run_context import Runtime
 from skerry.sessions import lifecycle
-from skerry.sessions.opening import Expiry, Limits, Opened, enter, opening
+from skerry.sessions.opening import Expiry, Limits, Opened, enter, notices, opening
 from skerry.sessions.sending import sends_to
 from skerry.store import Unit, archive, inbound, listing, outbox, runs, sessions
 from skerry.store.listing import Wanted
@@ -215,7 +215,8 @@ class Arrival(Struct, frozen=True):
     limits: Limits | None
     """Lifetime of its session; None where no person speaks to a model."""
     policy: SendPolicy
-    parts: Callable[[ReplyTo, str], list[str]]
+    notices: Mapping[str, Sequence[str]]
+    """The parts for the platform of each notice that its session may begin with."""
     queue: Callable[[SessionSettings], QueueRules]
     """Gives its rules in the queue of a session with these settings."""
     hooked: bool = False
@@ -239,14 +240,16 @@ class Arrival(Struct, frozen=True):
             mode = QueueMode.OWN  # it is no word to the model, but answered in a turn of its own
         channel = request.reply_to.channel if request.reply_to else WEBCHAT
         queue = config.messages.queue
+        limits, to = runtime.limits(request, config), request.reply_to
+        cut = {text: runtime.parts(to, text) for text in notices(request, limits)} if to else {}
         return cls(
             request,
             said,
             active.accepted_at,
             SessionId(str(uuid.uuid4())),
-            runtime.limits(request, config),
+            limits,
             config.session.send_policy,
-            runtime.parts,
+            cut,
             lambda settings: queue.rules(channel, settings, mode),
             bool(runtime.hooks.before_message_write.handlers),
             arrived,
@@ -307,7 +310,7 @@ class Arrival(Struct, frozen=True):
         if opened.notes:
             to = sends_to(self.policy, settings, request.key, request.reply_to)
         if to is not None:
-            texts = [part for note in opened.notes for part in self.parts(to, note.text)]
+            texts = [part for note in opened.notes for part in self.notices[note.text]]
             outbox.add(unit, request.run_id, NOTICE, to, texts, at)
         tail += len(opened.notes)
         return Entered(opened, tail + 1 if self.said else 0, tail, settings)

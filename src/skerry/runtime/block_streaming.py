@@ -121,7 +121,7 @@ class Replying:
     def take_up(self, continued: Continued) -> None:
         """Goes on behind what an earlier process has sent of the run."""
         self._continued = continued
-        self.blocks, said = continued.blocks, continued.said
+        self.blocks, said = continued.blocks, continued.sent
         if said:
             self._taken = _Said([said], cut=len(said), stored=len(said))
             self._chunker.take_up(said)
@@ -198,10 +198,10 @@ class Replying:
     def _unsent(self, messages: Sequence[Message]) -> list[Shaped]:
         """Returns the text that no block contains, where it is sent at the end."""
         before = self._continued
-        if before is None or before.said is None:
+        if before is None or before.sent is None:
             return said_by(messages, self._show)
         first, *rest = said_by(messages[len(before.messages) + 1 :], self._show) or [Shaped("")]
-        text = first.text.removeprefix(before.said).strip("\n")
+        text = first.text.removeprefix(before.sent).strip("\n")
         return [replace(first, text=text), *rest] if text else rest
 
     # What is heard

@@ -218,7 +218,7 @@ class Dispatch:
         self.runtime.running.add(active)
         free = self.lanes.idle(str(request.key))
         self._queue.put(active)
-        said = [request.said(active.accepted_at)]
+        said = [request.message(active.accepted_at)]
         arrival = Arrival.of(self.runtime, config, active, said, arrived)
         with anyio.CancelScope(shield=True):  # the lane waits for the outcome, whoever hangs up
             try:

@@ -191,10 +191,10 @@ class RunMailbox:
         for guest in tuple(self._active.steering):
             if guest.aborted_by is not None or self._limits.reached():
                 continue
-            entered = guest.request.said(guest.accepted_at)
+            entered = guest.request.message(guest.accepted_at)
             if guest.turn is not None:  # its own turn comes all the same
                 await self._transcript.save([*unsaved, entered])
-                guest.heard = True
+                guest.entered = True
             else:
                 await self._transcript.save([*unsaved, entered], guest)
                 started = RunStarted(self._runtime.clock.now_ms(), self._active.request.run_id)

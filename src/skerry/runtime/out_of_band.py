@@ -12,7 +12,6 @@ from skerry.commands.table import Command, answer, tell_command
 from skerry.lanes.running import ActiveRun
 from skerry.model.errors import StoreFailedError
 from skerry.model.event import RunEnded, RunStarted, TextDelta
-from skerry.model.message import Usage
 from skerry.model.run import RunFailure, RunResult, StopReason
 from skerry.runtime.finalize import Block, Outgoing, announce, outgoing, told_at_end
 from skerry.runtime.run_context import Runtime, command_call, persisted, run_context
@@ -101,17 +100,6 @@ def _result(
     payloads: tuple[str, ...],
     error: RunFailure | None = None,
 ) -> RunResult:
-    now = runtime.clock.now_ms()
-    return RunResult(
-        run_id=active.request.run_id,
-        session_key=str(active.request.key),
-        session_id=active.session_id,
-        stop_reason=reason,
-        payloads=payloads,
-        provider="",
-        model="",
-        usage=Usage(),
-        started_at=active.started_at or now,
-        ended_at=now,
-        error=error,
-    )
+    request, now = active.request, runtime.clock.now_ms()
+    ids = request.run_id, str(request.key), active.session_id
+    return RunResult.without_model(ids, reason, (active.started_at or now, now), error, payloads)

@@ -18,15 +18,7 @@ from msgspec import Struct, field
 from skerry.commands.table import Command
 from skerry.hooks.events import WEBCHAT
 from skerry.lanes.lanes import Lanes
-from skerry.lanes.running import (
-    ActiveRun,
-    batch,
-    excess,
-    is_queued,
-    line,
-    quiet_seconds,
-    steers,
-)
+from skerry.lanes.running import ActiveRun, batch, excess, line
 from skerry.model.ids import RunId, SessionKey
 from skerry.model.queue import DropPolicy, QueueMode, QueueRules
 from skerry.model.run import RunRequest
@@ -50,7 +42,7 @@ class Turn(Struct, eq=False):
 
     def delay(self) -> float:
         """Returns the seconds in which others may still come that belong to it."""
-        quiet = quiet_seconds(self.run)
+        quiet = self.run.quiet_seconds
         if not quiet:
             return 0.0
         now = asyncio.get_running_loop().time()
@@ -206,10 +198,10 @@ class Queue(Struct):
         if host is None:
             return
         for job in self.lanes.waiting(str(key)):
-            if not isinstance(job, Turn) or not steers(job.run, host):
+            if not isinstance(job, Turn) or not job.run.steers(host):
                 return
             run = job.run
-            if not run.heard and run not in host.steering:
+            if not run.entered and run not in host.steering:
                 host.steering.append(run)
             if run.rules is not None and run.rules.mode is QueueMode.STEER:
                 self._leave(run)
@@ -223,7 +215,7 @@ class Queue(Struct):
         """Drops what waits beyond the cap, as the policy says."""
         jobs = self.lanes.waiting(str(key))
         waiting = [job.run for job in jobs if isinstance(job, Turn)]
-        queued = [run for run in waiting if is_queued(run)]
+        queued = [run for run in waiting if run.is_queued]
         dropped = excess(queued, rules)
         if not dropped:
             return

@@ -23,7 +23,7 @@ from skerry.infra.clock import Clock
 from skerry.model.errors import InvalidSessionKeyError
 from skerry.model.ids import RunId, SessionKey
 from skerry.model.inbound import PeerKind, ReplyTo
-from skerry.model.message import Message, Usage, is_note, open_calls
+from skerry.model.message import Message, is_note, open_calls
 from skerry.model.origin import Origin
 from skerry.model.queue import QueueMode
 from skerry.model.run import Inline, Purpose, RunFailure, RunRequest, RunResult, StopReason
@@ -88,6 +88,9 @@ async def recover(
     found = await store.read(partial(_sorted, policy=policy, known=known))
     now = clock.now_ms()
     closings = [await _closing(one, now, parts, hooks, known) for one in found.interrupted]
+    notices: list[Outgoing] = [
+        [(broken.to, parts(broken.to, UNREADABLE))] if broken.to else [] for broken in found.broken
+    ]
 
     def write(unit: Unit) -> list[runs.OpenRun]:
         for run in found.again:
@@ -95,8 +98,8 @@ async def recover(
                 runs.restart(unit, run)
         for one in closings:
             _close(unit, one)
-        for broken, guests in found.broken:
-            _close_broken(unit, broken, guests, now, parts)
+        for broken, going in zip(found.broken, notices, strict=True):
+            _close_broken(unit, broken, going, now)
         return found.again
 
     return await store.write(write)
@@ -119,8 +122,18 @@ class _Found:
 
     interrupted: list[_Interrupted]
     again: list[runs.OpenRun]
-    broken: list[tuple[runs.BrokenRun, list[RunId]]]
-    """Runs that cannot be read, and those whose messages had entered them."""
+    broken: list["_Broken"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Broken:
+    """A run that cannot be read."""
+
+    run: runs.BrokenRun
+    guests: list[RunId]
+    """The runs whose messages had entered it."""
+    to: ReplyTo | None
+    """Address for the notice; None if nobody gets one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,10 +177,11 @@ def _sorted(reader: Reader, policy: SendPolicy, known: Known) -> _Found:
 
 def _unreadable(
     reader: Reader, guests: Mapping[RunId, Sequence[runs.OpenRun]]
-) -> Iterator[tuple[runs.BrokenRun, list[RunId]]]:
+) -> Iterator[_Broken]:
     for run in runs.unreadable(reader):
         logger.error("run %s cannot be read and is closed: %s", run.run_id, run.why)
-        yield run, [one.request.run_id for one in guests.get(run.run_id, ())]
+        to = inbound.source(reader, run.run_id, _peer_kind(run.session_key))
+        yield _Broken(run, [guest.request.run_id for guest in guests.get(run.run_id, ())], to)
 
 
 def _goes_on(
@@ -201,19 +215,9 @@ async def _closing(
     """Returns how the run ends, after the hooks that an end passes."""
     run, to = one.run, one.to
     why = COMMAND_INTERRUPTED if known.is_command(run.request) else INTERRUPTED
-    result = RunResult(
-        run_id=run.request.run_id,
-        session_key=str(run.request.key),
-        session_id=run.session_id,
-        stop_reason=StopReason.INTERRUPTED,
-        payloads=(),
-        provider="",
-        model="",
-        usage=Usage(),
-        started_at=run.accepted_at,
-        ended_at=now,
-        error=RunFailure("run.interrupted", why, retryable=True),
-    )
+    ids = run.request.run_id, str(run.request.key), run.session_id
+    failure = RunFailure("run.interrupted", why, retryable=True)
+    result = RunResult.without_model(ids, StopReason.INTERRUPTED, (run.accepted_at, now), failure)
     ending = closing(one.messages, "aborted", result, run.partial)
     result = replace(result, payloads=payloads([*one.messages, *ending]))
     context = run_context(run.request, run.session_id)
@@ -225,28 +229,17 @@ async def _closing(
     return _Closing(result, one.guests, entries, going)
 
 
-def _close_broken(
-    unit: Unit, run: runs.BrokenRun, guests: Sequence[RunId], now: int, parts: Parts
-) -> None:
+def _close_broken(unit: Unit, broken: _Broken, going: Outgoing, now: int) -> None:
     """Ends a run that cannot be read: its conversation has it, and the person is told.
 
     The row of its session may be damaged too, so nothing is asked of it but its last number.
     """
-    result = RunResult(
-        run_id=run.run_id,
-        session_key=run.session_key,
-        session_id=run.session_id,
-        stop_reason=StopReason.INTERRUPTED,
-        payloads=(),
-        provider="",
-        model="",
-        usage=Usage(),
-        started_at=run.accepted_at,
-        ended_at=now,
-        error=RunFailure("run.corrupt", UNREADABLE),
-    )
+    run = broken.run
+    ids = run.run_id, run.session_key, run.session_id
+    failure = RunFailure("run.corrupt", UNREADABLE)
+    result = RunResult.without_model(ids, StopReason.INTERRUPTED, (run.accepted_at, now), failure)
     runs.close_unreadable(unit, run, result)
-    for guest in guests:
+    for guest in broken.guests:
         runs.finish(unit, for_guest(result, guest))
     tail = sessions.tail(unit, run.session_id)
     if tail and run.entry:
@@ -254,9 +247,7 @@ def _close_broken(
         sessions.append(
             unit, run.session_id, tail, run.run_id, closing(own, "aborted", result), now
         )
-    found = inbound.source(unit, run.run_id, _peer_kind(run.session_key))
-    if found is not None:
-        going: Outgoing = [(found, parts(found, one.text)) for one in told_at_end(result)]
+    if going:
         announce(unit, result, going, outbox.next_block(unit, run.run_id))
 
 

@@ -177,7 +177,7 @@ class RequestBuilder:
         """Notes what the person said: the last message of the history, but where a run goes on."""
         self.prompt = self._noted = self._sent_prompt = prompt
         last = len(self._history.messages) - 1
-        self._place = continued.place if continued is not None else last
+        self._place = continued.prompt_index if continued is not None else last
 
     def end(self) -> None:
         """Takes back what plugins put before the prompt: it was for this run."""

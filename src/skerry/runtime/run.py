@@ -15,7 +15,7 @@ from skerry.config.root import Config
 from skerry.hooks.events import AgentEnd
 from skerry.lanes.running import ActiveRun, Continued
 from skerry.model.event import RunEnded, RunStarted
-from skerry.model.message import Message, Usage, UserMessage, is_note, notice
+from skerry.model.message import Message, UserMessage, is_note, notice
 from skerry.model.run import RunResult, StopReason
 from skerry.runtime.admission import Arrival, Entered, tell
 from skerry.runtime.conversation import Conversation
@@ -64,14 +64,17 @@ class Run(Struct, frozen=True):
         for guest in active.joined:
             joined = RunStarted(started_at, active.request.run_id)
             self.runtime.publish(guest.event(joined))
-        prompt = active.said()
+        prompt = active.prompt()
         writing = Writing(self.runtime.hooks)
         try:
             conversation, prompt = await self._enter(config, prompt, writing)
         except Exception as error:
             # Whatever it is, those who wait must hear of it, and once: it does not run again.
             logger.exception("run %s could not start", active.request.run_id)
-            failed = self._failed_to_start(error, started_at)
+            request = active.request
+            ids = request.run_id, str(request.key), active.session_id
+            times = started_at, self.runtime.clock.now_ms()
+            failed = RunResult.without_model(ids, StopReason.ERROR, times, unexpected(error))
             self._end(await self._settle_failed(config, failed))
             return
         plan = run_plan(self.runtime, config, active)
@@ -290,19 +293,3 @@ class Run(Struct, frozen=True):
             self.runtime.publish(run.event(RunEnded(ended)))
         if active.request.reply_to is not None:
             self.runtime.deliver(active.request.reply_to)
-
-    def _failed_to_start(self, error: Exception, started_at: int) -> RunResult:
-        request = self.active.request
-        return RunResult(
-            run_id=request.run_id,
-            session_key=str(request.key),
-            session_id=self.active.session_id,
-            stop_reason=StopReason.ERROR,
-            payloads=(),
-            provider="",
-            model="",
-            usage=Usage(),
-            started_at=started_at,
-            ended_at=self.runtime.clock.now_ms(),
-            error=unexpected(error),
-        )

@@ -42,7 +42,10 @@ class RunExecutor:
         self._done = done.messages if done else ()
         pipeline = Pipeline(runtime.hooks, plan.hooks, writing, runtime.clock)
         failover, draft = runtime.asking(plan.wanted), Draft(plan.show)
-        self.replying = answers(plan, lambda: plan.variables(failover))
+        request = active.request
+        self.replying = (
+            answers(plan, lambda: plan.variables(failover)) if request.reply_to else None
+        )
         self._events = events = RunEvents(plan, draft, self.replying)
         self.speaker = Speaker(failover, events.emit, now_ms, draft)
         self.speaker.take_up(self._done, active.sent or "" if done else "")
@@ -50,7 +53,6 @@ class RunExecutor:
         transcript = RunTranscript(plan, conversation, writing, self.replying)
         mailbox = RunMailbox(plan, transcript, self._limits)
         tools = RunTools(plan, conversation, pipeline, self._limits)
-        request = active.request
         whose = Whose(request.key, active.session_id, plan.wanted, request.purpose, request.origin)
         compaction = plan.config.agents.defaults.compaction
         compactor = Compactor(runtime, compaction, whose, pipeline, tools.context, events.publish)

@@ -177,7 +177,11 @@ class Pipeline(Struct, frozen=True):
             compactions=compactions,
             context_bytes=context_bytes(model),
         )
-        draft = _assembled(await build.run(draft), built)
+        given = draft
+        draft = await build.run(draft)
+        if draft is given and not start.handlers:
+            return built, ""
+        draft = _assembled(draft, built)
         if start.handlers:
             draft = _assembled(await start.run(draft), built)
         return draft.system_prompt or "", draft.prepend_context

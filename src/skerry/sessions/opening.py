@@ -206,8 +206,23 @@ def enter(
     if limits is None or passed is None:
         return Opened(session_id, tail, request)
     ended = archive.reset(unit, request.key, new_id, at, expired=True)
-    said = (notice(_expired(passed, limits), at),)
-    return Opened(new_id, 0, request, ended, passed.value, began=True, notes=said)
+    notes = (notice(_expired(passed, limits), at),)
+    return Opened(new_id, 0, request, ended, passed.value, began=True, notes=notes)
+
+
+def notices(request: RunRequest, limits: Limits | None) -> tuple[str, ...]:
+    """Returns the text of each notice that `enter` may place before the message."""
+    opening = request.opening
+    if opening is not None and not opening.done:
+        # Whatever session is ended, the notice says only that one can be brought back.
+        return (begun(replace(opening, ended=SessionId("any"))),)
+    if limits is None:
+        return ()
+    expired = {
+        Expiry.DAILY: limits.at_hour is not None,
+        Expiry.IDLE: limits.idle_minutes is not None,
+    }
+    return (PUT_AWAY, *(_expired(kind, limits) for kind, is_set in expired.items() if is_set))
 
 
 def _first(

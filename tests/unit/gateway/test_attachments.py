@@ -110,7 +110,7 @@ async def test_an_image_needs_no_words_but_a_message_needs_something(rig: Rig, w
         error = (await wire.ask(method, said))["error"]
         assert (error["code"], "message is empty" in error["message"]) == ("INVALID_REQUEST", True)
     await wire.call("chat.send", {**sent, "attachments": [attachment(ENCODED)]})
-    assert rig.dispatcher.runs[RunId("k")].request.said(1).content == (IMAGE,)
+    assert rig.dispatcher.runs[RunId("k")].request.message(1).content == (IMAGE,)
 
 
 async def test_a_model_that_reads_no_images_is_named_before_anything_is_accepted(
@@ -138,7 +138,7 @@ async def test_history_shows_images_while_they_fit(rig: Rig, wire: Wire) -> None
 
         def say(unit: Any, asked: RunRequest = asked) -> None:
             session_id, tail = sessions.ensure(unit, key, SESSION, 1)
-            entry = sessions.append(unit, session_id, tail, asked.run_id, [asked.said(1)], 1)
+            entry = sessions.append(unit, session_id, tail, asked.run_id, [asked.message(1)], 1)
             runs.add(unit, asked, session_id, entry, 1)
 
         await rig.store.write(say)

@@ -31,7 +31,7 @@ def taken(runs: list[ActiveRun]) -> tuple[list[str], int]:
 
 def said(*texts: str, rules: QueueRules = COLLECT) -> str:
     runs = [waiting(text, rules) for text in texts]
-    return running.batch(runs[0], runs[1:]).said(7).text
+    return running.batch(runs[0], runs[1:]).prompt(7).text
 
 
 def test_collected_messages_are_one_prompt_in_the_words_of_the_seeds() -> None:
@@ -45,17 +45,17 @@ def test_collected_messages_are_one_prompt_in_the_words_of_the_seeds() -> None:
 @given(st.lists(st.text("a\n-é ", max_size=8).map(str.strip), min_size=2, max_size=6))
 def test_the_messages_are_found_again_in_the_prompt_they_made(texts: list[str]) -> None:
     rules = replace(COLLECT, cap=9)
-    assert running.parts(said(*texts, rules=rules)) == texts
+    assert running.messages_in(said(*texts, rules=rules)) == texts
 
 
 def test_of_those_over_the_cap_their_lines_are_found_again() -> None:
-    assert running.parts(said(*"abcde")) == list("abcde")
-    assert running.parts(running.summary(["a", "b"])) == ["a", "b"]
+    assert running.messages_in(said(*"abcde")) == list("abcde")
+    assert running.messages_in(running.summary(["a", "b"])) == ["a", "b"]
 
 
 @pytest.mark.parametrize("text", ["", "hello", "---\nQueued #1\nno", running.TITLE])
 def test_what_one_person_wrote_has_no_parts(text: str) -> None:
-    assert running.parts(text) == []
+    assert running.messages_in(text) == []
 
 
 def test_one_message_alone_stays_as_it_was_written() -> None:
@@ -74,7 +74,7 @@ def test_of_what_is_over_the_cap_the_prompt_has_a_line_each() -> None:
 def test_what_was_dropped_without_a_line_is_counted() -> None:
     runs = [waiting(text) for text in "abcd"]
     runs[0].unseen = 5
-    text = running.batch(runs[0], runs[1:]).said(7).text
+    text = running.batch(runs[0], runs[1:]).prompt(7).text
     assert "[Queue overflow] Dropped 6 messages due to cap.\nSummary:\n- a\n\n---" in text
 
 
@@ -119,9 +119,9 @@ def test_what_is_stopped_withdrawn_written_or_not_stored_is_not_collected() -> N
     written.entry = 4
     unstored = ActiveRun(waiting("u").request, rules=COLLECT)
     for one in (stopped, withdrawn, written, unstored):
-        assert not running.is_queued(one)
+        assert not one.is_queued
         assert taken([waiting("a"), one]) == (["a"], 0)
-        assert running.quiet_seconds(one) == 0
+        assert one.quiet_seconds == 0
 
 
 def test_a_prompt_does_not_grow_without_limit() -> None:
@@ -147,7 +147,7 @@ def test_a_prompt_has_the_images_and_the_origin_of_what_was_collected() -> None:
     image = ImageBlock("eA==", "image/png")
     one.request = replace(one.request, images=(image,), origin=Origin.OWNER)
     other.request = replace(other.request, origin=Origin.OWNER)
-    message = running.batch(one, [other]).said(7)
+    message = running.batch(one, [other]).prompt(7)
     assert message.content[1:] == (image,)
     assert (message.origin, message.timestamp) == (Origin.OWNER, 7)
 
@@ -164,7 +164,7 @@ def test_a_prompt_has_the_images_and_the_origin_of_what_was_collected() -> None:
     ],
 )
 def test_only_what_may_get_company_waits_for_it(mode: QueueMode, seconds: float) -> None:
-    assert running.quiet_seconds(waiting("a", QueueRules(mode))) == seconds
+    assert waiting("a", QueueRules(mode)).quiet_seconds == seconds
 
 
 @given(st.integers(0, 30), st.integers(1, 8), st.sampled_from(DropPolicy))

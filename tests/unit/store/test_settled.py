@@ -53,7 +53,7 @@ def spoke(unit: Unit, *, stop: StopReason = StopReason.DONE, notices: tuple[str,
     session_id, tail = sessions.ensure(unit, KEY, ID, 1)
     for run_id, to in (("by-client", None), ("by-platform", TO)):
         asked = replace(request(f"what of {WORD}", run_id, KEY), reply_to=to)
-        said = [asked.said(1), message.user(f"it is {WORD}", 1)]
+        said = [asked.message(1), message.user(f"it is {WORD}", 1)]
         tail = sessions.append(unit, session_id, tail, run_id, said, 1, heard=1)
         if to is not None:
             inbound.take(unit, ARRIVED, asked.run_id)

@@ -24,7 +24,7 @@ from skerry.gateway.method import (
 )
 from skerry.gateway.methods import agents, extension, models, rows
 from skerry.hooks.events import RunContext
-from skerry.lanes.running import parts
+from skerry.lanes.running import messages_in
 from skerry.model import message
 from skerry.model.ids import RunId, SessionKey
 from skerry.model.message import AssistantMessage, TextBlock, Usage, UserMessage
@@ -217,7 +217,7 @@ def _said(reader: Reader, entry: TranscriptEntry, max_chars: int | None) -> list
     """Returns the messages that were collected to one prompt, with their runs where those tell."""
     if not isinstance(entry.message, UserMessage):
         return []
-    texts = [text[:max_chars] for text in parts(entry.message.text)]
+    texts = [text[:max_chars] for text in messages_in(entry.message.text)]
     ids = runs.sharing(reader, entry.run_id) if texts else []
     if len(ids) != len(texts):
         return [{"text": text} for text in texts]
