@@ -1,4 +1,4 @@
-"""What runs are given: the services of the gateway, and the frozen plan of each run."""
+"""The services of the gateway that runs use, and the frozen plan of each run."""
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
