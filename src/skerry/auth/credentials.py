@@ -50,10 +50,10 @@ def refuse_in_workspace(config: Config, path: Path) -> None:
     Raises:
         CredentialError: it does.
     """
-    place = path.resolve()
+    resolved = path.resolve()
     for agent in config.agents.ids:
         workspace = config.workspace(agent).resolve()
-        if place.is_relative_to(workspace):
+        if resolved.is_relative_to(workspace):
             raise CredentialError(
                 f"{path} lies in the workspace of {agent} ({workspace}).",
                 "Credentials are never kept in a workspace: set another workspace, agentDir or"
@@ -101,11 +101,11 @@ class Credentials:
             stat = os.stat(path)  # noqa: PTH116 - on the way of every turn, four times as fast
         except OSError:
             return _NONE
-        seen = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
-        known = self._files.get(agent)
-        if known is None or known[0] != seen:
-            known = self._files[agent] = seen, self._read(path, agent)
-        return known[1]
+        stamp = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
+        cached = self._files.get(agent)
+        if cached is None or cached[0] != stamp:
+            cached = self._files[agent] = stamp, self._read(path, agent)
+        return cached[1]
 
     def _place(self, agent: AgentId) -> Path | None:
         if agent not in self._places:
@@ -118,22 +118,22 @@ class Credentials:
 
     def _read(self, path: Path, agent: AgentId) -> Profiles:
         try:
-            found = read(path, agent)
+            content = read(path, agent)
         except CredentialError as error:
             logger.warning("%s %s", error, error.remedy)
             return _NONE
-        for problem in found.problems:
+        for problem in content.problems:
             logger.warning("%s: %s", path, problem)
-        return found
+        return content
 
     def of(self, agent: AgentId, provider: str) -> list[Profile]:
         """Returns the profiles for a provider: the agent's own, then the default agent's."""
-        found = {one.id: one for one in self.profiles(agent).of(provider)}
+        by_id = {profile.id: profile for profile in self.profiles(agent).of(provider)}
         default = self._config.agents.default_id
         if agent != default:
-            for one in self.profiles(default).of(provider):
-                found.setdefault(one.id, one)
-        return list(found.values())
+            for profile in self.profiles(default).of(provider):
+                by_id.setdefault(profile.id, profile)
+        return list(by_id.values())
 
     def providers(self, agent: AgentId) -> set[str]:
         """Returns the providers for which the agent has a profile."""
@@ -153,23 +153,25 @@ class Credentials:
         Raises:
             ModelAuthError: `pin` names none.
         """
-        found = self.of(agent, provider)
+        available = self.of(agent, provider)
         if pin:
-            one = pinned(found, pin)
-            if one is None:
-                raise _no_profile(pin, provider, found)
-            return [one]
-        if not found or (len(found) < 2 and not self.explicit(agent, provider)):  # noqa: PLR2004 - nothing to order
-            return found
+            profile = pinned(available, pin)
+            if profile is None:
+                raise _no_profile(pin, provider, available)
+            return [profile]
+        if not available or (len(available) < 2 and not self.explicit(agent, provider)):  # noqa: PLR2004 - nothing to order
+            return available
         queue = ordered(
-            found,
+            available,
             self.explicit(agent, provider),
             self._used,
-            lambda one: self._until(one, model),
+            lambda profile: self._until(profile, model),
             self.clock.now_ms(),
             self._sticky.get((session_id, provider), ""),
         )
-        return sorted(queue, key=lambda one: (self._rests(one, model), one.owner != agent))
+        return sorted(
+            queue, key=lambda profile: (self._rests(profile, model), profile.owner != agent)
+        )
 
     def _until(self, profile: Profile, model: str) -> int:
         row = self.cooldowns.longest((profile.key, model))
@@ -183,9 +185,9 @@ class Credentials:
         self._uses += 1
         self._used[profile.key] = self._uses
         if session_id:
-            place = session_id, profile.provider
-            self._sticky[place] = profile.key
-            self._sticky.move_to_end(place)
+            key = session_id, profile.provider
+            self._sticky[key] = profile.key
+            self._sticky.move_to_end(key)
             if len(self._sticky) > MAX_SESSIONS:
                 self._sticky.popitem(last=False)
 
@@ -218,8 +220,8 @@ class Credentials:
 _NONE: Final = Profiles()
 
 
-def _no_profile(pin: str, provider: str, found: Sequence[Profile]) -> ModelAuthError:
-    known = ", ".join(one.id for one in found) or "none"
-    error = ModelAuthError(f"{provider} has no profile {pin!r}. Profiles: {known}.")
+def _no_profile(pin: str, provider: str, profiles: Sequence[Profile]) -> ModelAuthError:
+    ids = ", ".join(profile.id for profile in profiles) or "none"
+    error = ModelAuthError(f"{provider} has no profile {pin!r}. Profiles: {ids}.")
     error.remedy = "skerry auth list"
     return error

@@ -67,20 +67,22 @@ class Profile:
     @property
     def expires(self) -> int | None:
         """Returns when its token ends, in milliseconds since 1970; None is never, or unknown."""
-        found = self.fields.get("expires")
-        return int(found) if isinstance(found, int | float) and found > 0 else None
+        end = self.fields.get("expires")
+        return int(end) if isinstance(end, int | float) and end > 0 else None
 
     @property
     def base_url(self) -> str | None:
         """Returns the address for which it was entered; it is sent to no other."""
-        found = self.fields.get("baseUrl")
-        return found if isinstance(found, str) else None
+        address = self.fields.get("baseUrl")
+        return address if isinstance(address, str) else None
 
     @property
     def stamp(self) -> str:
         """Returns a fingerprint that changes when the credential is replaced, not when renewed."""
-        kept = self.fields.get("saved") if self.kind is Kind.OAUTH else None
-        what = kept if kept is not None else [self.fields.get(one) for one in SECRETS[self.kind]]
+        saved = self.fields.get("saved") if self.kind is Kind.OAUTH else None
+        what = (
+            saved if saved is not None else [self.fields.get(name) for name in SECRETS[self.kind]]
+        )
         return hashlib.sha256(msgspec.json.encode(what)).hexdigest()[:16]
 
     def secret(self, name: str, environ: Mapping[str, str], vault: Vault) -> str:
@@ -92,7 +94,7 @@ class Profile:
         value = self.fields.get(name)
         match value:
             case str():
-                text = _ENV.sub(lambda found: self._named(found[1], environ), value)
+                text = _ENV.sub(lambda match: self._named(match[1], environ), value)
             case {"source": "vault", "id": str(entry)}:
                 text = vault.get(self.provider, entry)
             case dict() if is_reference(value):
@@ -138,22 +140,22 @@ class Profiles:
 
 def parse(content: Mapping[str, Any], owner: AgentId) -> Profiles:
     """Parses the content of a file; entries that cannot be used are named and left out."""
-    found: dict[str, Profile] = {}
+    profiles: dict[str, Profile] = {}
     problems: list[str] = []
     listed = content.get("profiles")
     for name, entry in listed.items() if isinstance(listed, dict) else ():
         problem = _problem(name, entry)
-        if problem or len(found) == MAX_PROFILES:
+        if problem or len(profiles) == MAX_PROFILES:
             problems.append(problem or f"{name!r} is one too many; {MAX_PROFILES} count")
         else:
-            found[name] = Profile(name, entry["provider"], Kind(entry["type"]), owner, entry)
+            profiles[name] = Profile(name, entry["provider"], Kind(entry["type"]), owner, entry)
     ordered = content.get("order")
     order = {
-        provider: tuple(one for one in ids if isinstance(one, str))
+        provider: tuple(id_ for id_ in ids if isinstance(id_, str))
         for provider, ids in (ordered.items() if isinstance(ordered, dict) else ())
         if isinstance(ids, list)
     }
-    return Profiles(found, order, tuple(problems))
+    return Profiles(profiles, order, tuple(problems))
 
 
 def _problem(name: str, entry: Any) -> str:
@@ -226,11 +228,11 @@ def split_reference(reference: str) -> tuple[str, str]:
     return model, profile
 
 
-def pinned(profiles: Sequence[Profile], wanted: str) -> Profile | None:
+def pinned(profiles: Sequence[Profile], name: str) -> Profile | None:
     """Returns the profile that a person named: by its id, or by what follows the provider."""
     ids = {profile.id: profile for profile in reversed(profiles)}
-    return ids.get(wanted) or next(
-        (profile for profile in profiles if profile.id.partition(":")[2] == wanted), None
+    return ids.get(name) or next(
+        (profile for profile in profiles if profile.id.partition(":")[2] == name), None
     )
 
 
@@ -257,10 +259,11 @@ def ordered(
     """
     if explicit:
         by_id = {profile.id: profile for profile in reversed(profiles)}
-        found = [by_id[name] for name in dict.fromkeys(explicit) if name in by_id]
+        chosen = [by_id[name] for name in dict.fromkeys(explicit) if name in by_id]
     else:
-        found = sorted(
-            profiles, key=lambda one: (_KINDS.index(one.kind), last_used.get(one.key, 0))
+        chosen = sorted(
+            profiles,
+            key=lambda profile: (_KINDS.index(profile.kind), last_used.get(profile.key, 0)),
         )
-    found.sort(key=lambda one: one.key != sticky)
-    return sorted(found, key=lambda one: max(until(one) - now, 0))
+    chosen.sort(key=lambda profile: profile.key != sticky)
+    return sorted(chosen, key=lambda profile: max(until(profile) - now, 0))

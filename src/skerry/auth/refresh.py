@@ -75,10 +75,10 @@ async def exchange_key(http: httpx2.AsyncClient, url: str, code: str, verifier: 
     """
     form = {"code": code, "code_verifier": verifier, "code_challenge_method": "S256"}
     body, host = await _post(http, url, "json", msgspec.json.encode(form))
-    said = _json(body)
-    if not (isinstance(said, dict) and isinstance(said.get("key"), str)):
+    answer = _json(body)
+    if not (isinstance(answer, dict) and isinstance(answer.get("key"), str)):
         raise ModelConnectionError(f"{host} returned no key.")
-    return Tokens(said["key"], "", None)
+    return Tokens(answer["key"], "", None)
 
 
 async def _post(http: httpx2.AsyncClient, url: str, kind: str, content: bytes) -> tuple[bytes, str]:
@@ -113,17 +113,17 @@ def _json(body: bytes) -> Any:
 
 
 def _tokens(body: bytes, host: str, now: int) -> Tokens:
-    said = _json(body)
-    if isinstance(said, dict) and "error" in said:  # some answer 200 and say no in the body
+    answer = _json(body)
+    if isinstance(answer, dict) and "error" in answer:  # some answer 200 and say no in the body
         raise TokenRefusedError(f"{host} refused it")
-    if not (isinstance(said, dict) and isinstance(said.get("access_token"), str)):
+    if not (isinstance(answer, dict) and isinstance(answer.get("access_token"), str)):
         raise ModelConnectionError(f"{host} returned no token.")
-    refresh, seconds = said.get("refresh_token"), said.get("expires_in")
+    refresh, seconds = answer.get("refresh_token"), answer.get("expires_in")
     return Tokens(
-        said["access_token"],
+        answer["access_token"],
         refresh if isinstance(refresh, str) else "",
         now + int(min(seconds, _LONGEST) * 1000) if isinstance(seconds, int | float) else None,
-        str(said.get("scope") or ""),
+        str(answer.get("scope") or ""),
     )
 
 
@@ -160,8 +160,8 @@ class Renewal:
         return profile.expires is not None and profile.expires - self.clock.now_ms() <= EARLY
 
     async def _renewed(self, profile: Profile, directory: Path) -> str:
-        found = await anyio.to_thread.run_sync(read, directory / FILE, profile.owner)
-        profile = found.profiles.get(profile.id, profile)
+        profiles = await anyio.to_thread.run_sync(read, directory / FILE, profile.owner)
+        profile = profiles.profiles.get(profile.id, profile)
         if not self._is_due(profile):  # another process was faster
             return await self._secret(profile, "access")
         try:
@@ -210,13 +210,13 @@ def store_tokens(path: Path, profile: Profile, tokens: Tokens, vault: Vault) -> 
     new = {"access": tokens.access}
     if tokens.refresh:
         new["refresh"] = tokens.refresh
-    kept = {name: entry for name in new if (entry := profile.entry(name)) is not None}
-    if kept:
-        vault.put(profile.provider, {entry: new[name] for name, entry in kept.items()})
+    entries = {name: entry for name in new if (entry := profile.entry(name)) is not None}
+    if entries:
+        vault.put(profile.provider, {entry: new[name] for name, entry in entries.items()})
 
     def edit(content: dict[str, Any]) -> None:
         entry = content["profiles"].setdefault(profile.id, dict(profile.fields))
-        entry |= {name: text for name, text in new.items() if name not in kept}
+        entry |= {name: text for name, text in new.items() if name not in entries}
         entry["expires"] = tokens.expires or 0
 
     assert profile.kind is Kind.OAUTH  # noqa: S101 - no other kind has two tokens

@@ -164,7 +164,7 @@ class Callback:
 
 
 @asynccontextmanager
-async def callback(port: int, wanted: str = "/callback") -> AsyncGenerator[Callback]:
+async def callback(port: int, path: str = "/callback") -> AsyncGenerator[Callback]:
     """Waits on the loopback address for the block; only paths that begin with `wanted` count.
 
     Raises:
@@ -180,10 +180,10 @@ async def callback(port: int, wanted: str = "/callback") -> AsyncGenerator[Callb
         async with stream:
             with anyio.move_on_after(_HEAD_SECONDS):
                 target = await _target(stream, bound)
-                good = target is not None and target.startswith(wanted) and "?" in target
+                good = target is not None and target.startswith(path) and "?" in target
                 if good and target is not None:
-                    with send.clone() as one:
-                        await _hand_over(one, target)
+                    with send.clone() as sender:
+                        await _hand_over(sender, target)
                 text = _DONE if good and "error=" not in str(target) else _FAILED
                 await stream.send(_page(text, ok=good))
 

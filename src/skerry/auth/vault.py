@@ -49,8 +49,8 @@ class Vault:
         """
         self._change(
             provider,
-            lambda sealer, kept: (
-                kept | {name: sealer.seal(name, text) for name, text in secrets.items()}
+            lambda sealer, entries: (
+                entries | {name: sealer.seal(name, text) for name, text in secrets.items()}
             ),
         )
 
@@ -58,7 +58,8 @@ class Vault:
         """Forgets secrets; a name that is not kept is no error."""
         if self._path(provider).exists():
             self._change(
-                provider, lambda _, kept: {k: one for k, one in kept.items() if k not in names}
+                provider,
+                lambda _, entries: {k: entry for k, entry in entries.items() if k not in names},
             )
 
     def get(self, provider: str, name: str) -> str:
@@ -143,7 +144,7 @@ class Vault:
         path = self.directory / KEY_FILE
         data = read_private(path, 1024)
         if data is None:
-            if any(b'"file"' in one.read_bytes() for one in self.directory.glob("*.json")):
+            if any(b'"file"' in file.read_bytes() for file in self.directory.glob("*.json")):
                 message = f"{path} is missing, and only it opens the vault."
                 raise CredentialError(message, _RESTORE)
             key = os.urandom(_KEY_BYTES)

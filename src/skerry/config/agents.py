@@ -139,14 +139,14 @@ class AgentConfig(OpenSection):
         return value
 
 
-def _again(ids: list[AgentId], place: int) -> InitErrorDetails:
-    first = ids.index(ids[place])
+def _again(ids: list[AgentId], index: int) -> InitErrorDetails:
+    first = ids.index(ids[index])
     error = PydanticCustomError(
         "duplicate",
         "{id} is the id of agents.list[{first}] too",
-        {"id": ids[place], "first": first},
+        {"id": ids[index], "first": first},
     )
-    return InitErrorDetails(type=error, loc=(place, "id"), input=ids[place])
+    return InitErrorDetails(type=error, loc=(index, "id"), input=ids[index])
 
 
 class AgentsConfig(OpenSection):
@@ -160,17 +160,17 @@ class AgentsConfig(OpenSection):
     @classmethod
     def _ids_are_unique(cls, value: tuple[AgentConfig, ...]) -> tuple[AgentConfig, ...]:
         ids = [agent.id for agent in value]
-        again = [place for place, one in enumerate(ids) if one in ids[:place]]
+        again = [index for index, id_ in enumerate(ids) if id_ in ids[:index]]
         if again:
             raise ValidationError.from_exception_data(cls.__name__, [_again(ids, n) for n in again])
         return value
 
-    def limits_path(self, wanted: AgentId, scope: str, name: str) -> str:
+    def limits_path(self, agent_id_: AgentId, scope: str, name: str) -> str:
         """Returns which `limits` section has a limit of an agent."""
-        for place, agent in enumerate(self.list):
+        for index, agent in enumerate(self.list):
             own = getattr(agent.limits, scope, None)
-            if agent.id == wanted and own is not None and name in own.model_fields_set:
-                return f"agents.list[{place}].limits"
+            if agent.id == agent_id_ and own is not None and name in own.model_fields_set:
+                return f"agents.list[{index}].limits"
         return "agents.defaults.limits"
 
     @property
@@ -186,9 +186,9 @@ class AgentsConfig(OpenSection):
                 return agent.id
         return self.ids[0]
 
-    def get(self, wanted: AgentId) -> AgentConfig | None:
+    def get(self, agent_id_: AgentId) -> AgentConfig | None:
         """Returns the configured agent, or None for `main` without a list."""
         for agent in self.list:  # no generator: asked ten times a turn
-            if agent.id == wanted:
+            if agent.id == agent_id_:
                 return agent
         return None

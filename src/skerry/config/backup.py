@@ -61,12 +61,12 @@ def keep_good(read: Source, expanded: Expanded) -> None:
     if expanded.files:
         text = json.dumps(expanded.merged, indent=2, ensure_ascii=False) + "\n"
     data = text.encode()
-    place = beside(read.path.resolve(), LAST_GOOD)
+    copy = beside(read.path.resolve(), LAST_GOOD)
     try:
-        if not place.is_file() or place.is_symlink() or place.read_bytes() != data:
-            write_atomic(place, data)
+        if not copy.is_file() or copy.is_symlink() or copy.read_bytes() != data:
+            write_atomic(copy, data)
     except OSError:  # the gateway works without it
-        logger.exception("%s cannot be written", place)
+        logger.exception("%s cannot be written", copy)
 
 
 class AuditEntry(Struct, frozen=True):
@@ -108,10 +108,10 @@ def note(state_dir: Path, entry: AuditEntry) -> None:
 
 def suspicious(before: Source, after: Source) -> list[str]:
     """Returns the names of suspicious changes in a write. Source: openclaw-behaviour 1.5."""
-    found = []
+    errors = []
     old, new = len(before.data), len(after.data)
     if old >= 512 and new < old / 2:  # noqa: PLR2004 - a small file may well lose half of it
-        found.append(f"size-drop:{old}->{new}")
+        errors.append(f"size-drop:{old}->{new}")
     if "meta" in before.parsed and "meta" not in after.parsed:
-        found.append("meta-removed")
-    return found
+        errors.append("meta-removed")
+    return errors

@@ -75,11 +75,11 @@ def _value(kind: Any, value: object, where: str) -> Iterator[tuple[bool, ConfigI
     """Finds unknown keys beneath a value whose declared type is `kind`."""
     arguments = [get_arg for get_arg in get_args(kind) if get_arg is not NoneType]
     if isinstance(value, list) and arguments:
-        for place, one in enumerate(value):
-            yield from _value(arguments[0], one, f"{where}[{place}]")
+        for index, element in enumerate(value):
+            yield from _value(arguments[0], element, f"{where}[{index}]")
     elif isinstance(value, dict) and get_origin(kind) is dict:
-        for key, one in value.items():
-            yield from _value(arguments[1], one, f"{where}.{key}")
+        for key, element in value.items():
+            yield from _value(arguments[1], element, f"{where}.{key}")
     elif isinstance(value, dict) and isinstance(kind, type) and issubclass(kind, Section):
         yield from _section(kind, value, where)
     elif arguments:

@@ -51,16 +51,16 @@ def keyed_hex(key: bytes, text: str) -> str:
     return hmac.digest(key, text.encode(), "sha256").hex()
 
 
-def is_hash_of(given: str, key: bytes, read: source.Source) -> bool:
+def is_hash_of(base_hash: str, key: bytes, read: source.Source) -> bool:
     """Returns whether a client's `baseHash`, of either protocol, is that of the file."""
     return any(
-        hmac.compare_digest(given.encode(), one.encode())
-        for one in (read.hash, keyed_hash(key, read.raw), keyed_hex(key, read.raw))
+        hmac.compare_digest(base_hash.encode(), valid.encode())
+        for valid in (read.hash, keyed_hash(key, read.raw), keyed_hex(key, read.raw))
     )
 
 
 def replacement(
-    new: Mapping[str, Any], read: source.Source, expanded: Expanded, seen: Shown
+    new: Mapping[str, Any], read: source.Source, expanded: Expanded, client_views: Shown
 ) -> dict[str, Any]:
     """Returns the tree of the file that a client means which sends a whole configuration.
 
@@ -71,11 +71,11 @@ def replacement(
         ConfigInvalidError: a hidden secret stands where there is none.
         ConfigIncludedError: something was removed that an included file says.
     """
-    views = (seen.parsed, seen.resolved, seen.config, expanded.tree)
+    views = (client_views.parsed, client_views.resolved, client_views.config, expanded.tree)
     tree = _kept_section(new, read.parsed, views)
-    for place in _lost(new, read.parsed, expanded.merged):
-        owner = expanded.includes.owner(place)
-        raise ConfigIncludedError(show_place(place), str(owner))
+    for key_path in _lost(new, read.parsed, expanded.merged):
+        owner = expanded.includes.owner(key_path)
+        raise ConfigIncludedError(show_place(key_path), str(owner))
     return tree
 
 
@@ -110,70 +110,72 @@ def as_object(raw: str, path: str) -> dict[str, Any]:
         raise ConfigInvalidError(path, issues) from None
 
 
-def _kept(new: Any, old: Any, *seen: Any) -> Any:
+def _kept(new: Any, old: Any, *views: Any) -> Any:
     """Returns `new` with what was only shown taken back to `old`, key by key."""
-    if old is not MISSING and any(new == one for one in seen):
+    if old is not MISSING and any(new == view for view in views):
         return old
     if isinstance(new, dict):
-        return _kept_section(new, old if isinstance(old, dict) else {}, seen)
+        return _kept_section(new, old if isinstance(old, dict) else {}, views)
     if isinstance(new, list):
-        return _kept_list(new, old, seen)
+        return _kept_list(new, old, views)
     return _unhidden(new, old)
 
 
 def _kept_section(
-    new: Mapping[str, Any], old: Mapping[str, Any], seen: tuple[Any, ...]
+    new: Mapping[str, Any], old: Mapping[str, Any], views: tuple[Any, ...]
 ) -> dict[str, Any]:
     tree = {}
     for key, value in new.items():
         before = old.get(key, MISSING)
-        sights = [_at(one, key) for one in seen]
+        sights = [_at(view, key) for view in views]
         if before is MISSING and any(value == sight for sight in sights):
             continue  # a default, or from an included file
-        kept = _kept(value, before, *sights)
-        if kept != {} or before is not MISSING or value == {}:
-            tree[key] = kept
+        stored = _kept(value, before, *sights)
+        if stored != {} or before is not MISSING or value == {}:
+            tree[key] = stored
     if KEY in old and KEY not in new:
         tree[KEY] = old[KEY]
     order = [key for key in old if key in tree]
     return {key: tree[key] for key in [*order, *(key for key in tree if key not in old)]}
 
 
-def _lost(new: Any, old: Any, merged: Any, place: Place = ()) -> Iterator[Place]:
+def _lost(new: Any, old: Any, merged: Any, key_path: Place = ()) -> Iterator[Place]:
     """Yields what an included file says and `new`, which was made of the whole, does not."""
     if not (isinstance(new, dict) and isinstance(merged, dict)):
         return
     whole = isinstance(old, dict) and KEY in old and KEY not in new
     for key, value in merged.items():
         if key in new:
-            yield from _lost(new[key], _at(old, key), value, (*place, key))
+            yield from _lost(new[key], _at(old, key), value, (*key_path, key))
         elif whole and _at(old, key) is MISSING:
-            yield (*place, key)
+            yield (*key_path, key)
 
 
 def _at(tree: Any, key: str) -> Any:
     return tree.get(key, MISSING) if isinstance(tree, dict) else MISSING
 
 
-def _kept_list(new: list[Any], old: Any, seen: tuple[Any, ...]) -> list[Any]:
+def _kept_list(new: list[Any], old: Any, views: tuple[Any, ...]) -> list[Any]:
     """Returns the list; items with an id are compared with the one of the same id."""
     olds = old if isinstance(old, list) else []
     return [
         _kept(
-            one,
-            _partner(one, number, new, olds),
-            *(_partner(one, number, new, many) for many in seen),
+            element,
+            _partner(element, number, new, olds),
+            *(_partner(element, number, new, many) for many in views),
         )
-        for number, one in enumerate(new)
+        for number, element in enumerate(new)
     ]
 
 
-def _partner(one: Any, number: int, new: list[Any], others: Any) -> Any:
+def _partner(element: Any, number: int, new: list[Any], others: Any) -> Any:
     if not isinstance(others, list):
         return MISSING
-    if isinstance(one, dict) and "id" in one:
+    if isinstance(element, dict) and "id" in element:
         same = (
-            other for other in others if isinstance(other, dict) and other.get("id") == one["id"]
+            other
+            for other in others
+            if isinstance(other, dict) and other.get("id") == element["id"]
         )
         return next(same, MISSING)
     return others[number] if len(others) == len(new) else MISSING
@@ -194,11 +196,12 @@ def _unhidden(new: Any, old: Any) -> Any:
             raise ConfigInvalidError("the request", [issue])
         case list():
             return [
-                _unhidden(one, _partner(one, number, new, old)) for number, one in enumerate(new)
+                _unhidden(element, _partner(element, number, new, old))
+                for number, element in enumerate(new)
             ]
         case dict():
             inner = old if isinstance(old, dict) else {}
-            return {key: _unhidden(one, inner.get(key, MISSING)) for key, one in new.items()}
+            return {key: _unhidden(value, inner.get(key, MISSING)) for key, value in new.items()}
         case _:
             return new
 

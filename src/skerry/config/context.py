@@ -13,8 +13,8 @@ _SECONDS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 
 def seconds(text: str) -> float:
     """Returns the seconds of a duration such as `5m` or `1.5h`; a number alone is minutes."""
-    found = re.fullmatch(_DURATION, text)
-    return float(found[1]) * _SECONDS[found[2] or "m"] if found else 0.0
+    match = re.fullmatch(_DURATION, text)
+    return float(match[1]) * _SECONDS[match[2] or "m"] if match else 0.0
 
 
 class PruningTools(OpenSection):
@@ -119,5 +119,5 @@ def moved(tree: dict[str, Any]) -> dict[str, Any]:
     defaults = agents.get("defaults", {})
     if not isinstance(defaults, dict):
         return tree
-    kept = {key: old[key] for key in ("contextPruning", "compaction") if key in old}
-    return {**tree, "agents": {**agents, "defaults": {**kept, **defaults}}}
+    sections = {key: old[key] for key in ("contextPruning", "compaction") if key in old}
+    return {**tree, "agents": {**agents, "defaults": {**sections, **defaults}}}

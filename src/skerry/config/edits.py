@@ -57,7 +57,7 @@ class _Document:
 
     def changed(self) -> str:
         text, at = [], 0
-        for start, end, new in sorted(self.edits, key=lambda one: one[:2]):
+        for start, end, new in sorted(self.edits, key=lambda edit: edit[:2]):
             text += [self.raw[at:start], new]
             at = end
         return "".join([*text, self.raw[at:]])
@@ -142,18 +142,18 @@ class _Scanner:
         return next(iter(source.parse(Path(), f"{{{token}:0}}")))
 
     def _token(self) -> str:
-        found = _TEXT.match(self._raw, self._at) or _WORD.match(self._raw, self._at)
-        if found is None:
+        match = _TEXT.match(self._raw, self._at) or _WORD.match(self._raw, self._at)
+        if match is None:
             raise _NoSpanError
-        self._at = found.end()
-        return found[0]
+        self._at = match.end()
+        return match[0]
 
     def _next(self) -> str:
         return self._raw[self._at : self._at + 1]
 
     def _skip(self) -> None:
-        while found := _SPACE.match(self._raw, self._at):
-            self._at = found.end()
+        while match := _SPACE.match(self._raw, self._at):
+            self._at = match.end()
 
 
 def _style(raw: str, root: _Node) -> _Document:
@@ -161,7 +161,7 @@ def _style(raw: str, root: _Node) -> _Document:
     parts = list(_all_parts(root))
     keys = [raw[part.start] for part in parts if isinstance(part.key, str)]
     values = [raw[part.value.start] for part in parts]
-    quotes = [one for one in (*values, *keys) if one in "\"'"]
+    quotes = [char for char in (*values, *keys) if char in "\"'"]
     indents = [indent for part in root.parts or () if (indent := _indent(raw, part.start))]
     return _Document(
         raw,
@@ -209,12 +209,12 @@ def _change_object(
 ) -> None:
     parts = node.parts or []
     last = {part.key: part for part in parts}
-    kept = [part for part in parts if part.key in new]
+    remaining = [part for part in parts if part.key in new]
     for key, part in last.items():
         if key in new:
             _change(document, part.value, old.get(str(key)), new[str(key)])
     added = [(key, value) for key, value in new.items() if key not in last]
-    _fit(document, node, kept, added)
+    _fit(document, node, remaining, added)
 
 
 def _change_list(document: _Document, node: _Node, old: list[Any], new: list[Any]) -> None:
@@ -225,39 +225,42 @@ def _change_list(document: _Document, node: _Node, old: list[Any], new: list[Any
     shorter = min(len(old), len(new))
     head = _alike(old, new, shorter)
     tail = _alike(old[::-1], new[::-1], shorter - head)
-    middle, wanted = parts[head : len(parts) - tail], new[head : len(new) - tail]
-    if tail and len(wanted) > len(middle):
-        middle, wanted = parts[head:], new[head:]
+    middle, values = parts[head : len(parts) - tail], new[head : len(new) - tail]
+    if tail and len(values) > len(middle):
+        middle, values = parts[head:], new[head:]
         tail = 0
-    for part, value in zip(middle, wanted, strict=False):
+    for part, value in zip(middle, values, strict=False):
         _change(document, part.value, old[int(part.key)], value)
-    kept = [*parts[:head], *middle[: len(wanted)], *parts[len(parts) - tail :]]
+    remaining = [*parts[:head], *middle[: len(values)], *parts[len(parts) - tail :]]
     if not tail:
-        kept = [*parts[:head], *middle[: len(wanted)]]
-    _fit(document, node, kept, [(None, one) for one in wanted[len(middle) :]])
+        remaining = [*parts[:head], *middle[: len(values)]]
+    _fit(document, node, remaining, [(None, element) for element in values[len(middle) :]])
 
 
-def _alike(one: Sequence[Any], other: Sequence[Any], limit: int) -> int:
+def _alike(values: Sequence[Any], other: Sequence[Any], limit: int) -> int:
     """Returns how many values are the same at the beginning, at most `limit`."""
     count = 0
-    while count < limit and _same(one[count], other[count]):
+    while count < limit and _same(values[count], other[count]):
         count += 1
     return count
 
 
 def _fit(
-    document: _Document, node: _Node, kept: list[_Part], added: Sequence[tuple[str | None, Any]]
+    document: _Document,
+    node: _Node,
+    remaining: list[_Part],
+    added: Sequence[tuple[str | None, Any]],
 ) -> None:
     """Takes the parts out that are not kept, put the new ones at the end, and mind the commas."""
     parts = node.parts or []
     trailing = bool(parts) and parts[-1].comma is not None
     for part in parts:
-        if part not in kept:
+        if part not in remaining:
             _remove(document, part)
-    if kept and added and kept[-1].comma is None:
-        document.edits.append((kept[-1].value.end, kept[-1].value.end, ","))
-    elif kept and not added and not trailing and kept[-1].comma is not None:
-        document.edits.append((kept[-1].comma, kept[-1].comma + 1, ""))
+    if remaining and added and remaining[-1].comma is None:
+        document.edits.append((remaining[-1].value.end, remaining[-1].value.end, ","))
+    elif remaining and not added and not trailing and remaining[-1].comma is not None:
+        document.edits.append((remaining[-1].comma, remaining[-1].comma + 1, ""))
     if added:
         _add(document, node, added, comma="," if trailing else "")
 
@@ -286,7 +289,11 @@ def _add(
     """Puts the new parts behind the last one and its comments."""
     raw, inner = document.raw, document.raw[node.start + 1 : node.end - 1]
     base = _base(raw, node.start)
-    indents = [one for part in node.parts or () if (one := _indent(raw, part.start)) is not None]
+    indents = [
+        found_indent
+        for part in node.parts or ()
+        if (found_indent := _indent(raw, part.start)) is not None
+    ]
     indent = indents[0] if indents else base + document.unit
     lines = "\n" in inner or (not inner.strip() and document.lines)
     at = node.start + 1 + len(inner.rstrip())
@@ -322,19 +329,19 @@ def _shown(document: _Document, value: Any, base: str, *, lines: bool = True) ->
             parts: list[tuple[str | None, Any]] = list(value.items())
             opening = "{"
         case list() if value:
-            parts = [(None, one) for one in value]
+            parts = [(None, element) for element in value]
             opening = "["
         case _:
             return json.dumps(value)
     closing, inner = _CLOSING[opening], base + document.unit
     if not (lines and document.lines) or (
-        opening == "[" and not any(isinstance(one, dict | list) for one in value)
+        opening == "[" and not any(isinstance(element, dict | list) for element in value)
     ):
-        shown = [_member(document, key, one, inner, lines=False) for key, one in parts]
+        shown = [_member(document, key, element, inner, lines=False) for key, element in parts]
         return opening + ", ".join(shown) + closing
-    shown = [inner + _member(document, key, one, inner, lines=True) for key, one in parts]
+    shown = [inner + _member(document, key, element, inner, lines=True) for key, element in parts]
     return document.newline.join([opening, f",{document.newline}".join(shown), base + closing])
 
 
-def _same(one: Any, other: Any) -> bool:
-    return next(changes(one, other), None) is None
+def _same(value: Any, other: Any) -> bool:
+    return next(changes(value, other), None) is None

@@ -92,12 +92,14 @@ class EnvConfig(OpenSection):
         if not isinstance(value, dict):
             return value
         direct = {
-            key: one for key, one in value.items() if _NAME.fullmatch(key) and isinstance(one, str)
+            key: text
+            for key, text in value.items()
+            if _NAME.fullmatch(key) and isinstance(text, str)
         }
         listed = value.get("vars", {})
         if not direct or not isinstance(listed, dict):
             return value
-        rest = {key: one for key, one in value.items() if key not in direct}
+        rest = {key: member for key, member in value.items() if key not in direct}
         return {**rest, "vars": {**direct, **listed}}
 
     @field_validator("vars")
@@ -120,9 +122,9 @@ def with_vars(tree: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, 
         return dict(environ)
     listed = section.get("vars")
     added = {**section, **(listed if isinstance(listed, dict) else {})}
-    given = {
+    set_in_file = {
         name: value
         for name, value in added.items()
         if isinstance(value, str) and _NAME.fullmatch(name) and may_be_set(name)
     }
-    return {**given, **{name: value for name, value in environ.items() if value}}
+    return {**set_in_file, **{name: value for name, value in environ.items() if value}}

@@ -49,15 +49,15 @@ def expand(read: Source, environ: Mapping[str, str], *, fetch: bool = False) -> 
     """
     try:
         merged, includes = included(read)
-        section = Substitution({name: one for name, one in environ.items() if one})
+        section = Substitution({name: text for name, text in environ.items() if text})
         variables = section.value({"env": merged.get("env", {})}, secret=True)
         everything = with_vars(variables, environ)
         rest = Substitution(everything, Fetcher(merged, everything) if fetch else unfetched)
-        tree = rest.value({key: one for key, one in merged.items() if key not in _PLAIN})
+        tree = rest.value({key: member for key, member in merged.items() if key not in _PLAIN})
     except RecursionError:
         issue = ConfigIssue("", "it is nested too deep.", "Make it flatter.")
         raise ConfigInvalidError(str(read.path), [issue]) from None
-    tree |= {key: one for key, one in merged.items() if key == "secrets"}
+    tree |= {key: member for key, member in merged.items() if key == "secrets"}
     if "env" in merged:
         tree["env"] = variables["env"]
     return Expanded(

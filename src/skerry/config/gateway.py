@@ -51,8 +51,8 @@ class AuthConfig(Section):
     @property
     def secret(self) -> str | None:
         """Returns the secret that this mode requires; None when it is unset or none is required."""
-        given = {AuthMode.TOKEN: self.token, AuthMode.PASSWORD: self.password}.get(self.mode)
-        return None if given is None else given.get_secret_value()
+        credential = {AuthMode.TOKEN: self.token, AuthMode.PASSWORD: self.password}.get(self.mode)
+        return None if credential is None else credential.get_secret_value()
 
 
 def _bind(text: str) -> str:

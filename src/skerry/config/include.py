@@ -28,10 +28,10 @@ class Includes:
     files: list[tuple[Place, Path]] = field(default_factory=list)
     bytes: int = 0
 
-    def owner(self, place: Place) -> Path | None:
+    def owner(self, key_path: Place) -> Path | None:
         """Returns the last file that was put in at, or above, `place`."""
-        found = [file for there, file in self.files if place[: len(there)] == there]
-        return found[-1] if found else None
+        owners = [file for prefix, file in self.files if key_path[: len(prefix)] == prefix]
+        return owners[-1] if owners else None
 
 
 def merged(base: Any, over: Any) -> Any:
@@ -72,8 +72,10 @@ class _File:
     real: Path
     raw: str = field(repr=False)
 
-    def invalid(self, place: Place, message: str, remedy: str) -> ConfigInvalidError:
-        return ConfigInvalidError(str(self.path), [ConfigIssue(show_place(place), message, remedy)])
+    def invalid(self, key_path: Place, message: str, remedy: str) -> ConfigInvalidError:
+        return ConfigInvalidError(
+            str(self.path), [ConfigIssue(show_place(key_path), message, remedy)]
+        )
 
     def line(self, name: str) -> str:
         """Returns where `name` stands, as far as that can be said of JSON5."""
@@ -84,37 +86,42 @@ class _File:
 _Chain = tuple[_File, ...]
 
 
-def _value(value: Any, place: Place, chain: _Chain, includes: Includes) -> Any:
+def _value(value: Any, key_path: Place, chain: _Chain, includes: Includes) -> Any:
     if isinstance(value, list):
-        return [_value(one, (*place, number), chain, includes) for number, one in enumerate(value)]
+        return [
+            _value(element, (*key_path, number), chain, includes)
+            for number, element in enumerate(value)
+        ]
     if not isinstance(value, dict):
         return value
     beside = {
-        key: _value(one, (*place, key), chain, includes) for key, one in value.items() if key != KEY
+        key: _value(member, (*key_path, key), chain, includes)
+        for key, member in value.items()
+        if key != KEY
     }
     if KEY not in value:
         return beside
-    content = _content(value[KEY], place, chain, includes)
+    content = _content(value[KEY], key_path, chain, includes)
     if not beside:
         return content
     if not isinstance(content, dict):
         message = "its file is not an object, and other keys are beside it."
-        raise chain[-1].invalid((*place, KEY), message, "Remove the other keys.")
+        raise chain[-1].invalid((*key_path, KEY), message, "Remove the other keys.")
     return merged(content, beside)
 
 
-def _content(names: object, place: Place, chain: _Chain, includes: Includes) -> Any:
-    here = (*place, KEY)
+def _content(names: object, key_path: Place, chain: _Chain, includes: Includes) -> Any:
+    here = (*key_path, KEY)
     listed = [names] if isinstance(names, str) else names
     if not isinstance(listed, list) or not listed or not all(isinstance(n, str) for n in listed):
         raise chain[-1].invalid(here, "it must be a file, or a list of files.", "Name a file.")
     content: Any = None
     for number, name in enumerate(listed):
         file = _open(name, here, chain, includes)
-        includes.files.append((place, file.path))
+        includes.files.append((key_path, file.path))
         parsed = _parsed(file, here)
-        one = _value(parsed, place, (*chain, file), includes)
-        content = merged(content, one) if number else one
+        tree = _value(parsed, key_path, (*chain, file), includes)
+        content = merged(content, tree) if number else tree
     return content
 
 
@@ -151,7 +158,7 @@ def _check_limits(
     by = chain[-1]
     names = [file.real for file in chain]
     if real in names:
-        circle = " -> ".join(one.name for one in [*names[names.index(real) :], real])
+        circle = " -> ".join(file.name for file in [*names[names.index(real) :], real])
         raise by.invalid(here, f"{where} includes itself: {circle}.", "Break the circle.")
     if len(chain) > MAX_DEPTH:
         remedy = f"Nest at most {MAX_DEPTH} files."

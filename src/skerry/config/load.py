@@ -108,9 +108,9 @@ def checked(
         raise ConfigInvalidError(str(path), issues)
     config = config.model_copy(update={"included": expanded.files})
     token_source = _token_source(config, environ)
-    given = token_source is TokenSource.ENVIRONMENT
+    from_environment = token_source is TokenSource.ENVIRONMENT
     warnings += tuple(permissions(state_dir, read))
-    warnings += tuple(openings(config, expanded.tree, from_environment=given))
+    warnings += tuple(openings(config, expanded.tree, from_environment=from_environment))
     warnings += tuple(without_effect(expanded.tree))
     return Loaded(config, read, expanded, warnings, token_source)
 

@@ -37,33 +37,33 @@ def migrate(tree: Mapping[str, Any]) -> Migrated:
     """Returns the tree as this version has it; the one that is given stays as it is."""
     new, done = copy.deepcopy(dict(tree)), list[str]()
     for migration in MIGRATIONS:
-        new, told = migration.run(new)
-        done += [f"{one} (since {migration.since})" for one in told]
+        new, notes = migration.run(new)
+        done += [f"{note} (since {migration.since})" for note in notes]
     return Migrated(new, tuple(done))
 
 
 def _moved(tree: Tree, old: Place, new: Place) -> tuple[Tree, list[str]]:
     """Moves what stands at `old` to `new`; of two sections the keys that `new` lacks."""
-    there = lookup(tree, old)
-    if there is MISSING or not _has_room(tree, new):
+    value = lookup(tree, old)
+    if value is MISSING or not _has_room(tree, new):
         return tree, []
     present = lookup(tree, new)
-    if isinstance(there, dict) and isinstance(present, dict):
+    if isinstance(value, dict) and isinstance(present, dict):
         done = []
-        for key in there:
-            tree, told = _moved(tree, (*old, key), (*new, key))
-            done += told
+        for key in value:
+            tree, notes = _moved(tree, (*old, key), (*new, key))
+            done += notes
         return (replaced(tree, old, MISSING) if not lookup(tree, old) else tree), done
     tree = replaced(tree, old, MISSING)
     if present is not MISSING:
         return tree, [f"dropped {show_place(old)}: {show_place(new)} counts"]
-    return replaced(tree, new, there), [f"moved {show_place(old)} to {show_place(new)}"]
+    return replaced(tree, new, value), [f"moved {show_place(old)} to {show_place(new)}"]
 
 
-def _has_room(tree: Tree, place: Place) -> bool:
+def _has_room(tree: Tree, key_path: Place) -> bool:
     """Returns whether everything above the place is a section, or nothing yet."""
-    above = [lookup(tree, place[:depth]) for depth in range(1, len(place))]
-    return all(one is MISSING or isinstance(one, dict) for one in above)
+    above = [lookup(tree, key_path[:depth]) for depth in range(1, len(key_path))]
+    return all(section is MISSING or isinstance(section, dict) for section in above)
 
 
 def _moves(*moves: tuple[str, str]) -> Callable[[Tree], tuple[Tree, list[str]]]:
@@ -72,8 +72,8 @@ def _moves(*moves: tuple[str, str]) -> Callable[[Tree], tuple[Tree, list[str]]]:
     def run(tree: Tree) -> tuple[Tree, list[str]]:
         done = []
         for old, new in places:
-            tree, told = _moved(tree, old, new)
-            done += told
+            tree, notes = _moved(tree, old, new)
+            done += notes
         for old, _ in places:
             for depth in range(len(old) - 1, 0, -1):
                 if lookup(tree, old[:depth]) == {} and _told_of(done, old[:depth]):
@@ -83,9 +83,9 @@ def _moves(*moves: tuple[str, str]) -> Callable[[Tree], tuple[Tree, list[str]]]:
     return run
 
 
-def _told_of(done: list[str], place: Place) -> bool:
+def _told_of(done: list[str], key_path: Place) -> bool:
     """Returns whether something was taken away from the section."""
-    return any(f" {show_place(place)}." in one for one in done)
+    return any(f" {show_place(key_path)}." in note for note in done)
 
 
 _SCOPES: Final = {
@@ -98,14 +98,14 @@ _SCOPES: Final = {
 
 def _scope(tree: Tree) -> tuple[Tree, list[str]]:
     """Spells `session.dmScope` as it is spelt now."""
-    place: Place = ("session", "dmScope")
-    there = lookup(tree, place)
-    if not isinstance(there, str):
+    key_path: Place = ("session", "dmScope")
+    scope = lookup(tree, key_path)
+    if not isinstance(scope, str):
         return tree, []
-    new = _SCOPES.get("".join(char for char in there.lower() if char.isalnum()), there)
-    if new == there:
+    new = _SCOPES.get("".join(char for char in scope.lower() if char.isalnum()), scope)
+    if new == scope:
         return tree, []
-    return replaced(tree, place, new), [f"session.dmScope {there!r} is spelt {new!r}"]
+    return replaced(tree, key_path, new), [f"session.dmScope {scope!r} is spelt {new!r}"]
 
 
 def _peers(tree: Tree) -> tuple[Tree, list[str]]:
@@ -113,10 +113,10 @@ def _peers(tree: Tree) -> tuple[Tree, list[str]]:
     done = []
     listed = tree.get("bindings")
     for number in range(len(listed) if isinstance(listed, list) else 0):
-        place: Place = ("bindings", number, "match", "peer", "kind")
-        if lookup(tree, place) == "dm":
-            tree = replaced(tree, place, "direct")
-            done.append(f"{show_place(place)} 'dm' is 'direct'")
+        key_path: Place = ("bindings", number, "match", "peer", "kind")
+        if lookup(tree, key_path) == "dm":
+            tree = replaced(tree, key_path, "direct")
+            done.append(f"{show_place(key_path)} 'dm' is 'direct'")
     return tree, done
 
 

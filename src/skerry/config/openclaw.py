@@ -55,39 +55,39 @@ class Mapped:
 def mapped(tree: Mapping[str, Any]) -> Mapped:
     """Maps the tree of an `openclaw.json`, its includes already expanded."""
     migrated = migrate(tree)
-    new, left = migrated.tree, list[Unmapped]()
+    new, unmapped = migrated.tree, list[Unmapped]()
     new = replaced(new, ("hooks",), MISSING)
     if ours := _bundled_hooks(migrated.tree):
         new = replaced(new, ENTRIES, ours)
-    left += [
+    unmapped += [
         Unmapped(f"hooks.internal.entries.{name}", "hooks of OpenClaw are programs of Node")
         for name in foreign_hooks(migrated.tree)
     ]
     places = [*_OWN, *_agents(new)]
-    for place, why in places:
-        if lookup(new, place) is not MISSING:
-            new = replaced(new, place, MISSING)
+    for key_path, why in places:
+        if lookup(new, key_path) is not MISSING:
+            new = replaced(new, key_path, MISSING)
             if why:
-                left.append(Unmapped(show_place(place), why))
+                unmapped.append(Unmapped(show_place(key_path), why))
     new, more = fitting(new)
-    return Mapped(_without_empty(new), migrated.done, tuple(dict.fromkeys([*left, *more])))
+    return Mapped(_without_empty(new), migrated.done, tuple(dict.fromkeys([*unmapped, *more])))
 
 
 def fitting(tree: Mapping[str, Any]) -> tuple[dict[str, Any], list[Unmapped]]:
     """Returns the part of the tree that passes our check, and the keys that do not."""
-    new, left = dict(tree), list[Unmapped]()
+    new, unmapped = dict(tree), list[Unmapped]()
     for _ in range(_ROUNDS):
         issues = _issues(new)
         if not issues:
             break
         for issue in issues:
-            place = _nearest(new, issue.path)
-            if place:
-                new = replaced(new, place, MISSING)
-                left.append(Unmapped(show_place(place), issue.message))
+            key_path = _nearest(new, issue.path)
+            if key_path:
+                new = replaced(new, key_path, MISSING)
+                unmapped.append(Unmapped(show_place(key_path), issue.message))
     else:
         new = {}
-    return new, left
+    return new, unmapped
 
 
 def foreign_hooks(tree: Mapping[str, Any]) -> list[str]:
@@ -96,8 +96,8 @@ def foreign_hooks(tree: Mapping[str, Any]) -> list[str]:
     listed = entries if isinstance(entries, dict) else {}
     return [
         name
-        for name, one in listed.items()
-        if name not in _BUNDLED and not (isinstance(one, dict) and one.get("enabled") is False)
+        for name, entry in listed.items()
+        if name not in _BUNDLED and not (isinstance(entry, dict) and entry.get("enabled") is False)
     ]
 
 
@@ -107,9 +107,9 @@ def _bundled_hooks(tree: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(entries, dict) or lookup(tree, ("hooks", "internal", "enabled")) is False:
         return {}
     return {
-        name: {"enabled": one["enabled"]}
+        name: {"enabled": entry["enabled"]}
         for name in _BUNDLED
-        if isinstance(one := entries.get(name), dict) and isinstance(one.get("enabled"), bool)
+        if isinstance(entry := entries.get(name), dict) and isinstance(entry.get("enabled"), bool)
     }
 
 
@@ -119,19 +119,19 @@ def merged(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> tuple[dict[str
 
 
 def _merged(
-    ours: Mapping[str, Any], theirs: Mapping[str, Any], place: Place
+    ours: Mapping[str, Any], theirs: Mapping[str, Any], key_path: Place
 ) -> tuple[dict[str, Any], list[str]]:
-    both, kept = dict(ours), list[str]()
+    both, conflicts = dict(ours), list[str]()
     for key, value in theirs.items():
         present = ours.get(key, MISSING)
         if present is MISSING:
             both[key] = value
         elif isinstance(present, dict) and isinstance(value, dict):
-            both[key], more = _merged(present, value, (*place, key))
-            kept += more
+            both[key], more = _merged(present, value, (*key_path, key))
+            conflicts += more
         elif present != value:
-            kept.append(show_place((*place, key)))
-    return both, kept
+            conflicts.append(show_place((*key_path, key)))
+    return both, conflicts
 
 
 def _agents(tree: Mapping[str, Any]) -> list[tuple[Place, str]]:
@@ -156,9 +156,9 @@ def _plain(tree: Any) -> Any:
         case dict() if is_reference(tree) or is_fetched(tree):
             return "a secret"
         case dict():
-            return {key: _plain(one) for key, one in tree.items()}
+            return {key: _plain(value) for key, value in tree.items()}
         case list():
-            return [_plain(one) for one in tree]
+            return [_plain(element) for element in tree]
         case _:
             return tree
 
@@ -169,23 +169,23 @@ def _nearest(tree: Mapping[str, Any], path: str) -> Place:
     Keys with dots in them are found by trying how much of the path each is.
     """
     at: Any = tree
-    place: list[str | int] = []
+    key_path: list[str | int] = []
     rest = path
     while rest:
-        found = _part(at, rest)
-        if found is None:
+        step = _part(at, rest)
+        if step is None:
             break
-        part, rest = found
+        part, rest = step
         at = at[part]
-        place.append(part)
-    return tuple(place)
+        key_path.append(part)
+    return tuple(key_path)
 
 
 def _part(at: Any, rest: str) -> tuple[str | int, str] | None:
     if isinstance(at, list) and rest.startswith("["):
         number, _, rest = rest[1:].partition("]")
-        known = number.isdecimal() and int(number) < len(at)
-        return (int(number), rest.removeprefix(".")) if known else None
+        exists = number.isdecimal() and int(number) < len(at)
+        return (int(number), rest.removeprefix(".")) if exists else None
     if isinstance(at, dict):
         fitting = [key for key in at if rest == key or rest.startswith((f"{key}.", f"{key}["))]
         if fitting:
@@ -196,5 +196,8 @@ def _part(at: Any, rest: str) -> tuple[str | int, str] | None:
 
 def _without_empty(tree: dict[str, Any]) -> dict[str, Any]:
     """Returns the tree without sections of which nothing is left."""
-    kept = {key: _without_empty(one) if isinstance(one, dict) else one for key, one in tree.items()}
-    return {key: one for key, one in kept.items() if one != {}}
+    members = {
+        key: _without_empty(value) if isinstance(value, dict) else value
+        for key, value in tree.items()
+    }
+    return {key: value for key, value in members.items() if value != {}}

@@ -23,15 +23,15 @@ def overridden(loaded: Loaded, values: Mapping[Place, JSON]) -> Config:
     if not values:
         return loaded.config
     refused = [
-        show_place(place)
-        for place, value in values.items()
-        if not any(within(place, pattern) for pattern in ALLOWED) or refers(value)
+        show_place(key_path)
+        for key_path, value in values.items()
+        if not any(within(key_path, pattern) for pattern in ALLOWED) or refers(value)
     ]
     path = loaded.config.path
     if refused:
         raise ConfigProtectedError(str(path), refused, "It is for a person at the file alone.")
     tree: Any = loaded.expanded.tree
-    for place, value in values.items():
-        tree = replaced(tree, place, MISSING if value is None else value)
+    for key_path, value in values.items():
+        tree = replaced(tree, key_path, MISSING if value is None else value)
     config, _ = check(tree, state_dir=loaded.config.state_dir, path=path)
     return config.model_copy(update={"included": loaded.config.included})

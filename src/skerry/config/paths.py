@@ -24,32 +24,32 @@ def parse_place(text: str) -> Place:
     Raises:
         ConfigError: it names none.
     """
-    place: list[str | int] = []
+    key_path: list[str | int] = []
     at = 0
     while at < len(text):
-        found = _PART.match(text, at)
-        if found is None or (text[at] == "." and not place) or len(place) == MAX_DEPTH:
+        match = _PART.match(text, at)
+        if match is None or (text[at] == "." and not key_path) or len(key_path) == MAX_DEPTH:
             raise _no_place(text)
-        place.append(_part(text, found))
-        at = found.end()
-    if not place:
+        key_path.append(_part(text, match))
+        at = match.end()
+    if not key_path:
         raise _no_place(text)
-    return tuple(place)
+    return tuple(key_path)
 
 
-def _part(text: str, found: re.Match[str]) -> str | int:
-    if found[2]:
-        return int(found[2])
+def _part(text: str, match: re.Match[str]) -> str | int:
+    if match[2]:
+        return int(match[2])
     try:
-        return str(json.loads(found[3], strict=False)) if found[3] else found[1] or found[4]
+        return str(json.loads(match[3], strict=False)) if match[3] else match[1] or match[4]
     except ValueError:
         raise _no_place(text) from None
 
 
-def show_place(place: Place) -> str:
+def show_place(key_path: Place) -> str:
     """Returns the text of a place, which `parse_place` reads again."""
     text = ""
-    for part in place:
+    for part in key_path:
         if isinstance(part, int):
             text += f"[{part}]"
         elif part and not any(char in part for char in ".[]\"'"):
@@ -59,9 +59,9 @@ def show_place(place: Place) -> str:
     return text
 
 
-def lookup(tree: Any, place: Place) -> Any:
+def lookup(tree: Any, key_path: Place) -> Any:
     """Returns the value at the place, or `MISSING`."""
-    for part in place:
+    for part in key_path:
         match tree, part:
             case dict(), str() if part in tree:
                 tree = tree[part]
@@ -72,15 +72,15 @@ def lookup(tree: Any, place: Place) -> Any:
     return tree
 
 
-def replaced(tree: Any, place: Place, value: Any) -> Any:
+def replaced(tree: Any, key_path: Place, value: Any) -> Any:
     """Returns the tree with `value` there; `MISSING` removes it. Sections on the way are made.
 
     Raises:
         ConfigError: something on the way is no section, or no list with such a number.
     """
-    if not place:
+    if not key_path:
         return value
-    first, rest = place[0], place[1:]
+    first, rest = key_path[0], key_path[1:]
     if isinstance(first, int):
         return _in_list(tree, first, rest, value)
     if tree is MISSING or tree is None:
@@ -91,7 +91,7 @@ def replaced(tree: Any, place: Place, value: Any) -> Any:
         return tree
     inner = replaced(tree.get(first, MISSING), rest, value)
     if inner is MISSING:
-        return {key: one for key, one in tree.items() if key != first}
+        return {key: member for key, member in tree.items() if key != first}
     return {**tree, first: inner}
 
 
@@ -103,11 +103,11 @@ def _in_list(tree: Any, number: int, rest: Place, value: Any) -> Any:
     if number > len(tree) or (number == len(tree) and value is MISSING):
         raise _refusal(f"[{number}] is beyond the end of the list, which has {len(tree)}.")
     inner = replaced(tree[number] if number < len(tree) else MISSING, rest, value)
-    kept = [] if inner is MISSING else [inner]
-    return [*tree[:number], *kept, *tree[number + 1 :]]
+    elements = [] if inner is MISSING else [inner]
+    return [*tree[:number], *elements, *tree[number + 1 :]]
 
 
-def changes(before: Any, after: Any, place: Place = ()) -> Iterator[Place]:
+def changes(before: Any, after: Any, key_path: Place = ()) -> Iterator[Place]:
     """Yields the places at which two trees differ, as deep as they can be named.
 
     A list whose length changed is one place.
@@ -115,9 +115,9 @@ def changes(before: Any, after: Any, place: Place = ()) -> Iterator[Place]:
     inside = _inside(before, after)
     if inside is not None:
         for part, old, new in inside:
-            yield from changes(old, new, (*place, part))
+            yield from changes(old, new, (*key_path, part))
     elif type(before) is not type(after) or before != after:
-        yield place
+        yield key_path
 
 
 def _inside(before: Any, after: Any) -> list[tuple[str | int, Any, Any]] | None:
@@ -131,10 +131,10 @@ def _inside(before: Any, after: Any) -> list[tuple[str | int, Any, Any]] | None:
     return [(key, old.get(key, MISSING), new.get(key, MISSING)) for key in {**old, **new}]
 
 
-def within(place: Place, pattern: Sequence[str]) -> bool:
+def within(key_path: Place, pattern: Sequence[str]) -> bool:
     """Returns whether the place is what `pattern` names, or beneath it; `*` is any one part."""
-    return len(place) >= len(pattern) and all(
-        want in {"*", part} for part, want in zip(place, pattern, strict=False)
+    return len(key_path) >= len(pattern) and all(
+        want in {"*", part} for part, want in zip(key_path, pattern, strict=False)
     )
 
 

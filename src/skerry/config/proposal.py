@@ -85,9 +85,9 @@ def sorted_out(
         yes: The keys that a person has agreed to.
 
     """
-    found = [_line(place, value, tree, catalogue, yes) for place, value in _keys(tree)]
-    found = [_with_provider(one, found) for one in found]
-    return [_with_model(one, tree, found, catalogue) for one in found]
+    lines = [_line(key_path, value, tree, catalogue, yes) for key_path, value in _keys(tree)]
+    lines = [_with_provider(line, lines) for line in lines]
+    return [_with_model(line, tree, lines, catalogue) for line in lines]
 
 
 def taken(tree: Mapping[str, Any], lines: Collection[Line]) -> dict[str, Any]:
@@ -100,58 +100,65 @@ def taken(tree: Mapping[str, Any], lines: Collection[Line]) -> dict[str, Any]:
     return made
 
 
-def _keys(tree: Any, place: Place = ()) -> Iterator[tuple[Place, Any]]:
+def _keys(tree: Any, key_path: Place = ()) -> Iterator[tuple[Place, Any]]:
     """Yields the keys with their values; a list is one value, but for the list of the agents."""
-    if isinstance(tree, list) and place == ("agents", "list"):
-        for number, one in enumerate(tree):
-            yield from _keys(one, (*place, number))
+    if isinstance(tree, list) and key_path == ("agents", "list"):
+        for number, element in enumerate(tree):
+            yield from _keys(element, (*key_path, number))
     elif isinstance(tree, dict) and tree and not (is_reference(tree) or is_fetched(tree)):
-        for key, one in tree.items():
-            yield from _keys(one, (*place, key))
+        for key, element in tree.items():
+            yield from _keys(element, (*key_path, key))
     else:
-        yield place, tree
+        yield key_path, tree
 
 
-def _line(place: Place, value: Any, tree: Any, catalogue: Catalogue, yes: Collection[str]) -> Line:
-    shown = _shown(place, value)
-    if place[:2] == ("secrets", "providers"):
-        return Line(place, shown, Outcome.REFUSED, "where secrets are fetched is for you to say")
+def _line(
+    key_path: Place, value: Any, tree: Any, catalogue: Catalogue, yes: Collection[str]
+) -> Line:
+    shown = _shown(key_path, value)
+    if key_path[:2] == ("secrets", "providers"):
+        return Line(key_path, shown, Outcome.REFUSED, "where secrets are fetched is for you to say")
     if program := next(_fetched(value), None):
         why = f"its secret comes from {program}, which is neither asked nor run"
-        return Line(place, shown, Outcome.REFUSED, why)
-    agreed = Outcome.TAKEN if show_place(place) in yes else Outcome.ASKED
+        return Line(key_path, shown, Outcome.REFUSED, why)
+    agreed = Outcome.TAKEN if show_place(key_path) in yes else Outcome.ASKED
     for pattern, why in CONFIRMED.items():
-        if within(place, pattern):
-            return Line(place, shown, agreed, why)
-    if not any(within(place, pattern) for pattern in IMPORTED):
-        return Line(place, shown, Outcome.BY_HAND, "an import does not decide this")
-    where = _destination(place, value, tree, catalogue)
-    return Line(place, shown, agreed if where else Outcome.TAKEN, where)
+        if within(key_path, pattern):
+            return Line(key_path, shown, agreed, why)
+    if not any(within(key_path, pattern) for pattern in IMPORTED):
+        return Line(key_path, shown, Outcome.BY_HAND, "an import does not decide this")
+    where = _destination(key_path, value, tree, catalogue)
+    return Line(key_path, shown, agreed if where else Outcome.TAKEN, where)
 
 
-def _destination(place: Place, value: Any, tree: Any, catalogue: Catalogue) -> str:
+def _destination(key_path: Place, value: Any, tree: Any, catalogue: Catalogue) -> str:
     """Returns where the value leads to, in words; empty where it stays inside."""
-    known = catalogue(str(place[2])) if place[:2] == PROVIDERS and len(place) > 2 else None  # noqa: PLR2004 - models.providers.NAME
-    own = known is not None and _is_own(known, lookup(tree, place[:3]))
+    of_provider = key_path[:2] == PROVIDERS and len(key_path) > len(PROVIDERS)
+    provider = catalogue(str(key_path[2])) if of_provider else None
+    own = provider is not None and _is_own(provider, lookup(tree, key_path[:3]))
     texts = list(_texts(value))
-    may = known.variables if own and known is not None else ()
+    may = provider.variables if own and provider is not None else ()
     if foreign := [name for name in names(value) if name not in may]:
-        to = _address(lookup(tree, place[:3])) if place[:2] == PROVIDERS else "the configuration"
+        to = (
+            _address(lookup(tree, key_path[:3]))
+            if key_path[:2] == PROVIDERS
+            else "the configuration"
+        )
         return f"your variable {', '.join(dict.fromkeys(foreign))} goes to {to}"
-    if place[-1] in _ADDRESSES and place[:2] == PROVIDERS:
+    if key_path[-1] in _ADDRESSES and key_path[:2] == PROVIDERS:
         return "" if own else f"conversations and the key go to {value}"
     if any("://" in text for text in texts):
         return "it is an address"
     return "it is a path" if any(_PATH.match(text) for text in texts) else ""
 
 
-def _is_own(known: Known, provider: Any) -> bool:
-    return _address(provider).rstrip("/") == known.base_url
+def _is_own(catalogued: Known, provider: Any) -> bool:
+    return _address(provider).rstrip("/") == catalogued.base_url
 
 
 def _address(provider: Any) -> str:
-    found = [provider.get(key) for key in _ADDRESSES] if isinstance(provider, dict) else []
-    return next((str(one) for one in found if one is not None), "")
+    addresses = [provider.get(key) for key in _ADDRESSES] if isinstance(provider, dict) else []
+    return next((str(address) for address in addresses if address is not None), "")
 
 
 def _with_provider(line: Line, lines: Collection[Line]) -> Line:
@@ -159,7 +166,7 @@ def _with_provider(line: Line, lines: Collection[Line]) -> Line:
     if line.place[:2] != PROVIDERS or line.place[-1] in _ADDRESSES:
         return line
     whole = line.place[:3]
-    lacks = [one for one in lines if one.place[:3] == whole and one.place[-1] in _ADDRESSES]
+    lacks = [other for other in lines if other.place[:3] == whole and other.place[-1] in _ADDRESSES]
     if line.outcome is Outcome.TAKEN and lacks and lacks[0].outcome is not Outcome.TAKEN:
         return replace(line, outcome=Outcome.REFUSED, why=f"it belongs to {lacks[0].key}")
     return line
@@ -167,20 +174,22 @@ def _with_provider(line: Line, lines: Collection[Line]) -> Line:
 
 def _with_model(line: Line, tree: Any, lines: Collection[Line], catalogue: Catalogue) -> Line:
     """Returns the line of a model of a provider that is not taken as one that is not either."""
-    if line.outcome is not Outcome.TAKEN or not any(within(line.place, one) for one in _MODELS):
+    if line.outcome is not Outcome.TAKEN or not any(
+        within(line.place, pattern) for pattern in _MODELS
+    ):
         return line
-    said = [*_texts(lookup(tree, line.place)), *(str(one) for one in line.place[3:])]
-    for provider in {text.partition("/")[0] for text in said if "/" in text}:
-        own = [one for one in lines if one.place[:3] == (*PROVIDERS, provider)]
-        address = [one for one in own if one.place[-1] in _ADDRESSES]
+    texts = [*_texts(lookup(tree, line.place)), *(str(part) for part in line.place[3:])]
+    for provider in {text.partition("/")[0] for text in texts if "/" in text}:
+        own = [other for other in lines if other.place[:3] == (*PROVIDERS, provider)]
+        address = [other for other in own if other.place[-1] in _ADDRESSES]
         if address and address[0].outcome is not Outcome.TAKEN and catalogue(provider) is None:
             return replace(line, outcome=Outcome.REFUSED, why=f"it belongs to {address[0].key}")
     return line
 
 
-def _shown(place: Place, value: Any) -> Any:
+def _shown(key_path: Place, value: Any) -> Any:
     """Returns the value as it may be printed."""
-    parts = [part for part in place if isinstance(part, str)]
+    parts = [part for part in key_path if isinstance(part, str)]
     for part in reversed(parts):
         value = {part: value}
     value = redact(value)
@@ -194,9 +203,9 @@ def _hidden(value: Any) -> Any:
         case str():
             return value.replace(REDACTED, HIDDEN)
         case dict():
-            return {key: _hidden(one) for key, one in value.items()}
+            return {key: _hidden(member) for key, member in value.items()}
         case list():
-            return [_hidden(one) for one in value]
+            return [_hidden(element) for element in value]
         case _:
             return value
 
@@ -207,11 +216,11 @@ def _fetched(value: Any) -> Iterator[str]:
         case dict() if is_fetched(value):
             yield f"the {value['source']} provider {value['provider']!r}"
         case dict():
-            for one in value.values():
-                yield from _fetched(one)
+            for member in value.values():
+                yield from _fetched(member)
         case list():
-            for one in value:
-                yield from _fetched(one)
+            for member in value:
+                yield from _fetched(member)
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -219,18 +228,18 @@ def _texts(value: Any) -> Iterator[str]:
         case str():
             yield value
         case dict():
-            for one in value.values():
-                yield from _texts(one)
+            for member in value.values():
+                yield from _texts(member)
         case list():
-            for one in value:
-                yield from _texts(one)
+            for member in value:
+                yield from _texts(member)
 
 
 def _without_empty(tree: Any) -> Any:
     """Returns the tree without sections of which nothing is left."""
     if isinstance(tree, list):
-        return [_without_empty(one) for one in tree]
+        return [_without_empty(element) for element in tree]
     if not isinstance(tree, dict):
         return tree
-    kept = {key: _without_empty(one) for key, one in tree.items()}
-    return {key: one for key, one in kept.items() if one != {}}
+    members = {key: _without_empty(value) for key, value in tree.items()}
+    return {key: value for key, value in members.items() if value != {}}

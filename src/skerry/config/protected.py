@@ -53,7 +53,7 @@ class Protected(Struct, frozen=True):
     def writing(self, path: Path) -> str | None:
         """Returns why the file at the absolute `path` may not be written; None where it may."""
         names = _folded(path)
-        if any(_within(names, _folded(one)) for one in self.code):
+        if any(_within(names, _folded(folder)) for folder in self.code):
             return "the gateway runs what is there"
         for workspace in map(_folded, self.workspaces):
             top = names[len(workspace) :][:1]
@@ -66,7 +66,9 @@ class Protected(Struct, frozen=True):
 
     def _workspace(self, names: _Names) -> _Names:
         """Returns the innermost workspace around a file; nothing where it lies in none."""
-        around = [one for one in map(_folded, self.workspaces) if _within(names, one)]
+        around = [
+            workspace for workspace in map(_folded, self.workspaces) if _within(names, workspace)
+        ]
         return max(around, key=len, default=())
 
 
@@ -78,14 +80,14 @@ def protected(config: Config) -> Protected:
     qmd = Path(config.memory.qmd.command).expanduser()
     programs = [qmd] if qmd.is_absolute() else []
     installed = (Path(__file__).parents[1], Path(sys.prefix))
-    profiles = (config.agent_dir(one) / PROFILES for one in config.agents.ids)
+    profiles = (config.agent_dir(agent) / PROFILES for agent in config.agents.ids)
     own = (config.path, *config.included, *profiles)
     return Protected(
         state=config.state_dir.resolve(),
         # The place of a link too: the file could be put in its place.
         configuration=frozenset(_both(own)),
         code=frozenset(_both((*plugins, *hooks, *programs, *installed))),
-        workspaces=frozenset(config.workspace(one).resolve() for one in config.agents.ids),
+        workspaces=frozenset(config.workspace(agent).resolve() for agent in config.agents.ids),
     )
 
 
@@ -99,7 +101,11 @@ def gate(
 
 def _both(paths: tuple[Path, ...] | list[Path]) -> list[Path]:
     """Returns where each path is, and where it leads."""
-    return [one for path in paths for one in (path.parent.resolve() / path.name, path.resolve())]
+    return [
+        spelling
+        for path in paths
+        for spelling in (path.parent.resolve() / path.name, path.resolve())
+    ]
 
 
 def _folded(path: Path) -> _Names:

@@ -76,10 +76,11 @@ def redact(value: JSON) -> JSON:
     match value:
         case dict():
             return {
-                key: _hide(one) if holds_secrets(key) else redact(one) for key, one in value.items()
+                key: _hide(member) if holds_secrets(key) else redact(member)
+                for key, member in value.items()
             }
         case list():
-            return [redact(one) for one in value]
+            return [redact(element) for element in value]
         case str():
             return redact_text(value)
         case _:
@@ -109,10 +110,10 @@ def _public(value: JSON, kinds: tuple[Any, ...]) -> JSON:
         case dict() if is_reference(value) or is_fetched(value):
             return value
         case dict():
-            return {key: _public_at(key, one, kinds) for key, one in value.items()}
+            return {key: _public_at(key, member, kinds) for key, member in value.items()}
         case list():
-            items = tuple(kind for one in kinds for kind in _items(one))
-            return [_public(one, items) for one in value]
+            items = tuple(kind for outer in kinds for kind in _items(outer))
+            return [_public(element, items) for element in value]
         case _ if not kinds or Any in kinds:
             return _hide(value)
         case str():
@@ -126,8 +127,8 @@ def _public_at(key: str, value: JSON, kinds: tuple[Any, ...]) -> JSON:
         return _hide(value)
     if key in _META and Config in kinds:
         return redact(value)
-    found = tuple(kind for one in kinds for kind in _members(one, key))
-    return _public(value, () if key in _PRIVATE else found)
+    types = tuple(kind for outer in kinds for kind in _members(outer, key))
+    return _public(value, () if key in _PRIVATE else types)
 
 
 def _members(kind: Any, key: str) -> tuple[Any, ...]:
@@ -164,12 +165,12 @@ def _arms(annotation: Any) -> Iterator[Any]:
 
 def redact_text(text: str) -> str:
     """Returns a text without what an address in it carries: a user, a query, a key in its path."""
-    found = _URL.fullmatch(text)
-    if found is None:
+    match = _URL.fullmatch(text)
+    if match is None:
         return _IN_URL.sub(REDACTED, text)
-    host, path, query, fragment = found.groups(default="")
-    steps = [one if _PUBLIC_STEP.fullmatch(one) else REDACTED for one in path.split("/")]
-    hidden = [f"{one[0]}{REDACTED}" if len(one) > 1 else one for one in (query, fragment)]
+    host, path, query, fragment = match.groups(default="")
+    steps = [step if _PUBLIC_STEP.fullmatch(step) else REDACTED for step in path.split("/")]
+    hidden = [f"{part[0]}{REDACTED}" if len(part) > 1 else part for part in (query, fragment)]
     return _IN_URL.sub(REDACTED, host + "/").removesuffix("/") + "/".join(steps) + "".join(hidden)
 
 
@@ -177,9 +178,9 @@ def unresolved(value: JSON, used: Mapping[str, str]) -> JSON:
     """Returns the tree with `${NAME}` for every value of a variable in it."""
     match value:
         case dict():
-            return {key: unresolved(one, used) for key, one in value.items()}
+            return {key: unresolved(member, used) for key, member in value.items()}
         case list():
-            return [unresolved(one, used) for one in value]
+            return [unresolved(element, used) for element in value]
         case str():
             for name, text in used.items():
                 if len(text) >= SHORTEST or value == text:
@@ -201,9 +202,9 @@ def _hide(value: JSON) -> JSON:
         case str() if _REFERENCE.fullmatch(value):
             return value
         case dict():
-            return {key: _hide(one) for key, one in value.items()}
+            return {key: _hide(member) for key, member in value.items()}
         case list():
-            return [_hide(one) for one in value]
+            return [_hide(element) for element in value]
         case None | bool() | "":
             return value
         case _:

@@ -28,7 +28,7 @@ class Substitution:
         """Each name that was replaced, with its value."""
         self.issues: list[ConfigIssue] = []
 
-    def value(self, value: Any, place: Place = (), *, secret: bool = False) -> Any:
+    def value(self, value: Any, key_path: Place = (), *, secret: bool = False) -> Any:
         """Returns the tree with every reference replaced; one that is empty stays and is noted.
 
         `$${NAME}` means the text `${NAME}`. The object form counts for secrets only.
@@ -36,49 +36,49 @@ class Substitution:
         """
         match value:
             case str():
-                return _REFERENCE.sub(lambda found: self._text(found, place), value)
+                return _REFERENCE.sub(lambda match: self._text(match, key_path), value)
             case list():
                 return [
-                    self.value(one, (*place, number), secret=secret)
-                    for number, one in enumerate(value)
+                    self.value(element, (*key_path, number), secret=secret)
+                    for number, element in enumerate(value)
                 ]
             case dict() if secret and "source" in value and "id" in value:
-                return self._object(value, place)
+                return self._object(value, key_path)
             case dict():
                 return {
-                    key: self.value(one, (*place, key), secret=secret or holds_secrets(key))
-                    for key, one in value.items()
+                    key: self.value(member, (*key_path, key), secret=secret or holds_secrets(key))
+                    for key, member in value.items()
                 }
             case _:
                 return value
 
-    def _text(self, found: re.Match[str], place: Place) -> str:
-        whole: str = found[0]
-        return whole[1:] if found[1] else self._named(found[2], place) or whole
+    def _text(self, match: re.Match[str], key_path: Place) -> str:
+        whole: str = match[0]
+        return whole[1:] if match[1] else self._named(match[2], key_path) or whole
 
-    def _object(self, value: dict[str, Any], place: Place) -> Any:
+    def _object(self, value: dict[str, Any], key_path: Place) -> Any:
         if is_reference(value):
-            return self._named(value["id"], place) or value
+            return self._named(value["id"], key_path) or value
         if is_fetched(value) and self._fetch is not None:
             try:
                 return self._fetch(value)
             except ConfigError as error:
-                self.issues.append(ConfigIssue(show_place(place), str(error), error.remedy))
+                self.issues.append(ConfigIssue(show_place(key_path), str(error), error.remedy))
                 return value
         message = (
             "a secret is referred to as {source, provider, id}, or {source: 'env', id: 'NAME'}."
         )
-        self.issues.append(ConfigIssue(show_place(place), message, "Use ${NAME}, or that form."))
+        self.issues.append(ConfigIssue(show_place(key_path), message, "Use ${NAME}, or that form."))
         return value
 
-    def _named(self, name: str, place: Place) -> str:
+    def _named(self, name: str, key_path: Place) -> str:
         text = self._environ.get(name, "")
         if text:
             self.used[name] = text
         else:
             message = f"the variable {name} is missing or empty."
             remedy = f"Set {name} for the gateway, or in env.vars; or write the value itself."
-            self.issues.append(ConfigIssue(show_place(place), message, remedy))
+            self.issues.append(ConfigIssue(show_place(key_path), message, remedy))
         return text
 
 
@@ -86,7 +86,7 @@ def refers(value: Any) -> bool:
     """Returns whether a reference stands anywhere in the tree."""
     match value:
         case str():
-            return any(not found[1] for found in _REFERENCE.finditer(value))
+            return any(not match[1] for match in _REFERENCE.finditer(value))
         case list():
             return any(map(refers, value))
         case dict():
@@ -99,14 +99,14 @@ def names(value: Any) -> Iterator[str]:
     """Yields the name of every variable that the tree refers to."""
     match value:
         case str():
-            yield from (found[2] for found in _REFERENCE.finditer(value) if not found[1])
+            yield from (match[2] for match in _REFERENCE.finditer(value) if not match[1])
         case list():
-            for one in value:
-                yield from names(one)
+            for element in value:
+                yield from names(element)
         case dict() if is_reference(value):
             yield value["id"]
         case dict():
-            for one in value.values():
-                yield from names(one)
+            for element in value.values():
+                yield from names(element)
         case _:
             pass

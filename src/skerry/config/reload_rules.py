@@ -52,11 +52,13 @@ RULES: Final = tuple(
 """The first that fits counts. Source: openclaw-behaviour 1.6."""
 
 
-def effect(place: Place) -> Effect:
+def effect(key_path: Place) -> Effect:
     """Returns the effect of a change at the place; a restart if no rule names it."""
-    return next((found for pattern, found in RULES if within(place, pattern)), Effect.RESTART)
+    return next(
+        (rule_effect for pattern, rule_effect in RULES if within(key_path, pattern)), Effect.RESTART
+    )
 
 
 def needs_restart(changed: Iterable[Place]) -> list[str]:
     """Returns those of the places that count only after the next start."""
-    return [show_place(place) for place in changed if effect(place) is Effect.RESTART]
+    return [show_place(key_path) for key_path in changed if effect(key_path) is Effect.RESTART]

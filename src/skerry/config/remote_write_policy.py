@@ -96,7 +96,9 @@ def guard(
     Raises:
         ConfigProtectedError: it names the places, and what to do.
     """
-    by_hand = [place for place in changed if within(place, CONTROL) or place == CONTROL[:1]]
+    by_hand = [
+        key_path for key_path in changed if within(key_path, CONTROL) or key_path == CONTROL[:1]
+    ]
     if by_hand:
         remedy = f"Edit {before.path} by hand."
         raise ConfigProtectedError(str(before.path), [*map(show_place, by_hand)], remedy)
@@ -107,19 +109,19 @@ def guard(
     if lookup(old.tree, FLAG) is True:
         return
     refused = [
-        show_place(place)
-        for place in changed
-        if not any(within(place, pattern) for pattern in (*ALLOWED, *also))
-        or _opens(old.merged, new.merged, place)
+        show_place(key_path)
+        for key_path in changed
+        if not any(within(key_path, pattern) for pattern in (*ALLOWED, *also))
+        or _opens(old.merged, new.merged, key_path)
     ]
     if refused or old.includes.files != new.includes.files:
         raise ConfigProtectedError(str(before.path), refused or [KEY], "")
 
 
-def _opens(old: Mapping[str, Any], new: Mapping[str, Any], place: Place) -> bool:
+def _opens(old: Mapping[str, Any], new: Mapping[str, Any], key_path: Place) -> bool:
     """Returns whether a reference is new there: it could carry any variable to a stranger."""
-    there = lookup(new, place)
-    return there is not MISSING and refers(there) and there != lookup(old, place)
+    value = lookup(new, key_path)
+    return value is not MISSING and refers(value) and value != lookup(old, key_path)
 
 
 def _moved_keys(
@@ -127,25 +129,25 @@ def _moved_keys(
 ) -> Iterator[str]:
     """Yields the providers that would send a key to an address that it was not meant for."""
     before = _providers(old)
-    for name, one in _providers(new).items():
+    for name, provider in _providers(new).items():
         was = before.get(name, {})
-        same = was if _addresses(was) == _addresses(one) else {}
-        strange = any(borrows(name, there) for there in _addresses(one))
-        lent = strange and not _own_key(one) and (not same or _own_key(same))
-        kept = not same and any(key in _secrets(was) for key in _secrets(one))
-        if lent or kept:
+        same = was if _addresses(was) == _addresses(provider) else {}
+        strange = any(borrows(name, address) for address in _addresses(provider))
+        lent = strange and not _own_key(provider) and (not same or _own_key(same))
+        reuses_secret = not same and any(key in _secrets(was) for key in _secrets(provider))
+        if lent or reuses_secret:
             yield f"models.providers.{name}.baseUrl"
 
 
 def _providers(tree: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    found = lookup(tree, ("models", "providers"))
-    listed = found.items() if isinstance(found, dict) else ()
-    return {name: one for name, one in listed if isinstance(one, dict)}
+    section = lookup(tree, ("models", "providers"))
+    listed = section.items() if isinstance(section, dict) else ()
+    return {name: provider for name, provider in listed if isinstance(provider, dict)}
 
 
 def _addresses(provider: Mapping[str, Any]) -> list[object]:
-    found = (provider.get(key) for key in ("baseUrl", "base_url"))
-    return [one for one in found if one is not None]
+    addresses = (provider.get(key) for key in ("baseUrl", "base_url"))
+    return [address for address in addresses if address is not None]
 
 
 def _own_key(provider: Mapping[str, Any]) -> bool:
@@ -160,8 +162,8 @@ def _secrets(provider: Mapping[str, Any]) -> list[Any]:
     listed = (
         [model for model in models if isinstance(model, dict)] if isinstance(models, list) else []
     )
-    found = [one.get(key) for one in (provider, *listed) for key in _KEYS]
-    for one in (provider, *listed):
-        headers = one.get("headers")
-        found += headers.values() if isinstance(headers, dict) else [headers]
-    return [one for one in found if one]
+    secrets = [section.get(key) for section in (provider, *listed) for key in _KEYS]
+    for section in (provider, *listed):
+        headers = section.get("headers")
+        secrets += headers.values() if isinstance(headers, dict) else [headers]
+    return [secret for secret in secrets if secret]

@@ -77,10 +77,14 @@ class Config(OpenSection):
 
     @model_validator(mode="after")
     def _bindings_name_agents(self) -> Self:
-        known = self.agents.ids
-        wrong = [n for n, one in enumerate(self.bindings) if agent_id(one.agent_id) not in known]
+        agent_ids = self.agents.ids
+        wrong = [
+            n
+            for n, binding in enumerate(self.bindings)
+            if agent_id(binding.agent_id) not in agent_ids
+        ]
         if wrong:
-            listed = {"known": ", ".join(known)}
+            listed = {"known": ", ".join(agent_ids)}
             text = "it names no agent of agents.list, which has {known}"
             error = PydanticCustomError("unknown_agent", text, listed)
             raise ValidationError.from_exception_data(
@@ -94,15 +98,15 @@ class Config(OpenSection):
 
     @model_validator(mode="after")
     def _budgets_name_agents(self) -> Self:
-        known = self.agents.ids
+        agent_ids = self.agents.ids
         for name in self.usage.budgets.agents:
-            if agent_id(name) != name or name not in known:
-                listed = {"known": ", ".join(known)}
+            if agent_id(name) != name or name not in agent_ids:
+                listed = {"known": ", ".join(agent_ids)}
                 text = "there is no such agent in agents.list, which has {known}"
                 error = PydanticCustomError("unknown_agent", text, listed)
-                place = ("usage", "budgets", "agents", name)
+                key_path = ("usage", "budgets", "agents", name)
                 raise ValidationError.from_exception_data(
-                    type(self).__name__, [InitErrorDetails(type=error, loc=place, input=None)]
+                    type(self).__name__, [InitErrorDetails(type=error, loc=key_path, input=None)]
                 )
         return self
 
@@ -116,9 +120,9 @@ class Config(OpenSection):
                     " false, or the provider to openai"
                 )
                 error = PydanticCustomError("no_batch", text, {"agent": agent})
-                place = ("agents", "defaults", "memorySearch", "remote", "batch", "enabled")
+                key_path = ("agents", "defaults", "memorySearch", "remote", "batch", "enabled")
                 raise ValidationError.from_exception_data(
-                    type(self).__name__, [InitErrorDetails(type=error, loc=place, input=None)]
+                    type(self).__name__, [InitErrorDetails(type=error, loc=key_path, input=None)]
                 )
         return self
 
@@ -201,5 +205,5 @@ def with_sections(kernel: type[Config], features: tuple[Feature, ...] = FEATURES
     return create_model("Config", __base__=kernel, __module__=__name__, **fields)
 
 
-if not TYPE_CHECKING and any(one.config for one in FEATURES):
+if not TYPE_CHECKING and any(feature.config for feature in FEATURES):
     Config = with_sections(Config)

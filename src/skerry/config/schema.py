@@ -36,21 +36,21 @@ def _simple(node: _Node) -> _Node:
     if options := node.get("anyOf"):
         about: _Node = {key: node[key] for key in ("description", "default") if key in node}
         return {**_simple(_fillable(options)), **about}
-    found = {key: value for key, value in node.items() if key not in _UNKNOWN_TO_FORMS}
+    simple = {key: value for key, value in node.items() if key not in _UNKNOWN_TO_FORMS}
     if isinstance(node.get("type"), list):
-        found["type"] = node["type"][0]
+        simple["type"] = node["type"][0]
     if "properties" in node:
-        found["properties"] = {key: _simple(one) for key, one in node["properties"].items()}
+        simple["properties"] = {key: _simple(member) for key, member in node["properties"].items()}
     if isinstance(node.get("items"), dict):
-        found["items"] = _simple(node["items"])
+        simple["items"] = _simple(node["items"])
     rest = node.get("additionalProperties")
     if isinstance(rest, dict):
-        found["additionalProperties"] = _simple(rest)
+        simple["additionalProperties"] = _simple(rest)
     elif rest is True:
-        found["additionalProperties"] = {}
+        simple["additionalProperties"] = {}
         if "properties" in node:
-            del found["additionalProperties"]
-    return found
+            del simple["additionalProperties"]
+    return simple
 
 
 def _fillable(options: list[_Node]) -> _Node:
@@ -65,8 +65,8 @@ def leaves(node: _Node, path: str = "") -> Iterator[tuple[str, _Node]]:
     """Yields each key that a person can set: `agents.list[].name`, `models.providers.*.baseUrl`."""
     section = _object_of(node)
     properties = section.get("properties", {})
-    for key, one in properties.items():
-        yield from leaves(one, f"{path}.{key}" if path else key)
+    for key, member in properties.items():
+        yield from leaves(member, f"{path}.{key}" if path else key)
     items, rest = section.get("items"), section.get("additionalProperties")
     if isinstance(items, dict) and _object_of(items).get("properties"):
         yield path, node
@@ -80,18 +80,18 @@ def leaves(node: _Node, path: str = "") -> Iterator[tuple[str, _Node]]:
 
 def hints(tree: _Node) -> _Node:
     """Returns the form hints of each key: a label, a help text, whether to hide it."""
-    found: _Node = {}
-    for order, (key, one) in enumerate(tree["properties"].items()):
-        found[key] = {"label": label(key), "group": label(key), "order": 10 * (order + 1)}
-        if one.get("description"):
-            found[key]["help"] = one["description"]
-    for path, one in leaves(tree):
-        hint = found.setdefault(path, {"label": label(path)})
-        if one.get("description"):
-            hint["help"] = one["description"]
-        if holds_secrets(path.rpartition(".")[2]) or "password" in str(one.get("format")):
+    keys: _Node = {}
+    for order, (key, member) in enumerate(tree["properties"].items()):
+        keys[key] = {"label": label(key), "group": label(key), "order": 10 * (order + 1)}
+        if member.get("description"):
+            keys[key]["help"] = member["description"]
+    for path, member in leaves(tree):
+        hint = keys.setdefault(path, {"label": label(path)})
+        if member.get("description"):
+            hint["help"] = member["description"]
+        if holds_secrets(path.rpartition(".")[2]) or "password" in str(member.get("format")):
             hint["sensitive"] = True
-    return found
+    return keys
 
 
 def label(path: str) -> str:
@@ -104,4 +104,4 @@ def _object_of(node: _Node) -> _Node:
     """Returns the long form of a section that has a short one."""
     if node.get("format") == "password":
         return {}
-    return next((one for one in node.get("anyOf", ()) if one.get("properties")), node)
+    return next((option for option in node.get("anyOf", ()) if option.get("properties")), node)

@@ -9,11 +9,11 @@ from skerry.config.base import Section
 
 
 def _absolute(path: Path) -> Path:
-    found = path.expanduser()
-    if not found.is_absolute():
+    expanded = path.expanduser()
+    if not expanded.is_absolute():
         message = "must be an absolute path"
         raise ValueError(message)
-    return found
+    return expanded
 
 
 _Path = Annotated[Path, AfterValidator(_absolute)]

@@ -50,16 +50,16 @@ class Fetcher:
         Raises:
             ConfigError: it cannot be had; the message has no part of it.
         """
-        name, wanted = reference["provider"], reference["id"]
+        name, secret_id = reference["provider"], reference["id"]
         provider = self._provider(name, reference["source"])
         if provider.source == "env":
-            return self._variable(provider, wanted)
+            return self._variable(provider, secret_id)
         if name not in self._found:
             self._found[name] = self._fetched(name, provider)
-        found = self._found[name]
-        value = found if isinstance(found, str) else _at(found, provider, wanted)
+        fetched = self._found[name]
+        value = fetched if isinstance(fetched, str) else _at(fetched, provider, secret_id)
         if not isinstance(value, str) or not value or len(value) > _SECRET_LIMIT:
-            raise _failed(f"the secret provider {name!r} has no secret {wanted!r}.")
+            raise _failed(f"the secret provider {name!r} has no secret {secret_id!r}.")
         return value
 
     def _provider(self, name: str, source: str) -> SecretProvider:
@@ -68,10 +68,10 @@ class Fetcher:
                 self._providers = SecretsConfig.model_validate(self._merged.get("secrets", {}))
             except ValidationError:
                 raise _failed("the section secrets is wrong.") from None
-        found = self._providers.providers.get(name)
-        if found is None or found.source != source:
+        provider = self._providers.providers.get(name)
+        if provider is None or provider.source != source:
             raise _failed(f"secrets.providers has no {name!r} with source {source!r}.")
-        return found
+        return provider
 
     def _variable(self, provider: SecretProvider, name: str) -> str:
         if provider.allowlist is not None and name not in provider.allowlist:
@@ -92,8 +92,8 @@ class Fetcher:
         )
         if not provider.json_only and len(ids) != 1:
             raise _failed(f"the secret provider {name!r} gives one secret, not {len(ids)}.")
-        asked = {"protocolVersion": 1, "provider": name, "ids": ids}
-        printed = _run(name, provider, json.dumps(asked).encode(), self._environ)
+        request = {"protocolVersion": 1, "provider": name, "ids": ids}
+        printed = _run(name, provider, json.dumps(request).encode(), self._environ)
         if not provider.json_only:
             return printed.decode(errors="replace").removesuffix("\n").removesuffix("\r")
         values = _object(name, printed).get("values")
@@ -107,11 +107,11 @@ def _references(value: Any) -> Iterator[Mapping[str, Any]]:
         case dict() if is_fetched(value):
             yield value
         case dict():
-            for one in value.values():
-                yield from _references(one)
+            for member in value.values():
+                yield from _references(member)
         case list():
-            for one in value:
-                yield from _references(one)
+            for member in value:
+                yield from _references(member)
 
 
 def _from_file(name: str, provider: SecretProvider) -> Mapping[str, Any] | str:
@@ -135,12 +135,12 @@ def _from_file(name: str, provider: SecretProvider) -> Mapping[str, Any] | str:
     return data.decode(errors="replace").removesuffix("\n").removesuffix("\r")
 
 
-def _at(found: Mapping[str, Any], provider: SecretProvider, wanted: str) -> Any:
+def _at(values: Mapping[str, Any], provider: SecretProvider, secret_id: str) -> Any:
     """Returns a program's value for the id, or the value at a JSON pointer (RFC 6901)."""
     if provider.source == "exec":
-        return found.get(wanted)
-    value: Any = found
-    for part in wanted.removeprefix("/").split("/"):
+        return values.get(secret_id)
+    value: Any = values
+    for part in secret_id.removeprefix("/").split("/"):
         key = part.replace("~1", "/").replace("~0", "~")
         value = value.get(key) if isinstance(value, Mapping) else None
     return value
@@ -148,15 +148,15 @@ def _at(found: Mapping[str, Any], provider: SecretProvider, wanted: str) -> Any:
 
 def _object(name: str, data: bytes) -> dict[str, Any]:
     try:
-        found = json.loads(data)
+        parsed = json.loads(data)
     except UNREADABLE:
-        found = None
-    if not isinstance(found, dict):
+        parsed = None
+    if not isinstance(parsed, dict):
         raise _failed(f"the secret provider {name!r} gave no JSON object.")
-    return found
+    return parsed
 
 
-def _run(name: str, provider: SecretProvider, asked: bytes, environ: Mapping[str, str]) -> bytes:
+def _run(name: str, provider: SecretProvider, request: bytes, environ: Mapping[str, str]) -> bytes:
     """Runs the program and returns its output; processes that it left behind are killed."""
     deadline = time.monotonic() + provider.timeout_ms / 1000
     try:
@@ -166,14 +166,16 @@ def _run(name: str, provider: SecretProvider, asked: bytes, environ: Mapping[str
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             cwd="/",
-            env={one: environ[one] for one in provider.pass_env if one in environ},
+            env={
+                variable: environ[variable] for variable in provider.pass_env if variable in environ
+            },
             start_new_session=True,
         )
     except OSError as error:
         raise _failed(f"{provider.command} cannot be run: {error.strerror}.") from None
     with process:
         try:
-            printed = _printed(name, provider, process, asked, deadline)
+            printed = _printed(name, provider, process, request, deadline)
             code = process.wait(max(0.0, deadline - time.monotonic()))
         except subprocess.TimeoutExpired:
             raise _failed(f"the secret provider {name!r} did not end in time.") from None
@@ -189,7 +191,7 @@ def _printed(
     name: str,
     provider: SecretProvider,
     process: "subprocess.Popen[bytes]",
-    asked: bytes,
+    request: bytes,
     deadline: float,
 ) -> bytes:
     """Says what is asked and returns all that is printed, up to the limits."""
@@ -212,16 +214,16 @@ def _printed(
                         raise _failed(f"the secret provider {name!r} prints too much.")
                     if not piece:
                         selector.unregister(process.stdout)
-                elif not (asked := _rest(key.fd, asked)):
+                elif not (request := _rest(key.fd, request)):
                     selector.unregister(process.stdin)
                     process.stdin.close()
     return bytes(printed)
 
 
-def _rest(pipe: int, asked: bytes) -> bytes:
+def _rest(pipe: int, request: bytes) -> bytes:
     """Says as much as the pipe takes and returns the rest; none where nobody reads it."""
     try:
-        return asked[os.write(pipe, asked) :]
+        return request[os.write(pipe, request) :]
     except BrokenPipeError:
         return b""
 
@@ -240,7 +242,7 @@ def _trusted(name: str, provider: SecretProvider) -> Path:
     if not stat.S_ISREG(status.st_mode) or status.st_uid not in owners or status.st_mode & 0o022:
         raise _failed(f"{command} is not a program that only you or root can change.")
     sticky = stat.S_ISVTX
-    if any(one.st_mode & 0o022 and not one.st_mode & sticky for one in above):
+    if any(parent.st_mode & 0o022 and not parent.st_mode & sticky for parent in above):
         raise _failed(f"others can write to a directory above {command}.")
     if provider.trusted_dirs and not any(
         command.is_relative_to(trusted_dir.resolve()) for trusted_dir in provider.trusted_dirs

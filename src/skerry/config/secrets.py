@@ -10,8 +10,8 @@ from skerry.config.root import Config
 
 def secrets(config: Config, environ: Mapping[str, str]) -> set[str]:
     """Returns every text that is a secret by its type, or by the name it goes by."""
-    found = {value for name, value in environ.items() if is_secret(name)}
-    return (found | set(_within(config, named=False))) - {""}
+    texts = {value for name, value in environ.items() if is_secret(name)}
+    return (texts | set(_within(config, named=False))) - {""}
 
 
 def _within(value: object, *, named: bool) -> Iterator[str]:
@@ -23,8 +23,8 @@ def _within(value: object, *, named: bool) -> Iterator[str]:
             if named:
                 yield value
         case BaseModel() | Mapping():
-            for key, one in value.items() if isinstance(value, Mapping) else value:
-                yield from _within(one, named=named or holds_secrets(str(key)))
+            for key, member in value.items() if isinstance(value, Mapping) else value:
+                yield from _within(member, named=named or holds_secrets(str(key)))
         case Sequence():
-            for one in value:
-                yield from _within(one, named=named)
+            for member in value:
+                yield from _within(member, named=named)

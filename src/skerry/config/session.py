@@ -44,10 +44,10 @@ class ResetMode(StrEnum):
 
 def duration(value: object) -> object:
     """Returns milliseconds of a text such as `30d`; a bare number is days."""
-    found = _DURATION.fullmatch(str(value).strip().lower())
-    if found is None:
+    match = _DURATION.fullmatch(str(value).strip().lower())
+    if match is None:
         raise ValueError("it is a number with ms, s, m, h, d or w, such as 30d")
-    return round(min(float(found[1]) * _MS[found[2] or "d"], _MOST))
+    return round(min(float(match[1]) * _MS[match[2] or "d"], _MOST))
 
 
 def span(milliseconds: int) -> str:
@@ -62,10 +62,10 @@ SPAN: Final = PlainSerializer(span, return_type=str, when_used="json")
 
 def size(value: object) -> object:
     """Returns bytes of a text such as `500mb`; a bare number is bytes."""
-    found = _SIZE.fullmatch(str(value).strip().lower())
-    if found is None:
+    match = _SIZE.fullmatch(str(value).strip().lower())
+    if match is None:
         raise ValueError("it is a number with b, kb, mb, gb or tb, such as 500mb")
-    return round(min(float(found[1]) * _BYTES[found[2] or "b"], _MOST))
+    return round(min(float(match[1]) * _BYTES[match[2] or "b"], _MOST))
 
 
 def person(text: str) -> str:

@@ -132,12 +132,12 @@ def read_bytes(path: Path) -> tuple[bytes, int]:
 
 def _where(message: str, raw: str) -> str:
     """Says line and column where the parser says the number of a character."""
-    found = _MESSAGE.fullmatch(message)
-    if found is None:
+    match = _MESSAGE.fullmatch(message)
+    if match is None:
         return "it is not JSON5."
-    before = raw[: int(found["at"])]
+    before = raw[: int(match["at"])]
     line, column = before.count("\n") + 1, len(before) - before.rfind("\n") - 1
-    text = _NAME.sub(r"\1", found["what"] + found["rest"])
+    text = _NAME.sub(r"\1", match["what"] + match["rest"])
     text = _CHARACTER.sub(lambda code: repr(chr(int(code[1], 16))), text)
     return f"line {line}, column {max(column, 1)}: {text}."
 

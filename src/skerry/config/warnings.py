@@ -39,11 +39,11 @@ def permissions(state_dir: Path, read: Source) -> list[ConfigIssue]:
 def without_effect(written: Mapping[str, Any]) -> list[ConfigIssue]:
     """Returns which keys of the format say nothing here."""
     session = written.get("session")
-    given = session if isinstance(session, dict) else {}
+    section = session if isinstance(session, dict) else {}
     return [
         ConfigIssue(f"session.{key}", message, "Remove it.")
         for key, message in _IDLE.items()
-        if key in given
+        if key in section
     ]
 
 

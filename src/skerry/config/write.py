@@ -100,13 +100,13 @@ def with_values(
         ConfigInvalidError: something on the way to a place is no section.
     """
     for dotted, value in values.items():
-        place = parse_place(dotted)
-        wanted = MISSING if value is None else value
-        there = lookup(expanded.merged, place)
-        if (keep and there is not MISSING) or _given(expanded, place, wanted):
+        key_path = parse_place(dotted)
+        new_value = MISSING if value is None else value
+        old_value = lookup(expanded.merged, key_path)
+        if (keep and old_value is not MISSING) or _given(expanded, key_path, new_value):
             continue
         try:
-            tree = replaced(_long_forms(tree, place), place, wanted)
+            tree = replaced(_long_forms(tree, key_path), key_path, new_value)
         except ConfigError as error:
             issue = ConfigIssue(dotted, str(error), error.remedy)
             raise ConfigInvalidError(str(path), [issue]) from None
@@ -193,7 +193,7 @@ def _replace(
             after = source.Source(path, raw, source.parse(path, raw), 0o600)
             data = _encoded(path, raw)
             new, unknown = _checked(after, old, author)
-            changed = [place for place in changes(old.merged, new.merged) if place[0] != META]
+            changed = [change for change in changes(old.merged, new.merged) if change[0] != META]
             unknown = _touched(unknown, changed)
             if author.strict and unknown:
                 raise ConfigInvalidError(str(path), list(unknown))
@@ -208,7 +208,7 @@ def _replace(
         failure = ConfigError(f"{path} cannot be written: {error.strerror}.")
         failure.remedy = "Check its owner, its permissions and the space on the disk."
         raise failure from error
-    shown = [show_place(place) for place in changed]
+    shown = [show_place(key_path) for key_path in changed]
     entry = backup.AuditEntry(author.clock.now_ms(), author.by, before, after, shown)
     backup.note(author.state_dir or path.parent, entry)
     return Written(after, tuple(changed), unknown)
@@ -261,7 +261,7 @@ def _encoded(path: Path, raw: str) -> bytes:
 
 def _touched(unknown: Sequence[ConfigIssue], changed: Sequence[Place]) -> tuple[ConfigIssue, ...]:
     """Returns the unknown keys that the change sets, or something within."""
-    places = [f"{show_place(place)}." for place in changed]
+    places = [f"{show_place(key_path)}." for key_path in changed]
     return tuple(
         dict.fromkeys(
             issue for issue in unknown if any(at.startswith(f"{issue.path}.") for at in places)
@@ -273,44 +273,44 @@ def intended(old: Expanded, values: Mapping[str, JSON]) -> dict[str, Any]:
     """Returns the whole tree that `values` should produce, in whichever file they are written."""
     tree: Any = old.merged
     for dotted, value in values.items():
-        place = parse_place(dotted)
-        tree = replaced(_long_forms(tree, place), place, MISSING if value is None else value)
+        key_path = parse_place(dotted)
+        tree = replaced(_long_forms(tree, key_path), key_path, MISSING if value is None else value)
     return dict(tree)
 
 
-def must_mean(wanted: Mapping[str, Any], old: Expanded, new: Expanded) -> None:
+def must_mean(meaning: Mapping[str, Any], old: Expanded, new: Expanded) -> None:
     """Refuses a change that an included file stands against.
 
     Raises:
         ConfigIncludedError: it names the file to edit.
     """
-    for place in changes(dict(wanted), new.merged):
-        owner = old.includes.owner(place)
-        if owner is not None and place[0] != META:
-            raise ConfigIncludedError(show_place(place), str(owner))
+    for change in changes(dict(meaning), new.merged):
+        owner = old.includes.owner(change)
+        if owner is not None and change[0] != META:
+            raise ConfigIncludedError(show_place(change), str(owner))
 
 
-def _given(expanded: Expanded, place: Place, value: object) -> bool:
+def _given(expanded: Expanded, key_path: Place, value: object) -> bool:
     """Returns whether a reference there means the value already, which then stays as written."""
-    written = lookup(expanded.merged, place)
-    return refers(written) and lookup(expanded.tree, place) == value
+    written = lookup(expanded.merged, key_path)
+    return refers(written) and lookup(expanded.tree, key_path) == value
 
 
-def _long_forms(tree: dict[str, Any], place: Place) -> dict[str, Any]:
+def _long_forms(tree: dict[str, Any], key_path: Place) -> dict[str, Any]:
     """Returns the tree with room for `place` where a section stands as a text."""
-    for depth in range(1, len(place)):
-        short = SHORT_FORMS.get(show_place(place[:depth]))
-        text = lookup(tree, place[:depth])
+    for depth in range(1, len(key_path)):
+        short = SHORT_FORMS.get(show_place(key_path[:depth]))
+        text = lookup(tree, key_path[:depth])
         if short and isinstance(text, str):
-            tree = replaced(tree, place[:depth], {short: text})
+            tree = replaced(tree, key_path[:depth], {short: text})
     return tree
 
 
 def _stamped(tree: dict[str, Any], at_ms: int) -> dict[str, Any]:
     meta = tree.get(META)
-    known = meta if isinstance(meta, dict) else {}
+    fields = meta if isinstance(meta, dict) else {}
     stamp = {"lastTouchedVersion": __version__, "lastTouchedAt": iso(at_ms)}
-    return {**tree, META: {**known, **stamp}}
+    return {**tree, META: {**fields, **stamp}}
 
 
 def is_plain(raw: str) -> bool:
@@ -337,8 +337,8 @@ def by_hand(values: Mapping[str, JSON]) -> str:
     tree: Any = {}
     for dotted, value in values.items():
         if value is not None:
-            place = tuple(0 if isinstance(part, int) else part for part in parse_place(dotted))
-            tree = replaced(tree, place, value)
+            key_path = tuple(0 if isinstance(part, int) else part for part in parse_place(dotted))
+            tree = replaced(tree, key_path, value)
     added = _text(redact(tree), indent=None).replace(REDACTED, "<your secret>")
     removed = ", ".join(dotted for dotted, value in values.items() if value is None)
     todo = (f"Add this yourself: {added}" if tree else "", f"Remove {removed}." if removed else "")

@@ -73,10 +73,10 @@ class Need(Struct, frozen=True):
     """Asked for with commands, which also come over platforms, where nobody has scopes."""
 
 
-def allows(scopes: Iterable[str], wanted: str) -> bool:
+def allows(scopes: Iterable[str], scope: str) -> bool:
     """Returns whether one of `scopes` includes `wanted`: admin all, writing also reading."""
     held = frozenset(scopes)
-    return wanted in held or ADMIN in held or (wanted == READ and WRITE in held)
+    return scope in held or ADMIN in held or (scope == READ and WRITE in held)
 
 
 ANYBODY: Final = Need(None, None)
@@ -264,8 +264,8 @@ def command_scope(name: str) -> str:
 
 def strongest(scopes: Iterable[str]) -> str:
     """Returns the scope that includes all of them: reading, writing, else admin."""
-    wanted = frozenset(scopes)
-    return next((one for one in (READ, WRITE) if wanted <= {READ, one}), ADMIN)
+    required = frozenset(scopes)
+    return next((scope for scope in (READ, WRITE) if required <= {READ, scope}), ADMIN)
 
 
 TOOLS: Final[Mapping[str, Verb]] = MappingProxyType(

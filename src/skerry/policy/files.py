@@ -68,24 +68,24 @@ def kind_of(opened: Opened, workspaces: frozenset[Path]) -> FileKind:
     Its place is told by the identities of the directories that were opened, so that a second name
     of the workspace or of `memory/` changes nothing; by names where a directory is not there yet.
     """
-    found = {_of(names) for names in _beneath(opened, workspaces)}
-    return next((kind for kind in FileKind if kind in found), FileKind.PLAIN)
+    kinds = {_of(names) for names in _beneath(opened, workspaces)}
+    return next((kind for kind in FileKind if kind in kinds), FileKind.PLAIN)
 
 
 def _beneath(opened: Opened, workspaces: frozenset[Path]) -> list[tuple[str, ...]]:
     """Returns the names of the file beneath each workspace that is around it."""
     names = opened.path.parts
-    found = [
+    steps = [
         names[len(root.parts) :] for root in workspaces if names[: len(root.parts)] == root.parts
     ]
-    known = [(root, one) for root in workspaces if (one := identity(root)) is not None]
-    for root, mark in known:
+    roots = [(root, root_id) for root in workspaces if (root_id := identity(root)) is not None]
+    for root, mark in roots:
         places = {mark: (), identity(root / FOLDER): (FOLDER,)}
-        for place, folder in enumerate(opened.folders):
+        for index, folder in enumerate(opened.folders):
             if folder in places:
-                below = names[len(names) - (len(opened.folders) - place) :]
-                found.append((*places[folder], *below))
-    return found
+                below = names[len(names) - (len(opened.folders) - index) :]
+                steps.append((*places[folder], *below))
+    return steps
 
 
 def identity(path: Path) -> tuple[int, int] | None:

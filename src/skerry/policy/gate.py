@@ -67,9 +67,9 @@ class Gate(Struct, frozen=True):
             taint |= before.taint
         self.records.note(FileRecord(path, sha256(data).digest(), len(data), self.who, taint))
 
-    def itself(self, heard: frozenset[Origin]) -> Self:
+    def itself(self, read_origins: frozenset[Origin]) -> Self:
         """Returns the gate for the gateway itself, which may write others' words here."""
-        return replace(self, actor=OWNER, heard=heard)
+        return replace(self, actor=OWNER, heard=read_origins)
 
     def origin(self, opened: Opened, file: BinaryIO, text: str) -> Origin:
         """Returns whose words the opened file has, of which `text` is shown.
@@ -80,14 +80,14 @@ class Gate(Struct, frozen=True):
         kind = kind_of(opened, self.workspaces)
         if kind in {FileKind.UNVERIFIED, FileKind.LOADED}:
             return Origin.TOOL
-        known = self.records.of(str(opened.path)) if self.records else None
+        record = self.records.of(str(opened.path)) if self.records else None
         if kind is FileKind.PLAIN:
-            same = known is not None and known.size == opened.size and not known.taint
-            if same and known is not None and _digest(file) == known.digest:
+            same = record is not None and record.size == opened.size and not record.taint
+            if same and record is not None and _digest(file) == record.digest:
                 return Origin.MEMORY
-            return _found(known.taint if known else frozenset())
+            return _found(record.taint if record else frozenset())
         if not self.obeyed(opened, file).allowed:
-            return _found(known.taint if known else frozenset())
+            return _found(record.taint if record else frozenset())
         return Origin.MEMORY if origins(text) <= {Origin.OWNER} else Origin.TOOL
 
     def obeyed(self, opened: Opened, file: BinaryIO) -> Decision:

@@ -43,7 +43,7 @@ class Records:
 
     def __init__(
         self,
-        found: Iterable[FileRecord] = (),
+        records: Iterable[FileRecord] = (),
         keep: Callable[[FileRecord], object] = _unkept,
     ) -> None:
         """Takes what was stored, and a function that stores a record without waiting."""
@@ -52,8 +52,8 @@ class Records:
         """Number of records that the owner cleared."""
         self._by_path: dict[str, FileRecord] = {}
         self._tainted: dict[bytes, FileRecord] = {}
-        for one in found:
-            self._add(one)
+        for record in records:
+            self._add(record)
 
     def of(self, path: str) -> FileRecord | None:
         """Returns the record of a file."""
@@ -61,33 +61,33 @@ class Records:
 
     def taint_of(self, path: str) -> frozenset[Origin]:
         """Returns the taint in the record of a file."""
-        known = self.of(path)
-        return known.taint if known else frozenset()
+        record = self.of(path)
+        return record.taint if record else frozenset()
 
     def copied(self, digest: bytes) -> frozenset[Origin]:
         """Returns the taint of what a tainted run wrote, wherever it is now; empty for the rest."""
-        found = self._tainted.get(digest)
-        return found.taint if found else frozenset()
+        record = self._tainted.get(digest)
+        return record.taint if record else frozenset()
 
     def written(self, path: str, digest: bytes) -> FileRecord | None:
         """Returns the record of exactly this content: the file's, or of what it is a copy of."""
-        known = self._by_path.get(path)
-        if known is not None and known.digest == digest and known.who != HAND:
-            return known
+        record = self._by_path.get(path)
+        if record is not None and record.digest == digest and record.who != HAND:
+            return record
         of_copy = self._tainted.get(digest)
-        return of_copy or (known if known is not None and known.digest == digest else None)
+        return of_copy or (record if record is not None and record.digest == digest else None)
 
     def loaded(self, path: str, digest: bytes, size: int) -> FileRecord:
         """Returns the record of a file that is run or obeyed by its content alone, as a hook is.
 
         Its taint is that of what it is a copy of; who writes it anew is rid of it.
         """
-        known = self.written(path, digest)
-        if known is None or known.path != path:
-            who = known.who if known else HAND
-            known = FileRecord(path, digest, size, who, known.taint if known else frozenset())
-            self.note(known)
-        return known
+        record = self.written(path, digest)
+        if record is None or record.path != path:
+            who = record.who if record else HAND
+            record = FileRecord(path, digest, size, who, record.taint if record else frozenset())
+            self.note(record)
+        return record
 
     def trust(self, path: str, digest: bytes, size: int) -> None:
         """Takes exactly this content of a file as the owner's: they saw it and said so."""
@@ -97,8 +97,8 @@ class Records:
 
     def tainted(self) -> list[FileRecord]:
         """Returns the files whose writer had read others' words, by path."""
-        found = [one for one in self._by_path.values() if one.taint]
-        return sorted(found, key=lambda one: one.path)
+        records = [record for record in self._by_path.values() if record.taint]
+        return sorted(records, key=lambda record: record.path)
 
     def note(self, record: FileRecord) -> None:
         """Notes what a file holds from now on."""
@@ -112,9 +112,9 @@ class Records:
         A tainted record holds until the owner clears it, whatever was changed by hand since. A
         change by hand of any other file is the owner's, unless the content is known to be tainted.
         """
-        known = self.of(path)
-        if known is not None and (known.taint or known.digest == digest):
-            return known.taint
+        record = self.of(path)
+        if record is not None and (record.taint or record.digest == digest):
+            return record.taint
         taint = self.copied(digest)
         self.note(FileRecord(path, digest, size, HAND, taint))
         return taint

@@ -40,7 +40,7 @@ class AnthropicProvider:
 
         async def ask(options: Options, hear: Listener) -> ModelReply:
             history, content, usage = request.history, list[Block](), Usage()
-            asked = len(history.messages)
+            sent_count = len(history.messages)
             try:
                 while True:
                     builder = AnthropicBuilder(self._endpoint.name)
@@ -49,7 +49,7 @@ class AnthropicProvider:
                     content += reply.content
                     usage += reply.usage
                     goes_on = builder.paused and reply.content and not reply.tool_calls
-                    if not goes_on or len(history.messages) - asked == _MOST_PAUSES:
+                    if not goes_on or len(history.messages) - sent_count == _MOST_PAUSES:
                         return ModelReply(tuple(content), reply.stop_reason, usage)
                     history.append(_said(request.model, reply))  # what it said goes back to it
             except BaseException:
@@ -57,7 +57,7 @@ class AnthropicProvider:
                     hear.on_spent(usage)
                 raise
             finally:
-                history.cut(asked)
+                history.cut(sent_count)
 
         return await self._downgrades.ask(request, hear, thinking_options(request), ask)
 

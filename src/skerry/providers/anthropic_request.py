@@ -61,9 +61,9 @@ def thinking_options(request: ModelRequest) -> Sequence[Options]:
         {
             # Without this the newest models hide what they think.
             "thinking": {"type": "adaptive", "display": "summarized"},
-            "output_config": {"effort": _EFFORTS.get(one, one.value)},
+            "output_config": {"effort": _EFFORTS.get(weaker, weaker.value)},
         }
-        for one in levels(level)
+        for weaker in levels(level)
     ]
     budget = min(_BUDGETS[level], model.max_tokens - _LEAST_ANSWER)
     fixed: list[Options] = []
@@ -80,7 +80,7 @@ def request_body(request: ModelRequest, options: Options) -> bytes:
     """
     model = request.model
     turns = request.history.form(
-        f"{API} {model.ref}", lambda: Turns(lambda one: _blocks(one, model), _turn)
+        f"{API} {model.ref}", lambda: Turns(lambda message: _blocks(message, model), _turn)
     ).since(request.first)
     if turns and turns[-1].endswith(b"}]}"):
         turns[-1] = turns[-1][:-3] + _MARK
@@ -114,7 +114,7 @@ def _goes_on_without_thinking(history: History, model: ModelInfo) -> bool:
         return False
     for message in reversed(history.messages):
         if isinstance(message, AssistantMessage):
-            thoughts = (one for one in message.content if isinstance(one, ThinkingBlock))
+            thoughts = (block for block in message.content if isinstance(block, ThinkingBlock))
             return not is_own(message, API, model) or not any(map(_thought, thoughts))
     return False
 

@@ -184,9 +184,9 @@ class AnthropicBuilder:
         if not self._stopped:
             raise ModelStreamCutError(f"{self._provider} ended its answer without a finish marker.")
         if self._stop_reason == "refusal":
-            told = f": {self._explanation}" if self._explanation else "."
+            reason = f": {self._explanation}" if self._explanation else "."
             raise ModelRequestError(
-                f"{self._provider} refused to answer{told} Say it another way or begin anew."
+                f"{self._provider} refused to answer{reason} Say it another way or begin anew."
             )
         content = tuple(block for slot in self._slots if (block := _block(slot)) is not None)
         if self._stop_reason == "model_context_window_exceeded" and not content:
@@ -201,13 +201,13 @@ class AnthropicBuilder:
 
 def _block(slot: _Slot) -> Block | None:
     """Returns our block; None for an empty one and for what only other tools make."""
-    said = "".join(slot.said)
+    text = "".join(slot.said)
     block = slot.block
     match block.type:
-        case "text" if said:
-            return TextBlock(said)
+        case "text" if text:
+            return TextBlock(text)
         case "thinking":
-            return ThinkingBlock(said, "".join(slot.signature) or None)
+            return ThinkingBlock(text, "".join(slot.signature) or None)
         case "redacted_thinking":
             return ThinkingBlock("", block.data, redacted=True)
         case "tool_use":
@@ -217,7 +217,7 @@ def _block(slot: _Slot) -> Block | None:
 
 
 def _usage(usage: _Usage) -> Usage:
-    given, output = count(usage.input_tokens), count(usage.output_tokens)
+    prompt, output = count(usage.input_tokens), count(usage.output_tokens)
     read = count(usage.cache_read_input_tokens)
     written = count(usage.cache_creation_input_tokens)
-    return Usage(given, output, read, written, given + output + read + written)
+    return Usage(prompt, output, read, written, prompt + output + read + written)

@@ -107,8 +107,8 @@ _OTHER_IDS: Final = {"gemini": "google", "x-ai": "xai"}
 
 def known_provider(name: str) -> KnownProvider | None:
     """Returns the hosted model API of this id, if it is known; `gemini` is `google` too."""
-    wanted = _OTHER_IDS.get(name, name)
-    return next((one for one in KNOWN if one.id == wanted), None)
+    provider_id = _OTHER_IDS.get(name, name)
+    return next((provider for provider in KNOWN if provider.id == provider_id), None)
 
 
 class LocalServer(Struct, frozen=True):

@@ -69,8 +69,8 @@ class Entry(Struct, frozen=True):
         """Returns a fingerprint that changes with the credential."""
         if self.profile is not None:
             return self.profile.stamp
-        given = self.target.endpoint.credentials if self.target else ()
-        return sha256(b"\0".join(given)).hexdigest()[:16]
+        credentials = self.target.endpoint.credentials if self.target else ()
+        return sha256(b"\0".join(credentials)).hexdigest()[:16]
 
 
 def _where_to_enter(entry: Entry) -> str:
@@ -121,11 +121,11 @@ class Source(Protocol):
         """Returns the addresses that did not answer, of all runs."""
         ...
 
-    def chain(self, wanted: Wanted) -> list[str | None]:
+    def chain(self, need: Wanted) -> list[str | None]:
         """Returns the models to try, in order; None is what is found by itself."""
         ...
 
-    async def entries(self, reference: str | None, wanted: Wanted) -> list[Entry]:
+    async def entries(self, reference: str | None, need: Wanted) -> list[Entry]:
         """Returns the candidates for one model. Raises `ModelError`."""
         ...
 
@@ -137,9 +137,9 @@ class Source(Protocol):
 class CatalogTries:
     """The tries of one run; see `ports.tries.Tries`. Who answered last is asked first again."""
 
-    def __init__(self, source: Source, wanted: Wanted) -> None:
+    def __init__(self, source: Source, need: Wanted) -> None:
         self._source = source
-        self._wanted = wanted
+        self._wanted = need
         self.attempts: list[Attempt] = []
         """Failed attempts of the present call."""
         self._good: Entry | None = None
@@ -257,12 +257,12 @@ class CatalogTries:
                 return self._late.popleft() if self._late else None
             reference = self._models.popleft()
             try:
-                found = await self._source.entries(reference, self._wanted)
+                entries = await self._source.entries(reference, self._wanted)
             except ModelError as error:
                 self.attempts.append(Attempt(reference or "the first usable", "", error))
                 continue
             good = self._good
-            self._queue.extend(one for one in found if good is None or _differ(one, good))
+            self._queue.extend(entry for entry in entries if good is None or _differ(entry, good))
         return self._queue.popleft()
 
     def _may_begin(self, entry: Entry) -> bool:
@@ -324,7 +324,7 @@ class CatalogTries:
             self._resorted = True
             candidate = await self._opened(entry)
             if candidate is not None:
-                self._pass_over([one for one in resting if one is not entry])
+                self._pass_over([other for other in resting if other is not entry])
                 return candidate
         if not self._resorted:
             self._pass_over(resting)
@@ -374,5 +374,5 @@ def _until(until: int) -> str:
     return f"{datetime.fromtimestamp(until / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
-def _differ(one: Entry, other: Entry) -> bool:
-    return (one.ref, one.key) != (other.ref, other.key)
+def _differ(entry: Entry, other: Entry) -> bool:
+    return (entry.ref, entry.key) != (other.ref, other.key)

@@ -128,47 +128,49 @@ class Catalog(anyio.AsyncContextManagerMixin):
             ModelUnavailableError: with what to do.
         """
         name, _ = split_reference(ref or self._config.agents.defaults.model.primary or "")
-        wanted = self._names.reference(name)
-        if wanted:
-            self._names.check(wanted)
-            if wanted.partition("/")[0] == EMBEDDED:
+        reference = self._names.reference(name)
+        if reference:
+            self._names.check(reference)
+            if reference.partition("/")[0] == EMBEDDED:
                 return self._embedded_choice()
-            return self._named(wanted)
+            return self._named(reference)
         return await self._first()
 
-    def tries(self, wanted: Wanted) -> Tries:
+    def tries(self, need: Wanted) -> Tries:
         """Returns the candidates of the calls of one run, in the order in which they are asked."""
-        return CatalogTries(self, wanted)
+        return CatalogTries(self, need)
 
-    def chain(self, wanted: Wanted) -> list[str | None]:
+    def chain(self, need: Wanted) -> list[str | None]:
         """Returns the models to try: the one asked for, the fallbacks, the agent's own.
 
         None is the first that can be used; without a configured model it is what is tried.
         """
-        primary = self._config.primary_model(wanted.agent)
-        fallbacks = wanted.fallbacks
+        primary = self._config.primary_model(need.agent)
+        fallbacks = need.fallbacks
         if fallbacks is None:
-            fallbacks = self._config.fallback_models(wanted.agent)
-        first = wanted.reference or primary
+            fallbacks = self._config.fallback_models(need.agent)
+        first = need.reference or primary
         if not fallbacks and first == primary:
             return [first]
-        found = {self._reference(name): name for name in (primary, *reversed(fallbacks), first)}
-        rest = [one for one in reversed(list(found.values())) if one and one != first]
-        if primary is None and not self._may_be_used(first, wanted):
+        by_reference = {
+            self._reference(name): name for name in (primary, *reversed(fallbacks), first)
+        }
+        rest = [name for name in reversed(list(by_reference.values())) if name and name != first]
+        if primary is None and not self._may_be_used(first, need):
             return [first, *rest, None]
         return [first, *rest]
 
-    def _may_be_used(self, reference: str | None, wanted: Wanted) -> bool:
+    def _may_be_used(self, reference: str | None, need: Wanted) -> bool:
         """Returns whether there are candidates for a named model; it may fail all the same."""
         try:
-            return bool(reference and self._entries_of(*split_reference(reference), wanted))
+            return bool(reference and self._entries_of(*split_reference(reference), need))
         except ModelError:
             return False
 
     def _reference(self, name: str | None) -> str | None:
         return self._names.reference(split_reference(name)[0]) if name else None
 
-    async def entries(self, reference: str | None, wanted: Wanted) -> list[Entry]:
+    async def entries(self, reference: str | None, need: Wanted) -> list[Entry]:
         """Returns the candidates for one model: its profiles in order, then a key without one.
 
         Raises:
@@ -176,29 +178,29 @@ class Catalog(anyio.AsyncContextManagerMixin):
         """
         name, pin = split_reference(reference or "")
         if name:
-            return self._entries_of(name, pin, wanted)
-        first = await self._first_target(self.credentials.providers(wanted.agent))
+            return self._entries_of(name, pin, need)
+        first = await self._first_target(self.credentials.providers(need.agent))
         if first is None:
             return [Entry(EMBEDDED, embedded=self._embedded_choice())]
         if first.server is not None:
             return [Entry(first.info.ref, first)]
-        return self._with_credentials(first.info.ref, wanted, pin)
+        return self._with_credentials(first.info.ref, need, pin)
 
-    def _entries_of(self, name: str, pin: str, wanted: Wanted) -> list[Entry]:
+    def _entries_of(self, name: str, pin: str, need: Wanted) -> list[Entry]:
         ref = self._names.reference(name)
         self._names.check(ref)
         if ref.partition("/")[0] == EMBEDDED:
             return [Entry(EMBEDDED, embedded=self._embedded_choice())]
-        return self._with_credentials(ref, wanted, pin)
+        return self._with_credentials(ref, need, pin)
 
-    def _with_credentials(self, ref: str, wanted: Wanted, pin: str) -> list[Entry]:
+    def _with_credentials(self, ref: str, need: Wanted, pin: str) -> list[Entry]:
         provider = ref.partition("/")[0]
-        known = known_provider(provider)
-        found = self.credentials.queue(
-            wanted.agent, known.id if known else provider, ref, wanted.session_id, pin
+        hosted = known_provider(provider)
+        profiles = self.credentials.queue(
+            need.agent, hosted.id if hosted else provider, ref, need.session_id, pin
         )
-        target = self._target(ref, keyless=bool(found))
-        entries = [Entry(ref, target, profile) for profile in found]
+        target = self._target(ref, keyless=bool(profiles))
+        entries = [Entry(ref, target, profile) for profile in profiles]
         if not pin and (target.endpoint.credentials or not entries):
             entries.append(Entry(ref, target))
         return entries
@@ -238,8 +240,8 @@ class Catalog(anyio.AsyncContextManagerMixin):
         """Returns the first model that can be used; None is the embedded one."""
         for target in self._resolver.with_key(profiled):
             return target
-        for found in await self._confirmed_models():
-            return local(found.server, found.id)
+        for model in await self._confirmed_models():
+            return local(model.server, model.id)
         if not self._resolver.looks_around:
             for target in self._resolver.configured():
                 return target
@@ -257,7 +259,7 @@ class Catalog(anyio.AsyncContextManagerMixin):
             infos.append(status.model)
         infos += [target.info for target in self._resolver.with_key(self._profiled())]
         infos += [target.info for target in self._resolver.configured()]
-        infos += [local(one.server, one.id).info for one in await self._confirmed_models()]
+        infos += [local(model.server, model.id).info for model in await self._confirmed_models()]
         with suppress(ModelUnavailableError):  # told by `status` when nothing else can be used
             infos.append(self._embedded_choice()[1])
         return list({info.ref: info for info in infos}.values())
@@ -269,14 +271,14 @@ class Catalog(anyio.AsyncContextManagerMixin):
             return await asking.one(setup, await self._endpoint(setup.provider))
         names = {target.info.provider: "" for target in self._resolver.with_key(self._profiled())}
         names |= dict.fromkeys(self._config.models.providers, "")
-        found = {name: await self._endpoint(name) for name in names}
-        return await asking.all(found, await self.listing())
+        endpoints = {name: await self._endpoint(name) for name in names}
+        return await asking.all(endpoints, await self.listing())
 
     async def _endpoint(self, provider: str) -> "Endpoint | None":
         """Returns where a provider is asked, with its credential; None where there is none."""
-        wanted = Wanted(agent=self._config.agents.default_id)
+        need = Wanted(agent=self._config.agents.default_id)
         with suppress(ModelError):
-            target = await self._shown(self._with_credentials(f"{provider}/-", wanted, "")[0])
+            target = await self._shown(self._with_credentials(f"{provider}/-", need, "")[0])
             return target.endpoint if target and not target.server else None
         return None
 
@@ -314,34 +316,34 @@ class Catalog(anyio.AsyncContextManagerMixin):
 
     async def trust(self, server: str, *, is_trusted: bool) -> ModelStatus:
         """Keeps that the owner uses a local server as it runs now, or no longer."""
-        meant = next((one for one in self._servers if one.id == server), None)
-        if meant is None:
-            known = ", ".join(one.id for one in self._servers)
+        chosen = next((candidate for candidate in self._servers if candidate.id == server), None)
+        if chosen is None:
+            ids = ", ".join(candidate.id for candidate in self._servers)
             raise ModelUnavailableError(
                 f"Unknown local server {server!r}.",
-                f"There are: {known}. Any other goes into models.providers with its baseUrl.",
+                f"There are: {ids}. Any other goes into models.providers with its baseUrl.",
             )
         if is_trusted:
-            self._pins.confirm(meant)
+            self._pins.confirm(chosen)
         else:
-            self._pins.withdraw(meant)
+            self._pins.withdraw(chosen)
         self._forget()
         return await self.status()
 
     async def _offers(self) -> tuple[ModelOffer, ...]:
         """Returns the local servers that answer and are not confirmed."""
-        servers = {one.server.id: one.server for one in await self._local_models()}
-        asked = (Verdict.UNCONFIRMED, Verdict.CHANGED)
+        servers = {model.server.id: model.server for model in await self._local_models()}
+        unconfirmed = (Verdict.UNCONFIRMED, Verdict.CHANGED)
         return tuple(
             self._pins.offer(server)
             for server in servers.values()
-            if self._pins.verdict(server) in asked
+            if self._pins.verdict(server) in unconfirmed
         )
 
     def _named(self, ref: str) -> Choice:
         provider = ref.partition("/")[0]
-        known = known_provider(provider)
-        keyless = (known.id if known else provider) in self._profiled()
+        hosted = known_provider(provider)
+        keyless = (hosted.id if hosted else provider) in self._profiled()
         return self._choice(self._target(ref, keyless=keyless))
 
     def _choice(self, target: Target, *, patient: bool = True) -> Choice:
@@ -383,12 +385,14 @@ class Catalog(anyio.AsyncContextManagerMixin):
 
     async def _confirmed_models(self) -> list[LocalModel]:
         """Returns the models of the servers that the owner has confirmed."""
-        found = await self._local_models()
-        servers = {one.server.id: one.server for one in found}
+        models = await self._local_models()
+        servers = {model.server.id: model.server for model in models}
         confirmed = {
-            name for name, one in servers.items() if self._pins.verdict(one) is Verdict.CONFIRMED
+            name
+            for name, server in servers.items()
+            if self._pins.verdict(server) is Verdict.CONFIRMED
         }
-        return [one for one in found if one.server.id in confirmed]
+        return [model for model in models if model.server.id in confirmed]
 
     async def _local_models(self) -> list[LocalModel]:
         if not self._resolver.looks_around:

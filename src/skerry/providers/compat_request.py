@@ -75,7 +75,7 @@ class ChatForm:
         self._places.append(self._sent.end)
         self._before.append(tuple(self._images))
         if is_result and "image" in self._model.input:
-            self._images += [one for one in message.content if isinstance(one, ImageBlock)]
+            self._images += [block for block in message.content if isinstance(block, ImageBlock)]
         encoded = self._encode(message)
         if encoded:
             self._sent.add(encoded)
@@ -138,14 +138,14 @@ class ChatForm:
         text = message.text
         if not text and not calls and message.stop_reason in {"error", "aborted"}:
             return b""
-        said: dict[str, Any] = {"role": "assistant", "content": text}
+        fields: dict[str, Any] = {"role": "assistant", "content": text}
         if calls:
-            said |= {"content": text or None, "tool_calls": calls}
+            fields |= {"content": text or None, "tool_calls": calls}
         if is_own(message, API, self._model):
             for block in message.content:
                 if isinstance(block, ThinkingBlock):
-                    said |= _thinking(block)
-        return _encode(said)
+                    fields |= _thinking(block)
+        return _encode(fields)
 
 
 def _thinking(block: ThinkingBlock) -> dict[str, Any]:

@@ -136,18 +136,18 @@ class CompatBuilder:
                 self._add(piece)
         text, thinking = delta.content, self._thought(delta)
         if isinstance(text, list):  # Mistral's reasoning models: blocks, of which some are thinking
-            thoughts = (one.text or "" for part in text for one in part.thinking or ())
+            thoughts = (thought.text or "" for part in text for thought in part.thinking or ())
             thinking += "".join(thoughts)
             text = "".join(part.text or "" for part in text)
         if not text and not thinking:
             return None
-        heard = Heard(text or "", thinking)
-        self._limit.grow(len(heard.text) + len(thinking))
-        if heard.text:
-            self._text.append(heard.text)
+        added = Heard(text or "", thinking)
+        self._limit.grow(len(added.text) + len(thinking))
+        if added.text:
+            self._text.append(added.text)
         if thinking:
             self._thinking.append(thinking)
-        return heard
+        return added
 
     def _thought(self, delta: _Delta) -> str:
         """Returns the thinking of a piece; servers differ in the field, and some send two."""
@@ -159,7 +159,7 @@ class CompatBuilder:
         if delta.reasoning:
             self._field = self._field or "reasoning"
             return delta.reasoning
-        return "".join(_readable(one) for one in delta.reasoning_details or ())
+        return "".join(_readable(detail) for detail in delta.reasoning_details or ())
 
     def _keep(self, details: list[dict[str, Any]]) -> None:
         """Keeps the provider's own form of thinking, the pieces of one entry joined."""
@@ -197,15 +197,15 @@ class CompatBuilder:
         them 0, or none.
         """
         if piece.index is not None:
-            known = self._by_index.get(piece.index)
+            call = self._by_index.get(piece.index)
         else:
-            known = self._calls[-1] if self._calls else None
-        if known is None or (piece.id and piece.id != known.id):
-            known = _Call(piece.id or "", "", [])
-            self._calls.append(known)
+            call = self._calls[-1] if self._calls else None
+        if call is None or (piece.id and piece.id != call.id):
+            call = _Call(piece.id or "", "", [])
+            self._calls.append(call)
         if piece.index is not None:
-            self._by_index[piece.index] = known
-        return known
+            self._by_index[piece.index] = call
+        return call
 
     def reply(self) -> ModelReply:
         """Returns the whole reply.
@@ -241,8 +241,8 @@ class CompatBuilder:
 
 
 def _readable(detail: dict[str, Any]) -> str:
-    said = detail.get("text") or detail.get("summary")
-    return said if isinstance(said, str) else ""
+    text = detail.get("text") or detail.get("summary")
+    return text if isinstance(text, str) else ""
 
 
 def _usage(usage: _Usage) -> Usage:

@@ -19,10 +19,10 @@ def main() -> int:
     settings = json.loads(sys.stdin.readline())
     _end_with(settings["parent"])
     # What the library prints must not get between the gateway and the one line it waits for.
-    told = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     server = _serve(settings)
-    print(json.dumps({"base_url": f"{server.listening_address}/v1"}), file=told, flush=True)
+    print(json.dumps({"base_url": f"{server.listening_address}/v1"}), file=answers, flush=True)
     sys.stdin.read()
     os._exit(0)  # the library's threads have no orderly end, and nothing to lose
 

@@ -98,21 +98,21 @@ def body_failure(body: bytes, provider: str) -> ModelError | None:
 
 
 def _failure(status: int, text: str, provider: str, after: float | None) -> ModelError:
-    said = f": {text}" if text else ""
+    detail = f": {text}" if text else ""
     if _is_unpaid(status, text):
-        return ModelBillingError(f"The account at {provider} has no credit left ({status}){said}")
+        return ModelBillingError(f"The account at {provider} has no credit left ({status}){detail}")
     if status == 429:  # noqa: PLR2004 - HTTP: too many requests
-        return ModelRateLimitError(f"{provider} limits the rate (429){said}", retry_after=after)
+        return ModelRateLimitError(f"{provider} limits the rate (429){detail}", retry_after=after)
     if status in {401, 403} or (status in _MAY_BE_A_BAD_KEY and _BAD_KEY.search(text)):
-        return ModelAuthError(f"{provider} refused the key ({status}){said}")
+        return ModelAuthError(f"{provider} refused the key ({status}){detail}")
     if _overflows(status, text):
-        return ModelOverflowError(f"The conversation is too long for {provider} ({status}){said}")
+        return ModelOverflowError(f"The conversation is too long for {provider} ({status}){detail}")
     if status >= 500 or status == 408:  # noqa: PLR2004 - HTTP: server errors, request timeout
-        return ModelOverloadedError(f"{provider} is failing ({status}){said}", retry_after=after)
+        return ModelOverloadedError(f"{provider} is failing ({status}){detail}", retry_after=after)
     if 300 <= status < 400:  # noqa: PLR2004 - HTTP: redirects
-        said = ": it wants a redirect, which is not followed. Check its base URL."
+        detail = ": it wants a redirect, which is not followed. Check its base URL."
     kind = ModelNotFoundError if status in _NOT_THERE else ModelRequestError
-    return kind(f"{provider} refused the request ({status}){said}")
+    return kind(f"{provider} refused the request ({status}){detail}")
 
 
 def _is_unpaid(status: int, text: str) -> bool:

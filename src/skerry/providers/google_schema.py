@@ -40,28 +40,28 @@ def gemini_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 def _definitions(schema: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        f"#/{place}/{name}": value
-        for place in ("$defs", "definitions")
-        for name, value in (schema.get(place) or {}).items()
+        f"#/{section}/{name}": value
+        for section in ("$defs", "definitions")
+        for name, value in (schema.get(section) or {}).items()
     }
 
 
-def _converted(schema: Any, known: dict[str, Any], depth: int) -> dict[str, Any]:
+def _converted(schema: Any, definitions: dict[str, Any], depth: int) -> dict[str, Any]:
     if not isinstance(schema, Mapping) or depth > _DEEPEST:
         return {}  # `true` and `false` are schemas too
     if "$ref" in schema:
         ref = schema["$ref"]
-        target = known.get(ref)
+        target = definitions.get(ref)
         beside = {key: value for key, value in schema.items() if key != "$ref"}
-        inner = {name: one for name, one in known.items() if name != ref}
+        inner = {name: definition for name, definition in definitions.items() if name != ref}
         named = target if isinstance(target, Mapping) else {}
         return _converted({**named, **beside}, inner, depth + 1)
     result = {key: value for key, value in schema.items() if key in _KEPT}
     result |= _kind(schema)
-    result |= _choices(schema, known, depth)
+    result |= _choices(schema, definitions, depth)
     if isinstance(properties := schema.get("properties"), Mapping):
         result["properties"] = {
-            name: _converted(value, known, depth + 1) for name, value in properties.items()
+            name: _converted(value, definitions, depth + 1) for name, value in properties.items()
         }
         result.setdefault("type", "object")
     if isinstance(required := result.get("required"), list):
@@ -69,7 +69,7 @@ def _converted(schema: Any, known: dict[str, Any], depth: int) -> dict[str, Any]
         if not result["required"]:
             del result["required"]
     if result.get("type") == "array":  # a list whose entries are not described is refused
-        result["items"] = _converted(schema.get("items", {}), known, depth + 1)
+        result["items"] = _converted(schema.get("items", {}), definitions, depth + 1)
     return result
 
 
@@ -79,7 +79,10 @@ def _kind(schema: Mapping[str, Any]) -> dict[str, Any]:
     named = [kinds] if isinstance(kinds, str) else list(kinds or ())
     values = [schema["const"]] if "const" in schema else schema.get("enum") or []
     texts = [value for value in values if isinstance(value, str)]
-    kind = next((one for one in named if one != "null"), "string" if named or texts else None)
+    kind = next(
+        (type_name for type_name in named if type_name != "null"),
+        "string" if named or texts else None,
+    )
     result: dict[str, Any] = {"type": kind} if kind else {}
     if "null" in named or None in values:
         result["nullable"] = True
@@ -90,11 +93,11 @@ def _kind(schema: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-def _choices(schema: Mapping[str, Any], known: dict[str, Any], depth: int) -> dict[str, Any]:
+def _choices(schema: Mapping[str, Any], definitions: dict[str, Any], depth: int) -> dict[str, Any]:
     """Returns alternatives as `anyOf`, a null among them as `nullable`, a single one as itself."""
     result: dict[str, Any] = {}
     for part in schema.get("allOf") or ():
-        result |= _converted(part, known, depth + 1)
+        result |= _converted(part, definitions, depth + 1)
     options = [*(schema.get("anyOf") or ()), *(schema.get("oneOf") or ())]
     real = [option for option in options if not _is_null(option)]
     if len(real) < len(options):
@@ -102,11 +105,11 @@ def _choices(schema: Mapping[str, Any], known: dict[str, Any], depth: int) -> di
     if len(real) == 1:
         result |= {
             key: value
-            for key, value in _converted(real[0], known, depth + 1).items()
+            for key, value in _converted(real[0], definitions, depth + 1).items()
             if key not in {"description", "title"} or key not in schema
         }
     elif real:
-        result["anyOf"] = [_converted(one, known, depth + 1) for one in real]
+        result["anyOf"] = [_converted(option, definitions, depth + 1) for option in real]
     return result
 
 

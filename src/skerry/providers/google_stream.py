@@ -139,8 +139,8 @@ class GoogleBuilder:
             text = part.text or ""
             self._speak(text, part)
             (thoughts if part.thought else texts).append(text)
-        heard = Heard("".join(texts), "".join(thoughts))
-        return heard if heard.text or heard.thinking else None
+        added = Heard("".join(texts), "".join(thoughts))
+        return added if added.text or added.thinking else None
 
     def _speak(self, text: str, part: _Part) -> None:
         """Adds to the present block, or begins one; a signature is that of the block so far."""
@@ -189,11 +189,11 @@ class GoogleBuilder:
         return ModelRequestError(f"{self._provider} stopped the answer ({why}).")
 
 
-def _block(one: _Spoken | ToolCall) -> Block:
-    if isinstance(one, ToolCall):
-        return one
-    text = "".join(one.text)
-    return ThinkingBlock(text, one.signature) if one.thought else TextBlock(text, one.signature)
+def _block(part: _Spoken | ToolCall) -> Block:
+    if isinstance(part, ToolCall):
+        return part
+    text = "".join(part.text)
+    return ThinkingBlock(text, part.signature) if part.thought else TextBlock(text, part.signature)
 
 
 def _usage(usage: _Usage) -> Usage:

@@ -27,9 +27,9 @@ class Hush:
         if not self._secrets:
             return piece
         text = hide(self._held + piece, self._secrets)
-        kept = max(_begun(text, secret) for secret in self._secrets)
-        self._held = text[len(text) - kept :]
-        return text[: len(text) - kept]
+        held_back = max(_begun(text, secret) for secret in self._secrets)
+        self._held = text[len(text) - held_back :]
+        return text[: len(text) - held_back]
 
     def rest(self) -> str:
         """Returns the held text, when nothing follows any more."""
@@ -40,14 +40,14 @@ class Hush:
         """Returns the whole reply without the secrets in its texts and thoughts."""
         if not self._secrets:
             return reply
-        return replace(reply, content=tuple(self._block(one) for one in reply.content))
+        return replace(reply, content=tuple(self._block(block) for block in reply.content))
 
     def _block(self, block: Block) -> Block:
         match block:
-            case TextBlock(text=text) if (said := hide(text, self._secrets)) != text:
-                return replace(block, text=said)
-            case ThinkingBlock(thinking=text) if (said := hide(text, self._secrets)) != text:
-                return replace(block, thinking=said)
+            case TextBlock(text=text) if (hidden := hide(text, self._secrets)) != text:
+                return replace(block, text=hidden)
+            case ThinkingBlock(thinking=text) if (hidden := hide(text, self._secrets)) != text:
+                return replace(block, thinking=hidden)
             case _:
                 return block
 
@@ -61,7 +61,7 @@ def hide(text: str, secrets: Sequence[str]) -> str:
 
 def _begun(text: str, secret: str) -> int:
     """Returns how many characters at the end of the text are the beginning of the secret."""
-    place = text.find(secret[0], max(0, len(text) - len(secret) + 1))
-    while place >= 0 and not secret.startswith(text[place:]):
-        place = text.find(secret[0], place + 1)
-    return 0 if place < 0 else len(text) - place
+    start = text.find(secret[0], max(0, len(text) - len(secret) + 1))
+    while start >= 0 and not secret.startswith(text[start:]):
+        start = text.find(secret[0], start + 1)
+    return 0 if start < 0 else len(text) - start

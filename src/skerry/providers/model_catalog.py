@@ -78,39 +78,39 @@ class Facts:
         OpenRouter's `maker/model` is known as the maker's. What neither file says is what the
         provider at `address` said itself, when it was last asked for its models.
         """
-        said = self._told().get(address_of(address), {}).get(model, {})
+        reported = self._told().get(address_of(address), {}).get(model, {})
         if provider == "openrouter" and "/" in model:
             provider, _, model = model.partition("/")
         models = self._all().get(provider, {})
         entry = models.get(model, models.get(_DATED.sub("", model)))
         try:
-            return msgspec.convert({**said, **(entry or {})}, Fact)
+            return msgspec.convert({**reported, **(entry or {})}, Fact)
         except msgspec.ValidationError as error:
             logger.warning("models.json has invalid values for %s/%s: %s", provider, model, error)
             return Fact()
 
     def models(self, provider: str) -> list[str]:
         """Returns the models of a provider that answer and of which something is known."""
-        known = self._all().get(provider, {})
-        return [model for model, entry in known.items() if not entry.get("embeds")]
+        entries = self._all().get(provider, {})
+        return [model for model, entry in entries.items() if not entry.get("embeds")]
 
     def learn(self, address: str, offered: "Sequence[Offered]") -> None:
         """Keeps what a provider says of its models, for this process and those that follow.
 
         What cannot be written is known to this process only.
         """
-        told = {one.id: entry for one in offered if (entry := _entry(one))}
-        kept = self._told()
-        if kept.get(address_of(address), {}) == told:
+        entries = {model.id: entry for model in offered if (entry := _entry(model))}
+        reported = self._told()
+        if reported.get(address_of(address), {}) == entries:
             return
-        kept.pop(address_of(address), None)
-        if told:
-            kept[address_of(address)] = told
-        while len(kept) > _MOST_ADDRESSES:
-            del kept[next(iter(kept))]
+        reported.pop(address_of(address), None)
+        if entries:
+            reported[address_of(address)] = entries
+        while len(reported) > _MOST_ADDRESSES:
+            del reported[next(iter(reported))]
         if self._directory is not None:
             with suppress(OSError):
-                write_atomic(self._directory / SAID, msgspec.json.encode({"addresses": kept}))
+                write_atomic(self._directory / SAID, msgspec.json.encode({"addresses": reported}))
 
     def _told(self) -> dict[str, dict[str, dict[str, Any]]]:
         """Returns address to model to what was said of it."""
@@ -159,12 +159,12 @@ class _Said(msgspec.Struct):
     addresses: dict[str, dict[str, dict[str, Any]]] = {}
 
 
-def _entry(one: "Offered") -> dict[str, Any]:
+def _entry(model: "Offered") -> dict[str, Any]:
     """Converts a provider's entry of a model into the words of `Fact`; empty without any fact."""
-    numbers = {"contextWindow": one.context_window, "maxTokens": one.max_tokens}
+    numbers = {"contextWindow": model.context_window, "maxTokens": model.max_tokens}
     entry: dict[str, Any] = {name: value for name, value in numbers.items() if value is not None}
-    if one.sees is not None:
-        entry["input"] = ["text", "image"] if one.sees else ["text"]
+    if model.sees is not None:
+        entry["input"] = ["text", "image"] if model.sees else ["text"]
     return entry
 
 

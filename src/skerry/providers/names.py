@@ -55,7 +55,12 @@ class Names:
             if entry.alias:
                 self.aliases[entry.alias.lower()] = ref
         chosen = [agents.defaults.model, *(agent.model for agent in agents.list if agent.model)]
-        named = [name for one in chosen for name in (one.primary, *(one.fallbacks or ())) if name]
+        named = [
+            name
+            for choice in chosen
+            for name in (choice.primary, *(choice.fallbacks or ()))
+            if name
+        ]
         primaries = {self.reference(split_reference(name)[0]) for name in named}
         self._named = frozenset({*listed, *primaries})
         self._allowed = self._named if listed else None
@@ -81,12 +86,12 @@ class Names:
             return
         if self._allowed is None:
             provider, _, model = ref.partition("/")
-            known = self._listed.get(provider, ())
-            if not known or not model or model in known:
+            models = self._listed.get(provider, ())
+            if not models or not model or model in models:
                 return
             raise ModelUnavailableError(
                 f"{provider} does not list a model {model!r}.",
-                f"It lists {', '.join(known)}. Others go into models.providers.{provider}.models.",
+                f"It lists {', '.join(models)}. Others go into models.providers.{provider}.models.",
             )
         near = get_close_matches(ref, self._allowed, n=1)
         hint = f" Did you mean {near[0]}?" if near else ""

@@ -68,22 +68,22 @@ Answers = dict[Endpoint, tuple[float, list[Offered] | ModelError]]
 
 
 async def answer(
-    http: HttpClient, endpoint: Endpoint, kept: Answers, monotonic: Callable[[], float]
+    http: HttpClient, endpoint: Endpoint, answers: Answers, monotonic: Callable[[], float]
 ) -> list[Offered] | ModelError:
     """Returns the models of an endpoint, or why it did not say; asked anew when `kept` is old."""
-    found = kept.get(endpoint)
-    if found is not None and monotonic() < found[0]:
-        return found[1]
-    said: list[Offered] | ModelError
+    cached = answers.get(endpoint)
+    if cached is not None and monotonic() < cached[0]:
+        return cached[1]
+    listed: list[Offered] | ModelError
     try:
-        said = await ask(http, endpoint)
+        listed = await ask(http, endpoint)
     except ModelError as error:
-        said = error
-    if len(kept) >= _MOST_ANSWERS:
-        kept.clear()
-    holds = FAILED_SECONDS if isinstance(said, ModelError) else FRESH_SECONDS
-    kept[endpoint] = monotonic() + holds, said
-    return said
+        listed = error
+    if len(answers) >= _MOST_ANSWERS:
+        answers.clear()
+    holds = FAILED_SECONDS if isinstance(listed, ModelError) else FRESH_SECONDS
+    answers[endpoint] = monotonic() + holds, listed
+    return listed
 
 
 async def ask(http: HttpClient, endpoint: Endpoint) -> list[Offered]:
@@ -103,9 +103,9 @@ async def ask(http: HttpClient, endpoint: Endpoint) -> list[Offered]:
             finally:
                 await response.aclose()
         except httpx2.TransportError as error:
-            said = _hidden(endpoint, str(error).encode()).decode(errors="replace")
+            text = _hidden(endpoint, str(error).encode()).decode(errors="replace")
             raise ModelUnreachableError(
-                f"Cannot ask {endpoint.name} at {url.host} for its models: {said.rstrip('.')}."
+                f"Cannot ask {endpoint.name} at {url.host} for its models: {text.rstrip('.')}."
             ) from error
         return _read(endpoint, response, body)
     raise ModelSilentError(f"{endpoint.name} did not name its models within {ASK_SECONDS:g} s.")
@@ -113,12 +113,12 @@ async def ask(http: HttpClient, endpoint: Endpoint) -> list[Offered]:
 
 def _read(endpoint: Endpoint, response: httpx2.Response, body: bytes) -> list[Offered]:
     if response.status_code != httpx2.codes.OK:
-        said = _hidden(endpoint, body[:65_536])
-        raise response_failure(response.status_code, response.headers, said, endpoint.name)
-    found = parse(body)
-    if found is None:
+        text = _hidden(endpoint, body[:65_536])
+        raise response_failure(response.status_code, response.headers, text, endpoint.name)
+    models = parse(body)
+    if models is None:
         raise ModelRequestError(f"{endpoint.name} answers with no list of models.")
-    return found
+    return models
 
 
 def _hidden(endpoint: Endpoint, data: bytes) -> bytes:
@@ -166,8 +166,8 @@ def parse(body: bytes) -> list[Offered] | None:
         parsed = parsed.get("data", parsed.get("models"))
     if not isinstance(parsed, list):
         return None
-    found = (_offered(one) for one in parsed if isinstance(one, dict))
-    return list({one.id: one for one in found if one is not None}.values())[:MOST_MODELS]
+    models = (_offered(entry) for entry in parsed if isinstance(entry, dict))
+    return list({model.id: model for model in models if model is not None}.values())[:MOST_MODELS]
 
 
 def _offered(entry: Mapping[str, Any]) -> Offered | None:
@@ -203,24 +203,26 @@ def _converses(entry: Mapping[str, Any]) -> bool:
 
 
 def _sees(entry: Mapping[str, Any]) -> bool | None:
-    for place in (_under(entry, "architecture"), entry):  # OpenRouter, xAI
-        listed = place.get("input_modalities")
+    for section in (_under(entry, "architecture"), entry):  # OpenRouter, xAI
+        listed = section.get("input_modalities")
         if isinstance(listed, list):
             return "image" in listed
     able = _under(entry, "capabilities")
     for name in ("vision", "image_input"):  # Mistral, Anthropic
-        said = able.get(name)
-        said = said.get("supported") if isinstance(said, dict) else said
-        if isinstance(said, bool):
-            return said
+        flag = able.get(name)
+        flag = flag.get("supported") if isinstance(flag, dict) else flag
+        if isinstance(flag, bool):
+            return flag
     return None
 
 
 def _under(entry: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    found = entry.get(name)
-    return found if isinstance(found, dict) else {}
+    section = entry.get(name)
+    return section if isinstance(section, dict) else {}
 
 
 def _number(entry: Mapping[str, Any], names: tuple[str, ...]) -> int | None:
-    found = (entry.get(name) for name in names)
-    return next((one for one in found if type(one) is int and 0 < one <= _MOST_TOKENS), None)
+    numbers = (entry.get(name) for name in names)
+    return next(
+        (number for number in numbers if type(number) is int and 0 < number <= _MOST_TOKENS), None
+    )

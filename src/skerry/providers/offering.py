@@ -37,19 +37,19 @@ class Asking(Struct, frozen=True):
         self, endpoints: Mapping[str, Endpoint | None], usable: Sequence[ModelInfo]
     ) -> Offering:
         """Returns the models of the providers; those that are `usable` anyway stand in front."""
-        said: dict[str, list[Offered] | ModelError] = {}
+        answers: dict[str, list[Offered] | ModelError] = {}
 
         async def ask(name: str, endpoint: Endpoint) -> None:
-            said[name] = await self._said(endpoint)
+            answers[name] = await self._said(endpoint)
 
         async with anyio.create_task_group() as group:
             for name, endpoint in endpoints.items():
                 if endpoint is not None:
                     group.start_soon(ask, name, endpoint)
-        infos = {one.ref: one for one in usable}
+        infos = {model.ref: model for model in usable}
         problems: list[str] = []
         for name in endpoints:
-            match said.get(name):
+            match answers.get(name):
                 case ModelError() as error:
                     problems.append(str(error))
                     listed = self._known(name)
@@ -69,56 +69,56 @@ class Asking(Struct, frozen=True):
         endpoint = _described(setup, present)
         if endpoint is None:
             return Offering(tuple(self._known(setup.provider)))
-        said = await self._said(endpoint)
-        if isinstance(said, ModelError):
-            return Offering(tuple(self._known(setup.provider)), (str(said),))
+        models = await self._said(endpoint)
+        if isinstance(models, ModelError):
+            return Offering(tuple(self._known(setup.provider)), (str(models),))
         if present is not None and endpoint.base_url == present.base_url:
-            return Offering(tuple(self._infos(setup.provider, said)))
-        return Offering(tuple(_plain(setup.provider, one) for one in said))
+            return Offering(tuple(self._infos(setup.provider, models)))
+        return Offering(tuple(_plain(setup.provider, model) for model in models))
 
     async def _said(self, endpoint: Endpoint) -> list[Offered] | ModelError:
-        said = await answer(self.http, endpoint, self.kept, time.monotonic)
-        if not isinstance(said, ModelError):
+        listed = await answer(self.http, endpoint, self.kept, time.monotonic)
+        if not isinstance(listed, ModelError):
             facts = self.resolver.facts
-            await anyio.to_thread.run_sync(facts.learn, endpoint.base_url, said)
-        return said
+            await anyio.to_thread.run_sync(facts.learn, endpoint.base_url, listed)
+        return listed
 
     def _known(self, provider: str) -> list[ModelInfo]:
         """Returns the models of the catalogue, for a provider that does not say."""
-        known = known_provider(provider)
-        listed = self.resolver.facts.models(known.id) if known else []
+        hosted = known_provider(provider)
+        listed = self.resolver.facts.models(hosted.id) if hosted else []
         return self._infos(provider, [Offered(name) for name in listed])
 
     def _infos(self, provider: str, offered: Sequence[Offered]) -> list[ModelInfo]:
         """Returns the facts of the models that may be used."""
         infos: list[ModelInfo] = []
-        for one in offered:
+        for model in offered:
             with suppress(ModelError):  # it may not be asked for, by the file
-                self.names.check(f"{provider}/{one.id}")
-                info = self.resolver.named(f"{provider}/{one.id}", keyless=True).info
+                self.names.check(f"{provider}/{model.id}")
+                info = self.resolver.named(f"{provider}/{model.id}", keyless=True).info
                 infos.append(
-                    changed(info, name=one.name) if one.name and info.name == one.id else info
+                    changed(info, name=model.name) if model.name and info.name == model.id else info
                 )
         return infos
 
 
 def _described(setup: ModelSetup, present: Endpoint | None) -> Endpoint | None:
     """Returns where the provider of a setup is asked; None where no address is known."""
-    known = known_provider(setup.provider)
-    address = setup.base_url or (present.base_url if present else known.base_url if known else "")
+    hosted = known_provider(setup.provider)
+    address = setup.base_url or (present.base_url if present else hosted.base_url if hosted else "")
     if present is not None and address.rstrip("/") == present.base_url.rstrip("/"):
         return replace(present, api_key=setup.api_key) if setup.api_key else present
     if not address:
         return None
-    is_usual = known is not None and address.rstrip("/") == known.base_url
-    api = known.api if known is not None and is_usual else Api.OPENAI_COMPLETIONS
-    name = known.name if known is not None else setup.provider or "the service"
+    is_usual = hosted is not None and address.rstrip("/") == hosted.base_url
+    api = hosted.api if hosted is not None and is_usual else Api.OPENAI_COMPLETIONS
+    name = hosted.name if hosted is not None else setup.provider or "the service"
     return Endpoint(name, address, setup.api_key or None, api=api)
 
 
-def _plain(provider: str, one: Offered) -> ModelInfo:
+def _plain(provider: str, model: Offered) -> ModelInfo:
     """Returns a model as its provider describes it."""
-    sees = frozenset({"text", "image"} if one.sees else {"text"})
+    sees = frozenset({"text", "image"} if model.sees else {"text"})
     return ModelInfo(
-        provider, one.id, one.name or one.id, one.context_window or UNKNOWN, input=sees
+        provider, model.id, model.name or model.id, model.context_window or UNKNOWN, input=sees
     )

@@ -86,7 +86,7 @@ def parse_arguments(text: str) -> dict[str, Any]:
         return {RAW_ARGUMENTS: text}
 
 
-def sound(reply: ModelReply, place: int, provider: str) -> ModelReply:
+def sound(reply: ModelReply, number: int, provider: str) -> ModelReply:
     """Returns the reply with calls that every API takes back, each with an id of its own.
 
     Arguments that are nested too deep are left out, which the tool tells the model.
@@ -99,12 +99,12 @@ def sound(reply: ModelReply, place: int, provider: str) -> ModelReply:
     content = [_flat(block) for block in reply.content]
     if len(msgspec.json.encode(content)) > REPLY_LIMIT:
         raise ModelRequestError(f"{provider} sent an answer of more than {REPLY_LIMIT} bytes.")
-    taken = {""}
+    used_ids = {""}
     for index, block in enumerate(content):
         if isinstance(block, ToolCall):
-            usable = block.id not in taken and len(block.id) <= _LONGEST
-            call_id = block.id if usable else f"{OWN_ID}{place}_{index}"
-            taken.add(block.id)
+            usable = block.id not in used_ids and len(block.id) <= _LONGEST
+            call_id = block.id if usable else f"{OWN_ID}{number}_{index}"
+            used_ids.add(block.id)
             # No tool has another name; a call of none would make every later request fail.
             name = _NOT_IN_NAME.sub("_", block.name)[:_LONGEST] or "unnamed"
             content[index] = replace(block, id=call_id, name=name)
@@ -118,6 +118,6 @@ def _flat(block: Block) -> Block:
     return block
 
 
-def count(said: int | None) -> int:
+def count(number: int | None) -> int:
     """Returns a number that the store can add up, whatever the server says."""
-    return min(max(said or 0, 0), _MOST_TOKENS)
+    return min(max(number or 0, 0), _MOST_TOKENS)

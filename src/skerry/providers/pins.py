@@ -114,7 +114,9 @@ class Pins(Struct, frozen=True):
         try:
             make_private(self.state_dir)
             with exclusive(self.state_dir):
-                pins = {key: one for key, one in self._load().items() if key != name}
+                pins = {
+                    key: fingerprint for key, fingerprint in self._load().items() if key != name
+                }
                 if pin is not None:
                     pins[name] = pin
                 data = msgspec.json.format(msgspec.json.encode(pins))
@@ -165,8 +167,8 @@ def _address(server: LocalServer) -> str:
 
 
 def _users(server: LocalServer) -> tuple[int, ...] | None:
-    found = listeners(_port(server))
-    return None if found is None else tuple(sorted(found))
+    processes = listeners(_port(server))
+    return None if processes is None else tuple(sorted(processes))
 
 
 def _called(users: tuple[int, ...] | None) -> str:

@@ -38,16 +38,16 @@ async def probe(http: httpx2.AsyncClient, servers: Sequence[LocalServer]) -> lis
     All are asked at once, without any credential; a server that is silent for 300 ms, or answers
     with anything but a list of models, is not one.
     """
-    found: dict[str, list[LocalModel]] = {}
+    models: dict[str, list[LocalModel]] = {}
 
     async def ask(server: LocalServer) -> None:
         with anyio.move_on_after(PROBE_SECONDS):
-            found[server.id] = await _models(http, server)
+            models[server.id] = await _models(http, server)
 
     async with anyio.create_task_group() as group:
         for server in servers:
             group.start_soon(ask, server)
-    return [model for server in servers for model in found.get(server.id, [])]
+    return [model for server in servers for model in models.get(server.id, [])]
 
 
 async def _models(http: httpx2.AsyncClient, server: LocalServer) -> list[LocalModel]:
@@ -60,4 +60,6 @@ async def _models(http: httpx2.AsyncClient, server: LocalServer) -> list[LocalMo
     except (httpx2.HTTPError, *UNREADABLE):
         return []
     # An embedding model is listed with the others and cannot chat.
-    return [LocalModel(server, one.id) for one in listing.data if "embed" not in one.id.lower()]
+    return [
+        LocalModel(server, entry.id) for entry in listing.data if "embed" not in entry.id.lower()
+    ]

@@ -56,9 +56,9 @@ class Resolver(Struct, frozen=True):
         One that the file describes too is asked at the address of the file: a key goes nowhere
         else.
         """
-        for known in KNOWN if self.looks_around else ():
-            if self._key(known) or known.id in profiled:
-                yield self.named(known.id, keyless=True)
+        for hosted in KNOWN if self.looks_around else ():
+            if self._key(hosted) or hosted.id in profiled:
+                yield self.named(hosted.id, keyless=True)
 
     def configured(self) -> Iterator[Target]:
         """Gives the models of `models.providers`, in the order of the file."""
@@ -68,10 +68,10 @@ class Resolver(Struct, frozen=True):
 
     def catalogued(self) -> Iterator[ModelInfo]:
         """Gives every model of the catalogue whose provider is known, usable or not."""
-        for known in KNOWN if self.looks_around else ():
-            note = "" if self._key(known) else f"Needs {known.variables[0]}."
-            for model in self.facts.models(known.id):
-                target = self._hosted(known, known.id, model, "")
+        for hosted in KNOWN if self.looks_around else ():
+            note = "" if self._key(hosted) else f"Needs {hosted.variables[0]}."
+            for model in self.facts.models(hosted.id):
+                target = self._hosted(hosted, hosted.id, model, "")
                 yield replace(target.info, note=note)
 
     def named(self, ref: str, *, keyless: bool = False) -> Target:
@@ -85,51 +85,55 @@ class Resolver(Struct, frozen=True):
         name, _, model = ref.partition("/")
         provider = self.models.providers.get(name)
         if provider is not None:
-            known = known_provider(name)
+            hosted = known_provider(name)
             listed = provider.models[0].id if provider.models else ""
-            model = model or listed or (known.model if known else "")
+            model = model or listed or (hosted.model if hosted else "")
             if model:
                 return self._configured(name, provider, model)
         elif self.looks_around:
-            found = self._found(name, model, keyless=keyless)
-            if found is not None:
-                return found
+            target = self._found(name, model, keyless=keyless)
+            if target is not None:
+                return target
         raise self._unknown(ref, name)
 
     def _found(self, name: str, model: str, *, keyless: bool) -> Target | None:
         """Returns the model of a provider that the file does not name."""
-        known = known_provider(name)
-        if known is not None:
-            key = self._key(known)
+        hosted = known_provider(name)
+        if hosted is not None:
+            key = self._key(hosted)
             if not key and not keyless:
                 raise ModelUnavailableError(
-                    f"No key is set for {known.name}.",
-                    f"Set {known.variables[0]} in the environment, or enter the key on the page, or"
-                    f" with skerry auth add {known.id}.",
+                    f"No key is set for {hosted.name}.",
+                    f"Set {hosted.variables[0]} in the environment, or enter the key on the page,"
+                    f" or with skerry auth add {hosted.id}.",
                 )
-            return self._hosted(known, name, model or known.model, key)
-        server = next((one for one in self.servers if one.id == name), None)
+            return self._hosted(hosted, name, model or hosted.model, key)
+        server = next(
+            (local_server for local_server in self.servers if local_server.id == name), None
+        )
         return local(server, model) if server is not None and model else None
 
-    def _key(self, known: KnownProvider) -> str:
-        values = (self.environ.get(variable, "").strip() for variable in known.variables)
-        return _sendable(known.name, next(filter(None, values), ""))
+    def _key(self, hosted: KnownProvider) -> str:
+        values = (self.environ.get(variable, "").strip() for variable in hosted.variables)
+        return _sendable(hosted.name, next(filter(None, values), ""))
 
     def _configured(self, name: str, provider: ProviderConfig, model: str) -> Target:
-        known = known_provider(name)
-        title = known.name if known else name
+        hosted = known_provider(name)
+        title = hosted.name if hosted else name
         key = provider.api_key.get_secret_value().strip() if provider.api_key else ""
-        key = _sendable(title, key) or (self._key(known) if known else "")
-        entry = next((one for one in provider.models if one.id == model), ModelConfig(id=model))
+        key = _sendable(title, key) or (self._key(hosted) if hosted else "")
+        entry = next(
+            (listed for listed in provider.models if listed.id == model), ModelConfig(id=model)
+        )
         headers = {name.lower(): value for name, value in provider.headers.items()}
         headers |= {name.lower(): value for name, value in entry.headers.items()}
-        field = known.output_limit if known else "max_tokens"
+        field = hosted.output_limit if hosted else "max_tokens"
         endpoint = Endpoint(
             title,
             str(provider.base_url),
             key or None,
             field if "max_tokens" in entry.model_fields_set else None,
-            api=entry.api or _api(provider, known),
+            api=entry.api or _api(provider, hosted),
             silence=provider.timeout_seconds,
             first_byte=provider.first_byte_seconds,
             headers=tuple(
@@ -137,21 +141,21 @@ class Resolver(Struct, frozen=True):
                 for name, value in headers.items()
             ),
         )
-        fact = self.facts.of(known.id if known else name, model, endpoint.base_url)
-        window = fact.context_window or (known.context_window if known else _WINDOW)
+        fact = self.facts.of(hosted.id if hosted else name, model, endpoint.base_url)
+        window = fact.context_window or (hosted.context_window if hosted else _WINDOW)
         info = _info(name, entry, fact, window, endpoint.api)
         return Target(endpoint, info)
 
-    def _hosted(self, known: KnownProvider, name: str, model: str, key: str) -> Target:
-        fact = self.facts.of(known.id, model, known.base_url)
-        window = fact.context_window or known.context_window
-        endpoint = Endpoint(known.name, known.base_url, key or None, api=known.api)
-        return Target(endpoint, _info(name, ModelConfig(id=model), fact, window, known.api))
+    def _hosted(self, hosted: KnownProvider, name: str, model: str, key: str) -> Target:
+        fact = self.facts.of(hosted.id, model, hosted.base_url)
+        window = fact.context_window or hosted.context_window
+        endpoint = Endpoint(hosted.name, hosted.base_url, key or None, api=hosted.api)
+        return Target(endpoint, _info(name, ModelConfig(id=model), fact, window, hosted.api))
 
     def _unknown(self, ref: str, name: str) -> ModelUnavailableError:
         names = dict.fromkeys(self.models.providers)
         names |= dict.fromkeys(
-            [*(one.id for one in KNOWN), *(server.id for server in self.servers)]
+            [*(hosted.id for hosted in KNOWN), *(server.id for server in self.servers)]
         )
         near = get_close_matches(name, names, n=1, cutoff=_ALIKE)
         hint = f" Did you mean {near[0]}/...?" if near and near[0] != name else ""
@@ -176,12 +180,12 @@ def shown(target: Target, profile: Profile, secret: str) -> Target:
     Raises:
         ModelAuthError: the profile was entered for another address: a secret goes nowhere else.
     """
-    endpoint, known = target.endpoint, known_provider(profile.provider)
-    meant = profile.base_url or (known.base_url if known else "")
-    if endpoint.base_url.rstrip("/") != meant.rstrip("/"):
+    endpoint, hosted = target.endpoint, known_provider(profile.provider)
+    address = profile.base_url or (hosted.base_url if hosted else "")
+    if endpoint.base_url.rstrip("/") != address.rstrip("/"):
         error = ModelAuthError(
             f"{profile.id} is not for the address {endpoint.base_url}"
-            + (f" but for {meant}." if meant else ", and names none.")
+            + (f" but for {address}." if address else ", and names none.")
         )
         error.remedy = f"Enter it for this one: skerry auth add {profile.provider}."
         raise error
@@ -203,31 +207,31 @@ def local(server: LocalServer, model: str) -> Target:
     )
 
 
-def _api(provider: ProviderConfig, known: KnownProvider | None) -> Api:
+def _api(provider: ProviderConfig, hosted: KnownProvider | None) -> Api:
     """Returns the wire format of a provider for which the file names none."""
     if provider.api is not None:
         return provider.api
-    if known is not None and str(provider.base_url).rstrip("/") == known.base_url:
-        return known.api
+    if hosted is not None and str(provider.base_url).rstrip("/") == hosted.base_url:
+        return hosted.api
     return Api.OPENAI_COMPLETIONS
 
 
 def _info(provider: str, entry: ModelConfig, fact: Fact, window: int, api: str) -> ModelInfo:
     """Returns the facts of a model: those of the file, then those of the catalogue."""
-    said = entry.model_fields_set
+    configured = entry.model_fields_set
     price = entry.cost
     cost = ModelCost(price.input, price.output, price.cache_read, price.cache_write)
     return ModelInfo(
         provider,
         entry.id,
         entry.name or entry.id,
-        entry.context_window if "context_window" in said else window,
+        entry.context_window if "context_window" in configured else window,
         max_tokens=entry.max_tokens
-        if "max_tokens" in said
+        if "max_tokens" in configured
         else min(fact.max_tokens or _ANSWER, _LONG_ANSWER),
-        reasoning=entry.reasoning if "reasoning" in said else fact.reasoning,
-        input=frozenset(entry.input if "input" in said else fact.input),
-        cost=cost if "cost" in said else fact.cost.known(),
+        reasoning=entry.reasoning if "reasoning" in configured else fact.reasoning,
+        input=frozenset(entry.input if "input" in configured else fact.input),
+        cost=cost if "cost" in configured else fact.cost.known(),
         api=api,
         thinking=entry.thinking,
     )

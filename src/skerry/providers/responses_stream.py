@@ -134,8 +134,8 @@ class ResponsesBuilder:
             case "response.completed" | "response.incomplete" | "response.failed":
                 self._end(event)
             case "error":
-                told = data if bytes(event.error) == b"null" else bytes(event.error)
-                raise stream_failure(told, self._provider)
+                failure = data if bytes(event.error) == b"null" else bytes(event.error)
+                raise stream_failure(failure, self._provider)
             case _:
                 self._begin(event)
         return None
@@ -214,8 +214,8 @@ def _block(slot: _Slot) -> Block | None:
             return ToolCall(item.call_id or item.id or "", item.name or "", arguments)
         case "reasoning":
             # Without either the provider could not read it again, and would refuse it.
-            kept = slot.raw if item.encrypted_content or item.content else None
-            return ThinkingBlock(text, kept) if text or kept else None
+            signature = slot.raw if item.encrypted_content or item.content else None
+            return ThinkingBlock(text, signature) if text or signature else None
         case _:
             return TextBlock(text, item.phase) if text else None
 

@@ -74,9 +74,11 @@ class Endpoint:
             for name, value in self.headers
             if value.strip() and any(word in name.lower() for word in _SECRET_WORDS)
         ]
-        found = tuple(one.encode() for one in (self.api_key, *named) if one)
-        object.__setattr__(self, "credentials", found)
-        secrets = tuple(one for one in found if len(one) >= _SHORTEST)
+        secrets_in_full = tuple(secret.encode() for secret in (self.api_key, *named) if secret)
+        object.__setattr__(self, "credentials", secrets_in_full)
+        secrets = tuple(
+            credential for credential in secrets_in_full if len(credential) >= _SHORTEST
+        )
         object.__setattr__(self, "secrets", secrets)  # frozen from here on
 
 
@@ -195,11 +197,11 @@ class Exchange:
         self, response: httpx2.Response, builder: ReplyBuilder, teller: "_Teller"
     ) -> None:
         events = EventSplitter()
-        heard = False
+        received = False
         reads = cast("httpx2.AsyncByteStream", response.stream)  # of an asynchronous transport
         with anyio.CancelScope(deadline=anyio.current_time() + self._first_byte) as patience:
             async for read in reads:
-                patience.deadline, heard = math.inf, True
+                patience.deadline, received = math.inf, True
                 self._take(events, read, builder, teller)
                 if builder.done:
                     break
@@ -211,7 +213,7 @@ class Exchange:
             patience.deadline = anyio.current_time() + _END_SECONDS
             async for _ in reads:
                 pass
-        if patience.cancelled_caught and not heard:
+        if patience.cancelled_caught and not received:
             raise self._silent(self._first_byte)
 
     def _take(
@@ -243,12 +245,12 @@ class Exchange:
                     body += part
                     if len(body) > _ERROR_LIMIT:
                         break
-        said = self._hide(bytes(body))
+        text = self._hide(bytes(body))
         if response.status_code != httpx2.codes.OK:
             return response_failure(
-                response.status_code, response.headers, said, self._endpoint.name
+                response.status_code, response.headers, text, self._endpoint.name
             )
-        if failure := body_failure(said, self._endpoint.name):
+        if failure := body_failure(text, self._endpoint.name):
             return failure  # some servers answer 200 and have the error in the body
         return ModelNotFoundError(
             f"{self._endpoint.name} did not answer with a stream. Is"
@@ -260,16 +262,16 @@ class Exchange:
 
     def _unreachable(self, url: httpx2.URL, error: httpx2.TransportError) -> ModelConnectionError:
         name = self._endpoint.name
-        said = self._hide(str(error).encode()).decode()  # a header that cannot be sent is quoted
+        text = self._hide(str(error).encode()).decode()  # a header that cannot be sent is quoted
         match error:
             case httpx2.ReadTimeout():
-                return ModelSilentError(f"{name} was {said}.")
+                return ModelSilentError(f"{name} was {text}.")
             case httpx2.ConnectTimeout():
-                return ModelUnreachableError(f"Cannot reach {name} at {url.host}: {said}")
+                return ModelUnreachableError(f"Cannot reach {name} at {url.host}: {text}")
             case httpx2.ConnectError():
-                return ModelUnreachableError(f"Cannot reach {name} at {url.host}: {said}")
+                return ModelUnreachableError(f"Cannot reach {name} at {url.host}: {text}")
             case _:
-                return ModelConnectionError(f"The connection to {name} broke: {said}")
+                return ModelConnectionError(f"The connection to {name} broke: {text}")
 
 
 class _Teller:
@@ -285,13 +287,13 @@ class _Teller:
         self._pieces: list[str] = []
         self._thinking = False
 
-    def add(self, heard: Heard | None) -> None:
-        if heard is None:
+    def add(self, added: Heard | None) -> None:
+        if added is None:
             return
-        if heard.thinking:
-            self._put(heard.thinking, thinking=True)
-        if heard.text:
-            self._put(heard.text, thinking=False)
+        if added.thinking:
+            self._put(added.thinking, thinking=True)
+        if added.text:
+            self._put(added.text, thinking=False)
 
     def _put(self, piece: str, *, thinking: bool) -> None:
         if thinking is not self._thinking:
@@ -316,8 +318,8 @@ class _Teller:
         """Tells what is left, and what only the end showed to be no call."""
         if thought := self._thoughts.rest():
             self._hear.on_thinking(thought)
-        if said := self._text.feed(shown) + self._text.rest():
-            self._hear.on_text(said)
+        if text := self._text.feed(shown) + self._text.rest():
+            self._hear.on_text(text)
 
 
 def address_credentials(address: str) -> dict[str, str]:

@@ -70,13 +70,15 @@ class WrittenCalls:
         rest = "".join(self._held) + self._undecided
         if not self._names or reply.tool_calls:
             return reply, rest
-        found = written_calls(reply.text, self._names)
-        if found is None:
+        written = written_calls(reply.text, self._names)
+        if written is None:
             return reply, rest
-        said, calls = found
-        content: list[Block] = [one for one in reply.content if not isinstance(one, TextBlock)]
-        if said:
-            content.append(TextBlock(said))
+        text, calls = written
+        content: list[Block] = [
+            block for block in reply.content if not isinstance(block, TextBlock)
+        ]
+        if text:
+            content.append(TextBlock(text))
         content += [ToolCall("", name, arguments) for name, arguments in calls]
         return ModelReply(tuple(content), "toolUse", reply.usage), ""
 
@@ -92,10 +94,10 @@ class WrittenCalls:
             sure = _opens_whole(text[:_HEAD], self._names)
             if sure is not False:
                 return 0, sure is True
-        for found in _LINE.finditer(text):
-            if found.start() == 0 and text[0] != "\n" and not self._at_line:
+        for line in _LINE.finditer(text):
+            if line.start() == 0 and text[0] != "\n" and not self._at_line:
                 continue
-            start = found.start(1)
+            start = line.start(1)
             sure = _opens_block(text[start : start + _HEAD], self._names)
             if sure is not False:
                 return start, sure is True

@@ -28,10 +28,10 @@ def _is_about_thinking(error: str) -> bool:
     return bool(refused) and _ABOUT_THINKING.search(why) is not None
 
 
-def levels(asked: ThinkingLevel) -> tuple[ThinkingLevel, ...]:
+def levels(level: ThinkingLevel) -> tuple[ThinkingLevel, ...]:
     """Returns the levels to try, best first: not every model has the first and the last."""
-    near = _WEAKER.get(asked)
-    return (asked,) if near is None else (asked, near)
+    near = _WEAKER.get(level)
+    return (level,) if near is None else (level, near)
 
 
 def efforts(request: ModelRequest) -> Sequence[str]:

@@ -212,7 +212,7 @@ class Sender(Struct):
             pause = min(max(seconds, 1.0), LONGEST_HINT)
         retry_at = self.clock.now_ms() + round(pause * 1000)
         await self.store.write(
-            lambda unit: outbox.put_off(unit, one.part.serial, why, retry_at, taken=taken)
+            lambda unit: outbox.put_off(unit, one.part.serial, why, retry_at, maybe_sent=taken)
         )
         return pause
 

@@ -24,8 +24,8 @@ def reset(
     old = _archive(unit, key, Archived.RESET, now)
     sessions.begin(unit, key, new_id, now)
     if old is not None:
-        kept = old.settings.after_expiry() if expired else old.settings.after_reset()
-        change(unit, new_id, label=old.label, settings=kept)
+        settings = old.settings.after_expiry() if expired else old.settings.after_reset()
+        change(unit, new_id, label=old.label, settings=settings)
     return old
 
 

@@ -61,7 +61,7 @@ def lines(path: Path, start: int = 0) -> Iterator[bytes]:
 
 
 def unknown(
-    path: Path, start: int, after: int, known: Mapping[str, tuple[int, str]]
+    path: Path, start: int, after: int, known_entries: Mapping[str, tuple[int, str]]
 ) -> tuple[int, int]:
     """Returns how many lines from byte `start` on the database lacks, and the first's position.
 
@@ -69,20 +69,20 @@ def unknown(
         path: The file.
         start: Where to begin.
         after: How many entries stand before that.
-        known: Of the entries that the database has, the number and the time by the id.
+        known_entries: Number and time of the entries that the database has, by their ids.
     """
     count = first = 0
-    place = after
+    position = after
     for line in lines(path, start):
-        found = identity(line)
-        if found is None:
+        id_and_time = identity(line)
+        if id_and_time is None:
             continue
-        place += 1
-        name, at = found
-        if name in known and known[name][1] == at:
+        position += 1
+        name, at = id_and_time
+        if name in known_entries and known_entries[name][1] == at:
             continue
         count += 1
-        first = first or place
+        first = first or position
     return count, first
 
 
@@ -114,7 +114,7 @@ def keep(state_dir: Path, path: Path, about: Aside, *, move: bool) -> Path:
 
 def every(state_dir: Path) -> list[Aside]:
     """Returns the kept files, by agent and session. Blocks."""
-    found = []
+    notes = []
     for note in sorted((state_dir / FOLDER).glob(f"*/*.jsonl{_NOTE}")):
         file = note.with_name(note.name.removesuffix(_NOTE))
         try:
@@ -122,8 +122,8 @@ def every(state_dir: Path) -> list[Aside]:
         except (OSError, *UNREADABLE):
             continue
         if file.is_file():  # else a kill came between the note and the file
-            found.append(msgspec.structs.replace(about, file=str(file)))
-    return found
+            notes.append(msgspec.structs.replace(about, file=str(file)))
+    return notes
 
 
 class Told(Struct, frozen=True):
@@ -138,11 +138,11 @@ def told(state_dir: Path) -> Told | None:
     folder = state_dir / FOLDER
     if not folder.is_dir():
         return None
-    kept, back = every(state_dir), reached.kept(folder)
+    kept_files, back = every(state_dir), reached.kept(folder)
     parts = [back.message] if back is not None else []
-    if any(one.messages for one in kept):
-        count = sum(one.messages for one in kept)
-        number = len({one.session_id for one in kept if one.messages})
+    if any(about.messages for about in kept_files):
+        count = sum(about.messages for about in kept_files)
+        number = len({about.session_id for about in kept_files if about.messages})
         parts.append(
             f"{count} messages of {number} sessions stand in"
             f" transcript files and not in the database; they are kept in {folder}."
@@ -160,23 +160,23 @@ def drop(about: Aside) -> None:
 def files(folder: Path) -> Iterator[Path]:
     """Yields the transcript files of a folder, those of archived sessions too."""
     if folder.is_dir():
-        with os.scandir(folder) as there:
-            for one in there:
-                if ".jsonl" in one.name and one.is_file(follow_symlinks=False):
-                    yield Path(one.path)
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if ".jsonl" in entry.name and entry.is_file(follow_symlinks=False):
+                    yield Path(entry.path)
 
 
 def mapped(folder: Path) -> dict[str, str]:
     """Returns the key of each session that the session map of the folder names."""
     try:
-        found: Any = msgspec.json.decode((folder / "sessions.json").read_bytes())
+        session_map: Any = msgspec.json.decode((folder / "sessions.json").read_bytes())
     except (OSError, *UNREADABLE):
         return {}
-    rows = found.items() if isinstance(found, dict) else ()
+    rows = session_map.items() if isinstance(session_map, dict) else ()
     return {
-        one["sessionId"]: key
-        for key, one in rows
-        if isinstance(one, dict) and isinstance(one.get("sessionId"), str)
+        session["sessionId"]: key
+        for key, session in rows
+        if isinstance(session, dict) and isinstance(session.get("sessionId"), str)
     }
 
 
@@ -207,19 +207,19 @@ def identity(line: bytes) -> tuple[str, str] | None:
     if (head := _HEAD.match(line)) is not None:
         return head[1].decode(), head[2].decode()
     try:
-        found = msgspec.json.decode(line)
+        entry = msgspec.json.decode(line)
     except UNREADABLE:
         return None
-    if not isinstance(found, dict) or found.get("type") in {None, "session"}:
+    if not isinstance(entry, dict) or entry.get("type") in {None, "session"}:
         return None
-    return str(found.get("id")), str(found.get("timestamp"))
+    return str(entry.get("id")), str(entry.get("timestamp"))
 
 
 def _begins_with(target: Path, path: Path) -> bool:
     """Returns whether all of the file at `path` is kept in `target` already."""
-    with target.open("rb") as kept, path.open("rb") as file:
+    with target.open("rb") as old_copy, path.open("rb") as file:
         while block := file.read(_BLOCK):
-            if kept.read(len(block)) != block:
+            if old_copy.read(len(block)) != block:
                 return False
     return True
 

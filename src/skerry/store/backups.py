@@ -94,37 +94,37 @@ def create(
     except (OSError, sqlite3.Error) as error:
         target.with_name(f"{target.name}.new").unlink(missing_ok=True)
         raise BackupError(f"{source} could not be copied: {error}.") from error
-    if found := sqlite.problems(target, whole=False):
+    if problems := sqlite.problems(target, whole=False):
         target.unlink()
-        raise BackupError(f"{source} is damaged: {found[0]}.")
+        raise BackupError(f"{source} is damaged: {problems[0]}.")
     return Backup(target, kind, now, target.stat().st_size)
 
 
 def every(state_dir: Path) -> list[Backup]:
     """Returns list the backups, the newest first."""
-    found = [_read(path) for path in (state_dir / FOLDER).glob("state-*.sqlite")]
+    backups = [_read(path) for path in (state_dir / FOLDER).glob("state-*.sqlite")]
     for path in state_dir.glob(f"{DATABASE}.v*.bak"):
         about = path.stat()
-        found.append(
+        backups.append(
             Backup(path, BackupKind.MIGRATION, round(about.st_mtime * 1000), about.st_size)
         )
-    there = [one for one in found if one is not None]
-    return sorted(there, key=lambda one: (one.made_at, one.name), reverse=True)
+    readable = [backup for backup in backups if backup is not None]
+    return sorted(readable, key=lambda backup: (backup.made_at, backup.name), reverse=True)
 
 
 def replaced(state_dir: Path) -> list[Backup]:
     """Returns the databases that restores put aside, the latest first."""
-    found = []
+    replaced_files = []
     for folder in (state_dir / FOLDER).glob(f"{ASIDE}*"):
         path = folder / DATABASE
         try:
             stamp = folder.name.removeprefix(ASIDE)[:15]
             made = datetime.strptime(stamp, _STAMP).replace(tzinfo=UTC)
             at = round(made.timestamp() * 1000)
-            found.append(Backup(path, BackupKind.REPLACED, at, path.stat().st_size))
+            replaced_files.append(Backup(path, BackupKind.REPLACED, at, path.stat().st_size))
         except (ValueError, FileNotFoundError):
             continue
-    return sorted(found, key=lambda one: (one.made_at, one.name), reverse=True)
+    return sorted(replaced_files, key=lambda backup: (backup.made_at, backup.name), reverse=True)
 
 
 def find(state_dir: Path, name: str) -> Backup:
@@ -133,21 +133,21 @@ def find(state_dir: Path, name: str) -> Backup:
     Raises:
         BackupError: there is none.
     """
-    there = every(state_dir)
-    if there and name == "latest":
-        return there[0]
-    there += replaced(state_dir)
-    for one in there:
-        if name == one.name:
-            return one
-    raise BackupError(f"There is no backup {name!r}." if there else "There is no backup yet.")
+    backups = every(state_dir)
+    if backups and name == "latest":
+        return backups[0]
+    backups += replaced(state_dir)
+    for backup in backups:
+        if name == backup.name:
+            return backup
+    raise BackupError(f"There is no backup {name!r}." if backups else "There is no backup yet.")
 
 
 def rotate(state_dir: Path) -> list[Backup]:
     """Deletes the daily backups but the newest few; returns those that went."""
-    daily = [one for one in every(state_dir) if one.kind is BackupKind.DAILY]
-    for one in daily[KEPT_DAILY:]:
-        one.path.unlink(missing_ok=True)
+    daily = [backup for backup in every(state_dir) if backup.kind is BackupKind.DAILY]
+    for backup in daily[KEPT_DAILY:]:
+        backup.path.unlink(missing_ok=True)
     return daily[KEPT_DAILY:]
 
 

@@ -90,20 +90,20 @@ def gather(reader: Reader, question: str, scope: Scope, most: int = CANDIDATES) 
     """Returns the candidates, of which `most` have words. Some 10 ms, however many there are."""
     from skerry.store.ranking import best, rarity  # noqa: PLC0415 - numpy comes with a search
 
-    asked = wanted(question)
-    rows = {word: _matching(reader, phrase, scope) for word, phrase in asked.words.items()}
-    having = {word: len(found) for word, found in rows.items()}
-    found = best([(rarity(scope.total, len(row)), row) for row in rows.values() if row], most)
+    query = wanted(question)
+    rows = {word: _matching(reader, phrase, scope) for word, phrase in query.words.items()}
+    having = {word: len(rowids) for word, rowids in rows.items()}
+    weights = best([(rarity(scope.total, len(row)), row) for row in rows.values() if row], most)
     exact = frozenset(
-        rowid for phrase in asked.exact for rowid in _matching(reader, phrase, scope)[:most]
+        rowid for phrase in query.exact for rowid in _matching(reader, phrase, scope)[:most]
     )
     reading = _Reading()
-    for rowid in (*exact, *found):
+    for rowid in (*exact, *weights):
         if reading.chars > MAX_CHARS:
             break
         _read(reader, rowid, scope, reading)
     entries = [reading.entries[rowid] for rowid in sorted(reading.entries)]
-    return Gathered(entries, found, exact, having, scope.total)
+    return Gathered(entries, weights, exact, having, scope.total)
 
 
 def around(reader: Reader, rowid: int, scope: Scope, width: int) -> list[Entry]:
@@ -117,13 +117,15 @@ def around(reader: Reader, rowid: int, scope: Scope, width: int) -> list[Entry]:
         " AND seq >= ? ORDER BY seq LIMIT ?",
         (scope.serials[serial], seq - width, 2 * width + 2),
     )
-    said = [(one, at, _said(body)) for one, at, body in rows]
-    found: list[Entry] = []
-    for (one, at, words), (_, _, answer) in zip_longest(said, said[1:], fillvalue=(0, 0, None)):
-        if one <= last and words is not None and is_said(words, answer):
+    messages = [(number, at, _said(body)) for number, at, body in rows]
+    entries: list[Entry] = []
+    for (number, at, words), (_, _, answer) in zip_longest(
+        messages, messages[1:], fillvalue=(0, 0, None)
+    ):
+        if number <= last and words is not None and is_said(words, answer):
             text = plain(words)[:MAX_TEXT]
-            found += [Entry(serial << 32 | one, at, words, text)] if text else []
-    return found
+            entries += [Entry(serial << 32 | number, at, words, text)] if text else []
+    return entries
 
 
 def _read(reader: Reader, rowid: int, scope: Scope, reading: _Reading) -> None:

@@ -127,7 +127,10 @@ class Condition(Struct):
         """Returns the problem, and its remedy."""
         if self.damage or not self.entries:
             return self.damage or self.message, REMEDIES[self.storage]
-        named = [f"entry {seq} of session {one}" for one, seq in sorted(self.entries)[:NAMED]]
+        named = [
+            f"entry {seq} of session {session_id}"
+            for session_id, seq in sorted(self.entries)[:NAMED]
+        ]
         more = len(self.entries) - len(named)
         rest = f" and {more} more" if more else ""
         listed = f"{', '.join(named)}{rest}"

@@ -20,11 +20,11 @@ class Row(NamedTuple):
 
 def load(reader: Reader) -> list[Row]:
     """Returns every rest that was kept."""
-    found = reader.all(
+    rows = reader.all(
         "SELECT profile, model, reason, stamp, failures, failed_at, until FROM cooldown"
         " ORDER BY until"
     )
-    return [Row(*row) for row in found]
+    return [Row(*row) for row in rows]
 
 
 def keep(unit: Unit, row: Row) -> None:

@@ -94,16 +94,16 @@ def holds(reader: Reader, device_id: str, role: str, token: str) -> bool:
     return row is not None
 
 
-def allow(unit: Unit, asked: Request, now: int) -> Grant:
+def allow(unit: Unit, wish: Request, now: int) -> Grant:
     """Lets the device have what it asked for, beside what it has; a revoked grant starts anew."""
-    before = find(unit, asked.device_id, asked.role)
-    kept = before.scopes if before is not None and before.revoked_at is None else ()
+    before = find(unit, wish.device_id, wish.role)
+    scopes = before.scopes if before is not None and before.revoked_at is None else ()
     granted = Grant(
-        asked.device_id,
-        asked.role,
-        asked.public_key,
-        tuple(dict.fromkeys((*kept, *asked.scopes))),
-        asked.about,
+        wish.device_id,
+        wish.role,
+        wish.public_key,
+        tuple(dict.fromkeys((*scopes, *wish.scopes))),
+        wish.about,
         before.created_at if before else now,
         approved_at=now,
         seen_at=now,
@@ -124,8 +124,8 @@ def allow(unit: Unit, asked: Request, now: int) -> Grant:
             now,
         ),
     )
-    seen = unit.all("SELECT device_id FROM device_grant ORDER BY seen_at DESC")
-    for (device_id,) in seen[MAX_GRANTS:]:
+    rows = unit.all("SELECT device_id FROM device_grant ORDER BY seen_at DESC")
+    for (device_id,) in rows[MAX_GRANTS:]:
         remove(unit, device_id)
     return granted
 
@@ -177,18 +177,18 @@ def remove(unit: Unit, device_id: str) -> bool:
     return unit.execute("DELETE FROM device_grant WHERE device_id = ?", (device_id,)) > 0
 
 
-def ask(unit: Unit, asked: Request) -> tuple[Request, bool]:
+def ask(unit: Unit, wish: Request) -> tuple[Request, bool]:
     """Keeps the request; returns the one that waits, and whether it is new.
 
     The same wish again is the same request. Another wish of the device takes its place under a
     new id, so that nobody approves what he has not seen.
     """
-    _expire(unit, asked.created_at)
+    _expire(unit, wish.created_at)
     row = unit.one(
         f"SELECT {_REQUEST} FROM device_request WHERE device_id = ? AND role = ?",  # noqa: S608 - constant columns
-        (asked.device_id, asked.role),
+        (wish.device_id, wish.role),
     )
-    if row is not None and (waiting := _to_request(row)).scopes == asked.scopes:
+    if row is not None and (waiting := _to_request(row)).scopes == wish.scopes:
         return waiting, False
     unit.execute(
         f"INSERT INTO device_request ({_REQUEST}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608 - constant columns
@@ -196,23 +196,23 @@ def ask(unit: Unit, asked: Request) -> tuple[Request, bool]:
         " public_key = excluded.public_key, scopes = excluded.scopes, about = excluded.about,"
         " reason = excluded.reason, created_at = excluded.created_at",
         (
-            asked.request_id,
-            asked.device_id,
-            asked.role,
-            asked.public_key,
-            " ".join(asked.scopes),
-            _encode(asked.about),
-            asked.reason,
-            asked.created_at,
+            wish.request_id,
+            wish.device_id,
+            wish.role,
+            wish.public_key,
+            " ".join(wish.scopes),
+            _encode(wish.about),
+            wish.reason,
+            wish.created_at,
         ),
     )
     unit.execute(
         "DELETE FROM device_request WHERE request_id NOT IN (SELECT request_id"
         " FROM device_request ORDER BY created_at DESC,"
         " CASE WHEN request_id = ? THEN 0 ELSE 1 END LIMIT ?)",
-        (asked.request_id, MAX_PENDING),
+        (wish.request_id, MAX_PENDING),
     )
-    return asked, True
+    return wish, True
 
 
 def requests(reader: Reader, now: int) -> list[Request]:

@@ -49,8 +49,8 @@ def write_once(path: Path, version: int, work: Callable[[Unit], object]) -> bool
         sqlite3.Error: it was not written.
     """
     with closing(sqlite.connect(path)) as connection:
-        (found,) = connection.execute("PRAGMA user_version").fetchone()
-        if found != version:
+        (found_version,) = connection.execute("PRAGMA user_version").fetchone()
+        if found_version != version:
             return False
         connection.execute("BEGIN IMMEDIATE")
         work(Unit(connection))

@@ -34,9 +34,11 @@ def exchange(entries: Sequence["Entry"], at: int) -> Exchange:
     The question is the person's last words up to the entry, the answer the last words of the
     assistant before the person speaks again. What tools were asked and said stands between.
     """
-    begin = next((one for one in range(at, -1, -1) if _asks(entries[one])), 0)
-    end = next((one for one in range(at + 1, len(entries)) if _asks(entries[one])), len(entries))
-    answers = [one for one in range(begin, end) if _answers(entries[one])]
+    begin = next((index for index in range(at, -1, -1) if _asks(entries[index])), 0)
+    end = next(
+        (index for index in range(at + 1, len(entries)) if _asks(entries[index])), len(entries)
+    )
+    answers = [index for index in range(begin, end) if _answers(entries[index])]
     answer = answers[-1] if answers else None
     before = begin if begin < at else _spoken(entries, range(at - 1, -1, -1))
     after = (
@@ -44,14 +46,14 @@ def exchange(entries: Sequence["Entry"], at: int) -> Exchange:
         if answer is not None and answer > at
         else _spoken(entries, range(at + 1, len(entries)))
     )
-    shown = [entries[one] for one in (at, before, after) if one is not None]
-    both = [entries[one] for one in (begin, answer) if one is not None]
+    shown = [entries[index] for index in (at, before, after) if index is not None]
+    both = [entries[index] for index in (begin, answer) if index is not None]
     return Exchange(
         said=entries[at],
         before=None if before is None else entries[before],
         after=None if after is None else entries[after],
-        whole=frozenset(one.rowid for one in (*entries[begin:end], *shown)),
-        both=frozenset(one.rowid for one in both),
+        whole=frozenset(entry.rowid for entry in (*entries[begin:end], *shown)),
+        both=frozenset(entry.rowid for entry in both),
     )
 
 

@@ -50,5 +50,5 @@ def drop(unit: Unit, paths: Iterable[str]) -> None:
 
 def _read(taint: str) -> frozenset[Origin]:
     """Returns the origins; one that this version does not know is a stranger's."""
-    known = {one.value: one for one in Origin}
-    return frozenset(known.get(one, Origin.STRANGER) for one in taint.split())
+    origins = {origin.value: origin for origin in Origin}
+    return frozenset(origins.get(word, Origin.STRANGER) for word in taint.split())

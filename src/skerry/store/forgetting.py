@@ -109,9 +109,9 @@ def begun_at(reader: Reader) -> int | None:
 def found(reader: Reader, agent: AgentId, redaction: Redaction) -> Redacted:
     """Returns where statements stand, without a change of anything."""
     counted = Redacted()
-    for one in _TABLES:
-        for row in _rows(reader, one, agent, redaction):
-            counted += one.counted(row)
+    for table in _TABLES:
+        for row in _rows(reader, table, agent, redaction):
+            counted += table.counted(row)
     return counted
 
 
@@ -169,9 +169,9 @@ def holds(path: Path, redaction: Redaction) -> bool:
     """
     with closing(sqlite.connect(path, read_only=True)) as connection:
         reader = Reader(connection)
-        for one in _TABLES:
-            there = engine.columns(reader, one.name)
-            older = replace(one, keys=(), texts=tuple(sorted(there.intersection(one.texts))))
+        for table in _TABLES:
+            columns = engine.columns(reader, table.name)
+            older = replace(table, keys=(), texts=tuple(sorted(columns.intersection(table.texts))))
             if older.texts and next(_rows(reader, older, None, redaction), None) is not None:
                 return True
         return any(redaction.holds(phrase) for phrases in _begun(reader) for phrase in phrases)
@@ -297,10 +297,10 @@ def _change(
     changed = Redacted()
     for key in keys:
         whose = key[: table.named.count("?")]
-        found = unit.one(f"SELECT {table.columns} FROM {table.name} WHERE {table.named}", whose)  # noqa: S608 - names of ours
-        if found is None:
+        values = unit.one(f"SELECT {table.columns} FROM {table.name} WHERE {table.named}", whose)  # noqa: S608 - names of ours
+        if values is None:
             continue
-        row = found[len(table.keys) :]
+        row = values[len(table.keys) :]
         texts = tuple(None if text is None else _redacted(text, redaction) for text in row)
         if texts == row:
             continue
@@ -333,7 +333,7 @@ def _follow(unit: Unit, table: _Table, key: tuple[Any, ...], old: Any, new: Any)
 def _called(body: Any) -> list[str]:
     """Returns the names of the tools that a message calls."""
     with suppress(msgspec.ValidationError):
-        return [one.name for one in getattr(message.decode(body), "tool_calls", ())]
+        return [call.name for call in getattr(message.decode(body), "tool_calls", ())]
     return []
 
 

@@ -22,8 +22,8 @@ _PLACES: Final = 200
 
 def terms(question: str) -> list[str]:
     """Returns the words to look for, each once; common ones only where there are no others."""
-    found = list(dict.fromkeys(_WORD.findall(question.casefold())))
-    return ([one for one in found if one not in COMMON] or found)[:MAX_TERMS]
+    words = list(dict.fromkeys(_WORD.findall(question.casefold())))
+    return ([word for word in words if word not in COMMON] or words)[:MAX_TERMS]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +40,12 @@ def wanted(question: str) -> Wanted:
     """Returns the terms to search for; empty for a query without words."""
     words: dict[str, str] = {}
     for term in terms(question):
-        pairs = [one for one in spread(term).split() if len(one) > 1]
+        pairs = [pair for pair in spread(term).split() if len(pair) > 1]
         # One character alone is the begin of a pair, or the last of its run.
         lone = len(term) == 1 and _UNSPACED.fullmatch(term)
-        words |= {term: f'"{term}"*'} if lone else {one: f'"{one}"' for one in pairs or [term]}
+        words |= {term: f'"{term}"*'} if lone else {pair: f'"{pair}"' for pair in pairs or [term]}
     named = (*phrases(question), *identifiers(question))
-    exact = [" ".join(_WORD.findall(spread(one))) for one in named]
+    exact = [" ".join(_WORD.findall(spread(name))) for name in named]
     return Wanted(
         words, [f'"{fromkey}"' for fromkey in dict.fromkeys(exact) if fromkey][:MAX_EXACT]
     )
@@ -58,16 +58,16 @@ def excerpt(text: str, question: str, size: int) -> str:
         return text
     folded = text.casefold()
     places = sorted(
-        (found.start(), term)
+        (match.start(), term)
         for term in terms(question)
-        for found in islice(re.finditer(re.escape(term), folded), _PLACES)
+        for match in islice(re.finditer(re.escape(term), folded), _PLACES)
     )
     room = size * 3 // 4
 
     def together(at: int) -> int:
-        return len({term for place, term in places if at <= place < at + room})
+        return len({term for start, term in places if at <= start < at + room})
 
-    first = max((place for place, _ in places[:_PLACES]), key=together, default=0)
+    first = max((start for start, _ in places[:_PLACES]), key=together, default=0)
     begin = max(0, first - size // 4)
     cut = text[begin : begin + size]
     return f"{'…' if begin else ''}{cut}{'…' if begin + size < len(text) else ''}"

@@ -17,34 +17,34 @@ def holding(state_dir: Path, redaction: Redaction) -> list[HoldingBackup]:
     A backup is never changed: it would not be the state of that time. It reads all of each, about
     a second for 100 MB.
     """
-    there = every(state_dir)
-    daily = [one for one in there if one.kind is BackupKind.DAILY]
-    found = []
-    for one in (*there, *replaced(state_dir)):
+    backups = every(state_dir)
+    daily = [backup for backup in backups if backup.kind is BackupKind.DAILY]
+    holders = []
+    for backup in (*backups, *replaced(state_dir)):
         try:
-            if not holds(one.path, redaction):
+            if not holds(backup.path, redaction):
                 continue
             doubt = ""
         except sqlite3.Error as error:
             doubt = f"It cannot be read: {error}. "
         until = None
-        if one in daily:
-            more = KEPT_DAILY - daily.index(one)
+        if backup in daily:
+            more = KEPT_DAILY - daily.index(backup)
             until = daily[0].made_at + more * DAY_MS
-        remedy = doubt + _remedy(one)
-        found.append(HoldingBackup(one.name, str(one.path), one.made_at, until, remedy))
-    return found
+        remedy = doubt + _remedy(backup)
+        holders.append(HoldingBackup(backup.name, str(backup.path), backup.made_at, until, remedy))
+    return holders
 
 
-def _remedy(one: Backup) -> str:
-    match one.kind:
+def _remedy(backup: Backup) -> str:
+    match backup.kind:
         case BackupKind.DAILY:
-            kept = f"It is deleted once {KEPT_DAILY} newer daily ones exist; sooner:"
-            return f"{kept} rm {quote(str(one.path))}"
+            lifetime = f"It is deleted once {KEPT_DAILY} newer daily ones exist; sooner:"
+            return f"{lifetime} rm {quote(str(backup.path))}"
         case BackupKind.MIGRATION:
-            kept = "It is deleted once three newer ones of its kind exist; sooner:"
-            return f"{kept} rm {quote(str(one.path))}"
+            lifetime = "It is deleted once three newer ones of its kind exist; sooner:"
+            return f"{lifetime} rm {quote(str(backup.path))}"
         case BackupKind.MANUAL:
-            return f"It is kept until you delete it: rm {quote(str(one.path))}"
+            return f"It is kept until you delete it: rm {quote(str(backup.path))}"
         case BackupKind.REPLACED:
-            return f"It is kept until you delete it: rm -r {quote(str(one.path.parent))}"
+            return f"It is kept until you delete it: rm -r {quote(str(backup.path.parent))}"

@@ -72,17 +72,19 @@ def take(unit: Unit, incoming: Incoming, now: int) -> Taken:
 def _write(unit: Unit, incoming: Incoming) -> None:
     """Writes the messages; those of one moment together, each summary for itself."""
     tail = 0
-    moments = groupby(incoming.messages, key=lambda one: (one[0], _is_summary(one[1])))
+    moments = groupby(incoming.messages, key=lambda timed: (timed[0], _is_summary(timed[1])))
     for (at, is_summary), group in moments:
-        said = [one for _, one in group]
+        messages = [message for _, message in group]
         if is_summary:
-            for one in said:
-                assert isinstance(one, CompactionMessage)  # noqa: S101 - as `_is_summary` found
-                tail = compactions.add(unit, incoming.session_id, tail, one, at, 0)
+            for message in messages:
+                assert isinstance(message, CompactionMessage)  # noqa: S101 - as `_is_summary` found
+                tail = compactions.add(unit, incoming.session_id, tail, message, at, 0)
             continue
-        heard = at if any(isinstance(one, UserMessage) for one in said) else 0
-        tail = sessions.append(unit, incoming.session_id, tail, "", said, at, heard=heard)
+        person_wrote_at = at if any(isinstance(message, UserMessage) for message in messages) else 0
+        tail = sessions.append(
+            unit, incoming.session_id, tail, "", messages, at, heard=person_wrote_at
+        )
 
 
-def _is_summary(one: Message) -> bool:
-    return isinstance(one, CompactionMessage)
+def _is_summary(message: Message) -> bool:
+    return isinstance(message, CompactionMessage)

@@ -14,20 +14,20 @@ def take(unit: Unit, message: InboundMessage, run_id: RunId) -> RunId | None:
     if not message.message_id:
         return None
     thread = message.thread_id or ""
-    place = (message.channel, message.account, message.peer.id, thread, message.message_id)
-    taken = unit.execute(
+    message_key = (message.channel, message.account, message.peer.id, thread, message.message_id)
+    inserted = unit.execute(
         "INSERT INTO inbound"
         " (channel, account, peer, thread, message_id, run_id, received_at)"
         " VALUES (?, ?, ?, ?, ?, ?, ?)"
         " ON CONFLICT (channel, account, peer, thread, message_id) DO NOTHING",
-        (*place, run_id, message.received_at),
+        (*message_key, run_id, message.received_at),
     )
-    if taken:
+    if inserted:
         return None
     row = unit.one(
         "SELECT run_id FROM inbound WHERE (channel, account, peer, thread, message_id)"
         " = (?, ?, ?, ?, ?)",
-        place,
+        message_key,
     )
     return RunId(row[0]) if row else None
 

@@ -90,22 +90,22 @@ def _index_some(unit: Unit, session_id: str) -> bool:
             (session_id,),
         ) or (0, 0)
     serial, last = int(row[0]), int(row[1])
-    found = unit.all(
+    entries = unit.all(
         "SELECT seq, kind IS NULL, body FROM entry WHERE session_id = ? AND seq > ?"
         " ORDER BY seq LIMIT ?",
         (session_id, last, BATCH + 1),
     )
     rows: list[tuple[int, str]] = []
-    chars, more = 0, len(found) > BATCH
-    said = _read([(seq, body) for seq, spoken, body in found if spoken])
-    for seq, _, _ in found[:BATCH]:
+    chars, more = 0, len(entries) > BATCH
+    messages = _read([(seq, body) for seq, spoken, body in entries if spoken])
+    for seq, _, _ in entries[:BATCH]:
         text = ""
-        if seq in said:
-            one, answer = said[seq]
-            if answer is None and may_be_command(one):
+        if seq in messages:
+            spoken, answer = messages[seq]
+            if answer is None and may_be_command(spoken):
                 more = False
                 break
-            text = indexed(one, answer)
+            text = indexed(spoken, answer)
         if text:
             rows.append((serial << 32 | seq, text))
         last, chars = seq, chars + len(text)
@@ -119,14 +119,14 @@ def _index_some(unit: Unit, session_id: str) -> bool:
 
 def _read(rows: Sequence[tuple[int, bytes]]) -> dict[int, tuple[Message, Message | None]]:
     """Decodes the readable entries, by number, each with the message that follows it."""
-    said: list[tuple[int, Message]] = []
+    messages: list[tuple[int, Message]] = []
     for seq, body in rows:
         try:
-            said.append((seq, message.decode(body)))
+            messages.append((seq, message.decode(body)))
         except (TypeError, *UNREADABLE):
             logger.exception("an entry cannot be read; the search does not find it")
-    answers = [one for _, one in said[1:]]
-    return {seq: (one, answer) for (seq, one), answer in zip_longest(said, answers)}
+    answers = [answer for _, answer in messages[1:]]
+    return {seq: (spoken, answer) for (seq, spoken), answer in zip_longest(messages, answers)}
 
 
 def forget(unit: Unit, session_id: str) -> None:
@@ -135,14 +135,14 @@ def forget(unit: Unit, session_id: str) -> None:
     if row is None:
         return
     serial, last = row
-    found = unit.all(
+    entries = unit.all(
         "SELECT seq, body FROM entry WHERE session_id = ? AND kind IS NULL ORDER BY seq",
         (session_id,),
     )
     rows = [
         (serial << 32 | seq, text)
-        for seq, (one, answer) in _read(found).items()
-        if seq <= last and (text := indexed(one, answer))
+        for seq, (spoken, answer) in _read(entries).items()
+        if seq <= last and (text := indexed(spoken, answer))
     ]
     text_index.remove(unit, rows)
     unit.execute("DELETE FROM entry_indexed WHERE serial = ?", (serial,))

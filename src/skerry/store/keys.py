@@ -48,10 +48,10 @@ def free(unit: Unit, method: str, key: str) -> None:
     unit.execute("DELETE FROM answered WHERE method = ? AND key = ?", (method, key))
 
 
-def answer(unit: Unit, method: str, key: str, given: bytes) -> None:
+def answer(unit: Unit, method: str, key: str, encoded: bytes) -> None:
     """Keeps what was answered."""
     unit.execute(
-        "UPDATE answered SET answer = ? WHERE method = ? AND key = ?", (given, method, key)
+        "UPDATE answered SET answer = ? WHERE method = ? AND key = ?", (encoded, method, key)
     )
 
 

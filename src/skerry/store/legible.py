@@ -50,10 +50,10 @@ def rows(
     except sqlite3.OperationalError as error:
         if not str(error).startswith(NO_TEXT):
             raise
-    found = []
+    legible_rows = []
     for (seq,) in reader.all(f"SELECT seq {where}", (session_id, *parameters)):
         try:
-            found += reader.all(
+            legible_rows += reader.all(
                 f"SELECT {columns} FROM entry WHERE session_id = ? AND seq = ?",  # noqa: S608 - columns of ours
                 (session_id, seq),
             )
@@ -61,7 +61,7 @@ def rows(
             if not str(error).startswith(NO_TEXT):
                 raise
             reader.broken(session_id, seq, str(error))
-    return found
+    return legible_rows
 
 
 def raw_run(reader: Reader, serial: int) -> Row | None:
@@ -95,22 +95,22 @@ def mend(unit: Unit, broken: Broken, at: int, body: bytes, kind: str | None = No
 
 def scan(reader: Reader) -> list[Broken]:
     """Returns every entry that cannot be read. It takes some 10 s for a million."""
-    found = []
+    broken = []
     for (raw,) in reader.all("SELECT CAST(session_id AS BLOB) FROM session"):
-        found += scan_session(reader, bytes(raw).decode("utf-8", "replace"))
-    return found
+        broken += scan_session(reader, bytes(raw).decode("utf-8", "replace"))
+    return broken
 
 
 def scan_session(reader: Reader, session_id: str) -> list[Broken]:
     """Returns the entries of the session that cannot be read."""
-    found, after = [], 0
+    broken, after = [], 0
     while page := reader.all(
         f"SELECT {_RAW} FROM entry WHERE session_id = ? AND seq > ? ORDER BY seq LIMIT {PAGE}",  # noqa: S608 - constants
         (session_id, after),
     ):
-        found += [Broken(session_id, row[0], why) for row in page if (why := _wrong(row))]
+        broken += [Broken(session_id, row[0], why) for row in page if (why := _wrong(row))]
         after = page[-1][0]
-    return found
+    return broken
 
 
 def _wrong(row: Row) -> str:

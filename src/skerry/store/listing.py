@@ -55,17 +55,17 @@ EVERY: Final = Wanted()
 
 
 def recent(
-    reader: Reader, wanted: Wanted = EVERY, *, limit: int, offset: int = 0
+    reader: Reader, which: Wanted = EVERY, *, limit: int, offset: int = 0
 ) -> list[SessionEntry]:
     """Returns sessions, the latest used first; a `limit` of -1 returns all.
 
     A search reads every session's first and last message: O(n) of the sessions.
     """
-    where, parameters = _conditions(wanted)
-    order = _ORDER[wanted.by_heard]
-    if wanted.search:
-        found = list(_found(reader, wanted, where, parameters))
-        return found[offset : None if limit < 0 else offset + limit]
+    where, parameters = _conditions(which)
+    order = _ORDER[which.by_heard]
+    if which.search:
+        matching = list(_found(reader, which, where, parameters))
+        return matching[offset : None if limit < 0 else offset + limit]
     rows = reader.all(
         f"SELECT {sessions.COLUMNS} FROM session WHERE {where}"  # noqa: S608 - constant text
         f" ORDER BY {order} LIMIT ? OFFSET ?",
@@ -74,32 +74,38 @@ def recent(
     return [sessions.entry(row) for row in rows]
 
 
-def count(reader: Reader, wanted: Wanted = EVERY) -> int:
+def count(reader: Reader, which: Wanted = EVERY) -> int:
     """Returns how many sessions there are."""
-    where, parameters = _conditions(wanted)
-    if wanted.search:
-        return sum(1 for _ in _found(reader, wanted, where, parameters))
+    where, parameters = _conditions(which)
+    if which.search:
+        return sum(1 for _ in _found(reader, which, where, parameters))
     row = reader.one(f"SELECT count(*) FROM session WHERE {where}", parameters)  # noqa: S608 - constant text
     return int(row[0]) if row else 0
 
 
 def _found(
-    reader: Reader, wanted: Wanted, where: str, parameters: tuple[object, ...]
+    reader: Reader, which: Wanted, where: str, parameters: tuple[object, ...]
 ) -> Iterator[SessionEntry]:
     """Gives the sessions that the search finds; Python folds case where SQLite only knows ASCII."""
-    needle = wanted.search.casefold()
+    needle = which.search.casefold()
     rows = reader.all(
         f"SELECT {_SAID}, {sessions.COLUMNS} FROM session WHERE {where}"  # noqa: S608 - constant text
-        f" ORDER BY {_ORDER[wanted.by_heard]}",
+        f" ORDER BY {_ORDER[which.by_heard]}",
         parameters,
     )
     for first, second, last, *row in rows:
-        one = sessions.entry(tuple(row))
-        heard = [said for said in map(_read, (first, second)) if isinstance(said, UserMessage)]
-        said = [sessions.text_of(said) for said in (*heard[:1], _read(last)) if said is not None]
-        texts = (one.key, one.session_id, one.label, *said)
+        session = sessions.entry(tuple(row))
+        person_messages = [
+            spoken for spoken in map(_read, (first, second)) if isinstance(spoken, UserMessage)
+        ]
+        shown = [
+            sessions.text_of(spoken)
+            for spoken in (*person_messages[:1], _read(last))
+            if spoken is not None
+        ]
+        texts = (session.key, session.session_id, session.label, *shown)
         if any(needle in text.casefold() for text in texts):
-            yield one
+            yield session
 
 
 def _read(body: bytes | None) -> Message | None:
@@ -109,22 +115,27 @@ def _read(body: bytes | None) -> Message | None:
         return None  # whoever reads the transcript tells of it
 
 
-def _conditions(wanted: Wanted) -> tuple[str, Row]:
-    found: dict[str, tuple[object, ...]] = {_ARCHIVED[wanted.archived]: ()}
+def _conditions(which: Wanted) -> tuple[str, Row]:
+    conditions_with_values: dict[str, tuple[object, ...]] = {_ARCHIVED[which.archived]: ()}
     one_value: dict[str, object] = {
-        "agent_id = ?": wanted.agent,
-        "label = ?": wanted.label,
-        "updated_at >= ?": wanted.active_since or None,
-        "pinned = ?": wanted.pinned,
+        "agent_id = ?": which.agent,
+        "label = ?": which.label,
+        "updated_at >= ?": which.active_since or None,
+        "pinned = ?": which.pinned,
     }
-    found |= {condition: (one,) for condition, one in one_value.items() if one is not None}
-    for column, among in (("agent_id", wanted.agents), ("key", wanted.keys)):
+    conditions_with_values |= {
+        condition: (value,) for condition, value in one_value.items() if value is not None
+    }
+    for column, among in (("agent_id", which.agents), ("key", which.keys)):
         if among is not None:
-            found[f"{column} IN ({marks(among)})"] = tuple(sorted(among))
-    if wanted.heard:
-        found["user_at > 0"] = ()
-    conditions, values = [*found], [value for one in found.values() for value in one]
-    for names, condition in ((wanted.unlisted, _UNLISTED), (wanted.without, _WITHOUT)):
+            conditions_with_values[f"{column} IN ({marks(among)})"] = tuple(sorted(among))
+    if which.heard:
+        conditions_with_values["user_at > 0"] = ()
+    conditions, values = (
+        [*conditions_with_values],
+        [value for bound in conditions_with_values.values() for value in bound],
+    )
+    for names, condition in ((which.unlisted, _UNLISTED), (which.without, _WITHOUT)):
         conditions += [condition] * len(names)
         values += sorted(names)
     return " AND ".join(conditions), tuple(values)

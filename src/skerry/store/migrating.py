@@ -19,7 +19,7 @@ _COUNTS: Final = f"""CREATE TABLE IF NOT EXISTS {COUNTS}
 @cache
 def feature_steps() -> Mapping[str, Sequence[str]]:
     """Returns the steps of each feature that has tables."""
-    return {one.name: one.load("tables:STEPS") for one in FEATURES if one.tables}
+    return {feature.name: feature.load("tables:STEPS") for feature in FEATURES if feature.tables}
 
 
 def migrate(connection: sqlite3.Connection, path: Path, *, keep: bool = True) -> None:
@@ -28,13 +28,13 @@ def migrate(connection: sqlite3.Connection, path: Path, *, keep: bool = True) ->
     Raises:
         NewerSchemaError: it has seen more steps than there are.
     """
-    seen = done(connection)
+    steps_run = done(connection)
     for feature, steps in feature_steps().items():
-        if seen.get(feature, 0) > len(steps):
-            raise sqlite.NewerSchemaError(seen[feature], len(steps))
+        if steps_run.get(feature, 0) > len(steps):
+            raise sqlite.NewerSchemaError(steps_run[feature], len(steps))
     sqlite.migrate(connection, path, STEPS, keep=keep)
     for feature, steps in feature_steps().items():
-        for number in range(seen.get(feature, 0), len(steps)):
+        for number in range(steps_run.get(feature, 0), len(steps)):
             noted = (
                 f"INSERT INTO {COUNTS} VALUES ('{feature}', {number + 1})"  # noqa: S608 - names of ours
                 " ON CONFLICT (feature) DO UPDATE SET done = excluded.done"
@@ -44,20 +44,20 @@ def migrate(connection: sqlite3.Connection, path: Path, *, keep: bool = True) ->
             )
 
 
-def expected(connection: sqlite3.Connection, version: int, seen: Mapping[str, int]) -> None:
+def expected(connection: sqlite3.Connection, version: int, steps_run: Mapping[str, int]) -> None:
     """Builds in an empty database the tables of that version and of that many steps of features."""
     for step in STEPS[:version]:
         connection.executescript(step)
-    if seen:
+    if steps_run:
         connection.executescript(_COUNTS)
-    for feature, count in seen.items():
+    for feature, count in steps_run.items():
         for step in feature_steps().get(feature, ())[:count]:
             connection.executescript(step)
 
 
 def done(connection: sqlite3.Connection) -> dict[str, int]:
     """Returns how many steps of each feature the database has seen."""
-    known = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?"
-    if connection.execute(known, (COUNTS,)).fetchone() is None:
+    exists = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?"
+    if connection.execute(exists, (COUNTS,)).fetchone() is None:
         return {}
     return dict(connection.execute(f"SELECT feature, done FROM {COUNTS}"))  # noqa: S608 - a constant name

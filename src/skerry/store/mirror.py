@@ -111,18 +111,18 @@ class Mirror(Struct):
         """Notes where the database went back, and keeps files of sessions that it does not have."""
         state_dir = self.agents_dir.parent
         now = store.read_now(reached.read)
-        found = reached.compare(reached.noted(state_dir), now)
-        if found is not None:
-            logger.error("%s %s", found.message, aside.REMEDY)
-            reached.keep(state_dir / aside.FOLDER, found)
+        rollback = reached.compare(reached.noted(state_dir), now)
+        if rollback is not None:
+            logger.error("%s %s", rollback.message, aside.REMEDY)
+            reached.keep(state_dir / aside.FOLDER, rollback)
             reached.write(state_dir, now)
         rows = store.read_now(lambda reader: reader.all("SELECT session_id FROM session"))
-        known = {session_id for (session_id,) in rows}
+        session_ids = {session_id for (session_id,) in rows}
         for folder in sorted(self.agents_dir.glob("*/sessions")):
             keys: dict[str, str] | None = None
             for path in sorted(aside.files(folder)):
                 session_id = path.name.partition(".jsonl")[0]
-                if session_id in known:
+                if session_id in session_ids:
                     continue
                 keys = aside.mapped(folder) if keys is None else keys
                 agent, key = folder.parent.name, keys.get(session_id, "")
@@ -134,23 +134,23 @@ class Mirror(Struct):
         whose: tuple[str, str, str],
         start: int,
         after: int,
-        known: dict[str, tuple[int, str]],
+        entries: dict[str, tuple[int, str]],
     ) -> None:
         """Keeps the file aside if it has lines that the database does not have.
 
         Raises:
             OSError: it could not be kept; then it must not be cut.
         """
-        count, first = aside.unknown(path, start, after, known)
+        count, first = aside.unknown(path, start, after, entries)
         if not count:
             return
         about = aside.Aside(*whose, count, first, path.stat().st_mtime_ns // 1_000_000)
-        kept = aside.keep(self.agents_dir.parent, path, about, move=not known)
+        copy = aside.keep(self.agents_dir.parent, path, about, move=not entries)
         logger.error(
             "%s has %d messages that the database does not have; they are kept in %s. %s",
             path,
             count,
-            kept,
+            copy,
             aside.REMEDY,
         )
 
@@ -227,8 +227,8 @@ class Mirror(Struct):
     def _spare_broken(self, store: Store, session: SessionEntry, file: Path) -> None:
         """Keeps a file that is to be rewritten if it may have what the database has broken."""
         broken = store.read_now(partial(legible.scan_session, session_id=session.session_id))
-        for one in broken:
-            store.condition.broken(one.session_id, one.seq, one.why)
+        for entry in broken:
+            store.condition.broken(entry.session_id, entry.seq, entry.why)
         if broken:
             whose = session.agent_id, session.session_id, session.key
             about = aside.Aside(*whose, 0, 0, file.stat().st_mtime_ns // 1_000_000)
@@ -238,8 +238,8 @@ class Mirror(Struct):
         """Keeps the file aside where what is cut off it does not stand in the database."""
         rows = store.read_now(lambda reader: sessions.times(reader, session.session_id, mark.seq))
         whose = (session.agent_id, session.session_id, session.key)
-        known = aside.ids(rows) | {"": (0, "")}  # the session is known, also without entries
-        self._keep(file, whose, mark.size, mark.seq, known)
+        entries = aside.ids(rows) | {"": (0, "")}  # the session is known, also without entries
+        self._keep(file, whose, mark.size, mark.seq, entries)
         self._tell(store)
 
     def _behind_by(
@@ -287,10 +287,10 @@ class Mirror(Struct):
         rows = reader.all("SELECT session_id, seq, size FROM mirror")
         marks = {session_id: (seq, size) for session_id, seq, size in rows}
         behind: list[str] = []
-        for one in recent(reader, Wanted(archived=None), limit=-1):
-            seq, size = marks.get(one.session_id, (0, 0))
-            if one.tail != seq or _size(transcript_file(self.agents_dir, one)) != size:
-                behind.append(one.session_id)
+        for session in recent(reader, Wanted(archived=None), limit=-1):
+            seq, size = marks.get(session.session_id, (0, 0))
+            if session.tail != seq or _size(transcript_file(self.agents_dir, session)) != size:
+                behind.append(session.session_id)
         return behind
 
     def _header(self, session_id: str, created_at: int) -> bytes:
@@ -310,7 +310,10 @@ class Mirror(Struct):
     async def _save(self, store: Store) -> None:
         stale, self._stale = self._stale, set()
         unsaved, self._unsaved = self._unsaved, set()
-        marks = [(one, self._marks[one].seq, self._marks[one].size) for one in unsaved]
+        marks = [
+            (dirty_id, self._marks[dirty_id].seq, self._marks[dirty_id].size)
+            for dirty_id in unsaved
+        ]
         if not (stale or marks):
             return
         try:

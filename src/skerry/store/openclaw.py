@@ -46,9 +46,9 @@ def opened(file: Path) -> Iterator[sqlite3.Connection]:
     """
     with TemporaryDirectory(prefix="skerry-import-") as folder:
         for ending in ("", "-wal"):
-            one = file.with_name(file.name + ending)
-            if one.is_file() and not one.is_symlink():
-                shutil.copyfile(one, Path(folder) / one.name)
+            part = file.with_name(file.name + ending)
+            if part.is_file() and not part.is_symlink():
+                shutil.copyfile(part, Path(folder) / part.name)
         with closing(sqlite3.connect(Path(folder) / file.name)) as database:
             yield database
 
@@ -92,21 +92,21 @@ def profiles(database: sqlite3.Connection) -> dict[str, Any]:
     row = database.execute(
         "SELECT store_json FROM auth_profile_store WHERE store_key = 'primary'"
     ).fetchone()
-    found = json.loads(row[0]) if row else {}
-    return found if isinstance(found, dict) else {}
+    value = json.loads(row[0]) if row else {}
+    return value if isinstance(value, dict) else {}
 
 
 def _object(text: object) -> dict[str, Any]:
     try:
-        found = json.loads(text) if isinstance(text, str | bytes) else None
+        value = json.loads(text) if isinstance(text, str | bytes) else None
     except UNREADABLE:  # the transcript is what counts
         return {}
-    return found if isinstance(found, dict) else {}
+    return value if isinstance(value, dict) else {}
 
 
 def _is_header(line: bytes) -> bool:
     try:
-        found = json.loads(line)
+        value = json.loads(line)
     except UNREADABLE:  # whoever reads the lines says which
         return False
-    return isinstance(found, dict) and found.get("type") == "session"
+    return isinstance(value, dict) and value.get("type") == "session"

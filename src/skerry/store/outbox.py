@@ -98,7 +98,7 @@ def waiting(
         " AND state IN ('pending', 'sending') ORDER BY serial",
         (channel, account),
     )
-    some = tuple(islice((one for (one,) in open_parts if one not in without), limit))
+    some = tuple(islice((serial for (serial,) in open_parts if serial not in without), limit))
     if not some:
         return []
     rows = reader.all(
@@ -123,7 +123,7 @@ def mark(
     )
 
 
-def put_off(unit: Unit, serial: int, error: str, retry_at: int, *, taken: bool) -> None:
+def put_off(unit: Unit, serial: int, error: str, retry_at: int, *, maybe_sent: bool) -> None:
     """Notes why a part did not go out, and when it is tried again.
 
     Args:
@@ -131,13 +131,13 @@ def put_off(unit: Unit, serial: int, error: str, retry_at: int, *, taken: bool) 
         serial: Of the part.
         error: For people.
         retry_at: In ms.
-        taken: Whether the platform may have it all the same.
+        maybe_sent: Whether the platform may have it all the same.
     """
     unit.execute(
         "UPDATE outbox SET error = ?, retry_at = ?,"
         " state = CASE WHEN ? THEN state ELSE 'pending' END"
         " WHERE serial = ? AND state <> 'dropped'",
-        (storable(error[:_MOST_ERROR]), retry_at, taken, serial),
+        (storable(error[:_MOST_ERROR]), retry_at, maybe_sent, serial),
     )
 
 
@@ -195,14 +195,14 @@ def retry(unit: Unit, serial: int, now: int) -> KeptPart:
     Raises:
         PartError: there is none, or it is sent, dropped, or just being sent.
     """
-    kept = _decided(unit, serial)
+    row = _decided(unit, serial)
     unit.execute(
         "UPDATE outbox SET attempts = 0, retry_at = 0,"
         " state = CASE WHEN state = 'sending' THEN state ELSE 'pending' END, updated_at = ?,"
         " repeated = repeated OR state = 'unknown' WHERE serial = ?",
         (now, serial),
     )
-    return kept
+    return row
 
 
 def drop(unit: Unit, serial: int, now: int) -> KeptPart:
@@ -211,33 +211,33 @@ def drop(unit: Unit, serial: int, now: int) -> KeptPart:
     Raises:
         PartError: there is none, or it is sent, dropped, or just being sent.
     """
-    kept = _decided(unit, serial)
+    row = _decided(unit, serial)
     unit.execute(
         "UPDATE outbox SET state = 'dropped', updated_at = ? WHERE serial = ?", (now, serial)
     )
-    return kept
+    return row
 
 
 def _decided(reader: Reader, serial: int) -> KeptPart:
     """Returns a part that a person may decide on: it waits, for a later try too, or is given up."""
-    kept = get(reader, serial)
-    if kept is None:
+    row = get(reader, serial)
+    if row is None:
         raise PartError(f"The outbox has no part {serial}.")
-    match kept.waiting.state:
+    match row.waiting.state:
         case PartState.PENDING | PartState.FAILED | PartState.UNKNOWN:
-            return kept
+            return row
         case PartState.SENDING:
-            if kept.waiting.retry_at:
-                return kept
+            if row.waiting.retry_at:
+                return row
             failure = PartError(f"Part {serial} is being sent at this moment.")
             failure.remedy = f"Look again in a minute: `skerry outbox show {serial}`."
             raise failure
         case _:
-            raise PartError(f"Part {serial} is {kept.waiting.state} already.")
+            raise PartError(f"Part {serial} is {row.waiting.state} already.")
 
 
 def _kept(row: Row) -> KeptPart:
-    serial, run_id, block, part, to, text, state, attempts, retry_at, repeated, *told = row
+    serial, run_id, block, part, to, text, state, attempts, retry_at, repeated, *times = row
     return KeptPart(
         WaitingPart(
             OutboundPart(serial, RunId(run_id), block, part, _destinations.decode(to), text),
@@ -246,5 +246,5 @@ def _kept(row: Row) -> KeptPart:
             retry_at,
             bool(repeated),
         ),
-        *told,
+        *times,
     )

@@ -40,12 +40,12 @@ def rarity(total: int, having: int) -> float:
     return idf(max(total, having), having)
 
 
-def best(found: "Sequence[tuple[float, array[int]]]", most: int) -> dict[int, float]:
+def best(weighted: "Sequence[tuple[float, array[int]]]", most: int) -> dict[int, float]:
     """Returns the rows with the highest sums of their words' weights, the newest of equal ones."""
-    if not found:
+    if not weighted:
         return {}
-    rows = np.concatenate([np.asarray(one, np.int64) for _, one in found])
-    weights = np.repeat([weight for weight, _ in found], [len(one) for _, one in found])
+    rows = np.concatenate([np.asarray(rowids, np.int64) for _, rowids in weighted])
+    weights = np.repeat([weight for weight, _ in weighted], [len(rowids) for _, rowids in weighted])
     keys, where = np.unique(rows, return_inverse=True)
     sums = np.bincount(where, weights)
     order = np.lexsort((-keys, -sums))[:most]
@@ -68,16 +68,16 @@ def ranked(gathered: "Gathered", question: str, most: int) -> list[Place]:
     if not entries:
         return []
     words = shared()
-    asked = read(question, words)
-    rows, length = _counted([entry.text for entry in entries], asked.terms)
+    parsed = read(question, words)
+    rows, length = _counted([entry.text for entry in entries], parsed.terms)
     having = {term: count for word, count in gathered.having.items() for term in words.terms(word)}
     norm = norms(length, float(length.mean()))
     text = np.zeros(len(entries), np.float32)
     possible = 0.0
-    for term, found in rows.items():
-        weight = rarity(gathered.total, having.get(term, len(found[0])))
+    for term, postings in rows.items():
+        weight = rarity(gathered.total, having.get(term, len(postings[0])))
         possible += weight
-        add(text, norm, found, weight)
+        add(text, norm, postings, weight)
     scores = Scores(
         text=_lifted(text, gathered),
         vector=None,
@@ -88,13 +88,13 @@ def ranked(gathered: "Gathered", question: str, most: int) -> list[Place]:
         length=length,
         possible=possible,
     )
-    options = Options(asked=asked, texts=lambda rows: [entries[row].text for row in rows])
+    options = Options(asked=parsed, texts=lambda rows: [entries[row].text for row in rows])
     places = [
-        Place(one.row, one.score)
-        for one in rank(scores, _PROFILE, most, options)
-        if scores.text[one.row] > 0
+        Place(hit.row, hit.score)
+        for hit in rank(scores, _PROFILE, most, options)
+        if scores.text[hit.row] > 0
     ]
-    return sorted(places, key=lambda one: entries[one.at].rowid not in gathered.exact)
+    return sorted(places, key=lambda place_: entries[place_.at].rowid not in gathered.exact)
 
 
 def _counted(
@@ -105,20 +105,20 @@ def _counted(
     An index of all their words would take twice as long, and be searched once.
     """
     words = shared()
-    wanted = frozenset(terms)
-    found: dict[str, tuple[list[int], list[int]]] = {term: ([], []) for term in terms}
+    needed = frozenset(terms)
+    postings: dict[str, tuple[list[int], list[int]]] = {term: ([], []) for term in terms}
     lengths: list[int] = []
     for row, text in enumerate(texts):
         spoken = words.spoken(guess(text))
         forms = FORM.findall(text[:MAX_TEXT])
         all_terms = list(chain.from_iterable(map(spoken.__getitem__, forms)))
         lengths.append(len(all_terms))
-        for term, count in Counter(filter(wanted.__contains__, all_terms)).items():
-            found[term][0].append(row)
-            found[term][1].append(min(count, MAX_COUNT))
+        for term, count in Counter(filter(needed.__contains__, all_terms)).items():
+            postings[term][0].append(row)
+            postings[term][1].append(min(count, MAX_COUNT))
     made = {
         term: (np.array(rows, np.int32), np.array(counts, np.uint8))
-        for term, (rows, counts) in found.items()
+        for term, (rows, counts) in postings.items()
     }
     return made, np.array(lengths, np.int32)
 
@@ -138,7 +138,7 @@ def _lifted(text: "Floats", gathered: "Gathered") -> "Floats":
 def _sittings(entries: "Sequence[Entry]") -> list[int]:
     """Returns the number of the sitting of each entry."""
     numbers = [0]
-    for one, other in pairwise(entries):
-        new = one.serial != other.serial or other.at - one.at > SITTING_MS
+    for entry, other in pairwise(entries):
+        new = entry.serial != other.serial or other.at - entry.at > SITTING_MS
         numbers.append(numbers[-1] + new)
     return numbers

@@ -90,10 +90,10 @@ def compare(noted_before: Reached | None, has: Reached) -> RolledBack | None:
     return RolledBack(noted_before, has)
 
 
-def keep(folder: Path, found: RolledBack) -> None:
+def keep(folder: Path, rollback: RolledBack) -> None:
     """Notes it for a person to read. The first of several stays: it tells of the most."""
     if kept(folder) is None:
-        write_atomic(folder / NOTE, msgspec.json.encode(found))
+        write_atomic(folder / NOTE, msgspec.json.encode(rollback))
 
 
 def kept(folder: Path) -> RolledBack | None:

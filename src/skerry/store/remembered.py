@@ -31,19 +31,22 @@ def said(reader: Reader, session_id: str) -> list[Utterance]:
         "SELECT at, body FROM entry WHERE session_id = ? AND kind IS NULL ORDER BY seq",
         (session_id,),
     )
-    return [found for at, body in rows if (found := _utterance(at, body)) is not None]
+    return [utterance for at, body in rows if (utterance := _utterance(at, body)) is not None]
 
 
 def _utterance(at: int, body: bytes) -> Utterance | None:
     try:
-        one = message.decode(body)
+        entry = message.decode(body)
     except (TypeError, *UNREADABLE):
         logger.exception("an entry cannot be read; the memory does not find it")
         return None
-    match one:
-        case UserMessage() if one.text and not one.text.startswith("/"):
-            return Utterance(by_user=True, text=one.text, at=at)
-        case AssistantMessage() if one.text and (one.provider, one.model) not in {COMMAND, NOTICE}:
-            return Utterance(by_user=False, text=one.text, at=at)
+    match entry:
+        case UserMessage() if entry.text and not entry.text.startswith("/"):
+            return Utterance(by_user=True, text=entry.text, at=at)
+        case AssistantMessage() if entry.text and (entry.provider, entry.model) not in {
+            COMMAND,
+            NOTICE,
+        }:
+            return Utterance(by_user=False, text=entry.text, at=at)
         case _:
             return None

@@ -83,14 +83,14 @@ def restore(
         BackupError: the backup is damaged, or no database of this program; there is none and
             nothing can be read; or there is no room.
     """
-    path, found = state_dir / DATABASE, damage(state_dir)
-    if backup is None and not found:
+    path, problems = state_dir / DATABASE, damage(state_dir)
+    if backup is None and not problems:
         raise BackupError("There is no backup, and the database is not damaged.")
     made = path.with_name(f"{DATABASE}.restored")
     try:
         _start_from(backup, made)
         tables: list[Table] = []
-        if found and read_damaged:
+        if problems and read_damaged:
             tables = salvage.salvage(path, made, progress)
         _forget_what_may_be_done(made, {table.name for table in tables if table.whole})
         devices = security.keep(path, made)
@@ -106,7 +106,7 @@ def restore(
     finally:
         for ending in (*_ENDINGS, "-journal"):
             made.with_name(f"{made.name}{ending}").unlink(missing_ok=True)
-    return Restored(backup, found, tuple(tables), tuple(missing), before, after, devices, aside)
+    return Restored(backup, problems, tuple(tables), tuple(missing), before, after, devices, aside)
 
 
 def _held(path: Path) -> Contents | None:

@@ -57,13 +57,13 @@ def kept(reader: Reader) -> list[Kept]:
 
 def put_away(unit: Unit, session: Kept, now: int) -> SessionEntry | None:
     """Archives a present session; None when somebody used it meanwhile."""
-    found = sessions.get(unit, session.session_id)
+    entry = sessions.get(unit, session.session_id)
     open_run = unit.one(
         "SELECT 1 FROM run WHERE session_key = ? AND result IS NULL", (session.key,)
     )
-    if found is None or found.archived or open_run or found.updated_at != session.updated_at:
+    if entry is None or entry.archived or open_run or entry.updated_at != session.updated_at:
         return None
-    return archive.put_away(unit, SessionKey.parse(found.key), now)
+    return archive.put_away(unit, SessionKey.parse(entry.key), now)
 
 
 def remove_file(reader: Reader, agents_dir: Path, session_id: str) -> None:
@@ -72,9 +72,9 @@ def remove_file(reader: Reader, agents_dir: Path, session_id: str) -> None:
     It goes before the rows: where a crash comes between, the mirror writes it again and the next
     time both go.
     """
-    found = sessions.get(reader, session_id)
-    if found is not None and found.archived:
-        transcript_file(agents_dir, found).unlink(missing_ok=True)
+    entry = sessions.get(reader, session_id)
+    if entry is not None and entry.archived:
+        transcript_file(agents_dir, entry).unlink(missing_ok=True)
 
 
 def remove(unit: Unit, session_id: str) -> bool:
@@ -82,8 +82,10 @@ def remove(unit: Unit, session_id: str) -> bool:
 
     Its texts are taken out of runs and their parts too. `wipe` takes what is left in the file.
     """
-    gone = unit.execute("DELETE FROM session WHERE session_id = ? AND NOT current", (session_id,))
-    if not gone:
+    deleted = unit.execute(
+        "DELETE FROM session WHERE session_id = ? AND NOT current", (session_id,)
+    )
+    if not deleted:
         return False
     settled.forget_session(unit, session_id)
     indexing.forget(unit, session_id)

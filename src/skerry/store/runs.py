@@ -79,20 +79,20 @@ def digest(request: RunRequest) -> bytes:
     leave that out.
     """
     text = request.inline.sent if request.inline else request.text
-    said: tuple[object, ...] = (str(request.key), text, request.images)
+    content: tuple[object, ...] = (str(request.key), text, request.images)
     if (opening := request.opening) is not None:
-        said = (*said, opening.kind, opening.target)
-    return hashlib.blake2b(_encode(said), digest_size=16).digest()
+        content = (*content, opening.kind, opening.target)
+    return hashlib.blake2b(_encode(content), digest_size=16).digest()
 
 
 def add(unit: Unit, request: RunRequest, session_id: SessionId, entry: int, now: int) -> None:
     """Accepts the run. `entry` is the number of its user entry, 0 while that is not written."""
     # A platform's message has an id of its own in the ledger; its run's id is ours.
-    said = digest(request) if request.reply_to is None else None
+    content_hash = digest(request) if request.reply_to is None else None
     unit.execute(
         "INSERT INTO run (run_id, session_key, session_id, request, accepted_at, entry, digest,"  # noqa: S608 - a constant
         f" quarter) VALUES (?, ?, ?, ?, ?, ?, ?, {keys.NOW})",
-        (request.run_id, str(request.key), session_id, _encode(request), now, entry, said),
+        (request.run_id, str(request.key), session_id, _encode(request), now, entry, content_hash),
     )
 
 
@@ -144,8 +144,8 @@ def sharing(reader: Reader, run_id: str) -> list[RunId]:
 
 def result(reader: Reader, run_id: str) -> RunResult | None:
     """Returns how the run ended, if it did."""
-    found = find(reader, run_id)
-    return found if isinstance(found, RunResult) else None
+    run = find(reader, run_id)
+    return run if isinstance(run, RunResult) else None
 
 
 def told(reader: Reader, session_id: str) -> set[str]:
@@ -155,11 +155,11 @@ def told(reader: Reader, session_id: str) -> set[str]:
         " AND run_id IN (SELECT run_id FROM entry WHERE session_id = ?)",
         (session_id,),
     )
-    found: set[str] = set()
+    notices: set[str] = set()
     for (ended,) in rows:
         with suppress(TypeError, *UNREADABLE):
-            found.update(_results.decode(ended).notices)
-    return found
+            notices.update(_results.decode(ended).notices)
+    return notices
 
 
 def any_open(reader: Reader) -> bool:
@@ -231,13 +231,13 @@ def leave_trace(unit: Unit, run_id: RunId) -> None:
     )
 
 
-def leave_block(unit: Unit, run_id: RunId, said: tuple[str, int] | None) -> None:
+def leave_block(unit: Unit, run_id: RunId, progress: tuple[str, int] | None) -> None:
     """Notes that a block of the run left.
 
     `said` is the text of the present response and how many characters of it have left; None where
     its text leaves at the end only.
     """
-    text, delivered = said or (None, None)
+    text, delivered = progress or (None, None)
     unit.execute(
         "UPDATE run SET left_trace = CASE WHEN left_trace = 0 THEN ? ELSE left_trace END,"
         " partial = coalesce(?, partial), delivered = coalesce(?, delivered) WHERE run_id = ?",
@@ -273,7 +273,7 @@ def _of_serial(reader: Reader, serial: int) -> OpenRun | BrokenRun:
             raise
         why = str(error)
     *raw, accepted_at, entry = legible.raw_run(reader, serial) or (b"", b"", b"", 0, 0)
-    run_id, key, session_id = (bytes(one).decode("utf-8", "replace") for one in raw)
+    run_id, key, session_id = (bytes(value).decode("utf-8", "replace") for value in raw)
     return BrokenRun(serial, RunId(run_id), key, SessionId(session_id), accepted_at, entry, why)
 
 

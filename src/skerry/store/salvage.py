@@ -86,15 +86,15 @@ def gaps(path: Path) -> list[Gap]:
 
 
 def _take(source: sqlite3.Connection, target: sqlite3.Connection, name: str) -> Table:
-    (kept,) = target.execute(f'SELECT count(*) FROM "{name}"').fetchone()  # noqa: S608 - names of the schema
+    (count_before,) = target.execute(f'SELECT count(*) FROM "{name}"').fetchone()  # noqa: S608 - names of the schema
     try:
         columns = _columns(source, name)
     except sqlite3.DatabaseError:
         columns = []
     common = [column for column in _columns(target, name) if column in columns]
     if not common:
-        return Table(name, kept, 0, whole=False)
-    listed = ", ".join(f'"{one}"' for one in common)
+        return Table(name, count_before, 0, whole=False)
+    listed = ", ".join(f'"{column}"' for column in common)
     target.execute(f'CREATE TEMP TABLE read AS SELECT {listed} FROM "{name}" WHERE 0')  # noqa: S608 - as above
     target.execute("BEGIN")
     sound = _sound_at(common.index("body")) if name == "entry" else _any
@@ -108,7 +108,7 @@ def _take(source: sqlite3.Connection, target: sqlite3.Connection, name: str) -> 
     target.execute(f'INSERT OR REPLACE INTO "{name}" ({listed}) SELECT {listed} FROM read')  # noqa: S608 - as above
     target.execute("COMMIT")
     target.execute("DROP TABLE temp.read")
-    return Table(name, kept, salvaged, whole)
+    return Table(name, count_before, salvaged, whole)
 
 
 def _make_room(target: sqlite3.Connection) -> None:
@@ -129,7 +129,7 @@ class _Scan:
     values: tuple[Any, ...] = ()
 
     def sql(self, direction: str) -> str:
-        order = ", ".join(f"{one} {direction}" for one in self.order)
+        order = ", ".join(f"{column} {direction}" for column in self.order)
         return f"{self.select} ORDER BY {order}"
 
 
@@ -140,7 +140,7 @@ def _scans(target: sqlite3.Connection, name: str, listed: str) -> Iterator[_Scan
             yield _Scan(f"{select} WHERE session_id = ?", ("seq",), (session_id,))
         return
     key = target.execute(f'SELECT name FROM pragma_table_info("{name}") WHERE pk ORDER BY pk')  # noqa: S608 - as above
-    names = [f'"{one}"' for (one,) in key]
+    names = [f'"{column}"' for (column,) in key]
     (sql,) = target.execute("SELECT sql FROM sqlite_schema WHERE name = ?", (name,)).fetchone()
     yield _Scan(select, names if "WITHOUT ROWID" in sql.upper() else ("rowid",))
 
@@ -176,12 +176,12 @@ def _any(_row: _Row) -> bool:
     return True
 
 
-def _sound_at(place: int) -> _Sound:
+def _sound_at(index: int) -> _Sound:
     """Returns whether a row has a message: a broken page may still look like one."""
 
     def sound(row: _Row) -> bool:
         try:
-            message.decode(row[place])
+            message.decode(row[index])
         except (TypeError, *UNREADABLE):
             return False
         return True

@@ -111,21 +111,23 @@ def _hits(reader: Reader, question: Question, where: Mapping[str, tuple[str, boo
     most = min(question.limit, MAX_HITS)
     gathered = gather(reader, question.text, scope, min(most * _FETCHED, CANDIDATES))
     shown: set[int] = set()
-    said: list[frozenset[str]] = []
+    token_sets: list[frozenset[str]] = []
     hits: list[Hit] = []
-    for place in ranked(gathered, question.text, most * _FETCHED):
-        entry = gathered.entries[place.at]
+    for candidate in ranked(gathered, question.text, most * _FETCHED):
+        entry = gathered.entries[candidate.at]
         if len(hits) == most:
             break
         if entry.rowid in shown:
             continue  # an exchange whose question and answer both match is one hit
         near = around(reader, entry.rowid, scope, WIDTH)
-        found = exchange(near, next(at for at, one in enumerate(near) if one.rowid == entry.rowid))
-        words = tokens(" ".join(one.text for one in near if one.rowid in found.both))
-        shown |= found.whole
-        if all(jaccard(words, other) < SAME for other in said):
-            said.append(words)
-            hits.append(_hit(found, question.text, scope, where))
+        around_hit = exchange(
+            near, next(at for at, other in enumerate(near) if other.rowid == entry.rowid)
+        )
+        words = tokens(" ".join(other.text for other in near if other.rowid in around_hit.both))
+        shown |= around_hit.whole
+        if all(jaccard(words, other) < SAME for other in token_sets):
+            token_sets.append(words)
+            hits.append(_hit(around_hit, question.text, scope, where))
     return hits
 
 
@@ -141,26 +143,24 @@ def _scope(reader: Reader, question: Question, where: Mapping[str, tuple[str, bo
             serials[serial] = session_id
             total += seq
     until_id, until = question.until or (None, 0)
-    own = next((serial for serial, one in serials.items() if one == until_id), 0)
+    own = next((serial for serial, id_ in serials.items() if id_ == until_id), 0)
     return Scope(serials, own, until, total)
 
 
-def _hit(
-    found: Exchange, question: str, scope: Scope, where: Mapping[str, tuple[str, bool]]
-) -> Hit:
-    session_id = scope.serials[found.said.serial]
+def _hit(hit: Exchange, question: str, scope: Scope, where: Mapping[str, tuple[str, bool]]) -> Hit:
+    session_id = scope.serials[hit.said.serial]
     key, archived = where[session_id]
 
     def shown(entry: Entry) -> Said:
-        size = EXCERPT if entry is found.said or entry.rowid in found.both else AROUND
+        size = EXCERPT if entry is hit.said or entry.rowid in hit.both else AROUND
         role = msgspec.to_builtins(entry.said)["role"]
         return Said(entry.seq, entry.at, role, excerpt(plain(entry.said), question, size))
 
     return Hit(
         key,
         SessionId(session_id),
-        shown(found.said),
-        shown(found.before) if found.before else None,
-        shown(found.after) if found.after else None,
+        shown(hit.said),
+        shown(hit.before) if hit.before else None,
+        shown(hit.after) if hit.after else None,
         archived,
     )

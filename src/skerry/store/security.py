@@ -57,17 +57,17 @@ def keep(replaced: Path, made: Path) -> Kept:
             connection.execute(f'DELETE FROM "{name}"')  # noqa: S608 - constant names
         for name in TABLES:
             connection.execute(f'DELETE FROM "{name}"')  # noqa: S608 - constant names
-            columns, found = (rows or {}).get(name, ((), ()))
+            columns, stored = (rows or {}).get(name, ((), ()))
             listed = ", ".join(f'"{column}"' for column in columns)
             marks = ", ".join("?" * len(columns))
-            if found:
-                connection.executemany(f'INSERT INTO "{name}" ({listed}) VALUES ({marks})', found)  # noqa: S608 - columns of the schema
-        columns, found = (records or {}).get(RECORDS, ((), ()))
-        if found:
+            if stored:
+                connection.executemany(f'INSERT INTO "{name}" ({listed}) VALUES ({marks})', stored)  # noqa: S608 - columns of the schema
+        columns, stored = (records or {}).get(RECORDS, ((), ()))
+        if stored:
             marks = ", ".join("?" * len(columns))
             connection.executemany(
                 f"INSERT OR REPLACE INTO {RECORDS} ({', '.join(columns)}) VALUES ({marks})",  # noqa: S608 - constant names
-                found,
+                stored,
             )
         after = _paired(connection)
         connection.execute("COMMIT")
@@ -83,20 +83,20 @@ def foreign(path: Path) -> str:
     try:
         with closing(sqlite.connect(path, read_only=True)) as connection:
             (version,) = connection.execute("PRAGMA user_version").fetchone()
-            seen = migrating.done(connection)
-            found = _schema(connection)
+            steps_run = migrating.done(connection)
+            schema = _schema(connection)
     except sqlite3.DatabaseError:
         return ""  # it is damaged, and whoever looks for that says so
     if not 0 <= version <= len(STEPS):
         return f"the tables of a newer version ({version}; this one has {len(STEPS)})"
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as ours:
-        migrating.expected(ours, version, seen)
+        migrating.expected(ours, version, steps_run)
         expected = _schema(ours)
-    for key, sql in found.items():
+    for key, sql in schema.items():
         if expected.get(key) != sql:
             kind, name = key
             return f"the {kind} {name[:_SHOWN]!r}, which is not as this program makes it"
-    missing = next((name for key in expected if key not in found for name in [key[1]]), "")
+    missing = next((name for key in expected if key not in schema for name in [key[1]]), "")
     return f"no {missing!r}" if missing else ""
 
 
@@ -114,7 +114,7 @@ def _rows(path: Path, names: Sequence[str]) -> dict[str, tuple[tuple[str, ...], 
     """Returns the columns and rows of the tables; None where one cannot be read as a whole."""
     if not path.exists():
         return None
-    found: dict[str, tuple[tuple[str, ...], list[Any]]] = {}
+    tables: dict[str, tuple[tuple[str, ...], list[Any]]] = {}
     try:
         with closing(sqlite.connect(path, read_only=True)) as connection:
             if foreign(path):
@@ -124,11 +124,11 @@ def _rows(path: Path, names: Sequence[str]) -> dict[str, tuple[tuple[str, ...], 
                 if check != [("ok",)]:
                     return None
                 cursor = connection.execute(f'SELECT * FROM "{name}"')  # noqa: S608 - constant names
-                columns = tuple(one[0] for one in cursor.description)
-                found[name] = columns, cursor.fetchall()
+                columns = tuple(column[0] for column in cursor.description)
+                tables[name] = columns, cursor.fetchall()
     except sqlite3.Error:
         return None
-    return found
+    return tables
 
 
 def _paired(connection: sqlite3.Connection) -> set[str]:

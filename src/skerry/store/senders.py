@@ -41,8 +41,8 @@ def strangers_in_main(file: Path) -> int:
 def _stranger(request: bytes) -> tuple[str, str] | None:
     """Returns channel and peer of a stranger's message; None of any other."""
     try:
-        asked = _requests.decode(request)
+        run_request = _requests.decode(request)
     except UNREADABLE:
         return None
-    to = asked.reply_to
-    return (to.channel, to.peer.id) if to and asked.origin is Origin.STRANGER else None
+    to = run_request.reply_to
+    return (to.channel, to.peer.id) if to and run_request.origin is Origin.STRANGER else None

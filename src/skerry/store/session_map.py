@@ -12,22 +12,22 @@ def built(reader: Reader, agents: set[AgentId]) -> dict[AgentId, dict[str, Any]]
     """Returns the session map of each agent: its present sessions by key."""
     return {
         agent: {
-            one.key: {
-                "sessionId": one.session_id,
-                "updatedAt": one.updated_at,
-                "sessionFile": f"{one.session_id}.jsonl",
-                "chatType": one.chat_type,
-                **({"label": one.label} if one.label else {}),
-                **one.settings.shown(),
-                "inputTokens": one.input_tokens,
-                "outputTokens": one.output_tokens,
-                "totalTokens": one.total_tokens,
-                **_compaction(one),
-                "abortedLastRun": bool(one.aborted_last_run),
-                "modelProvider": one.provider,
-                "model": one.model,
+            session.key: {
+                "sessionId": session.session_id,
+                "updatedAt": session.updated_at,
+                "sessionFile": f"{session.session_id}.jsonl",
+                "chatType": session.chat_type,
+                **({"label": session.label} if session.label else {}),
+                **session.settings.shown(),
+                "inputTokens": session.input_tokens,
+                "outputTokens": session.output_tokens,
+                "totalTokens": session.total_tokens,
+                **_compaction(session),
+                "abortedLastRun": bool(session.aborted_last_run),
+                "modelProvider": session.provider,
+                "model": session.model,
             }
-            for one in recent(reader, Wanted(agent), limit=-1)
+            for session in recent(reader, Wanted(agent), limit=-1)
         }
         for agent in agents
     }
@@ -35,8 +35,8 @@ def built(reader: Reader, agents: set[AgentId]) -> dict[AgentId, dict[str, Any]]
 
 def _compaction(session: SessionEntry) -> dict[str, Any]:
     """Returns how far the session is compacted, where it is."""
-    found = {"compactionCount": session.compactions} if session.compactions else {}
+    fields = {"compactionCount": session.compactions} if session.compactions else {}
     if session.flushed_at:
-        found["memoryFlushAt"] = session.flushed_at
-        found["memoryFlushCompactionCount"] = session.flushed
-    return found
+        fields["memoryFlushAt"] = session.flushed_at
+        fields["memoryFlushCompactionCount"] = session.flushed
+    return fields

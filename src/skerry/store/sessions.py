@@ -27,9 +27,9 @@ _settings = msgspec.json.Decoder(SessionSettings)
 
 def ensure(unit: Unit, key: SessionKey, new_id: SessionId, now: int) -> tuple[SessionId, int]:
     """Returns the id and the tail of the key's present session, made as `new_id` when missing."""
-    found = present(unit, key)
-    if found is not None:
-        return found[0], found[1]
+    row = present(unit, key)
+    if row is not None:
+        return row[0], row[1]
     begin(unit, key, new_id, now)
     return new_id, 0
 
@@ -94,8 +94,8 @@ def append(  # noqa: PLR0913 - one statement writes them all
     unit.executemany(
         "INSERT INTO entry (session_id, seq, parent, at, run_id, body) VALUES (?, ?, ?, ?, ?, ?)",
         [
-            (session_id, seq, seq - 1, now, run_id, message.encode(one))
-            for seq, one in enumerate(messages, tail + 1)
+            (session_id, seq, seq - 1, now, run_id, message.encode(message_))
+            for seq, message_ in enumerate(messages, tail + 1)
         ],
     )
     tally.note(unit, session_id, now, messages)
@@ -146,14 +146,14 @@ def expect(reader: Reader, key: SessionKey, expected: Expected) -> None:
         ConversationChangedError: it is not.
     """
     present = find(reader, str(key))
-    seen = get(reader, expected.session_id) if expected.session_id else present
-    if seen is not None and seen.key != str(key):
-        what = f"session {seen.session_id} belongs to {seen.key}"
+    named = get(reader, expected.session_id) if expected.session_id else present
+    if named is not None and named.key != str(key):
+        what = f"session {named.session_id} belongs to {named.key}"
         raise ConversationChangedError(str(key), what)
-    if expected.present and (present is None or seen is None or seen.archived is not None):
+    if expected.present and (present is None or named is None or named.archived is not None):
         what = f"session {expected.session_id} is no longer the present one"
         raise ConversationChangedError(str(key), what)
-    if expected.leaf is None or (seen is not None and seen.archived is not None):
+    if expected.leaf is None or (named is not None and named.archived is not None):
         return
     last = present.tail if present is not None else 0
     if not (last == expected.leaf or (expected.session_id and expected.leaf <= last)):
@@ -200,13 +200,13 @@ def entries(
         "seq > ? AND seq < ? ORDER BY seq DESC LIMIT ?",
         (after, before if before is not None else ALL, limit if limit >= 0 else ALL),
     )
-    found: list[TranscriptEntry] = []
+    decoded: list[TranscriptEntry] = []
     for seq, parent, at, run_id, body in reversed(rows):
         try:
-            found.append(TranscriptEntry(seq, parent, at, run_id, message.decode(body)))
+            decoded.append(TranscriptEntry(seq, parent, at, run_id, message.decode(body)))
         except (TypeError, *UNREADABLE) as error:
             reader.broken(session_id, seq, str(error))
-    return found
+    return decoded
 
 
 def bodies_after(
@@ -217,7 +217,7 @@ def bodies_after(
     There is at least one, if there is any: an entry with images may be larger.
     """
     last = seq
-    for one, length in reader.all(
+    for number, length in reader.all(
         "SELECT seq, length(body) FROM entry WHERE session_id = ? AND seq > ?"
         " ORDER BY seq LIMIT 1000",
         (session_id, seq),
@@ -225,7 +225,7 @@ def bodies_after(
         size -= length
         if size < 0 and last > seq:
             break
-        last = one
+        last = number
     return legible.rows(
         reader,
         session_id,
@@ -244,9 +244,13 @@ def times(reader: Reader, session_id: str, after: int = 0) -> list[tuple[int, in
 
 def title(reader: Reader, session_id: str) -> str:
     """Returns the beginning of what the person first said, a command only where nothing else is."""
-    found = entries(reader, session_id, limit=_BEGINNING, before=_BEGINNING + 1)
-    said = [_short(one.message) for one in found if isinstance(one.message, UserMessage)]
-    return next((text for text in said if not text.startswith("/")), said[0] if said else "")
+    first_entries = entries(reader, session_id, limit=_BEGINNING, before=_BEGINNING + 1)
+    texts = [
+        _short(found_entry.message)
+        for found_entry in first_entries
+        if isinstance(found_entry.message, UserMessage)
+    ]
+    return next((text for text in texts if not text.startswith("/")), texts[0] if texts else "")
 
 
 def preview(reader: Reader, session_id: str) -> str:
@@ -257,14 +261,14 @@ def preview(reader: Reader, session_id: str) -> str:
     return ""
 
 
-def is_compaction(one: Message) -> bool:
+def is_compaction(spoken: Message) -> bool:
     """Returns whether it is a summary that stands for the messages before it."""
-    return isinstance(one, AssistantMessage) and (one.provider, one.model) == COMPACTION
+    return isinstance(spoken, AssistantMessage) and (spoken.provider, spoken.model) == COMPACTION
 
 
-def text_of(one: Message) -> str:
+def text_of(spoken: Message) -> str:
     """Returns the text of the message, on one line."""
-    return " ".join("".join(getattr(block, "text", "") for block in one.content).split())
+    return " ".join("".join(getattr(block, "text", "") for block in spoken.content).split())
 
 
 def entry(row: tuple[object, ...]) -> SessionEntry:
@@ -281,6 +285,6 @@ def entry(row: tuple[object, ...]) -> SessionEntry:
     return SessionEntry(str(key), SessionId(str(session_id)), AgentId(str(agent_id)), *rest)  # type: ignore[arg-type]  # columns in the order of the fields
 
 
-def _short(one: Message) -> str:
-    text = text_of(one)
+def _short(spoken: Message) -> str:
+    text = text_of(spoken)
     return text if len(text) <= TITLE_LENGTH else f"{text[: TITLE_LENGTH - 1].rstrip()}…"

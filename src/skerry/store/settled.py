@@ -50,7 +50,7 @@ def remove(unit: Unit) -> bool:
     if before <= 0:
         return False
     engine.overwrite_deleted(unit)
-    gone = unit.execute(
+    deleted = unit.execute(
         "DELETE FROM run WHERE serial IN (SELECT serial FROM run WHERE settled = TRUE"
         " AND quarter < ? AND result IS NOT NULL AND digest IS NULL"
         " AND NOT EXISTS (SELECT 1 FROM outbox WHERE outbox.run_id = run.run_id"
@@ -59,9 +59,9 @@ def remove(unit: Unit) -> bool:
         " LIMIT ?)",
         (before, BATCH),
     )
-    if gone == BATCH:
+    if deleted == BATCH:
         return True
-    if gone:
+    if deleted:
         no_run = "NOT EXISTS (SELECT 1 FROM run WHERE run.run_id ="
         unit.execute(
             f"DELETE FROM outbox WHERE state IN ('sent', 'dropped') AND {no_run} outbox.run_id)"  # noqa: S608 - a constant
@@ -100,11 +100,11 @@ def _blank(unit: Unit, rows: Iterable[Row]) -> None:
 
 def _request(stored: bytes) -> bytes:
     """Returns a request without texts; nothing of one that cannot be read."""
-    asked = _object(stored)
-    if asked is None:
+    request = _object(stored)
+    if request is None:
         return b""
-    kept = {name: value for name, value in asked.items() if name not in _TEXTS}
-    return msgspec.json.encode(kept | {"text": ""})
+    fields = {name: value for name, value in request.items() if name not in _TEXTS}
+    return msgspec.json.encode(fields | {"text": ""})
 
 
 def _result(stored: bytes) -> bytes:
@@ -119,7 +119,7 @@ def _result(stored: bytes) -> bytes:
 
 def _object(stored: bytes) -> dict[str, Any] | None:
     try:
-        found = msgspec.json.decode(stored)
+        value = msgspec.json.decode(stored)
     except (TypeError, *UNREADABLE):
         return None
-    return found if isinstance(found, dict) else None
+    return value if isinstance(value, dict) else None

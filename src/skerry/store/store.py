@@ -121,20 +121,20 @@ class Store:
         self.condition.checking = True
         try:
             look = partial(sqlite.problems, self._path, whole=whole)
-            found = await in_daemon_thread(look, "store-check")
+            problems = await in_daemon_thread(look, "store-check")
         except sqlite3.Error as error:
             raise StoreFailedError(f"{self._path} cannot be checked: {error}") from error
         finally:
             self.condition.checking = False
-        self.condition.damage = found[0] if found else ""
-        if not found:
-            found = [one.message for one in await self._look_at_entries()]
-        return found
+        self.condition.damage = problems[0] if problems else ""
+        if not problems:
+            problems = [entry.message for entry in await self._look_at_entries()]
+        return problems
 
     async def _look_at_entries(self) -> list[legible.Broken]:
         """Looks for entries whose bytes have changed, which no check of SQLite notices."""
         broken = await self.scan(legible.scan, whole=False)
-        self.condition.entries = {(one.session_id, one.seq): one.why for one in broken}
+        self.condition.entries = {(entry.session_id, entry.seq): entry.why for entry in broken}
         return broken
 
     async def purge(self) -> None:

@@ -72,30 +72,30 @@ class Said(NamedTuple):
 
 def note(unit: Unit, session_id: str, at: int, messages: Iterable[Message]) -> None:
     """Counts messages that are written now, at the time that their rows have; a summary is none."""
-    found: Counter[tuple[str, str]] = Counter()
+    counts: Counter[tuple[str, str]] = Counter()
     failed: Counter[tuple[str, str]] = Counter()
     for message in messages:
         match message:
             case CompactionMessage():
                 pass
             case UserMessage():
-                found["user", ""] += 1
+                counts["user", ""] += 1
             case AssistantMessage():
-                found["assistant", ""] += 1
+                counts["assistant", ""] += 1
                 failed["assistant", ""] += message.stop_reason == "error"
-                found.update((_CALL, call.name) for call in message.tool_calls)
+                counts.update((_CALL, call.name) for call in message.tool_calls)
             case ToolResultMessage():
-                found["toolResult", ""] += 1
+                counts["toolResult", ""] += 1
                 failed["toolResult", ""] += message.is_error
     slot = at // _QUARTER_MS
-    rows = [(session_id, slot, *what, count, failed[what]) for what, count in found.items()]
+    rows = [(session_id, slot, *what, count, failed[what]) for what, count in counts.items()]
     unit.executemany(_ADD, rows)
 
 
 def recount(unit: Unit, session_id: str) -> None:
     """Counts a session anew, after messages of it were changed."""
     remove(unit, session_id)
-    found: Counter[tuple[int, str, str]] = Counter()
+    counts: Counter[tuple[int, str, str]] = Counter()
     failed: Counter[tuple[int, str, str]] = Counter()
     for at, body in unit.all(
         "SELECT at, body FROM entry WHERE session_id = ? AND kind IS NULL", (session_id,)
@@ -104,13 +104,13 @@ def recount(unit: Unit, session_id: str) -> None:
             line = _lines.decode(body)
         except (TypeError, *UNREADABLE):
             continue  # whoever reads the transcript tells of it
-        place = at // _QUARTER_MS, line.role, ""
-        found[place] += 1
-        failed[place] += line.stop_reason == "error" or line.is_error
+        slot = at // _QUARTER_MS, line.role, ""
+        counts[slot] += 1
+        failed[slot] += line.stop_reason == "error" or line.is_error
         for block in line.content if isinstance(line.content, list) else ():
             if isinstance(block, dict) and block.get("type") == _CALL:
-                found[place[0], _CALL, block.get("name", "")] += 1
-    rows = [(session_id, *place, count, failed[place]) for place, count in found.items()]
+                counts[slot[0], _CALL, block.get("name", "")] += 1
+    rows = [(session_id, *slot, count, failed[slot]) for slot, count in counts.items()]
     unit.executemany(_ADD, rows)
 
 

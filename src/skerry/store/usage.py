@@ -111,7 +111,7 @@ _ONE: Final = (
     "seconds",
 )
 """Columns that one row adds to the sums."""
-OF_CALLS: Final = ", ".join(f"sum({one})" for one in _ONE)
+OF_CALLS: Final = ", ".join(f"sum({term})" for term in _ONE)
 _KEY: Final = "day, agent, channel, purpose, provider, model"
 _USED: Final = (
     f"(SELECT {_KEY}, {', '.join(Sums._fields)} FROM usage_day UNION ALL"  # noqa: S608 - constants
@@ -302,8 +302,8 @@ def by_day_and_agent(reader: Reader, first: str) -> dict[tuple[str, str], Sums]:
 def total(sums: Iterable[Sums]) -> Sums:
     """Returns all of them together."""
     whole = Sums()
-    for one in sums:
-        whole = whole.plus(one)
+    for part in sums:
+        whole = whole.plus(part)
     return whole
 
 

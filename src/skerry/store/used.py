@@ -28,16 +28,16 @@ class Used:
 
     def add(self, other: "Used") -> None:
         """Adds what another session used."""
-        for place, sums in other.calls.items():
-            self.calls[place] = self.calls.get(place, Sums()).plus(sums)
-        for day, said in other.said.items():
-            self.said[day] = self.said.get(day, Said()).plus(said)
+        for group, sums in other.calls.items():
+            self.calls[group] = self.calls.get(group, Sums()).plus(sums)
+        for day, counts in other.said.items():
+            self.said[day] = self.said.get(day, Said()).plus(counts)
         for name, count in other.tools.items():
             self.tools[name] = self.tools.get(name, 0) + count
         for day, seconds in other.seconds.items():
             self.seconds[day] = [*self.seconds.get(day, ()), *seconds]
-        known = [at for at in (self.first, other.first) if at]
-        self.first, self.last = min(known, default=0), max(self.last, other.last)
+        times = [at for at in (self.first, other.first) if at]
+        self.first, self.last = min(times, default=0), max(self.last, other.last)
 
 
 def of(
@@ -52,47 +52,47 @@ def of(
     It stops after `most` rows: the sessions after these are left out. `begin` tells when a day
     begins. For a thread of its own: there may be many calls.
     """
-    found: dict[str, Used] = {}
-    for place in range(0, len(ids) if days else 0, _AT_ONCE):
+    usage: dict[str, Used] = {}
+    for start in range(0, len(ids) if days else 0, _AT_ONCE):
         if most <= 0:
             break
-        some = _of(reader, ids[place : place + _AT_ONCE], days, begin)
-        most -= sum(len(one.calls) + len(one.said) for one in some.values())
-        found |= some
-    return found
+        some = _of(reader, ids[start : start + _AT_ONCE], days, begin)
+        most -= sum(len(used.calls) + len(used.said) for used in some.values())
+        usage |= some
+    return usage
 
 
 def _of(
     reader: Reader, ids: Sequence[str], days: Sequence[str], begin: Callable[[str], int]
 ) -> dict[str, Used]:
-    found: dict[str, Used] = {one: Used() for one in ids}
+    usage: dict[str, Used] = {id_: Used() for id_ in ids}
     within = f"session_id IN ({marks(ids)})"
-    _read_calls(reader, found, within, (*ids, days[0], days[-1]))
-    for session_id, day, said in tally.by_day(reader, ids, days, begin):
-        own = found[session_id].said
-        own[day] = own.get(day, Said()).plus(said)
+    _read_calls(reader, usage, within, (*ids, days[0], days[-1]))
+    for session_id, day, counts in tally.by_day(reader, ids, days, begin):
+        own = usage[session_id].said
+        own[day] = own.get(day, Said()).plus(counts)
     for session_id, tool, count in tally.by_tool(reader, ids, days, begin):
-        found[session_id].tools[tool] = count
-    return found
+        usage[session_id].tools[tool] = count
+    return usage
 
 
 def _read_calls(
-    reader: Reader, found: Mapping[str, Used], within: str, values: tuple[object, ...]
+    reader: Reader, usage: Mapping[str, Used], within: str, values: tuple[object, ...]
 ) -> None:
     for session_id, day, provider, model, first, last, *sums in reader.each(
         f"SELECT session_id, day, provider, model, min(at), max(at), {OF_CALLS} FROM model_call"  # noqa: S608 - constants
         f" WHERE {within} AND day BETWEEN ? AND ? GROUP BY 1, 2, 3, 4",
         values,
     ):
-        one = found[session_id]
-        one.calls[day, provider, model] = Sums(*sums)
-        one.first, one.last = min(one.first or first, first), max(one.last, last)
+        used = usage[session_id]
+        used.calls[day, provider, model] = Sums(*sums)
+        used.first, used.last = min(used.first or first, first), max(used.last, last)
     for session_id, day, seconds in reader.each(
         f"SELECT session_id, day, seconds FROM model_call WHERE {within}"  # noqa: S608 - constants
         " AND day BETWEEN ? AND ? AND outcome = 'ok'",
         values,
     ):
-        found[session_id].seconds.setdefault(day, []).append(seconds)
+        usage[session_id].seconds.setdefault(day, []).append(seconds)
 
 
 _AT_ONCE: Final = 50
@@ -113,8 +113,8 @@ def series(reader: Reader, session_id: str, most: int) -> list[Point]:
     )
     step = max(1, -(-len(rows) // most))
     points: list[Point] = []
-    for place in range(0, len(rows), step):
-        some = rows[place : place + step]
+    for start in range(0, len(rows), step):
+        some = rows[start : start + step]
         sums = Sums()
         for row in some:
             sums = sums.plus(Sums(*row[1:]))
@@ -124,7 +124,7 @@ def series(reader: Reader, session_id: str, most: int) -> list[Point]:
 
 def named(reader: Reader, key: str, agent: str) -> str | None:
     """Returns the session that a key, or the id at its end, names."""
-    found = sessions.find(reader, key)
-    if found is None:
-        found = sessions.get(reader, key.removeprefix(f"agent:{agent}:"))
-    return found.session_id if found is not None else None
+    session = sessions.find(reader, key)
+    if session is None:
+        session = sessions.get(reader, key.removeprefix(f"agent:{agent}:"))
+    return session.session_id if session is not None else None

@@ -58,10 +58,10 @@ def _source(message: Message | None) -> tuple[str, str]:
 
 def plain(message: Message) -> str:
     """Returns the text of the message, and its tool calls with their arguments."""
-    said = [message.text] if message.text else []
+    parts = [message.text] if message.text else []
     if isinstance(message, AssistantMessage):
-        said += [f"{call.name} {encode_arguments(call)}" for call in message.tool_calls]
-    return "\n".join(said)
+        parts += [f"{call.name} {encode_arguments(call)}" for call in message.tool_calls]
+    return "\n".join(parts)
 
 
 def spread(text: str) -> str:

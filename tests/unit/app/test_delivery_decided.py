@@ -57,7 +57,7 @@ async def test_a_part_is_left_alone_while_the_platform_gets_it(tmp_path: Path) -
             with pytest.raises(PartError, match="being sent at this moment"):
                 await one.store.write(partial(act, serial=1, now=7))
         await one.mark(1, PartState.SENDING)
-        await one.store.write(lambda unit: outbox.put_off(unit, 1, "no", 9, taken=True))
+        await one.store.write(lambda unit: outbox.put_off(unit, 1, "no", 9, maybe_sent=True))
         await one.store.write(lambda unit: outbox.drop(unit, 1, 8))
-        await one.store.write(lambda unit: outbox.put_off(unit, 1, "no", 9, taken=False))
+        await one.store.write(lambda unit: outbox.put_off(unit, 1, "no", 9, maybe_sent=False))
         assert await one.counts() == {}

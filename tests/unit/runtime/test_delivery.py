@@ -278,7 +278,7 @@ async def test_a_clock_that_is_set_holds_nothing_longer_than_a_day(
         one.sender.clock = clock
         await one.write("alice", "a1")
         late = clock.now_ms() + 3_600_000
-        await one.store.write(lambda unit: outbox.put_off(unit, 1, "x", late, taken=False))
+        await one.store.write(lambda unit: outbox.put_off(unit, 1, "x", late, maybe_sent=False))
         clock.advance(years * 31_557_600_000)
         (waiting,) = await one.store.read(
             lambda reader: outbox.waiting(reader, ChannelId("memory"), AccountId("default"))
