@@ -23,9 +23,9 @@ from skerry.model.tool import ToolSpec
 from skerry.model.unanswered import ModelSilentError
 from skerry.ports.model import History, Listener, ModelInfo, ModelReply, ModelRequest
 from skerry.providers.adapters import adapter
-from skerry.providers.pieces import RAW_ARGUMENTS
 from skerry.providers.retry import RetryingProvider, RetryPolicy
 from skerry.providers.streaming_call import Endpoint
+from skerry.providers.wire_format import RAW_ARGUMENTS
 from tests.support.mocks import program, started
 
 pytestmark = pytest.mark.full("the mock server llmock")

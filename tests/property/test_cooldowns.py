@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from skerry.auth import cooldowns
-from skerry.auth.cooldowns import HOUR, MINUTE, Cooldown, Cooldowns, Key, Reason, Verdict
+from skerry.auth.cooldowns import HOUR, MINUTE, Availability, Cooldown, Cooldowns, Key, Reason
 from skerry.model.errors import (
     ModelAuthError,
     ModelBillingError,
@@ -67,7 +67,7 @@ class Rotation(RuleBasedStateMachine):
 
     @rule(key=KEYS)
     def a_probe_begins(self, key: Key) -> None:
-        if self.subject.verdict(key, "s", self.now) is Verdict.PROBE:
+        if self.subject.verdict(key, "s", self.now) is Availability.PROBE:
             assert self.subject.begin(key)
             self.probing.add(key)
 
@@ -106,11 +106,11 @@ class Rotation(RuleBasedStateMachine):
     def the_verdicts_are_those_of_the_rules(self) -> None:
         for key in ((p, m) for p in ("a", "b") for m in ("p/x", "p/y")):
             if key not in self.rests:
-                wanted = Verdict.READY
+                wanted = Availability.READY
             elif self.now < self.until(key):
-                wanted = Verdict.COOLING
+                wanted = Availability.COOLING
             else:
-                wanted = Verdict.BUSY if key in self.probing else Verdict.PROBE
+                wanted = Availability.BUSY if key in self.probing else Availability.PROBE
             assert self.subject.verdict(key, "s", self.now) is wanted, key
 
 
@@ -126,10 +126,10 @@ def test_rests_follow_the_rules_in_every_order() -> None:
 class ByProfile(Cooldowns):
     """The defect of a peer: one model's failure takes the whole profile down."""
 
-    def verdict(self, key: Key, stamp: str, now: int) -> Verdict:
+    def verdict(self, key: Key, stamp: str, now: int) -> Availability:
         del stamp
         rows = [row for row in self.rows(now) if row.profile == key[0]]
-        return Verdict.COOLING if rows else super().verdict(key, "s", now)
+        return Availability.COOLING if rows else super().verdict(key, "s", now)
 
 
 class Eager(Cooldowns):

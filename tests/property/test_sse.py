@@ -6,7 +6,7 @@ from itertools import pairwise
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from skerry.providers.sse import EventSplitter
+from skerry.providers.streaming_call import EventSplitter
 
 characters = st.characters(codec="utf-8", exclude_characters="\r\n")
 texts = st.lists(st.text(characters, max_size=8), min_size=1)

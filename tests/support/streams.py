@@ -6,12 +6,11 @@ from typing import Final
 from skerry.model.errors import ModelError
 from skerry.model.message import TextBlock, ThinkingBlock, ToolCall, Usage
 from skerry.ports.model import ModelReply
-from skerry.providers.anthropic_stream import AnthropicBuilder
-from skerry.providers.compat_stream import CompatBuilder
-from skerry.providers.google_stream import GoogleBuilder
-from skerry.providers.responses_stream import ResponsesBuilder
-from skerry.providers.sse import EventSplitter
-from skerry.providers.streaming_call import ReplyBuilder
+from skerry.providers.anthropic import AnthropicBuilder
+from skerry.providers.compat import CompatBuilder
+from skerry.providers.google import GoogleBuilder
+from skerry.providers.responses import ResponsesBuilder
+from skerry.providers.streaming_call import EventSplitter, ReplyBuilder
 
 STREAMS: Final = Path(__file__).parents[1] / "data" / "streams"
 

@@ -94,7 +94,7 @@ class Cooldown(Struct, frozen=True):
         return self.failed_at - SLACK <= now < self.until
 
 
-class Verdict(StrEnum):
+class Availability(StrEnum):
     """Decision whether a credential may be used for a model now."""
 
     READY = "ready"
@@ -137,17 +137,17 @@ class Cooldowns:
         """Returns whether it ever failed since it last answered."""
         return key in self._rows
 
-    def verdict(self, key: Key, stamp: str, now: int) -> Verdict:
+    def verdict(self, key: Key, stamp: str, now: int) -> Availability:
         """Returns whether the credential `stamp` may be used. Another than failed is ready."""
         row = self.longest(key)
         if row is None:
-            return Verdict.READY
+            return Availability.READY
         if row.stamp != stamp:
             self.succeeded(key)
-            return Verdict.READY
+            return Availability.READY
         if row.is_on(now):
-            return Verdict.COOLING
-        return Verdict.BUSY if key in self._probing else Verdict.PROBE
+            return Availability.COOLING
+        return Availability.BUSY if key in self._probing else Availability.PROBE
 
     def begin(self, key: Key) -> bool:
         """Takes the one probe of a profile and model; returns False when another call has it."""

@@ -1,16 +1,20 @@
 """Adapter for every API that speaks `anthropic-messages`: Claude, llama.cpp's server, others."""
 
-from typing import Final
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 import httpx2
+import msgspec
 
 from skerry.infra.http import HttpClient
-from skerry.model.message import AssistantMessage, Block, Usage
+from skerry.model.errors import ModelOverflowError, ModelRequestError, ModelStreamCutError
+from skerry.model.message import AssistantMessage, Block, TextBlock, ThinkingBlock, ToolCall, Usage
 from skerry.ports.model import Listener, ModelInfo, ModelReply, ModelRequest
 from skerry.providers.anthropic_request import API, Options, request_body, thinking_options
-from skerry.providers.anthropic_stream import AnthropicBuilder
-from skerry.providers.streaming_call import Endpoint, Exchange
-from skerry.providers.thinking import Downgrades
+from skerry.providers.failures import stream_failure
+from skerry.providers.retry import Downgrades
+from skerry.providers.streaming_call import Endpoint, StreamingCall
+from skerry.providers.wire_format import AnswerLimit, EventText, count, decoded, parse_arguments
 
 _VERSION: Final = "2023-06-01"
 _MOST_PAUSES: Final = 7
@@ -27,7 +31,7 @@ class AnthropicProvider:
         headers = {"anthropic-version": _VERSION}
         if endpoint.api_key:
             headers["x-api-key"] = endpoint.api_key
-        self._exchange = Exchange(http, endpoint, headers)
+        self._exchange = StreamingCall(http, endpoint, headers)
         self._downgrades = Downgrades[Options]()
 
     @property
@@ -66,3 +70,215 @@ def _said(model: ModelInfo, reply: ModelReply) -> AssistantMessage:
     """Returns an answer so far as a message of the conversation."""
     provider, reason = model.provider, reply.stop_reason
     return AssistantMessage(reply.content, API, provider, model.id, reply.usage, reason, 0)
+
+
+_PAUSED: Final = "pause_turn"
+_CUT_OFF: Final = frozenset({"max_tokens", "model_context_window_exceeded", _PAUSED})
+
+
+class _Usage(msgspec.Struct):
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cache_read_input_tokens: int | None = None
+    cache_creation_input_tokens: int | None = None
+
+
+class _Message(msgspec.Struct):
+    usage: _Usage | None = None
+
+
+class _Block(msgspec.Struct):
+    type: str = ""
+    id: str = ""
+    name: str = ""
+    input: dict[str, Any] | None = None
+    text: str | None = None
+    thinking: str | None = None
+    signature: str | None = None
+    data: str | None = None
+
+
+class _Details(msgspec.Struct):
+    explanation: str | None = None
+
+
+class _Delta(msgspec.Struct):
+    text: str | None = None
+    thinking: str | None = None
+    signature: str | None = None
+    partial_json: str | None = None
+    stop_reason: str | None = None
+    stop_details: _Details | None = None
+
+
+class _Event(msgspec.Struct):
+    type: str = ""
+    index: int = 0
+    message: _Message | None = None
+    content_block: _Block | None = None
+    delta: _Delta | None = None
+    usage: _Usage | None = None
+    error: msgspec.Raw = msgspec.Raw(b"null")
+
+
+_decoder = msgspec.json.Decoder(_Event)
+
+
+@dataclass(slots=True)
+class _Slot:
+    """One content block while its pieces come."""
+
+    block: _Block
+    said: list[str] = field(default_factory=list)
+    signature: list[str] = field(default_factory=list)
+    arguments: list[str] = field(default_factory=list)
+
+
+class AnthropicBuilder:
+    """Takes the data of each event in order, says what it added, gives at last the reply.
+
+    `provider` is its name for people.
+    """
+
+    def __init__(self, provider: str) -> None:
+        self._provider = provider
+        self._slots: list[_Slot] = []
+        self._by_index: dict[int, _Slot] = {}
+        self._usage = _Usage()
+        self._stop_reason = ""
+        self._explanation = ""
+        self._stopped = False
+        self._limit = AnswerLimit(provider)
+
+    @property
+    def finished(self) -> bool:
+        """Returns whether `message_stop` came; without it the answer is not whole."""
+        return self._stopped
+
+    @property
+    def usage(self) -> Usage:
+        """Returns the usage counted so far."""
+        return _usage(self._usage)
+
+    @property
+    def done(self) -> bool:
+        """Returns whether nothing that matters can follow."""
+        return self._stopped
+
+    @property
+    def paused(self) -> bool:
+        """Returns whether the model wants to be asked to go on with what it has said."""
+        return self._stop_reason == _PAUSED
+
+    def take(self, data: bytes) -> EventText | None:
+        """Returns the text that an event added.
+
+        Raises:
+            ModelStreamCutError: the event is not readable.
+            ModelError: it carries an error of the provider.
+            ModelRequestError: the answer is longer than the limit.
+        """
+        event = decoded(_decoder, data, self._provider)
+        match event.type:
+            case "content_block_delta" if event.delta is not None:
+                return self._add(event.index, event.delta)
+            case "content_block_start" if event.content_block is not None:
+                return self._open(event.index, event.content_block)
+            case "message_start" if event.message is not None:
+                self._count(event.message.usage)
+            case "message_delta":
+                self._count(event.usage)
+                self._end(event.delta or _Delta())
+            case "message_stop":
+                self._stopped = True
+            case "error":
+                raise stream_failure(bytes(event.error), self._provider)
+            case _:
+                pass  # ping, content_block_stop, and what later versions add
+        return None
+
+    def _open(self, index: int, block: _Block) -> EventText | None:
+        slot = self._by_index[index] = _Slot(block)
+        self._slots.append(slot)  # one that had its number was given on, and stays
+        self._limit.grow(len(block.data or ""))
+        begun = _Delta(text=block.text, thinking=block.thinking, signature=block.signature)
+        return self._add(index, begun)
+
+    def _add(self, index: int, delta: _Delta) -> EventText | None:
+        slot = self._by_index.get(index)
+        if slot is None:
+            raise ModelStreamCutError(f"{self._provider} sent a piece without its beginning.")
+        text, thinking = delta.text or "", delta.thinking or ""
+        if delta.signature:
+            self._limit.grow(len(delta.signature))
+            slot.signature.append(delta.signature)
+        if delta.partial_json:
+            self._limit.grow(len(delta.partial_json))
+            slot.arguments.append(delta.partial_json)
+        if not text and not thinking:
+            return None
+        self._limit.grow(len(text) + len(thinking))
+        slot.said.append(text or thinking)
+        return EventText(text, thinking)
+
+    def _count(self, usage: _Usage | None) -> None:
+        """Takes the numbers that came; later ones are of the whole answer, not additional."""
+        for name in _Usage.__struct_fields__:
+            value = getattr(usage, name, None)
+            if value is not None:
+                setattr(self._usage, name, value)
+
+    def _end(self, delta: _Delta) -> None:
+        self._stop_reason = delta.stop_reason or self._stop_reason
+        if delta.stop_details is not None:
+            self._explanation = delta.stop_details.explanation or ""
+
+    def reply(self) -> ModelReply:
+        """Returns the whole reply.
+
+        Raises:
+            ModelStreamCutError: `message_stop` did not come.
+            ModelRequestError: the model refused to answer; what came before was given as text. A
+                reply would pass for the whole answer.
+            ModelOverflowError: the window was full before it said anything.
+        """
+        if not self._stopped:
+            raise ModelStreamCutError(f"{self._provider} ended its answer without a finish marker.")
+        if self._stop_reason == "refusal":
+            reason = f": {self._explanation}" if self._explanation else "."
+            raise ModelRequestError(
+                f"{self._provider} refused to answer{reason} Say it another way or begin anew."
+            )
+        content = tuple(block for slot in self._slots if (block := _block(slot)) is not None)
+        if self._stop_reason == "model_context_window_exceeded" and not content:
+            raise ModelOverflowError(f"The conversation is too long for {self._provider}.")
+        if self._stop_reason in _CUT_OFF:
+            stop_reason = "length"
+        else:
+            called = any(isinstance(block, ToolCall) for block in content)
+            stop_reason = "toolUse" if called else "stop"
+        return ModelReply(content, stop_reason, _usage(self._usage))
+
+
+def _block(slot: _Slot) -> Block | None:
+    """Returns our block; None for an empty one and for what only other tools make."""
+    text = "".join(slot.said)
+    block = slot.block
+    match block.type:
+        case "text" if text:
+            return TextBlock(text)
+        case "thinking":
+            return ThinkingBlock(text, "".join(slot.signature) or None)
+        case "redacted_thinking":
+            return ThinkingBlock("", block.data, redacted=True)
+        case "tool_use":
+            arguments = parse_arguments("".join(slot.arguments)) or block.input or {}
+            return ToolCall(block.id, block.name, arguments)
+    return None
+
+
+def _usage(usage: _Usage) -> Usage:
+    prompt, output = count(usage.input_tokens), count(usage.output_tokens)
+    read = count(usage.cache_read_input_tokens)
+    written = count(usage.cache_creation_input_tokens)
+    return Usage(prompt, output, read, written, prompt + output + read + written)

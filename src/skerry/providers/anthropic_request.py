@@ -20,8 +20,8 @@ from skerry.model.message import (
 )
 from skerry.model.thinking import ThinkingLevel
 from skerry.ports.model import History, ModelInfo, ModelRequest
-from skerry.providers.thinking import levels
-from skerry.providers.turns import NO_IMAGE, Turns, is_own
+from skerry.providers.retry import levels
+from skerry.providers.wire_format import NO_IMAGE, Turns, is_own
 
 API = "anthropic-messages"
 

@@ -14,7 +14,7 @@ from typing import Final, Protocol
 import anyio
 from msgspec import Struct, field
 
-from skerry.auth.cooldowns import NEVER, Key, Reason, Verdict
+from skerry.auth.cooldowns import NEVER, Availability, Key, Reason
 from skerry.auth.credentials import Credentials
 from skerry.auth.profiles import Profile
 from skerry.model.errors import (
@@ -36,7 +36,7 @@ _WITHIN: Final = frozenset({Purpose.FLUSH, Purpose.COMPACTION})
 """Calls that another waits for: that may be the one that finds out whether a credential works."""
 
 
-class Entry(Struct, frozen=True):
+class ModelOption(Struct, frozen=True):
     """One model with one credential, before it is opened."""
 
     ref: str
@@ -73,7 +73,7 @@ class Entry(Struct, frozen=True):
         return sha256(b"\0".join(credentials)).hexdigest()[:16]
 
 
-def _where_to_enter(entry: Entry) -> str:
+def _where_to_enter(entry: ModelOption) -> str:
     """Returns where another key goes, for a candidate whose key was refused."""
     provider = entry.profile.provider if entry.profile else entry.ref.partition("/")[0]
     command = f"Enter another key: skerry auth add {provider}."
@@ -98,38 +98,23 @@ class Probes(Struct):
         await self._ended.setdefault(key, anyio.Event()).wait()
 
 
-class Source(Protocol):
-    """The port through which candidates use the catalogue."""
+class CandidateSource(Protocol):
+    """The port through which candidates use the catalogue; what it has is of all runs."""
 
-    @property
-    def credentials(self) -> Credentials:
-        """Returns the credentials of the agents."""
-        ...
-
-    @property
-    def probes(self) -> Probes:
-        """Returns the probes of all runs."""
-        ...
-
-    @property
-    def failures(self) -> Failures:
-        """Returns how the last calls failed, of all runs."""
-        ...
-
-    @property
-    def silences(self) -> Silences:
-        """Returns the addresses that did not answer, of all runs."""
-        ...
+    credentials: Credentials
+    probes: Probes
+    failures: Failures
+    silences: Silences
 
     def chain(self, need: Wanted) -> list[str | None]:
         """Returns the models to try, in order; None is what is found by itself."""
         ...
 
-    async def entries(self, reference: str | None, need: Wanted) -> list[Entry]:
+    async def entries(self, reference: str | None, need: Wanted) -> list[ModelOption]:
         """Returns the candidates for one model. Raises `ModelError`."""
         ...
 
-    async def open(self, entry: Entry, *, patient: bool) -> Choice:
+    async def open(self, entry: ModelOption, *, patient: bool) -> Choice:
         """Opens the provider of the entry. Raises `ModelError`."""
         ...
 
@@ -137,18 +122,18 @@ class Source(Protocol):
 class CatalogTries:
     """The tries of one run; see `ports.tries.Tries`. Who answered last is asked first again."""
 
-    def __init__(self, source: Source, need: Wanted) -> None:
+    def __init__(self, source: CandidateSource, need: Wanted) -> None:
         self._source = source
         self._wanted = need
         self.attempts: list[Attempt] = []
         """Failed attempts of the present call."""
-        self._good: Entry | None = None
-        self._asked: Entry | None = None
+        self._good: ModelOption | None = None
+        self._asked: ModelOption | None = None
         self._running = False
         self._models: deque[str | None] = deque()
-        self._queue: deque[Entry] = deque()
-        self._resting: list[Entry] = []
-        self._late: deque[Entry] = deque()
+        self._queue: deque[ModelOption] = deque()
+        self._resting: list[ModelOption] = []
+        self._late: deque[ModelOption] = deque()
         """Entries at an address that did not answer lately: called when all others have failed."""
         self._silent: dict[tuple[str, str], ModelError] = {}
         """Addresses and models that did not answer in this run; without a model, all there."""
@@ -191,7 +176,7 @@ class CatalogTries:
         self._source.failures.note(entry.ref, error)
         self._settle(entry, error)
 
-    def _hear(self, entry: Entry, error: ModelError | None) -> None:
+    def _hear(self, entry: ModelOption, error: ModelError | None) -> None:
         """Notes whether the address answered."""
         if error is None:
             self._source.silences.answered(entry.address)
@@ -199,7 +184,7 @@ class CatalogTries:
             self._silent[entry.address, "" if is_dead(error) else entry.ref] = error
             self._source.silences.note(entry.address)
 
-    def _passed_over(self, entry: Entry) -> bool:
+    def _passed_over(self, entry: ModelOption) -> bool:
         """Returns whether a candidate did not answer in this run, or is asked after others."""
         address = entry.address
         for of in ("", entry.ref):
@@ -222,7 +207,7 @@ class CatalogTries:
         if self._asked is not None:
             self._give_back(self._asked)
 
-    def _settle(self, entry: Entry, error: ModelError | None) -> None:
+    def _settle(self, entry: ModelOption, error: ModelError | None) -> None:
         key, cooldowns = entry.key, self._source.credentials.cooldowns
         if key is None:
             return
@@ -249,7 +234,7 @@ class CatalogTries:
         self._models = deque(self._source.chain(self._wanted))
         self._queue = deque([self._good] if self._good else ())
 
-    async def _entry(self) -> Entry | None:
+    async def _entry(self) -> ModelOption | None:
         """Returns the next candidate, resting or not."""
         while not self._queue:
             if not self._models:
@@ -265,7 +250,7 @@ class CatalogTries:
             self._queue.extend(entry for entry in entries if good is None or _differ(entry, good))
         return self._queue.popleft()
 
-    def _may_begin(self, entry: Entry) -> bool:
+    def _may_begin(self, entry: ModelOption) -> bool:
         """Returns whether a candidate is asked now; else it is put aside."""
         key = entry.key
         self._holds = False
@@ -275,13 +260,13 @@ class CatalogTries:
         cooldowns, now = credentials.cooldowns, credentials.clock.now_ms()
         if not cooldowns.knows(key):
             return True
-        if cooldowns.verdict(key, entry.stamp, now) in {Verdict.READY, Verdict.PROBE}:
+        if cooldowns.verdict(key, entry.stamp, now) in {Availability.READY, Availability.PROBE}:
             self._holds = cooldowns.begin(key)
             return True
         self._resting.append(entry)
         return False
 
-    async def _opened(self, entry: Entry) -> Candidate | None:
+    async def _opened(self, entry: ModelOption) -> Candidate | None:
         """Returns the candidate; None when its credential cannot be had."""
         self._asked = entry
         patient = not (self._queue or self._models or self._late)
@@ -302,7 +287,7 @@ class CatalogTries:
                 self._give_back(entry)
         return Candidate(*choice, entry.name)
 
-    def _give_back(self, entry: Entry) -> None:
+    def _give_back(self, entry: ModelOption) -> None:
         if self._holds and (key := entry.key) is not None:
             self._holds = False
             self._source.credentials.cooldowns.released(key)
@@ -330,7 +315,7 @@ class CatalogTries:
             self._pass_over(resting)
         return None
 
-    async def _freed(self, entry: Entry, key: Key) -> bool:
+    async def _freed(self, entry: ModelOption, key: Key) -> bool:
         """Returns whether a candidate that rested may be asked after all, and takes its probe."""
         credentials = self._source.credentials
         cooldowns = credentials.cooldowns
@@ -343,16 +328,16 @@ class CatalogTries:
         self._holds = True
         verdict = cooldowns.verdict(key, entry.stamp, credentials.clock.now_ms())
         patient = self._wanted.purpose is Purpose.MESSAGE and not waited
-        if verdict is not Verdict.COOLING or patient:
+        if verdict is not Availability.COOLING or patient:
             return True
         self._give_back(entry)
         return False
 
-    def _until(self, entry: Entry) -> int:
+    def _until(self, entry: ModelOption) -> int:
         row = self._source.credentials.cooldowns.longest(entry.key) if entry.key else None
         return row.until if row else 0
 
-    def _pass_over(self, entries: Sequence[Entry]) -> None:
+    def _pass_over(self, entries: Sequence[ModelOption]) -> None:
         for entry in entries:
             row = self._source.credentials.cooldowns.longest(entry.key) if entry.key else None
             if row is not None:
@@ -374,5 +359,5 @@ def _until(until: int) -> str:
     return f"{datetime.fromtimestamp(until / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
-def _differ(entry: Entry, other: Entry) -> bool:
+def _differ(entry: ModelOption, other: ModelOption) -> bool:
     return (entry.ref, entry.key) != (other.ref, other.key)

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Final, Self
 
 import anyio
+from msgspec import Struct
 
 from skerry.auth.cooldowns import Cooldowns
 from skerry.auth.credentials import Credentials
@@ -16,7 +17,6 @@ from skerry.infra.http import HttpClient
 from skerry.model.errors import ModelError, ModelUnavailableError
 from skerry.ports.model import (
     ModelInfo,
-    ModelOffer,
     ModelProvider,
     ModelSetup,
     ModelState,
@@ -27,7 +27,7 @@ from skerry.ports.model import (
 from skerry.ports.tries import Tries, Wanted
 from skerry.providers.adapters import adapter
 from skerry.providers.builtin_providers import LOCAL, LocalServer, known_provider
-from skerry.providers.candidates import CatalogTries, Choice, Entry, Probes
+from skerry.providers.candidates import CatalogTries, Choice, ModelOption, Probes
 from skerry.providers.embedded import EmbeddedProvider, EmbeddedSettings
 from skerry.providers.hardware import Machine
 from skerry.providers.model_catalog import Facts
@@ -35,8 +35,8 @@ from skerry.providers.model_health import Failures, Silences
 from skerry.providers.names import Names
 from skerry.providers.offering import Asking
 from skerry.providers.packaged import EMBEDDED, embedded_info
-from skerry.providers.pins import PinnedProvider, Pins, Verdict
-from skerry.providers.probe import LocalModel, probe
+from skerry.providers.pins import PinnedProvider, Pins, PinState
+from skerry.providers.probe import LocalServers
 from skerry.providers.resolve import Resolver, Target, local, shown
 from skerry.providers.retry import RetryingProvider, RetryPolicy
 from skerry.providers.watchdog import WatchedProvider
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from skerry.providers.offered import Answers
     from skerry.providers.streaming_call import Endpoint
 
-_FRESH: Final = 30.0  # seconds for which the answers of the local servers hold
 _REMEDY: Final = (
     "Enter a provider's key on the page, or set one in the environment (such as OPENAI_API_KEY), or"
     " start Ollama, LM Studio or llama.cpp's server and confirm it (skerry models trust ollama)."
@@ -54,6 +53,24 @@ _HASTY: Final = RetryPolicy(attempts=2, cap=1.0, hint_limit=2.0)
 """Retry policy if another candidate can answer: trying that is better than waiting."""
 _MOST_PROVIDERS: Final = 256
 """Each renewed token makes another; the old ones are forgotten together."""
+
+
+class _Route(Struct, frozen=True):
+    """Model that a name stands for."""
+
+    ref: str
+    """`provider/model`."""
+    provider: str
+    """Provider whose credentials are used; `gemini` is `google` too."""
+    pin: str = ""
+    """Profile that the name pins."""
+
+    @classmethod
+    def to(cls, ref: str, pin: str = "") -> Self:
+        """Returns the route to a model."""
+        provider = ref.partition("/")[0]
+        hosted = known_provider(provider)
+        return cls(ref, hosted.id if hosted else provider, pin)
 
 
 class Catalog(anyio.AsyncContextManagerMixin):
@@ -80,7 +97,6 @@ class Catalog(anyio.AsyncContextManagerMixin):
         self._servers = servers
         self._monotonic = monotonic
         self._machine = machine or Machine.here()
-        self._probing = anyio.Lock()
         self._embedded = EmbeddedProvider(http, environ, self._machine)
         self._embedded_retrying = RetryingProvider(self._embedded)
         self.probes = Probes()
@@ -117,7 +133,9 @@ class Catalog(anyio.AsyncContextManagerMixin):
         self._resolver = Resolver(config.models, self._environ, self._servers, facts)
         self._providers: dict[tuple[Endpoint, bool], ModelProvider] = {}
         self._targets: dict[str, Target] = {}
-        self._probed: tuple[float, list[LocalModel]] | None = None
+        self._routes: dict[str, _Route] = {}
+        servers = self._servers if self._resolver.looks_around else ()
+        self._local = LocalServers(self._http, servers, self._pins, self._monotonic)
 
     async def choose(self, ref: str | None) -> Choice:
         """Returns the model that `ref` names, or the configured one, or the first usable.
@@ -127,14 +145,14 @@ class Catalog(anyio.AsyncContextManagerMixin):
         Raises:
             ModelUnavailableError: with what to do.
         """
-        name, _ = split_reference(ref or self._config.agents.defaults.model.primary or "")
-        reference = self._names.reference(name)
-        if reference:
-            self._names.check(reference)
-            if reference.partition("/")[0] == EMBEDDED:
-                return self._embedded_choice()
-            return self._named(reference)
-        return await self._first()
+        named = ref or self._config.agents.defaults.model.primary
+        if not named:
+            return await self._first()
+        route = self._route(named)
+        if route.provider == EMBEDDED:
+            return self._embedded_choice()
+        keyless = route.provider in self._profiled()
+        return self._choice(self._target(route.ref, keyless=keyless))
 
     def tries(self, need: Wanted) -> Tries:
         """Returns the candidates of the calls of one run, in the order in which they are asked."""
@@ -163,46 +181,51 @@ class Catalog(anyio.AsyncContextManagerMixin):
     def _may_be_used(self, reference: str | None, need: Wanted) -> bool:
         """Returns whether there are candidates for a named model; it may fail all the same."""
         try:
-            return bool(reference and self._entries_of(*split_reference(reference), need))
+            return bool(reference and self._entries_of(self._route(reference), need))
         except ModelError:
             return False
 
     def _reference(self, name: str | None) -> str | None:
         return self._names.reference(split_reference(name)[0]) if name else None
 
-    async def entries(self, reference: str | None, need: Wanted) -> list[Entry]:
+    async def entries(self, reference: str | None, need: Wanted) -> list[ModelOption]:
         """Returns the candidates for one model: its profiles in order, then a key without one.
 
         Raises:
             ModelError: nobody has that name, it is not allowed, or there is no credential.
         """
-        name, pin = split_reference(reference or "")
-        if name:
-            return self._entries_of(name, pin, need)
+        if reference:
+            return self._entries_of(self._route(reference), need)
         first = await self._first_target(self.credentials.providers(need.agent))
         if first is None:
-            return [Entry(EMBEDDED, embedded=self._embedded_choice())]
+            return [ModelOption(EMBEDDED, embedded=self._embedded_choice())]
         if first.server is not None:
-            return [Entry(first.info.ref, first)]
-        return self._with_credentials(first.info.ref, need, pin)
+            return [ModelOption(first.info.ref, first)]
+        return self._entries_of(_Route.to(first.info.ref), need)
 
-    def _entries_of(self, name: str, pin: str, need: Wanted) -> list[Entry]:
-        ref = self._names.reference(name)
-        self._names.check(ref)
-        if ref.partition("/")[0] == EMBEDDED:
-            return [Entry(EMBEDDED, embedded=self._embedded_choice())]
-        return self._with_credentials(ref, need, pin)
+    def _route(self, reference: str) -> _Route:
+        """Returns the route of a name, computed once for each configuration.
 
-    def _with_credentials(self, ref: str, need: Wanted, pin: str) -> list[Entry]:
-        provider = ref.partition("/")[0]
-        hosted = known_provider(provider)
-        profiles = self.credentials.queue(
-            need.agent, hosted.id if hosted else provider, ref, need.session_id, pin
-        )
+        Raises:
+            ModelUnavailableError: the model may not be asked for.
+        """
+        route = self._routes.get(reference)
+        if route is None:
+            name, pin = split_reference(reference)
+            ref = self._names.reference(name)
+            self._names.check(ref)
+            route = self._routes[reference] = _Route.to(ref, pin)
+        return route
+
+    def _entries_of(self, route: _Route, need: Wanted) -> list[ModelOption]:
+        ref, pin = route.ref, route.pin
+        if route.provider == EMBEDDED:
+            return [ModelOption(EMBEDDED, embedded=self._embedded_choice())]
+        profiles = self.credentials.queue(need.agent, route.provider, ref, need.session_id, pin)
         target = self._target(ref, keyless=bool(profiles))
-        entries = [Entry(ref, target, profile) for profile in profiles]
+        entries = [ModelOption(ref, target, profile) for profile in profiles]
         if not pin and (target.endpoint.credentials or not entries):
-            entries.append(Entry(ref, target))
+            entries.append(ModelOption(ref, target))
         return entries
 
     def _target(self, ref: str, *, keyless: bool) -> Target:
@@ -213,7 +236,7 @@ class Catalog(anyio.AsyncContextManagerMixin):
                 self._targets[ref] = target
         return target
 
-    async def open(self, entry: Entry, *, patient: bool) -> Choice:
+    async def open(self, entry: ModelOption, *, patient: bool) -> Choice:
         """Opens the provider of the entry; without patience if others could answer meanwhile.
 
         Raises:
@@ -240,7 +263,7 @@ class Catalog(anyio.AsyncContextManagerMixin):
         """Returns the first model that can be used; None is the embedded one."""
         for target in self._resolver.with_key(profiled):
             return target
-        for model in await self._confirmed_models():
+        for model in await self._local.confirmed():
             return local(model.server, model.id)
         if not self._resolver.looks_around:
             for target in self._resolver.configured():
@@ -259,7 +282,7 @@ class Catalog(anyio.AsyncContextManagerMixin):
             infos.append(status.model)
         infos += [target.info for target in self._resolver.with_key(self._profiled())]
         infos += [target.info for target in self._resolver.configured()]
-        infos += [local(model.server, model.id).info for model in await self._confirmed_models()]
+        infos += [local(model.server, model.id).info for model in await self._local.confirmed()]
         with suppress(ModelUnavailableError):  # told by `status` when nothing else can be used
             infos.append(self._embedded_choice()[1])
         return list({info.ref: info for info in infos}.values())
@@ -278,11 +301,11 @@ class Catalog(anyio.AsyncContextManagerMixin):
         """Returns where a provider is asked, with its credential; None where there is none."""
         need = Wanted(agent=self._config.agents.default_id)
         with suppress(ModelError):
-            target = await self._shown(self._with_credentials(f"{provider}/-", need, "")[0])
+            target = await self._shown(self._entries_of(_Route.to(f"{provider}/-"), need)[0])
             return target.endpoint if target and not target.server else None
         return None
 
-    async def _shown(self, entry: Entry) -> Target | None:
+    async def _shown(self, entry: ModelOption) -> Target | None:
         """Returns the target, with the secret of its profile."""
         if entry.target is None or entry.profile is None:
             return entry.target
@@ -305,12 +328,12 @@ class Catalog(anyio.AsyncContextManagerMixin):
             _, info = await self.choose(None)
         except ModelUnavailableError as error:
             state = ModelState.UNAVAILABLE
-            offers = await self._offers()
+            offers = await self._local.offers()
             return ModelStatus(state, None, str(error), error.remedy, resting, offers)
         starting = info.provider == EMBEDDED and self._embedded.starting
         state = ModelState.STARTING if starting else ModelState.READY
-        is_looked_for = info.provider == EMBEDDED or self._probed is not None
-        offers = await self._offers() if is_looked_for else ()
+        is_looked_for = info.provider == EMBEDDED or self._local.asked
+        offers = await self._local.offers() if is_looked_for else ()
         failure = self.failures.of(info.ref)
         return ModelStatus(state, info, info.note, "", resting, offers, failure)
 
@@ -330,25 +353,9 @@ class Catalog(anyio.AsyncContextManagerMixin):
         self._forget()
         return await self.status()
 
-    async def _offers(self) -> tuple[ModelOffer, ...]:
-        """Returns the local servers that answer and are not confirmed."""
-        servers = {model.server.id: model.server for model in await self._local_models()}
-        unconfirmed = (Verdict.UNCONFIRMED, Verdict.CHANGED)
-        return tuple(
-            self._pins.offer(server)
-            for server in servers.values()
-            if self._pins.verdict(server) in unconfirmed
-        )
-
-    def _named(self, ref: str) -> Choice:
-        provider = ref.partition("/")[0]
-        hosted = known_provider(provider)
-        keyless = (hosted.id if hosted else provider) in self._profiled()
-        return self._choice(self._target(ref, keyless=keyless))
-
     def _choice(self, target: Target, *, patient: bool = True) -> Choice:
         server = target.server
-        if server is not None and self._pins.verdict(server) is not Verdict.ABSENT:
+        if server is not None and self._pins.verdict(server) is not PinState.ABSENT:
             self._pins.check(server)
         provider = self._providers.get((target.endpoint, patient))
         if provider is None:
@@ -381,24 +388,4 @@ class Catalog(anyio.AsyncContextManagerMixin):
 
     def _forget(self) -> None:
         """Asks the local servers again before the next choice."""
-        self._probed = None
-
-    async def _confirmed_models(self) -> list[LocalModel]:
-        """Returns the models of the servers that the owner has confirmed."""
-        models = await self._local_models()
-        servers = {model.server.id: model.server for model in models}
-        confirmed = {
-            name
-            for name, server in servers.items()
-            if self._pins.verdict(server) is Verdict.CONFIRMED
-        }
-        return [model for model in models if model.server.id in confirmed]
-
-    async def _local_models(self) -> list[LocalModel]:
-        if not self._resolver.looks_around:
-            return []
-        async with self._probing:
-            now = self._monotonic()
-            if self._probed is None or now - self._probed[0] > _FRESH:
-                self._probed = now, await probe(self._http, self._servers)
-            return self._probed[1]
+        self._local.forget()

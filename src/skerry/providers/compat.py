@@ -1,13 +1,20 @@
 """Adapter for every API that speaks `openai-completions`: OpenAI, local servers, most others."""
 
+from typing import Any
+
 import httpx2
+import msgspec
+from msgspec import Struct
 
 from skerry.infra.http import HttpClient
+from skerry.model.errors import ModelOverloadedError, ModelRequestError, ModelStreamCutError
+from skerry.model.message import Block, TextBlock, ThinkingBlock, ToolCall, Usage
 from skerry.ports.model import Listener, ModelReply, ModelRequest
 from skerry.providers.compat_request import API, request_body
-from skerry.providers.compat_stream import CompatBuilder
-from skerry.providers.streaming_call import Endpoint, Exchange
-from skerry.providers.thinking import Downgrades, efforts
+from skerry.providers.failures import stream_failure
+from skerry.providers.retry import Downgrades, efforts
+from skerry.providers.streaming_call import Endpoint, StreamingCall
+from skerry.providers.wire_format import AnswerLimit, EventText, count, decoded, parse_arguments
 
 
 class CompatProvider:
@@ -17,7 +24,7 @@ class CompatProvider:
         self._endpoint = endpoint
         self._url = httpx2.URL(endpoint.base_url.rstrip("/") + "/chat/completions")
         key = {"authorization": f"Bearer {endpoint.api_key}"} if endpoint.api_key else {}
-        self._exchange = Exchange(http, endpoint, key)
+        self._exchange = StreamingCall(http, endpoint, key)
         self._downgrades = Downgrades[str]()
 
     @property
@@ -37,3 +44,249 @@ class CompatProvider:
             return await self._exchange.ask(request, self._url, body, builder, hear)
 
         return await self._downgrades.ask(request, hear, efforts(request), ask)
+
+
+class _Thought(msgspec.Struct):
+    text: str | None = None
+
+
+class _Part(msgspec.Struct):
+    text: str | None = None
+    thinking: list[_Thought] | None = None
+
+
+class _Function(msgspec.Struct):
+    name: str | None = None
+    arguments: str | dict[str, Any] | None = None
+
+
+class _CallPiece(msgspec.Struct):
+    index: int | None = None
+    id: str | None = None
+    function: _Function | None = None
+
+
+class _Delta(msgspec.Struct):
+    content: str | list[_Part] | None = None
+    reasoning_content: str | None = None
+    reasoning: str | None = None
+    reasoning_details: list[dict[str, Any]] | None = None
+    tool_calls: list[_CallPiece] | None = None
+
+
+class _Choice(msgspec.Struct):
+    delta: _Delta | None = None
+    finish_reason: str | None = None
+
+
+class _PromptDetails(msgspec.Struct):
+    cached_tokens: int | None = None
+
+
+class _Usage(msgspec.Struct):
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    total_tokens: int | None = None
+    prompt_tokens_details: _PromptDetails | None = None
+
+
+class _Piece(msgspec.Struct):
+    choices: list[_Choice] | None = None
+    usage: _Usage | None = None
+    error: msgspec.Raw = msgspec.Raw(b"null")
+
+
+_decoder = msgspec.json.Decoder(_Piece)
+
+
+class _Call(Struct):
+    """One tool call while its pieces come."""
+
+    id: str
+    name: str
+    arguments: list[str]
+
+
+class CompatBuilder:
+    """Takes the data of each event in order, says what it added, gives at last the reply.
+
+    `provider` is its name for people.
+    """
+
+    def __init__(self, provider: str) -> None:
+        self._provider = provider
+        self._text: list[str] = []
+        self._thinking: list[str] = []
+        self._field = ""  # in which thinking came
+        self._details: list[dict[str, Any]] = []
+        self._said: list[tuple[str, list[str]]] = []  # of each detail: its field, and its pieces
+        self._calls: list[_Call] = []
+        self._by_index: dict[int, _Call] = {}
+        self._usage = Usage()
+        self._finish = ""
+        self._limit = AnswerLimit(provider)
+        self._done = False
+
+    @property
+    def finished(self) -> bool:
+        """Returns whether the finish marker came; without it the answer is not whole."""
+        return bool(self._finish)
+
+    @property
+    def usage(self) -> Usage:
+        """Returns the usage counted so far."""
+        return self._usage
+
+    @property
+    def done(self) -> bool:
+        """Returns whether `[DONE]` came."""
+        return self._done
+
+    def take(self, data: bytes) -> EventText | None:
+        """Returns the text that an event added.
+
+        Raises:
+            ModelStreamCutError: the event is not readable.
+            ModelError: it carries an error of the provider.
+            ModelRequestError: the answer is longer than the limit.
+        """
+        if data == b"[DONE]":
+            self._done = True
+            return None
+        piece = decoded(_decoder, data, self._provider)
+        if bytes(piece.error) != b"null":
+            raise stream_failure(bytes(piece.error), self._provider)
+        if piece.usage is not None:
+            self._usage = _usage(piece.usage)
+        return self._choice(piece.choices[0]) if piece.choices else None
+
+    def _choice(self, choice: _Choice) -> EventText | None:
+        self._finish = choice.finish_reason or self._finish
+        delta = choice.delta
+        if delta is None:
+            return None
+        if delta.tool_calls:
+            for piece in delta.tool_calls:
+                self._add(piece)
+        text, thinking = delta.content, self._thought(delta)
+        if isinstance(text, list):  # Mistral's reasoning models: blocks, of which some are thinking
+            thoughts = (thought.text or "" for part in text for thought in part.thinking or ())
+            thinking += "".join(thoughts)
+            text = "".join(part.text or "" for part in text)
+        if not text and not thinking:
+            return None
+        added = EventText(text or "", thinking)
+        self._limit.grow(len(added.text) + len(thinking))
+        if added.text:
+            self._text.append(added.text)
+        if thinking:
+            self._thinking.append(thinking)
+        return added
+
+    def _thought(self, delta: _Delta) -> str:
+        """Returns the thinking of a piece; servers differ in the field, and some send two."""
+        if delta.reasoning_details:
+            self._keep(delta.reasoning_details)
+        if delta.reasoning_content:
+            self._field = "reasoning_content"
+            return delta.reasoning_content
+        if delta.reasoning:
+            self._field = self._field or "reasoning"
+            return delta.reasoning
+        return "".join(_readable(detail) for detail in delta.reasoning_details or ())
+
+    def _keep(self, details: list[dict[str, Any]]) -> None:
+        """Keeps the provider's own form of thinking, the pieces of one entry joined."""
+        for detail in details:
+            self._limit.grow(sum(len(value) for value in detail.values() if isinstance(value, str)))
+            last = self._details[-1] if self._details else {}
+            field = {"reasoning.text": "text", "reasoning.summary": "summary"}.get(
+                str(detail.get("type"))
+            )
+            same = last.get("type") == detail.get("type") and last.get("index") == detail.get(
+                "index"
+            )
+            if field and same:
+                last |= {key: value for key, value in detail.items() if value is not None}
+                self._said[-1][1].append(str(detail.get(field) or ""))
+            else:
+                self._details.append(detail)
+                self._said.append((field or "", [str(detail.get(field) or "")] if field else []))
+
+    def _add(self, piece: _CallPiece) -> None:
+        call = self._slot(piece)
+        function = piece.function or _Function()
+        call.name = call.name or function.name or ""
+        if isinstance(function.arguments, dict):
+            arguments = msgspec.json.encode(function.arguments).decode()
+        else:
+            arguments = function.arguments or ""
+        self._limit.grow(len(arguments))
+        call.arguments.append(arguments)
+
+    def _slot(self, piece: _CallPiece) -> _Call:
+        """Returns the call that the piece belongs to.
+
+        By index, as the API says; but a new id opens a new call even where a server numbers all of
+        them 0, or none.
+        """
+        if piece.index is not None:
+            call = self._by_index.get(piece.index)
+        else:
+            call = self._calls[-1] if self._calls else None
+        if call is None or (piece.id and piece.id != call.id):
+            call = _Call(piece.id or "", "", [])
+            self._calls.append(call)
+        if piece.index is not None:
+            self._by_index[piece.index] = call
+        return call
+
+    def reply(self) -> ModelReply:
+        """Returns the whole reply.
+
+        Raises:
+            ModelStreamCutError: the finish marker did not come.
+            ModelOverloadedError: the provider gave up in the middle.
+            ModelRequestError: its content filter stopped the answer; what came before it was given
+                as text. A reply would pass for the whole answer.
+        """
+        if not self.finished:
+            raise ModelStreamCutError(f"{self._provider} ended its answer without a finish marker.")
+        if self._finish == "error":
+            raise ModelOverloadedError(f"{self._provider} gave up in the middle of its answer.")
+        if self._finish == "content_filter":
+            raise ModelRequestError(f"The content filter of {self._provider} stopped the answer.")
+        content: list[Block] = []
+        for detail, (field, pieces) in zip(self._details, self._said, strict=True):
+            if len(pieces) > 1:
+                detail[field] = "".join(pieces)
+        if self._thinking or self._details:
+            details = msgspec.json.encode(self._details).decode() if self._details else ""
+            signature = details or self._field or None
+            content.append(ThinkingBlock("".join(self._thinking), signature))
+        if self._text:
+            content.append(TextBlock("".join(self._text)))
+        content += [
+            ToolCall(call.id, call.name, parse_arguments("".join(call.arguments)))
+            for call in self._calls
+        ]
+        stop_reason = "length" if self._finish == "length" else "toolUse" if self._calls else "stop"
+        return ModelReply(tuple(content), stop_reason, self._usage)
+
+
+def _readable(detail: dict[str, Any]) -> str:
+    text = detail.get("text") or detail.get("summary")
+    return text if isinstance(text, str) else ""
+
+
+def _usage(usage: _Usage) -> Usage:
+    """Returns our form: `input` without what was read from the provider's cache, which is apart."""
+    prompt = count(usage.prompt_tokens)
+    output = count(usage.completion_tokens)
+    cached = count((usage.prompt_tokens_details or _PromptDetails()).cached_tokens)
+    return Usage(
+        input=max(prompt - cached, 0),
+        output=output,
+        cache_read=cached,
+        total_tokens=count(usage.total_tokens) or prompt + output,
+    )

@@ -18,7 +18,7 @@ from skerry.model.message import (
 )
 from skerry.model.tool import ToolSpec
 from skerry.ports.model import ModelInfo, ModelRequest
-from skerry.providers.turns import NO_IMAGE, Joined, is_own
+from skerry.providers.wire_format import NO_IMAGE, JoinedItems, is_own
 
 API = "openai-completions"
 
@@ -61,7 +61,7 @@ class ChatForm:
 
     def __init__(self, model: ModelInfo) -> None:
         self._model = model
-        self._sent = Joined()
+        self._sent = JoinedItems()
         self._places: list[int] = []  # the mark of each message in `_sent`
         self._images: list[ImageBlock] = []  # of the last results, until others follow
         self._before: list[tuple[ImageBlock, ...]] = []  # those when each message came

@@ -1,22 +1,27 @@
 """Adapter for every API that speaks `google-generative-ai`: Gemini."""
 
 import re
-from typing import Final
+from dataclasses import dataclass, field
+from typing import Any, Final
 from urllib.parse import quote
 
 import httpx2
+import msgspec
 
 from skerry.infra.http import HttpClient
+from skerry.model.errors import ModelOverloadedError, ModelRequestError, ModelStreamCutError
+from skerry.model.message import Block, TextBlock, ThinkingBlock, ToolCall, Usage
 from skerry.ports.model import Listener, ModelReply, ModelRequest
+from skerry.providers.failures import stream_failure
 from skerry.providers.google_request import (
     API,
     Thinking,
     request_body,
     thinking_forms,
 )
-from skerry.providers.google_stream import GoogleBuilder
-from skerry.providers.streaming_call import Endpoint, Exchange
-from skerry.providers.thinking import Downgrades
+from skerry.providers.retry import Downgrades
+from skerry.providers.streaming_call import Endpoint, StreamingCall
+from skerry.providers.wire_format import AnswerLimit, EventText, count, decoded
 
 _VERSION: Final = re.compile(r"/v\d[a-z0-9]*$")
 _DEFAULT_VERSION: Final = "/v1beta"  # v1 lacks much of what is asked for, and many servers lack v1
@@ -29,7 +34,7 @@ class GoogleProvider:
         self._endpoint = endpoint
         self._base = versioned(endpoint.base_url.rstrip("/"))
         key = {"x-goog-api-key": endpoint.api_key} if endpoint.api_key else {}
-        self._exchange = Exchange(http, endpoint, key)
+        self._exchange = StreamingCall(http, endpoint, key)
         self._downgrades = Downgrades[Thinking]()
 
     @property
@@ -55,3 +60,201 @@ class GoogleProvider:
 def versioned(base: str) -> str:
     """Returns an address with the version of the API, which people leave out."""
     return base if _VERSION.search(base) else base + _DEFAULT_VERSION
+
+
+_FINISHED: Final = {"STOP", "MAX_TOKENS", "FUNCTION_CALL"}
+_UNLUCKY: Final = {
+    "MALFORMED_FUNCTION_CALL",
+    "MALFORMED_RESPONSE",
+    "UNEXPECTED_TOOL_CALL",
+    "TOO_MANY_TOOL_CALLS",
+}
+"""The model wrote what the provider could not read; asked again, it mostly writes better."""
+_UNSPECIFIED: Final = {"FINISH_REASON_UNSPECIFIED", "BLOCKED_REASON_UNSPECIFIED"}
+
+
+class _Call(msgspec.Struct):
+    id: str | None = None
+    name: str = ""
+    args: dict[str, Any] | None = None
+
+
+class _Part(msgspec.Struct, rename="camel"):
+    text: str | None = None
+    thought: bool | None = None
+    thought_signature: str | None = None
+    function_call: _Call | None = None
+
+
+class _Content(msgspec.Struct):
+    parts: list[_Part] | None = None
+
+
+class _Candidate(msgspec.Struct, rename="camel"):
+    content: _Content | None = None
+    finish_reason: str | None = None
+    finish_message: str | None = None
+
+
+class _Feedback(msgspec.Struct, rename="camel"):
+    block_reason: str | None = None
+
+
+class _Usage(msgspec.Struct, rename="camel"):
+    prompt_token_count: int | None = None
+    tool_use_prompt_token_count: int | None = None
+    cached_content_token_count: int | None = None
+    candidates_token_count: int | None = None
+    thoughts_token_count: int | None = None
+    total_token_count: int | None = None
+
+
+class _Piece(msgspec.Struct, rename="camel"):
+    candidates: list[_Candidate] | None = None
+    prompt_feedback: _Feedback | None = None
+    usage_metadata: _Usage | None = None
+    error: msgspec.Raw = msgspec.Raw(b"null")
+
+
+_decoder = msgspec.json.Decoder(_Piece)
+
+
+@dataclass(slots=True)
+class _Spoken:
+    """Text or thinking while it comes."""
+
+    thought: bool
+    text: list[str] = field(default_factory=list)
+    signature: str | None = None
+
+
+class GoogleBuilder:
+    """Takes the data of each event in order, says what it added, gives at last the reply.
+
+    `provider` is its name for people.
+    """
+
+    def __init__(self, provider: str) -> None:
+        self._provider = provider
+        self._blocks: list[_Spoken | ToolCall] = []
+        self._usage = Usage()
+        self._finish = ""
+        self._told = ""
+        self._limit = AnswerLimit(provider)
+
+    @property
+    def finished(self) -> bool:
+        """Returns whether the finish marker came; without it the answer is not whole."""
+        return bool(self._finish)
+
+    @property
+    def usage(self) -> Usage:
+        """Returns the usage counted so far."""
+        return self._usage
+
+    @property
+    def done(self) -> bool:
+        """Returns False: the end of the response is the only end; usage may follow the marker."""
+        return False
+
+    def take(self, data: bytes) -> EventText | None:
+        """Returns the text that an event added.
+
+        Raises:
+            ModelStreamCutError: the event is not readable.
+            ModelError: it carries an error of the provider.
+            ModelRequestError: the prompt was blocked, or the answer is longer than the limit.
+        """
+        if data == b"[DONE]":
+            return None
+        piece = decoded(_decoder, data, self._provider)
+        if bytes(piece.error) != b"null":
+            raise stream_failure(bytes(piece.error), self._provider)
+        if piece.usage_metadata is not None:
+            self._usage = _usage(piece.usage_metadata)
+        blocked = piece.prompt_feedback and piece.prompt_feedback.block_reason
+        if blocked and blocked not in _UNSPECIFIED:
+            raise ModelRequestError(f"{self._provider} blocked the prompt ({blocked}).")
+        return self._candidate(piece.candidates[0]) if piece.candidates else None
+
+    def _candidate(self, candidate: _Candidate) -> EventText | None:
+        if candidate.finish_reason and candidate.finish_reason not in _UNSPECIFIED:
+            self._finish = candidate.finish_reason
+            self._told = candidate.finish_message or ""
+        texts: list[str] = []
+        thoughts: list[str] = []
+        for part in (candidate.content and candidate.content.parts) or ():
+            if part.function_call is not None:
+                self._call(part.function_call, part.thought_signature)
+                continue
+            text = part.text or ""
+            self._speak(text, part)
+            (thoughts if part.thought else texts).append(text)
+        added = EventText("".join(texts), "".join(thoughts))
+        return added if added.text or added.thinking else None
+
+    def _speak(self, text: str, part: _Part) -> None:
+        """Adds to the present block, or begins one; a signature is that of the block so far."""
+        self._limit.grow(len(text))
+        if not (text or part.thought_signature):
+            return
+        last = self._blocks[-1] if self._blocks else None
+        if not isinstance(last, _Spoken) or last.thought is not bool(part.thought):
+            last = _Spoken(bool(part.thought))
+            self._blocks.append(last)
+        last.text.append(text)
+        last.signature = part.thought_signature or last.signature
+
+    def _call(self, call: _Call, signature: str | None) -> None:
+        arguments = call.args or {}
+        self._limit.grow(len(msgspec.json.encode(arguments)))
+        self._blocks.append(ToolCall(call.id or "", call.name, arguments, signature))
+
+    def reply(self) -> ModelReply:
+        """Returns the whole reply.
+
+        Raises:
+            ModelStreamCutError: the finish marker did not come, or the model wrote a call that the
+                provider could not read.
+            ModelOverloadedError: the provider gave up without a reason.
+            ModelRequestError: a filter stopped the answer; what came before it was given as text.
+        """
+        if not self.finished:
+            raise ModelStreamCutError(f"{self._provider} ended its answer without a finish marker.")
+        if self._finish not in _FINISHED:
+            raise self._stopped()
+        content = tuple(_block(block) for block in self._blocks)
+        called = any(isinstance(block, ToolCall) for block in content)
+        length = self._finish == "MAX_TOKENS"
+        stop_reason = "length" if length else "toolUse" if called else "stop"
+        return ModelReply(content, stop_reason, self._usage)
+
+    def _stopped(self) -> ModelStreamCutError | ModelOverloadedError | ModelRequestError:
+        why = f"{self._finish}: {self._told}" if self._told else self._finish
+        if self._finish in _UNLUCKY:
+            return ModelStreamCutError(f"{self._provider} could not read what it wrote ({why}).")
+        if self._finish == "OTHER":
+            return ModelOverloadedError(
+                f"{self._provider} gave up in the middle of its answer ({why})."
+            )
+        return ModelRequestError(f"{self._provider} stopped the answer ({why}).")
+
+
+def _block(part: _Spoken | ToolCall) -> Block:
+    if isinstance(part, ToolCall):
+        return part
+    text = "".join(part.text)
+    return ThinkingBlock(text, part.signature) if part.thought else TextBlock(text, part.signature)
+
+
+def _usage(usage: _Usage) -> Usage:
+    """Returns our form: `input` without what the cache gave; thinking is billed as output."""
+    cached = count(usage.cached_content_token_count)
+    prompt = count(usage.prompt_token_count) + count(usage.tool_use_prompt_token_count)
+    output = count(usage.candidates_token_count) + count(usage.thoughts_token_count)
+    return Usage(
+        input=max(prompt - cached, 0),
+        output=output,
+        cache_read=cached,
+        total_tokens=count(usage.total_token_count) or prompt + output,
+    )

@@ -22,9 +22,8 @@ from skerry.model.thinking import ThinkingLevel
 from skerry.model.tool import ToolSpec
 from skerry.ports.model import ModelInfo, ModelRequest
 from skerry.providers.google_schema import gemini_schema
-from skerry.providers.pieces import OWN_ID
-from skerry.providers.thinking import levels
-from skerry.providers.turns import NO_IMAGE, Turns, is_own
+from skerry.providers.retry import levels
+from skerry.providers.wire_format import NO_IMAGE, OWN_ID, Turns, is_own
 
 API: Final = "google-generative-ai"
 

@@ -30,7 +30,7 @@ FILE: Final = "model-servers.json"
 _LIMIT: Final = 64 * 1024
 
 
-class Verdict(Enum):
+class PinState(Enum):
     """Judgement about the process that listens at a server's port."""
 
     CONFIRMED = auto()
@@ -55,15 +55,15 @@ class Pins(Struct, frozen=True):
 
     state_dir: Path
 
-    def verdict(self, server: LocalServer) -> Verdict:
+    def verdict(self, server: LocalServer) -> PinState:
         """Judges the process that listens at the server's port now."""
         pin = self._load().get(server.id)
         if pin is None or (pin.name, pin.port) != (server.name, _port(server)):
-            return Verdict.UNCONFIRMED
+            return PinState.UNCONFIRMED
         users = _users(server)
         if users == ():
-            return Verdict.ABSENT
-        return Verdict.CONFIRMED if users == pin.users else Verdict.CHANGED
+            return PinState.ABSENT
+        return PinState.CONFIRMED if users == pin.users else PinState.CHANGED
 
     def check(self, server: LocalServer) -> None:
         """Returns when a conversation may be sent to the server.
@@ -73,16 +73,16 @@ class Pins(Struct, frozen=True):
             ModelConnectionError: nobody listens.
         """
         verdict = self.verdict(server)
-        if verdict is Verdict.ABSENT:
+        if verdict is PinState.ABSENT:
             raise ModelConnectionError(f"{server.name} does not listen on {_address(server)}.")
-        if verdict is not Verdict.CONFIRMED:
+        if verdict is not PinState.CONFIRMED:
             offer = self.offer(server)
             raise ModelUnavailableError(offer.text, offer.remedy)
 
     def offer(self, server: LocalServer) -> ModelOffer:
         """Returns the offer of an unconfirmed server to the owner."""
         pin = self._load().get(server.id)
-        before = _called(pin.users) if pin and self.verdict(server) is Verdict.CHANGED else ""
+        before = _called(pin.users) if pin and self.verdict(server) is PinState.CHANGED else ""
         return ModelOffer(server.id, server.name, _address(server), _called(_users(server)), before)
 
     def confirm(self, server: LocalServer) -> ModelOffer:

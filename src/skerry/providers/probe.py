@@ -1,6 +1,6 @@
-"""Asks the known local servers which models they have."""
+"""Local model servers: the models that they have, and whether the owner has confirmed them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import anyio
@@ -10,9 +10,12 @@ from msgspec import Struct
 
 from skerry.infra.http import BODY_LIMIT
 from skerry.infra.untrusted_json import UNREADABLE
+from skerry.ports.model import ModelOffer
 from skerry.providers.builtin_providers import LocalServer
+from skerry.providers.pins import Pins, PinState
 
 PROBE_SECONDS: Final = 0.3
+_FRESH: Final = 30.0  # seconds for which the answers hold
 
 _LIMIT = 1024 * 1024
 
@@ -30,6 +33,58 @@ class _Entry(msgspec.Struct):
 
 class _Listing(msgspec.Struct):
     data: list[_Entry]
+
+
+class LocalServers:
+    """Remembers the answers of `servers`, and judges each server by what the owner confirmed."""
+
+    def __init__(
+        self,
+        http: httpx2.AsyncClient,
+        servers: Sequence[LocalServer],
+        pins: Pins,
+        monotonic: Callable[[], float],
+    ) -> None:
+        self._http = http
+        self._servers = servers
+        self._pins = pins
+        self._monotonic = monotonic
+        self._probing = anyio.Lock()
+        self._answers: tuple[float, list[LocalModel]] | None = None
+
+    @property
+    def asked(self) -> bool:
+        """Returns whether they were asked since the last `forget`."""
+        return self._answers is not None
+
+    def forget(self) -> None:
+        """Asks them again at the next question."""
+        self._answers = None
+
+    async def confirmed(self) -> list[LocalModel]:
+        """Returns the models of the servers that the owner has confirmed."""
+        models = await self._models()
+        servers = {model.server.id: model.server for model in models}
+        states = {name: self._pins.verdict(server) for name, server in servers.items()}
+        return [model for model in models if states[model.server.id] is PinState.CONFIRMED]
+
+    async def offers(self) -> tuple[ModelOffer, ...]:
+        """Returns the servers that answer and are not confirmed, as offers to the owner."""
+        servers = {model.server.id: model.server for model in await self._models()}
+        return tuple(
+            self._pins.offer(server)
+            for server in servers.values()
+            if self._pins.verdict(server) in {PinState.UNCONFIRMED, PinState.CHANGED}
+        )
+
+    async def _models(self) -> list[LocalModel]:
+        if not self._servers:
+            return []
+        async with self._probing:
+            now = self._monotonic()
+            if self._answers is None or now - self._answers[0] > _FRESH:
+                self._answers = now, await probe(self._http, self._servers)
+            return self._answers[1]
 
 
 async def probe(http: httpx2.AsyncClient, servers: Sequence[LocalServer]) -> list[LocalModel]:

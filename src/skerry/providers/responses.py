@@ -1,13 +1,20 @@
 """Adapter for every API that speaks `openai-responses`."""
 
+from dataclasses import dataclass, field
+from typing import Any, Final
+
 import httpx2
+import msgspec
 
 from skerry.infra.http import HttpClient
+from skerry.model.errors import ModelRequestError, ModelStreamCutError
+from skerry.model.message import Block, TextBlock, ThinkingBlock, ToolCall, Usage
 from skerry.ports.model import Listener, ModelReply, ModelRequest
+from skerry.providers.failures import stream_failure
 from skerry.providers.responses_request import API, request_body
-from skerry.providers.responses_stream import ResponsesBuilder
-from skerry.providers.streaming_call import Endpoint, Exchange
-from skerry.providers.thinking import Downgrades, efforts
+from skerry.providers.retry import Downgrades, efforts
+from skerry.providers.streaming_call import Endpoint, StreamingCall
+from skerry.providers.wire_format import AnswerLimit, EventText, count, decoded, parse_arguments
 
 
 class ResponsesProvider:
@@ -17,7 +24,7 @@ class ResponsesProvider:
         self._endpoint = endpoint
         self._url = httpx2.URL(endpoint.base_url.rstrip("/") + "/responses")
         key = {"authorization": f"Bearer {endpoint.api_key}"} if endpoint.api_key else {}
-        self._exchange = Exchange(http, endpoint, key)
+        self._exchange = StreamingCall(http, endpoint, key)
         self._downgrades = Downgrades[str]()
 
     @property
@@ -35,3 +42,227 @@ class ResponsesProvider:
             return await self._exchange.ask(request, self._url, body, builder, hear)
 
         return await self._downgrades.ask(request, hear, efforts(request), ask)
+
+
+_NULL: Final = msgspec.Raw(b"null")
+
+
+class _Event(msgspec.Struct):
+    type: str = ""
+    output_index: int = 0
+    delta: str | None = None
+    summary_index: int = 0
+    item: msgspec.Raw = _NULL
+    response: msgspec.Raw = _NULL
+    error: msgspec.Raw = _NULL
+
+
+class _Part(msgspec.Struct):
+    text: str | None = None
+    refusal: str | None = None
+
+
+class _Item(msgspec.Struct):
+    type: str = ""
+    call_id: str | None = None
+    id: str | None = None
+    name: str | None = None
+    arguments: str | None = None
+    encrypted_content: str | None = None
+    phase: str | None = None
+    content: list[_Part] | None = None
+    summary: list[_Part] | None = None
+
+
+class _CachedDetails(msgspec.Struct):
+    cached_tokens: int | None = None
+    cache_write_tokens: int | None = None
+
+
+class _Usage(msgspec.Struct):
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    total_tokens: int | None = None
+    input_tokens_details: _CachedDetails | None = None
+
+
+class _Reason(msgspec.Struct):
+    reason: str | None = None
+
+
+class _Response(msgspec.Struct):
+    usage: _Usage | None = None
+    incomplete_details: _Reason | None = None
+    error: msgspec.Raw = _NULL
+
+
+_events = msgspec.json.Decoder(_Event)
+_items = msgspec.json.Decoder(_Item)
+_responses = msgspec.json.Decoder(_Response)
+
+
+@dataclass(slots=True)
+class _Slot:
+    """One output item while its pieces come."""
+
+    item: _Item
+    text: list[str] = field(default_factory=list)
+    arguments: list[str] = field(default_factory=list)
+    raw: str = ""
+    """The whole item as it came, once it is complete."""
+
+
+class ResponsesBuilder:
+    """Takes the data of each event in order, says what it added, gives at last the reply.
+
+    `provider` is its name for people.
+    """
+
+    def __init__(self, provider: str) -> None:
+        self._provider = provider
+        self._slots: dict[int, _Slot] = {}
+        self._usage = Usage()
+        self._finish = ""
+        self._limit = AnswerLimit(provider)
+
+    @property
+    def finished(self) -> bool:
+        """Returns whether the finish marker came; without it the answer is not whole."""
+        return bool(self._finish)
+
+    @property
+    def usage(self) -> Usage:
+        """Returns the usage counted so far."""
+        return self._usage
+
+    @property
+    def done(self) -> bool:
+        """Returns whether nothing that matters can follow."""
+        return bool(self._finish)
+
+    def take(self, data: bytes) -> EventText | None:
+        """Returns the text that an event added.
+
+        Raises:
+            ModelStreamCutError: the event is not readable.
+            ModelError: it carries an error of the provider.
+            ModelRequestError: the answer is longer than the limit.
+        """
+        if data == b"[DONE]":
+            return None
+        return self._event(decoded(_events, data, self._provider), data)
+
+    def _event(self, event: _Event, data: bytes) -> EventText | None:
+        """Takes an event; progress, annotations and what later versions add say nothing."""
+        match event.type:
+            case "response.output_text.delta" | "response.refusal.delta":
+                return self._said(event, thinking=False)
+            case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
+                return self._said(event, thinking=True)
+            case "response.reasoning_summary_part.added" if event.summary_index:
+                event.delta = "\n\n"
+                return self._said(event, thinking=True)
+            case "response.output_item.done":
+                return self._complete(event)
+            case "response.completed" | "response.incomplete" | "response.failed":
+                self._end(event)
+            case "error":
+                failure = data if bytes(event.error) == b"null" else bytes(event.error)
+                raise stream_failure(failure, self._provider)
+            case _:
+                self._begin(event)
+        return None
+
+    def _begin(self, event: _Event) -> None:
+        """Takes the beginning of an item, or a piece of a call's arguments."""
+        if event.type == "response.output_item.added":
+            self._slot(event.output_index).item = decoded(_items, event.item, self._provider)
+        elif event.type == "response.function_call_arguments.delta" and event.delta:
+            self._limit.grow(len(event.delta))
+            self._slot(event.output_index).arguments.append(event.delta)
+
+    def _slot(self, index: int) -> _Slot:
+        return self._slots.setdefault(index, _Slot(_Item()))
+
+    def _said(self, event: _Event, *, thinking: bool) -> EventText | None:
+        if not event.delta:
+            return None
+        self._limit.grow(len(event.delta))
+        self._slot(event.output_index).text.append(event.delta)
+        return EventText(thinking=event.delta) if thinking else EventText(event.delta)
+
+    def _complete(self, event: _Event) -> EventText | None:
+        """Takes the whole item, which counts; some servers send nothing before it."""
+        item = decoded(_items, event.item, self._provider)
+        slot = self._slot(event.output_index)
+        slot.item = item
+        slot.raw = bytes(event.item).decode()
+        if item.arguments is not None:
+            slot.arguments = [item.arguments]
+        if slot.text or item.type not in {"message", "reasoning"}:
+            return None
+        parts = [part.text or part.refusal or "" for part in item.summary or item.content or ()]
+        event.delta = ("\n\n" if item.type == "reasoning" else "").join(parts)
+        return self._said(event, thinking=item.type == "reasoning")
+
+    def _end(self, event: _Event) -> None:
+        response = decoded(_responses, event.response, self._provider)
+        if event.type == "response.failed":
+            raise stream_failure(bytes(response.error), self._provider)
+        if response.usage is not None:
+            self._usage = _usage(response.usage)
+        reason = (response.incomplete_details or _Reason()).reason
+        self._finish = "stop" if event.type == "response.completed" else reason or "incomplete"
+
+    def reply(self) -> ModelReply:
+        """Returns the whole reply.
+
+        Raises:
+            ModelStreamCutError: the finish marker did not come.
+            ModelRequestError: the content filter stopped the answer; what came before it was given
+                as text. A reply would pass for the whole answer.
+        """
+        match self._finish:
+            case "":
+                raise ModelStreamCutError(
+                    f"{self._provider} ended its answer without a finish marker."
+                )
+            case "content_filter":
+                raise ModelRequestError(
+                    f"The content filter of {self._provider} stopped the answer."
+                )
+        slots = (self._slots[index] for index in sorted(self._slots))
+        content = tuple(block for slot in slots if (block := _block(slot)) is not None)
+        called = any(isinstance(block, ToolCall) for block in content)
+        stop_reason = "length" if self._finish != "stop" else "toolUse" if called else "stop"
+        return ModelReply(content, stop_reason, self._usage)
+
+
+def _block(slot: _Slot) -> Block | None:
+    text = "".join(slot.text)
+    item = slot.item
+    match item.type:
+        case "function_call":
+            arguments: dict[str, Any] = parse_arguments("".join(slot.arguments))
+            return ToolCall(item.call_id or item.id or "", item.name or "", arguments)
+        case "reasoning":
+            # Without either the provider could not read it again, and would refuse it.
+            signature = slot.raw if item.encrypted_content or item.content else None
+            return ThinkingBlock(text, signature) if text or signature else None
+        case _:
+            return TextBlock(text, item.phase) if text else None
+
+
+def _usage(usage: _Usage) -> Usage:
+    """Returns our form: `input` without what the cache gave or took, which is apart."""
+    prompt = count(usage.input_tokens)
+    output = count(usage.output_tokens)
+    details = usage.input_tokens_details or _CachedDetails()
+    read, written = count(details.cached_tokens), count(details.cache_write_tokens)
+    return Usage(
+        input=max(prompt - read - written, 0),
+        output=output,
+        cache_read=read,
+        cache_write=written,
+        total_tokens=count(usage.total_tokens) or prompt + output,
+    )

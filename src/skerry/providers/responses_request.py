@@ -18,7 +18,7 @@ from skerry.model.message import (
 )
 from skerry.model.tool import ToolSpec
 from skerry.ports.model import ModelInfo, ModelRequest
-from skerry.providers.turns import NO_IMAGE, Items, is_own
+from skerry.providers.wire_format import NO_IMAGE, Items, is_own
 
 API: Final = "openai-responses"
 

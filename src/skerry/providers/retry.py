@@ -1,18 +1,22 @@
-"""A model that is asked again after a failure that may pass."""
+"""Repeats a model call: after a failure that may pass, or with a weaker form of thinking."""
 
+import logging
 import random
-from collections.abc import Awaitable, Callable
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final, Generic, TypeVar
 
 import anyio
 from msgspec import Struct
 
-from skerry.model.errors import ModelError
+from skerry.model.errors import ModelError, ModelRequestError
+from skerry.model.thinking import ThinkingLevel
 from skerry.model.unanswered import ModelSilentError
 from skerry.ports.model import Listener, ModelProvider, ModelReply, ModelRequest
 
 
-class Spoken:
-    """Passes on what it hears. `begun` says whether it heard anything yet."""
+class OutputWatch:
+    """Passes on the output of a call; `begun` is True once there was any."""
 
     def __init__(self, hear: Listener) -> None:
         self._hear = hear
@@ -74,15 +78,87 @@ class RetryingProvider:
 
     async def complete(self, request: ModelRequest, hear: Listener) -> ModelReply:
         """Returns the response; see `ports.model.ModelProvider`."""
-        spoken = Spoken(hear)
+        output = OutputWatch(hear)
         failed = 0
         while True:
             try:
-                return await self._inner.complete(request, spoken.listener)
+                return await self._inner.complete(request, output.listener)
             except ModelError as error:
                 failed += 1
                 delay = self._policy.delay(failed, error.retry_after, self._chance())
                 silent = isinstance(error, ModelSilentError)  # it has taken its whole limit
-                if spoken.begun or silent or not error.retryable or delay is None:
+                if output.begun or silent or not error.retryable or delay is None:
                     raise
             await self._sleep(delay)
+
+
+logger = logging.getLogger(__name__)
+
+F = TypeVar("F")
+
+_REFUSED: Final = "refused the request (4"
+_ABOUT_THINKING: Final = re.compile(r"thinking|reasoning|effort|budget", re.IGNORECASE)
+_WEAKER: Final = {
+    ThinkingLevel.XHIGH: ThinkingLevel.HIGH,
+    ThinkingLevel.MINIMAL: ThinkingLevel.LOW,
+}
+
+
+def _is_about_thinking(error: str) -> bool:
+    """Checks whether a provider's refusal names what was asked of its thinking."""
+    _, refused, why = error.partition(_REFUSED)
+    return bool(refused) and _ABOUT_THINKING.search(why) is not None
+
+
+def levels(level: ThinkingLevel) -> tuple[ThinkingLevel, ...]:
+    """Returns the levels to try, best first: not every model has the first and the last."""
+    near = _WEAKER.get(level)
+    return (level,) if near is None else (level, near)
+
+
+def efforts(request: ModelRequest) -> Sequence[str]:
+    """Returns the efforts to ask an OpenAI model for, best first; empty is the model's own."""
+    if not request.model.reasoning or request.thinking is ThinkingLevel.OFF:
+        return ("",)
+    return (*levels(request.thinking), "")
+
+
+class Downgrades(Generic[F]):
+    """Remembers for each model and level the forms that it refused."""
+
+    def __init__(self) -> None:
+        self._refused: dict[tuple[str, ThinkingLevel], list[F]] = {}
+
+    async def ask(
+        self,
+        request: ModelRequest,
+        hear: Listener,
+        forms: Sequence[F],
+        ask: Callable[[F, Listener], Awaitable[ModelReply]],
+    ) -> ModelReply:
+        """Returns the response to the first of `forms` that the model accepts.
+
+        The last of them asks for nothing, and is tried whatever it said before.
+
+        Raises:
+            ModelError: what the last of them said, or what is not about thinking.
+        """
+        refused = self._refused.setdefault((request.model.id, request.thinking), [])
+        output = OutputWatch(hear)
+        for form in forms[:-1]:
+            if form in refused:
+                continue
+            try:
+                return await ask(form, output.listener)
+            except ModelRequestError as error:
+                if output.begun or not _is_about_thinking(str(error)):
+                    raise
+                logger.warning(
+                    "%s does not think as asked (%s); asking it another way: %s",
+                    request.model.ref,
+                    request.thinking,
+                    error,
+                )
+                refused.append(form)
+                hear.on_note(f"{request.model.ref} does not think as asked ({request.thinking}).")
+        return await ask(forms[-1], hear)

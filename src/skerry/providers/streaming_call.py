@@ -1,7 +1,8 @@
 """One call of a model API over HTTP: send a body, read its stream of events, tell what it says.
 
 The wire formats differ in the body they send and in the builder that reads the events; all else
-is here, once.
+is here, once. Of a server-sent event only `data` matters to model APIs; comments and the fields
+`event`, `id` and `retry` are skipped (source: the event stream format of the HTML standard).
 """
 
 import math
@@ -27,10 +28,8 @@ from skerry.model.message import Usage
 from skerry.model.unanswered import ModelSilentError, ModelUnreachableError
 from skerry.ports.model import Listener, ModelReply, ModelRequest
 from skerry.providers.failures import body_failure, response_failure
-from skerry.providers.hushed import Hush
-from skerry.providers.pieces import Heard, sound
-from skerry.providers.sse import EventSplitter, EventTooLargeError
-from skerry.providers.text_tool_calls import WrittenCalls
+from skerry.providers.text_filters import TextRelay, WrittenCalls
+from skerry.providers.wire_format import EventText, sound
 
 _ANSWER_LIMIT: Final = 64 * 1024 * 1024  # bytes; 300 of them carry a token
 _ERROR_LIMIT: Final = 64 * 1024
@@ -40,6 +39,10 @@ _MORE_SECONDS: Final = 10.0  # for what may follow a finish marker, such as the 
 _SECRET_WORDS: Final = ("auth", "key", "token", "secret", "cookie", "password")
 _HIDDEN: Final = b"***"
 _SHORTEST: Final = 8  # bytes of a key; a shorter one is none, and is found in ordinary words
+EVENT_LIMIT: Final = 4 * 1024 * 1024
+"""Bytes that one event may have."""
+
+_BOM = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +85,66 @@ class Endpoint:
         object.__setattr__(self, "secrets", secrets)  # frozen from here on
 
 
+class EventTooLargeError(ValueError):
+    """An event is longer than the limit."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        super().__init__(f"an event has more than {limit} bytes")
+
+
+class EventSplitter:
+    """Takes the bytes of one response as they come, gives the data of each complete event."""
+
+    def __init__(self, limit: int = EVENT_LIMIT) -> None:
+        self._limit = limit
+        self._line = bytearray()  # the line that has not ended yet
+        self._data: list[bytes] = []  # the data lines of the event that has not ended yet
+        self._size = 0
+        self._after_return = False
+        self._first = True
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        r"""Returns the data of the events that `chunk` completes; lines of one are joined by \n.
+
+        Raises:
+            EventTooLargeError: an unfinished event is over the limit; feed nothing more.
+        """
+        if self._after_return and chunk:
+            self._after_return = False
+            chunk = chunk.removeprefix(b"\n")  # the second half of a cut \r\n
+        if b"\r" in chunk:
+            self._after_return = chunk.endswith(b"\r")
+            chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        events: list[bytes] = []
+        first, *lines = chunk.split(b"\n")
+        self._line += first
+        if lines:
+            rest = lines.pop()
+            self._take(bytes(self._line), events)
+            for line in lines:
+                self._take(line, events)
+            self._line[:] = rest
+        if self._size + len(self._line) > self._limit:
+            raise EventTooLargeError(self._limit)
+        return events
+
+    def _take(self, line: bytes, events: list[bytes]) -> None:
+        if self._first:
+            self._first = False
+            line = line.removeprefix(_BOM)
+        if not line:
+            if self._data:
+                events.append(b"\n".join(self._data))
+                self._data.clear()
+            self._size = 0
+            return
+        self._size += len(line)
+        name, _, value = line.partition(b":")
+        if name == b"data":
+            self._data.append(value.removeprefix(b" "))
+
+
 class ReplyBuilder(Protocol):
     """Puts the events of one response together."""
 
@@ -100,7 +163,7 @@ class ReplyBuilder(Protocol):
         """Returns the usage counted so far: it is billed, whatever becomes of the answer."""
         ...
 
-    def take(self, data: bytes) -> Heard | None:
+    def take(self, data: bytes) -> EventText | None:
         """Returns the text that an event added. Raises `ModelError`."""
         ...
 
@@ -109,7 +172,7 @@ class ReplyBuilder(Protocol):
         ...
 
 
-class Exchange:
+class StreamingCall:
     """Calls one endpoint. `headers` are those of the wire format, the key included."""
 
     def __init__(self, http: HttpClient, endpoint: Endpoint, headers: Mapping[str, str]) -> None:
@@ -157,7 +220,7 @@ class Exchange:
         hear: Listener,
     ) -> ModelReply:
         written = WrittenCalls(request)
-        teller = _Teller(hear, written, self._secrets)
+        teller = TextRelay(hear, written, self._secrets)
         try:
             await self._stream(url, body, builder, teller)
         except BodyTooLargeError as error:
@@ -170,7 +233,7 @@ class Exchange:
         return sound(teller.hushed(reply), len(request.history.messages), self._endpoint.name)
 
     async def _stream(
-        self, url: httpx2.URL, body: bytes, builder: ReplyBuilder, teller: "_Teller"
+        self, url: httpx2.URL, body: bytes, builder: ReplyBuilder, teller: TextRelay
     ) -> None:
         first = self._first_byte
         connect = min(_CONNECT_SECONDS, first)
@@ -194,7 +257,7 @@ class Exchange:
             await response.aclose()  # which never waits
 
     async def _read(
-        self, response: httpx2.Response, builder: ReplyBuilder, teller: "_Teller"
+        self, response: httpx2.Response, builder: ReplyBuilder, teller: TextRelay
     ) -> None:
         events = EventSplitter()
         received = False
@@ -217,7 +280,7 @@ class Exchange:
             raise self._silent(self._first_byte)
 
     def _take(
-        self, events: EventSplitter, read: bytes, builder: ReplyBuilder, teller: "_Teller"
+        self, events: EventSplitter, read: bytes, builder: ReplyBuilder, teller: TextRelay
     ) -> None:
         """Takes up one network read, and tells of it once."""
         try:
@@ -272,54 +335,6 @@ class Exchange:
                 return ModelUnreachableError(f"Cannot reach {name} at {url.host}: {text}")
             case _:
                 return ModelConnectionError(f"The connection to {name} broke: {text}")
-
-
-class _Teller:
-    """Tells a listener what one network read added, text and thinking each in one piece."""
-
-    __slots__ = ("_hear", "_pieces", "_text", "_thinking", "_thoughts", "_written", "hushed")
-
-    def __init__(self, hear: Listener, written: WrittenCalls, secrets: tuple[bytes, ...]) -> None:
-        self._hear = hear
-        self._written = written
-        self._text, self._thoughts = Hush(secrets), Hush(secrets)
-        self.hushed = self._text.reply
-        self._pieces: list[str] = []
-        self._thinking = False
-
-    def add(self, added: Heard | None) -> None:
-        if added is None:
-            return
-        if added.thinking:
-            self._put(added.thinking, thinking=True)
-        if added.text:
-            self._put(added.text, thinking=False)
-
-    def _put(self, piece: str, *, thinking: bool) -> None:
-        if thinking is not self._thinking:
-            self.tell()
-            self._thinking = thinking
-            if thought := self._thoughts.rest():
-                self._hear.on_thinking(thought)
-        self._pieces.append(piece)
-
-    def tell(self) -> None:
-        if not self._pieces:
-            return
-        piece = "".join(self._pieces)
-        self._pieces.clear()
-        if self._thinking:
-            if thought := self._thoughts.feed(piece):
-                self._hear.on_thinking(thought)
-        elif shown := self._text.feed(self._written.feed(piece)):
-            self._hear.on_text(shown)
-
-    def end(self, shown: str) -> None:
-        """Tells what is left, and what only the end showed to be no call."""
-        if thought := self._thoughts.rest():
-            self._hear.on_thinking(thought)
-        if text := self._text.feed(shown) + self._text.rest():
-            self._hear.on_text(text)
 
 
 def address_credentials(address: str) -> dict[str, str]:

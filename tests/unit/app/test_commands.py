@@ -14,7 +14,7 @@ from skerry.model.queue import QueueMode
 from skerry.model.run import RunResult
 from skerry.model.session import SessionSettings
 from skerry.ports.model import ModelRequest
-from skerry.providers.turns import Items
+from skerry.providers.wire_format import Items
 from skerry.runtime import loop_ports
 from skerry.store import Unit, archive, sessions
 from skerry.testing.model import MODEL, Gate, ScriptedModel, ScriptedModels, Seen, Step, echo

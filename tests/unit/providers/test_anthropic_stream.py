@@ -16,8 +16,8 @@ from skerry.model.errors import (
 )
 from skerry.model.message import TextBlock, ThinkingBlock, ToolCall, Usage
 from skerry.ports.model import ModelReply
-from skerry.providers.anthropic_stream import AnthropicBuilder
-from skerry.providers.pieces import Heard
+from skerry.providers.anthropic import AnthropicBuilder
+from skerry.providers.wire_format import EventText
 
 STOP = {"type": "message_stop"}
 
@@ -66,7 +66,7 @@ def test_blocks_come_back_in_their_order_and_are_told_as_they_come() -> None:
         STOP,
     ]
     heard = [builder.take(json.dumps(event).encode()) for event in events]
-    assert [one for one in heard if one] == [Heard(thinking="Hm."), Heard("Let "), Heard("me see.")]
+    assert [one for one in heard if one] == [EventText(thinking="Hm."), EventText("Let "), EventText("me see.")]
     assert builder.done
     assert builder.reply().content == (
         ThinkingBlock("Hm.", "sig"),
@@ -161,7 +161,7 @@ def test_an_error_event_is_raised(kind: str, error: type[ModelError]) -> None:
 
 
 def test_an_answer_without_end_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("skerry.providers.pieces.TEXT_LIMIT", 10)
+    monkeypatch.setattr("skerry.providers.wire_format.TEXT_LIMIT", 10)
     with pytest.raises(ModelRequestError, match="more than 10 characters"):
         build(start(0, "text", text="12345"), delta(0, "text_delta", text="123456"))
 

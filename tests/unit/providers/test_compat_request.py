@@ -23,7 +23,7 @@ from skerry.model.thinking import ThinkingLevel
 from skerry.model.tool import ToolSpec
 from skerry.ports.model import History, ModelInfo, ModelRequest
 from skerry.providers.compat_request import API, ChatForm, request_body
-from skerry.providers.thinking import efforts
+from skerry.providers.retry import efforts
 
 MODEL = ModelInfo("p", "m-1", "M", max_tokens=99)
 SEES = ModelInfo("p", "m-1", "M", input=frozenset({"text", "image"}))

@@ -14,8 +14,8 @@ from skerry.model.errors import (
 )
 from skerry.model.message import TextBlock, ThinkingBlock, ToolCall, Usage
 from skerry.ports.model import ModelReply
-from skerry.providers.compat_stream import CompatBuilder
-from skerry.providers.pieces import RAW_ARGUMENTS, Heard, parse_arguments
+from skerry.providers.compat import CompatBuilder
+from skerry.providers.wire_format import RAW_ARGUMENTS, EventText, parse_arguments
 
 
 def delta(finish: str | None = None, **content: Any) -> dict[str, Any]:
@@ -42,7 +42,7 @@ def test_text_comes_back_as_it_is_added() -> None:
     builder = CompatBuilder("P")
     pieces = [delta(role="assistant", content=""), delta(content="Hel"), delta(content="lo")]
     texts = [builder.take(json.dumps(piece).encode()) for piece in (*pieces, delta("stop"))]
-    assert texts == [None, Heard("Hel"), Heard("lo"), None]
+    assert texts == [None, EventText("Hel"), EventText("lo"), None]
     assert builder.reply() == ModelReply((TextBlock("Hello"),), "stop", Usage())
 
 
@@ -167,7 +167,7 @@ def test_empty_pieces_add_nothing(data: bytes) -> None:
 
 
 def test_an_answer_without_end_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("skerry.providers.pieces.TEXT_LIMIT", 10)
+    monkeypatch.setattr("skerry.providers.wire_format.TEXT_LIMIT", 10)
     builder = CompatBuilder("P")
     builder.take(json.dumps(delta(content="12345")).encode())
     with pytest.raises(ModelRequestError, match="P sent an answer of more than 10 characters"):
@@ -206,7 +206,7 @@ def test_thinking_is_a_block_that_says_in_which_field_it_came(field: str) -> Non
     first = builder.take(json.dumps(delta(**{field: "Six ", "content": ""})).encode())
     builder.take(json.dumps(delta(**{field: "times seven."})).encode())
     last = builder.take(json.dumps(delta("stop", content="42")).encode())
-    assert (first, last) == (Heard(thinking="Six "), Heard("42"))
+    assert (first, last) == (EventText(thinking="Six "), EventText("42"))
     said = (ThinkingBlock("Six times seven.", field), TextBlock("42"))
     assert builder.reply().content == said
 

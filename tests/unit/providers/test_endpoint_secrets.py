@@ -13,8 +13,8 @@ from skerry.model.errors import ModelConnectionError, ModelError, ModelNotFoundE
 from skerry.model.message import user
 from skerry.ports.model import History, Listener, ModelInfo, ModelRequest
 from skerry.providers.compat import CompatProvider
-from skerry.providers.hushed import Hush
 from skerry.providers.streaming_call import Endpoint
+from skerry.providers.text_filters import SecretFilter
 from skerry.testing.model_server import Raw, Status, StubModelServer
 
 
@@ -107,7 +107,7 @@ async def test_a_secret_that_comes_in_pieces_is_not_told_and_not_kept(
 
 
 def test_what_only_begins_like_a_secret_is_shown_when_it_is_none() -> None:
-    hush = Hush([b"sk-secret", b"token-of-mine"])
+    hush = SecretFilter([b"sk-secret", b"token-of-mine"])
     shown = [hush.feed(one) for one in ("a sk-s", "ea, to", "ken-of-", "mine ", "sk-secre")]
     assert shown == ["a ", "sk-sea, ", "", "*** ", ""]
     assert hush.rest() == "sk-secre"

@@ -20,7 +20,7 @@ from skerry.model.thinking import ThinkingLevel
 from skerry.model.tool import ToolSpec
 from skerry.ports.model import History, ModelInfo, ModelRequest
 from skerry.providers.google_request import API, request_body, thinking_forms
-from skerry.providers.pieces import OWN_ID
+from skerry.providers.wire_format import OWN_ID
 
 MODEL = ModelInfo(
     "google",

@@ -14,8 +14,8 @@ from skerry.model.errors import (
 )
 from skerry.model.message import TextBlock, ThinkingBlock, Usage
 from skerry.ports.model import ModelReply
-from skerry.providers.google_stream import GoogleBuilder
-from skerry.providers.pieces import TEXT_LIMIT
+from skerry.providers.google import GoogleBuilder
+from skerry.providers.wire_format import TEXT_LIMIT
 
 
 def reply(*events: Any) -> ModelReply:

@@ -4,14 +4,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skerry.model.message import Message, user
-from skerry.providers.turns import Items, Joined
+from skerry.providers.wire_format import Items, JoinedItems
 
 ITEMS = st.binary(min_size=1, max_size=3)
 
 
 @given(st.lists(st.one_of(ITEMS, st.integers(0, 8)), max_size=20), st.integers(0, 20))
 def test_what_is_left_is_joined_by_commas(steps: list[bytes | int], first: int) -> None:
-    joined, kept, marks = Joined(), list[bytes](), list[int]()
+    joined, kept, marks = JoinedItems(), list[bytes](), list[int]()
     for step in steps:
         if isinstance(step, bytes):
             marks.append(joined.end)

@@ -12,7 +12,7 @@ from skerry.model.errors import ModelRequestError
 from skerry.model.message import AssistantMessage, TextBlock, ToolCall, Usage
 from skerry.model.redaction import Redaction
 from skerry.ports.model import ModelReply
-from skerry.providers.pieces import OWN_ID, RAW_ARGUMENTS, REPLY_LIMIT, sound
+from skerry.providers.wire_format import OWN_ID, RAW_ARGUMENTS, REPLY_LIMIT, sound
 
 
 def reply(*ids: str) -> ModelReply:

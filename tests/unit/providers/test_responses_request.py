@@ -21,7 +21,7 @@ from skerry.model.thinking import ThinkingLevel
 from skerry.model.tool import ToolSpec
 from skerry.ports.model import History, ModelInfo, ModelRequest
 from skerry.providers.responses_request import API, request_body
-from skerry.providers.thinking import efforts
+from skerry.providers.retry import efforts
 
 MODEL = ModelInfo(
     "openai", "gpt", "GPT", reasoning=True, input=frozenset({"text", "image"}), max_tokens=77

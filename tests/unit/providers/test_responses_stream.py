@@ -15,8 +15,8 @@ from skerry.model.errors import (
 )
 from skerry.model.message import TextBlock, ThinkingBlock, ToolCall
 from skerry.ports.model import ModelReply
-from skerry.providers.pieces import RAW_ARGUMENTS, TEXT_LIMIT, Heard
-from skerry.providers.responses_stream import ResponsesBuilder
+from skerry.providers.responses import ResponsesBuilder
+from skerry.providers.wire_format import RAW_ARGUMENTS, TEXT_LIMIT, EventText
 
 
 def reply(*events: Any) -> ModelReply:
@@ -43,8 +43,8 @@ def test_items_without_pieces_before_them_count_all_the_same() -> None:
     summary = [{"type": "summary_text", "text": "a"}, {"type": "summary_text", "text": "b"}]
     item = done(0, type="reasoning", id="r", summary=summary)
     said = done(1, type="message", content=[{"type": "output_text", "text": "Yes."}])
-    assert builder.take(json.dumps(item).encode()) == Heard(thinking="a\n\nb")
-    assert builder.take(json.dumps(said).encode()) == Heard("Yes.")
+    assert builder.take(json.dumps(item).encode()) == EventText(thinking="a\n\nb")
+    assert builder.take(json.dumps(said).encode()) == EventText("Yes.")
     builder.take(json.dumps(ended()).encode())
     assert builder.reply().content == (ThinkingBlock("a\n\nb"), TextBlock("Yes."))
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from skerry.providers.sse import EventSplitter, EventTooLargeError
+from skerry.providers.streaming_call import EventSplitter, EventTooLargeError
 
 
 @pytest.mark.parametrize(

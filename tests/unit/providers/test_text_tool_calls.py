@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from skerry.model.message import TextBlock, ThinkingBlock, ToolCall, Usage, user
 from skerry.model.tool import ToolSpec
 from skerry.ports.model import History, ModelInfo, ModelReply, ModelRequest
-from skerry.providers.text_tool_calls import WrittenCalls, written_calls
+from skerry.providers.text_filters import WrittenCalls, written_calls
 
 NAMES = frozenset({"read", "read_all"})
 TOOLS = tuple(ToolSpec(name, "", {}) for name in sorted(NAMES))

@@ -6,7 +6,7 @@ from skerry.model.errors import ModelRequestError
 from skerry.model.message import Usage
 from skerry.model.thinking import ThinkingLevel
 from skerry.ports.model import History, Listener, ModelInfo, ModelReply, ModelRequest
-from skerry.providers.thinking import Downgrades
+from skerry.providers.retry import Downgrades
 
 REQUEST = ModelRequest(ModelInfo("p", "m", "M"), "", History(), thinking=ThinkingLevel.LOW)
 REFUSED = ModelRequestError("P refused the request (400): thinking is not supported")

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from skerry.model.message import AssistantMessage, Message, TextBlock, Usage, user
 from skerry.ports.model import ModelInfo
-from skerry.providers.turns import Turns, is_own
+from skerry.providers.wire_format import Turns, is_own
 
 
 def said(text: str) -> AssistantMessage:

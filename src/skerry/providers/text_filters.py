@@ -1,20 +1,25 @@
-"""Tool calls that a model wrote as text instead of making them (pure).
+"""Filters of the text of an answer while it streams: calls written as text, secrets (pure).
 
-Small and local models do that. Accepted is only what cannot be meant for a person: the whole text
-is a JSON object, bare or in one code fence, with nothing in it but the name of an offered tool and
-then its arguments; or the text ends in `<tool_call>` blocks of such objects. While the text comes,
-what may yet become a call is held back.
+Small and local models write tool calls as text instead of making them. Accepted is only what cannot
+be meant for a person: the whole text is a JSON object, bare or in one code fence, with nothing in
+it but the name of an offered tool and then its arguments; or the text ends in `<tool_call>` blocks
+of such objects. While the text arrives, what may yet become a call is held back.
+
+A secret that a server echoes is removed from each event as it is read; `SecretFilter` removes one
+that begins in one event and ends in the next.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, TypeAlias
 
 import msgspec
+from msgspec.structs import replace
 
 from skerry.infra.untrusted_json import UNREADABLE
-from skerry.model.message import Block, TextBlock, ToolCall
-from skerry.ports.model import ModelReply, ModelRequest
+from skerry.model.message import Block, TextBlock, ThinkingBlock, ToolCall
+from skerry.ports.model import Listener, ModelReply, ModelRequest
+from skerry.providers.wire_format import EventText
 
 _OPEN: Final = "<tool_call>"
 _CLOSE: Final = "</tool_call>"
@@ -28,7 +33,7 @@ _HEAD: Final = 512  # characters in which it must show whether a text may be a c
 
 WrittenCall = tuple[str, dict[str, Any]]
 
-Verdict: TypeAlias = bool | None
+IsCall: TypeAlias = bool | None
 """True when a text begins like a call; None when more of it is needed."""
 
 
@@ -138,12 +143,12 @@ def _call(text: str, names: Iterable[str]) -> WrittenCall | None:
     return (name, arguments) if whole and isinstance(arguments, dict) else None
 
 
-def _opens_whole(head: str, names: Iterable[str]) -> Verdict:
+def _opens_whole(head: str, names: Iterable[str]) -> IsCall:
     """Judges how a text begins, bare or fenced."""
     tight = _SPACE.sub("", head)
     if not tight.startswith("`"):
         return _in_time(_opens_object(tight, names), head)
-    verdict: Verdict = False
+    verdict: IsCall = False
     for language in _LANGUAGES:
         fence = f"```{language}"
         if fence.startswith(tight):
@@ -154,7 +159,7 @@ def _opens_whole(head: str, names: Iterable[str]) -> Verdict:
     return _in_time(verdict, head)
 
 
-def _opens_block(head: str, names: Iterable[str]) -> Verdict:
+def _opens_block(head: str, names: Iterable[str]) -> IsCall:
     """Judges how a line begins, as a `<tool_call>` block."""
     if _OPEN.startswith(head):
         return None
@@ -164,9 +169,9 @@ def _opens_block(head: str, names: Iterable[str]) -> Verdict:
     return _in_time(_opens_object(tight, names), head)
 
 
-def _opens_object(tight: str, names: Iterable[str]) -> Verdict:
+def _opens_object(tight: str, names: Iterable[str]) -> IsCall:
     """Judges how text without space begins, as the object."""
-    verdict: Verdict = False
+    verdict: IsCall = False
     if not tight.startswith("{"[: len(tight)]):
         return False  # as nearly all that models say
     for opening in _OPENINGS:
@@ -179,6 +184,112 @@ def _opens_object(tight: str, names: Iterable[str]) -> Verdict:
     return verdict
 
 
-def _in_time(verdict: Verdict, head: str) -> Verdict:
+def _in_time(verdict: IsCall, head: str) -> IsCall:
     """Returns the verdict; what is still open after so much text is no call."""
     return False if verdict is None and len(head) >= _HEAD else verdict
+
+
+HIDDEN: Final = "***"
+
+
+class SecretFilter:
+    """Hides secrets in one text; a possible beginning of one is held back until more arrives."""
+
+    def __init__(self, secrets: Sequence[bytes]) -> None:
+        """Takes the secrets, each of some characters."""
+        self._secrets = [secret.decode("utf-8", "replace") for secret in secrets]
+        self._held = ""
+
+    def feed(self, piece: str) -> str:
+        """Returns the part of the text so far that can be shown now and was not yet."""
+        if not self._secrets:
+            return piece
+        text = hide(self._held + piece, self._secrets)
+        held_back = max(_begun(text, secret) for secret in self._secrets)
+        self._held = text[len(text) - held_back :]
+        return text[: len(text) - held_back]
+
+    def rest(self) -> str:
+        """Returns the held text, when nothing follows any more."""
+        rest, self._held = self._held, ""
+        return rest
+
+    def reply(self, reply: ModelReply) -> ModelReply:
+        """Returns the whole reply without the secrets in its texts and thoughts."""
+        if not self._secrets:
+            return reply
+        return replace(reply, content=tuple(self._block(block) for block in reply.content))
+
+    def _block(self, block: Block) -> Block:
+        match block:
+            case TextBlock(text=text) if (hidden := hide(text, self._secrets)) != text:
+                return replace(block, text=hidden)
+            case ThinkingBlock(thinking=text) if (hidden := hide(text, self._secrets)) != text:
+                return replace(block, thinking=hidden)
+            case _:
+                return block
+
+
+def hide(text: str, secrets: Sequence[str]) -> str:
+    """Returns the text with stars in place of each secret."""
+    for secret in secrets:
+        text = text.replace(secret, HIDDEN)
+    return text
+
+
+def _begun(text: str, secret: str) -> int:
+    """Returns how many characters at the end of the text are the beginning of the secret."""
+    start = text.find(secret[0], max(0, len(text) - len(secret) + 1))
+    while start >= 0 and not secret.startswith(text[start:]):
+        start = text.find(secret[0], start + 1)
+    return 0 if start < 0 else len(text) - start
+
+
+class TextRelay:
+    """Tells a listener what one network read added, text and thinking each in one piece."""
+
+    __slots__ = ("_hear", "_pieces", "_text", "_thinking", "_thoughts", "_written", "hushed")
+
+    def __init__(self, hear: Listener, written: WrittenCalls, secrets: tuple[bytes, ...]) -> None:
+        self._hear = hear
+        self._written = written
+        self._text, self._thoughts = SecretFilter(secrets), SecretFilter(secrets)
+        self.hushed = self._text.reply
+        self._pieces: list[str] = []
+        self._thinking = False
+
+    def add(self, added: EventText | None) -> None:
+        """Collects what one event added."""
+        if added is None:
+            return
+        if added.thinking:
+            self._put(added.thinking, thinking=True)
+        if added.text:
+            self._put(added.text, thinking=False)
+
+    def _put(self, piece: str, *, thinking: bool) -> None:
+        if thinking is not self._thinking:
+            self.tell()
+            self._thinking = thinking
+            if thought := self._thoughts.rest():
+                self._hear.on_thinking(thought)
+        self._pieces.append(piece)
+
+    def tell(self) -> None:
+        """Passes on what was collected since the last time."""
+        if not self._pieces:
+            return
+        piece = "".join(self._pieces)
+        self._pieces.clear()
+        if self._thinking:
+            if thought := self._thoughts.feed(piece):
+                self._hear.on_thinking(thought)
+        elif shown := self._text.feed(self._written.feed(piece)):
+            self._hear.on_text(shown)
+
+    def end(self, shown: str) -> None:
+        """Tells what is left, and what only the end showed to be no call."""
+        if thought := self._thoughts.rest():
+            self._hear.on_thinking(thought)
+        if text := self._text.feed(shown) + self._text.rest():
+            self._hear.on_text(text)
