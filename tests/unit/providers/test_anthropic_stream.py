@@ -66,7 +66,11 @@ def test_blocks_come_back_in_their_order_and_are_told_as_they_come() -> None:
         STOP,
     ]
     heard = [builder.take(json.dumps(event).encode()) for event in events]
-    assert [one for one in heard if one] == [EventText(thinking="Hm."), EventText("Let "), EventText("me see.")]
+    assert [one for one in heard if one] == [
+        EventText(thinking="Hm."),
+        EventText("Let "),
+        EventText("me see."),
+    ]
     assert builder.done
     assert builder.reply().content == (
         ThinkingBlock("Hm.", "sig"),

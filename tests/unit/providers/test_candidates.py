@@ -18,7 +18,7 @@ from skerry.model.message import AssistantMessage, user
 from skerry.model.run import Purpose
 from skerry.ports.model import History, ModelInfo, ModelRequest
 from skerry.ports.tries import Wanted
-from skerry.providers.candidates import Entry
+from skerry.providers.candidates import ModelOption
 from skerry.providers.catalog import Catalog
 from skerry.providers.resolve import Target
 from skerry.providers.streaming_call import Endpoint
@@ -362,9 +362,9 @@ async def test_the_rest_of_a_run_stays_with_who_answered(rig: Rig) -> None:
 def test_a_key_too_short_to_be_hidden_rests_like_any_other() -> None:
     endpoint = Endpoint("P", "http://127.0.0.1/v1", api_key="short")
     info = ModelInfo("p", "m", "M")
-    short = Entry("p/m", Target(endpoint, info))
+    short = ModelOption("p/m", Target(endpoint, info))
     assert endpoint.secrets == ()
     assert short.key == ("environment/p", "p/m")
-    keyless = Entry("p/m", Target(Endpoint("P", "http://127.0.0.1/v1"), info))
+    keyless = ModelOption("p/m", Target(Endpoint("P", "http://127.0.0.1/v1"), info))
     assert keyless.key is None
     assert short.stamp != keyless.stamp
