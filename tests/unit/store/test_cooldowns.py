@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from skerry.app.cooling import kept_cooldowns
-from skerry.auth.cooldowns import Cooldowns, Reason, Verdict
+from skerry.auth.cooldowns import Availability, Cooldowns, Reason
 from skerry.infra import sqlite
 from skerry.model.errors import ModelRateLimitError
 from skerry.store import open_store
@@ -28,7 +28,7 @@ async def test_a_rest_survives_a_restart_and_ends_for_good_with_an_answer(path: 
         first.failed(KEY, "stamp", ModelRateLimitError("429"), clock.now_ms())
     async with open_store(path) as store:
         second = await kept_cooldowns(store, clock)
-        assert second.verdict(KEY, "stamp", clock.now_ms()) is Verdict.COOLING
+        assert second.verdict(KEY, "stamp", clock.now_ms()) is Availability.COOLING
         (row,) = second.rows(clock.now_ms())
         assert (row.reason, row.failures, row.until) == (Reason.RATE_LIMIT, 1, 1_060_000)
         second.succeeded(KEY)
