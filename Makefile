@@ -4,7 +4,7 @@ PORT ?=
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help start setup lock fmt lint types arch check test test-all explore mutations conformance requirements reference bench walk clean
+.PHONY: help start setup lock fmt lint types arch check test test-all explore mutations conformance requirements reference bench walk shape clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -38,7 +38,7 @@ test: setup ## Run the tests that need neither root nor a browser nor Node
 test-all: setup ## Install Chromium, Node packages and mock servers, then run every test
 	@scripts/test-all.sh
 
-explore: setup ## Look for new examples that break a property; others each time
+explore: setup ## Look for new examples that break a property, ten times as many, others each time
 	@SKERRY_EXPLORE=1 $(BIN)/pytest $$(git grep -l '^from hypothesis import' -- 'tests/**/test_*.py') $(ARGS)
 
 mutations: setup ## Spoil the source line by line and see that the tests of each line fail (ONLY=words)
@@ -58,6 +58,9 @@ bench: setup ## Print the figures beside their budgets (ONLY=chunk runs one; ONL
 
 walk: setup ## Print the way of a message through the source, file by file
 	@$(BIN)/python -m scripts.walk
+
+shape: setup ## Print lines, names, imports and docstrings beside those of before issue 12 (ARGS=--write)
+	@$(BIN)/python -m scripts.shape $(ARGS)
 
 clean: ## Remove what the other targets made
 	@rm -rf .venv .venv-llmock .venv-sdk tests/conformance/node/node_modules tests/conformance/qmd/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from scripts.requirements import ROOT
+from scripts.shape import UNCLEAR, docstrings
 
 MOST_LINES = 400
 MOST_BYTES = 500_000
@@ -19,11 +20,6 @@ LINK = re.compile(r"\]\((?!https?:|mailto:|#)([^)#\s]+)(?:#[^)]*)?\)")
 TARGET = re.compile(r"^([a-z-]+):.*## ", re.MULTILINE)
 MAKE = re.compile(r"\bmake ([a-z-]+)\b")
 CODE = re.compile(r"`[^`\n]+`|^(?: {4}|\t).*$", re.MULTILINE)
-UNCLEAR = re.compile(
-    r"\s*((What|Whatever|Whether|Who|Whom|Whose|How|Of|Which|Where|When|Why|That|If)\b"
-    r"|Returns? what\b|(Return|Yield|Take|Give|Make|Send|Keep|Tell|Bring|Add|Forget|Remove)\b)"
-)
-"""Beginnings of docstrings that leave the reader to guess the noun, or that command the reader."""
 
 
 def tracked(*patterns: str) -> list[Path]:
@@ -54,16 +50,7 @@ def opening(tree: ast.Module) -> str:
 
 def unclear(tree: ast.Module) -> list[str]:
     """Returns the docstrings, those of attributes included, that open without a noun or a verb."""
-    found = []
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            continue
-        for before, one in zip([None, *node.body], node.body, strict=False):
-            if before is None or isinstance(before, ast.Assign | ast.AnnAssign):
-                match one:
-                    case ast.Expr(ast.Constant(str() as text)) if UNCLEAR.match(text):
-                        found.append(f"{one.lineno}: {text}")
-    return found
+    return [f"{line}: {text}" for line, text in docstrings(tree) if UNCLEAR.match(text)]
 
 
 def mocks(tree: ast.Module) -> set[str]:
