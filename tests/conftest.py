@@ -8,6 +8,7 @@ import pytest
 from hypothesis import settings
 
 from scripts.failed import SAID
+from tests.support.shown import profile
 
 KEPT = {
     "SKERRY_AIMOCK",
@@ -43,10 +44,7 @@ def pytest_configure() -> None:
     sys.dont_write_bytecode = False
     # SKERRY_FORKS=0 starts an interpreter for each gateway and command.
     os.environ.setdefault("SKERRY_FORKS", "1")
-    # A deadline in wall time would fail on a busy machine, an example that nobody saw before in
-    # somebody else's change: new ones are looked for by `make explore`.
-    explores = os.environ.get("SKERRY_EXPLORE") == "1"
-    settings.register_profile("skerry", deadline=None, derandomize=not explores)
+    settings.register_profile("skerry", profile())
     settings.load_profile("skerry")
 
 

@@ -30,7 +30,7 @@ from skerry.store.usage import Sums
 from skerry.testing.clock import FakeClock
 from skerry.testing.model import ScriptedModels
 from tests.support.core import MAIN, Core, open_core, request
-from tests.support.shown import shown
+from tests.support.shown import examples, shown
 
 ANSWERS = ("ok", "tool", "refused", "cut", "empty")
 
@@ -237,7 +237,7 @@ def compare(
     assert kept[:8] == days[:8]
 
 
-RUNS = settings(max_examples=15, deadline=None)
+RUNS = settings(max_examples=examples(15), deadline=None)
 
 
 def played(told: list[Story]) -> None:

@@ -45,7 +45,7 @@ from skerry.sessions.window import budget, tokens
 from skerry.store import Reader, Store, Unit, compactions, open_store, sessions
 from skerry.testing.model import MODEL, ScriptedModel, Step
 from tests.support.core import open_core
-from tests.support.shown import shown
+from tests.support.shown import examples, shown
 
 T = TypeVar("T")
 words = st.text(alphabet="ab 漢ж\n", max_size=400)
@@ -117,7 +117,7 @@ def test_an_extract_fits(told: list[list[Message]], previous: str, most: int) ->
     assert tokens(extracted(every, previous, most)) <= most
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(25), suppress_health_check=[HealthCheck.too_slow])
 @given(turns, words, st.sampled_from([2048, 4096, 8192, 32_768]), st.integers(1, 60))
 def test_a_compaction_request_cannot_overflow_itself(
     told: list[list[Message]], previous: str, window: int, more: int
@@ -227,7 +227,7 @@ class Compactions(RuleBasedStateMachine):
         self._thread.close()
 
 
-MACHINE = settings(max_examples=25, stateful_step_count=12, deadline=None)
+MACHINE = settings(max_examples=examples(25), stateful_step_count=12, deadline=None)
 
 
 def test_compactions_in_any_order_lose_nothing() -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from skerry.config import source
 from skerry.config.edits import edited
+from tests.support.shown import examples
 
 keys = st.sampled_from(["a", "b", "port", "some-key", "$x", "ü", "it's", ""])
 plain: st.SearchStrategy[Any] = (
@@ -78,7 +79,7 @@ class Writer:
         return quote + body + quote
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.data(), roots, roots, FORMS)
 def test_any_change_means_the_same_as_a_rewrite(
     data: st.DataObject, before: dict[str, Any], other: dict[str, Any], lines: str
@@ -90,7 +91,7 @@ def test_any_change_means_the_same_as_a_rewrite(
     assert source.parse(Path(), after) == {**before, **other}
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.data(), roots, st.dictionaries(keys, plain, max_size=3), FORMS)
 def test_no_comment_outside_the_changed_values_is_lost(
     data: st.DataObject, before: dict[str, Any], other: dict[str, Any], lines: str

@@ -16,6 +16,7 @@ from skerry.config import source
 from skerry.config.paths import MISSING, lookup, parse_place, replaced, show_place
 from skerry.config.write import Author, set_values
 from skerry.model.errors import ConfigError
+from tests.support.shown import examples
 
 places = st.sampled_from(
     [
@@ -57,7 +58,7 @@ values: st.SearchStrategy[Any] = st.sampled_from(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.tuples(places, values), min_size=1, max_size=8))
 def test_random_changes_never_leave_a_file_that_cannot_be_read(
     edits: list[tuple[str, Any]],

@@ -18,7 +18,7 @@ from skerry.model.errors import (
     ModelRateLimitError,
 )
 from skerry.testing.clock import FakeClock
-from tests.support.shown import shown
+from tests.support.shown import examples, shown
 
 KEYS = st.sampled_from([(p, m) for p in ("a", "b") for m in ("p/x", "p/y")])
 ERRORS: dict[str, tuple[type[ModelError], Reason | None]] = {
@@ -115,7 +115,10 @@ class Rotation(RuleBasedStateMachine):
 
 
 RUNS = settings(
-    max_examples=30, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=examples(30),
+    stateful_step_count=30,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
 )
 
 

@@ -16,6 +16,7 @@ from skerry.store import DATABASE, Reader, Store, Unit, open_store, runs, sessio
 from skerry.store.forgetting import begin, begun, finish, redact
 from skerry.store.indexing import fill
 from skerry.store.mirror import Mirror
+from tests.support.shown import examples
 
 KEY, ID = SessionKey.main(), SessionId("one")
 PHRASE = "zebra quokka"
@@ -35,7 +36,7 @@ WORDS = st.sampled_from(
 TEXTS = st.lists(WORDS, min_size=1, max_size=12).map(" ".join)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(
     said=st.lists(TEXTS, min_size=1, max_size=12),
     drafts=st.lists(TEXTS, max_size=4),

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skerry.lanes.lanes import Job, Lanes
-from tests.support.shown import shown
+from tests.support.shown import examples, shown
 
 KEYS = "abcd"
 steps = st.lists(
@@ -77,7 +77,7 @@ async def play(plan: list[tuple[str, object]], limit: int, kind: type[Lanes] = L
         assert not any(model.waiting.values()), "somebody starved"
 
 
-RUNS = settings(max_examples=60)
+RUNS = settings(max_examples=examples(60))
 ASKED = given(plan=steps, limit=st.integers(1, 3))
 
 

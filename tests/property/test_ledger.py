@@ -19,7 +19,7 @@ from skerry.runtime.recovery import recover
 from skerry.store import inbound, keys, runs
 from skerry.testing.model import ScriptedModel, echo
 from tests.support.core import Core, open_core
-from tests.support.shown import shown
+from tests.support.shown import examples, shown
 
 steps = st.lists(
     st.tuples(st.just("arrives"), st.integers(1, 3))
@@ -117,7 +117,7 @@ async def play(plan: Plan) -> list[str]:
             return await machine.wrong()
 
 
-RUNS = settings(max_examples=30, deadline=None)
+RUNS = settings(max_examples=examples(30), deadline=None)
 
 
 def played(plan: Plan) -> None:

@@ -12,6 +12,7 @@ from skerry.features.memory.files import Places
 from skerry.features.memory.index import Index
 from skerry.features.memory.indexer import Settings
 from skerry.infra.clock import SystemClock
+from tests.support.shown import examples
 
 PATHS = st.sampled_from(
     ["MEMORY.md", "memory.md", "memory/2026-05-08.md", "memory/a/b.md", "memory/c.md", "notes/d.md"]
@@ -149,4 +150,4 @@ class Files(RuleBasedStateMachine):
 
 
 TestFiles = Files.TestCase
-TestFiles.settings = settings(max_examples=25, stateful_step_count=25, deadline=None)
+TestFiles.settings = settings(max_examples=examples(25), stateful_step_count=25, deadline=None)

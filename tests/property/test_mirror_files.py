@@ -16,6 +16,7 @@ from skerry.model import message
 from skerry.model.ids import SessionId, SessionKey
 from skerry.store import Store, Unit, open_store, sessions
 from skerry.store.mirror import Mirror
+from tests.support.shown import examples
 
 NAMES = ("alice", "bob")
 
@@ -103,4 +104,6 @@ class MirrorFiles(RuleBasedStateMachine):
 
 
 TestMirrorFiles = MirrorFiles.TestCase
-TestMirrorFiles.settings = settings(max_examples=20, stateful_step_count=15, deadline=None)
+TestMirrorFiles.settings = settings(
+    max_examples=examples(20), stateful_step_count=15, deadline=None
+)

@@ -29,7 +29,7 @@ from skerry.model.origin import Origin
 from skerry.model.run import Purpose, RunRequest
 from skerry.sessions.opening import Limits, enter, opening
 from skerry.store import DATABASE, Reader, Store, Unit, archive, open_store, sessions
-from tests.support.shown import shown
+from tests.support.shown import examples, shown
 
 MINUTE = 60_000
 IDLE = 300
@@ -198,7 +198,7 @@ class Defective(Openings):
 
 
 TestOpenings = Openings.TestCase
-TestOpenings.settings = settings(max_examples=30, stateful_step_count=30, deadline=None)
+TestOpenings.settings = settings(max_examples=examples(30), stateful_step_count=30, deadline=None)
 
 
 def test_the_machine_notices_a_defect() -> None:

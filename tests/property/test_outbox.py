@@ -21,7 +21,7 @@ from skerry.runtime.delivery import Sender
 from skerry.store import DATABASE, Store, open_store, outbox
 from skerry.store.outbox import PartState, WaitingPart
 from skerry.testing.clock import FakeClock
-from tests.support.shown import shown
+from tests.support.shown import examples, shown
 
 PEERS = "ab"
 steps = st.lists(
@@ -190,7 +190,7 @@ async def play(plan: Plan, kind: type[Sender]) -> list[str]:
             return await machine.wrong()
 
 
-RUNS = settings(max_examples=60, deadline=None)
+RUNS = settings(max_examples=examples(60), deadline=None)
 
 
 def played(kind: type[Sender], plan: Plan) -> None:

@@ -27,7 +27,7 @@ from skerry.runtime import queue as queue_module
 from skerry.store import runs
 from skerry.testing.model import Gate, ScriptedModel, Step
 from tests.support.core import MAIN, Core, open_core, request
-from tests.support.shown import shown
+from tests.support.shown import examples, shown
 
 Plan = list[tuple[QueueMode | None, int]]
 """What is done in order: so many messages of a mode are said, or the run that is on ends."""
@@ -129,7 +129,9 @@ def check(
 
 
 RUNS = settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=examples(40),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 ASKED = given(plan=steps, cap=st.integers(1, 4), drop=st.sampled_from(DropPolicy))
 

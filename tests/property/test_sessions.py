@@ -24,7 +24,7 @@ from skerry.model.ids import SessionId, SessionKey
 from skerry.store import DATABASE, Reader, Store, Unit, archive, listing, open_store, sessions
 from skerry.store.listing import Wanted
 from skerry.store.mirror import Mirror, transcript_file
-from tests.support.shown import shown
+from tests.support.shown import examples, shown
 
 NAMES = ("alice", "bob")
 
@@ -168,7 +168,7 @@ class Conversations(RuleBasedStateMachine):
         self.folder.cleanup()
 
 
-RUNS = settings(max_examples=20, stateful_step_count=20, deadline=None)
+RUNS = settings(max_examples=examples(20), stateful_step_count=20, deadline=None)
 TestConversations = Conversations.TestCase
 TestConversations.settings = RUNS
 

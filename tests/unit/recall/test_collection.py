@@ -21,6 +21,7 @@ from skerry_recall.postings import add
 from skerry_recall.scores import Floats, Scores
 from skerry_recall.snapshot import SURE
 from skerry_recall.terms import Words, terms
+from tests.support.shown import examples
 
 WORDS = ["fox", "bird", "red", "blue", "error_42", "Zürich"]
 TEXTS = st.lists(st.sampled_from(WORDS), max_size=6).map(" ".join)
@@ -75,7 +76,7 @@ def test_rows_are_ordered_by_document_and_place(tmp_path: Path) -> None:
     assert collection.scores({}).id.tolist() == [2, 4, 3, 1]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(BATCHES, st.sampled_from([1, 3, 2000]))
 def test_scores_are_those_of_a_collection_made_at_once(
     tmp_path_factory: pytest.TempPathFactory, batches: list[list[tuple[int, str | None]]], few: int
@@ -248,7 +249,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @given(st.integers(0, 10**6), st.binary(min_size=1, max_size=64), st.sampled_from(["words", "vec"]))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_damage_anywhere_finds_less_or_is_noticed(
     tmp_path_factory: pytest.TempPathFactory, sound: Path, place: int, damage: bytes, kind: str
 ) -> None:

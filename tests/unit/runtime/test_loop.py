@@ -31,6 +31,7 @@ from skerry.model.message import (
 )
 from skerry.runtime.loop import SKIPPED, AgentLoop, LoopPorts
 from skerry.testing.clock import FakeClock
+from tests.support.shown import examples
 
 PROMPT = user("prompt", 0)
 
@@ -284,7 +285,7 @@ def scripts(draw: st.DrawFn) -> Iterable[AssistantMessage | None]:
     return [*replies, draw(st.sampled_from([say("end"), say("no", stop="error"), None]))]
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     scripts(),
     st.integers(0, 3),
