@@ -10,12 +10,12 @@ import anyio
 import pytest
 from msgspec.structs import replace
 
+from skerry.features.memory.builtin import BuiltinMemory
+from skerry.features.memory.files import Places
+from skerry.features.memory.index import Index
+from skerry.features.memory.indexer import Settings
+from skerry.features.memory.slot import FallbackMemoryManager
 from skerry.infra.clock import SystemClock
-from skerry.memory.builtin import BuiltinMemory
-from skerry.memory.files import Places
-from skerry.memory.index import Index
-from skerry.memory.indexer import Settings
-from skerry.memory.slot import FallbackMemoryManager
 from skerry.model.ids import AgentId
 from skerry.model.memory import (
     MemoryAnswer,
