@@ -76,7 +76,7 @@ WITHOUT: Final = {
     "gateway/methods/markdown.py:markdown_render": "in a process that may take 5 s of CPU a text",
     "gateway/methods/runs.py:_agent": RUN,
     "gateway/methods/runs.py:agent_wait": "has `timeoutMs`",
-    "gateway/session_events.py:News.run": OWNER,
+    "gateway/session_events.py:SessionEvents.run": OWNER,
     "gateway/presence.py:Presence.after": OWNER,
     "gateway/server.py:_Sockets.__call__": "uvicorn's first message, which is there",
     "gateway/server.py:_Sockets._table": "imports a module",

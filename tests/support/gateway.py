@@ -22,8 +22,8 @@ from skerry.gateway.health import Health
 from skerry.gateway.listen import Listener
 from skerry.gateway.presence import Presence
 from skerry.gateway.server import create_app
-from skerry.gateway.session_events import News
-from skerry.gateway.system_events import Notices
+from skerry.gateway.session_events import SessionEvents
+from skerry.gateway.system_events import SystemEvents
 from skerry.hooks.hooks import Hooks
 from skerry.infra.clock import SystemClock
 from skerry.model.errors import BusyError, ModelUnavailableError
@@ -276,9 +276,9 @@ async def running_gateway(  # noqa: PLR0913 - each has a default; a test names w
     broadcast = Broadcast(clock)
     dispatcher = FakeDispatcher(broadcast)
     models = FakeModels()
-    news = News(broadcast, clock.now_ms)
+    session_events = SessionEvents(broadcast, clock.now_ms)
     hooks = hooks or Hooks()
-    async with hooks, open_store(home / "state.sqlite", on_commit=news.touch) as store:
+    async with hooks, open_store(home / "state.sqlite", on_commit=session_events.touch) as store:
         context = GatewayContext(
             config=lambda: settings.config,
             dispatcher=dispatcher,
@@ -287,11 +287,11 @@ async def running_gateway(  # noqa: PLR0913 - each has a default; a test names w
             setup=models,
             broadcast=broadcast,
             presence=Presence(clock),
-            news=news,
+            session_events=session_events,
             clock=clock,
             started_ms=clock.now_ms(),
             health=Health(),
-            notices=Notices(clock),
+            system_events=SystemEvents(clock),
             configuration=settings,
             hooks=hooks,
             memory=memory,

@@ -39,8 +39,8 @@ from skerry.gateway.broadcast import Broadcast
 from skerry.gateway.context import GatewayContext
 from skerry.gateway.health import Health
 from skerry.gateway.presence import Presence
-from skerry.gateway.session_events import News
-from skerry.gateway.system_events import Notices
+from skerry.gateway.session_events import SessionEvents
+from skerry.gateway.system_events import SystemEvents
 from skerry.hooks.events import GatewayStop
 from skerry.hooks.hooks import Hooks
 from skerry.infra.clock import Clock, SystemClock
@@ -134,7 +134,7 @@ async def open_application(
     redact = _hide(settings, environ, outside)
     clock, health, started_ms = outside.clock, Health(), outside.clock.now_ms()
     broadcast = Broadcast(clock)
-    news, indexer = News(broadcast, clock.now_ms), Indexer()
+    session_events, indexer = SessionEvents(broadcast, clock.now_ms), Indexer()
 
     def config() -> Config:
         return settings.config
@@ -145,7 +145,7 @@ async def open_application(
         _models(settings, environ, outside, store) as models,
         outside.hooks,
     ):
-        store.follow(news.touch)
+        store.follow(session_events.touch)
         store.follow(indexer.touch)
         ledger, records, live = await _state_of_runs(store, config, clock)
         embedding = open_embedding(config, environ, ledger, wanted=outside.models is None)
@@ -191,11 +191,11 @@ async def open_application(
                 setup=ModelChoice(settings, models, environ),
                 broadcast=broadcast,
                 presence=Presence(clock),
-                news=news,
+                session_events=session_events,
                 clock=clock,
                 started_ms=started_ms,
                 health=health,
-                notices=Notices(clock),
+                system_events=SystemEvents(clock),
                 commands=runtime.commands,
                 plugins=plugins,
                 configuration=settings,

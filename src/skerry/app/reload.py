@@ -112,14 +112,14 @@ class Reload:
             found = condition(self._settings, self._settings.config.path)
             report = {**self._health.report, "configuration": found}
             self._health.update(report)
-            self._broadcast.tell("health", report)
+            self._broadcast.send("health", report)
         payload = {
             "valid": not message,
             "changedPaths": changed,
             "restartPaths": self._settings.pending,
             "restart": self._settings.restart,
         }
-        self._broadcast.tell("config.changed", payload | ({"message": message} if message else {}))
+        self._broadcast.send("config.changed", payload | ({"message": message} if message else {}))
 
     def _may_restart(self) -> None:
         """Asks for a due restart when no run is under way, or when it has waited long enough."""

@@ -8,11 +8,10 @@ from typing import Any, Final
 
 import msgspec
 
-from skerry.gateway.frames import ErrorCode
 from skerry.gateway.method import Call, RefusedError
 from skerry.model.errors import ModelUnavailableError
+from skerry.model.ids import AgentId
 from skerry.model.message import ImageBlock, Message
-from skerry.model.run import RunRequest
 
 MAX_IMAGE: Final = 6_291_456
 """Bytes of one image."""
@@ -27,48 +26,48 @@ _DATA_URL: Final = re.compile(r"data:[^,]{0,200},")
 _SPACE: Final = re.compile(r"\s+")
 
 
-def images(attachments: Sequence[dict[str, Any]] | None) -> tuple[ImageBlock, ...]:
-    """Returns the attachments as images; what their bytes begin with says what they are.
+def images(attachments: Sequence[dict[str, Any]]) -> tuple[ImageBlock, ...]:
+    """Returns the attachments as images; their first bytes decide the type.
 
-    The base64 stands in `content`, as it is or as a data URL, or in `source.data`.
+    The base64 is in `content`, as it is or as a data URL, or in `source.data`.
 
     Raises:
-        RefusedError: one is no image that models take, is not readable, or is too large.
+        RefusedError: one is not an image that models take, is not readable, or is too large.
     """
-    found: list[ImageBlock] = []
+    blocks: list[ImageBlock] = []
     together = 0
-    for number, attachment in enumerate(attachments or (), start=1):
+    for number, attachment in enumerate(attachments, start=1):
         name = _name(attachment, number)
         data = _data(attachment, name)
         together += len(data)
         if len(data) > MAX_IMAGE:
-            raise _refused(f"{name} has {len(data)} bytes; an image may have {MAX_IMAGE}.")
+            raise RefusedError(f"{name} has {len(data)} bytes; an image may have {MAX_IMAGE}.")
         if together > MAX_TOGETHER:
-            raise _refused(f"The images have more than {MAX_TOGETHER} bytes together.")
+            raise RefusedError(f"The images have more than {MAX_TOGETHER} bytes together.")
         kind = _kind(data)
         if kind is None:
-            raise _refused(
+            raise RefusedError(
                 f"{name} is not a PNG, JPEG, GIF or WebP image; others cannot be attached."
             )
-        found.append(ImageBlock(base64.b64encode(data).decode(), kind))
-    return tuple(found)
+        blocks.append(ImageBlock(base64.b64encode(data).decode(), kind))
+    return tuple(blocks)
 
 
-async def check_seen(call: Call, request: RunRequest) -> None:
-    """Checks that the model which will answer reads images, where the request has some.
+async def check_model(call: Call, agent: AgentId) -> None:
+    """Checks that the model which will answer reads images.
 
     Raises:
         RefusedError: it does not.
     """
-    if not request.images:
-        return
-    reference = call.context.config().primary_model(request.key.agent)
+    reference = call.context.config().primary_model(agent)
     try:
         _, model = await call.context.models.choose(reference)
     except ModelUnavailableError:
-        return  # the run says so
+        return  # the run reports it
     if "image" not in model.input:
-        raise _refused(f"{model.ref} reads no images. Choose a model that does, or leave them out.")
+        raise RefusedError(
+            f"{model.ref} reads no images. Choose a model that does, or leave them out."
+        )
 
 
 def has_images(message: Message) -> bool:
@@ -77,12 +76,12 @@ def has_images(message: Message) -> bool:
 
 
 def without_images(line: bytes) -> bytes:
-    """Returns an encoded message whose images only say how large they are, for want of room."""
-    shown = msgspec.json.decode(line)
-    for block in shown["content"]:
+    """Returns an encoded message with the sizes of its images in place of their data."""
+    message = msgspec.json.decode(line)
+    for block in message["content"]:
         if block["type"] == "image":
             block |= {"omitted": True, "bytes": len(block.pop("data")) * 3 // 4}
-    return msgspec.json.encode(shown)
+    return msgspec.json.encode(message)
 
 
 def _name(attachment: dict[str, Any], number: int) -> str:
@@ -96,16 +95,16 @@ def _data(attachment: dict[str, Any], name: str) -> bytes:
     if content is None and isinstance(source, dict):
         content = source.get("data")
     if not isinstance(content, str) or not content:
-        raise _refused(f"{name} has no content; send its bytes as base64.")
+        raise RefusedError(f"{name} has no content; send its bytes as base64.")
     encoded = content
-    if found := _DATA_URL.match(content):
-        encoded = content[found.end() :]
+    if prefix := _DATA_URL.match(content):
+        encoded = content[prefix.end() :]
     if len(encoded) > MAX_IMAGE * 3 // 2:
-        raise _refused(f"{name} is too large; an image may have {MAX_IMAGE} bytes.")
+        raise RefusedError(f"{name} is too large; an image may have {MAX_IMAGE} bytes.")
     try:
         return base64.b64decode(_SPACE.sub("", encoded), validate=True)
     except (binascii.Error, ValueError):
-        raise _refused(f"The content of {name} is not base64.") from None
+        raise RefusedError(f"The content of {name} is not base64.") from None
 
 
 def _kind(data: bytes) -> str | None:
@@ -118,7 +117,3 @@ def _kind(data: bytes) -> str | None:
     if data.startswith(b"RIFF") and data[8:12] == b"WEBP":
         return "image/webp"
     return None
-
-
-def _refused(message: str) -> RefusedError:
-    return RefusedError(ErrorCode.INVALID_REQUEST, message)

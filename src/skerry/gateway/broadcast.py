@@ -12,7 +12,14 @@ from msgspec import Struct, field
 
 from skerry.gateway import frames
 from skerry.gateway.frames import Json, StateVersion
-from skerry.gateway.protocol_versions import DRESSES, AgentSays, ChatSays, Dress, Says, message
+from skerry.gateway.protocol_versions import (
+    VERSIONS,
+    AgentEvent,
+    ChatEvent,
+    Events,
+    Version4,
+    assistant_message,
+)
 from skerry.infra.clock import Clock
 from skerry.model.event import (
     CompactionEnded,
@@ -37,7 +44,7 @@ THROTTLE_SECONDS: Final = 0.15
 MAX_TOPICS: Final = 256
 """Limit on the subscriptions of one client."""
 _ABOUT: Final = 120
-"""Characters that say what a tool was asked."""
+"""Characters that describe a tool call."""
 
 
 class Subscriber(Protocol):
@@ -54,9 +61,9 @@ class Subscriber(Protocol):
 
 
 class _Audience(Struct, frozen=True):
-    """The clients of one version of the protocol that hear of runs; `tools`: also of tools."""
+    """Clients of one protocol version that receive events of runs; `tools`: also of tools."""
 
-    dress: Dress
+    version: Version4
     readers: set[Subscriber] = field(default_factory=set[Subscriber])
     tools: set[Subscriber] = field(default_factory=set[Subscriber])
 
@@ -65,18 +72,18 @@ class _Stream(Struct):
     """Events of one run sent so far. `seq` counts its `agent` events for each version."""
 
     event: RunEvent
-    seq: dict[int, int] = field(default_factory=lambda: dict.fromkeys(DRESSES, 0))
+    seq: dict[int, int] = field(default_factory=lambda: dict.fromkeys(VERSIONS, 0))
     text: str = ""
     thought: str = ""
     """Thinking of the present response so far."""
     pending: list[str] = field(default_factory=list)
     thoughts: list[str] = field(default_factory=list)
-    """Thinking that is not told yet, as `pending` is text."""
+    """Thinking that is not sent yet, as `pending` is text."""
     parted: bool = False
-    kept: int = 0
+    complete: int = 0
     """Length of the text of complete responses."""
-    asked: dict[str, str] = field(default_factory=dict)
-    """Arguments of the tool calls in progress, by their id."""
+    tool_calls: dict[str, str] = field(default_factory=dict)
+    """First argument of each tool call in progress, by the id of the call."""
     flushed_at: float = float("-inf")
     timer: asyncio.TimerHandle | None = None
 
@@ -87,14 +94,14 @@ class _Stream(Struct):
 
 
 class Broadcast:
-    """Tells every client what happens. Nothing here waits."""
+    """Sends events to every client that may receive them. Nothing here waits."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         own = {name: need for name, (need, _) in registered().events.items()}
         self._needs = {**access.EVENTS, **own}
-        self._who: dict[Need, set[Subscriber]] = {need: set() for need in self._needs.values()}
-        self._audiences = {protocol: _Audience(dress) for protocol, dress in DRESSES.items()}
+        self._clients: dict[Need, set[Subscriber]] = {need: set() for need in self._needs.values()}
+        self._audiences = {protocol: _Audience(version) for protocol, version in VERSIONS.items()}
         self._streams: dict[RunId, _Stream] = {}
         self._topics: dict[str, dict[str, Subscriber]] = {}
         self._subscribed: dict[str, tuple[Subscriber, set[str]]] = {}
@@ -108,31 +115,31 @@ class Broadcast:
         *,
         tools: bool,
     ) -> None:
-        """Sends a client from now on what its role and scopes allow; `tools`: tool events too."""
+        """Sends a client the events that its role and scopes allow; `tools`: tool events too."""
         self._subscribed[subscriber.id] = subscriber, set()
         actor = Actor(role=role, scopes=scopes)
-        for need, clients in self._who.items():
+        for need, clients in self._clients.items():
             if decide(Request(actor, Verb.RECEIVE, need=need)).allowed:
                 clients.add(subscriber)
-        if subscriber in self._who[READERS]:
+        if subscriber in self._clients[READERS]:
             audience = self._audiences[protocol]
             audience.readers.add(subscriber)
             if tools:
                 audience.tools.add(subscriber)
 
     def remove(self, subscriber: Subscriber) -> None:
-        """Tells a client nothing more."""
+        """Sends a client no more events."""
         for topic in tuple(self._subscribed.get(subscriber.id, (subscriber, set[str]()))[1]):
             self.unsubscribe(subscriber.id, topic)
         self._subscribed.pop(subscriber.id, None)
-        for clients in self._who.values():
+        for clients in self._clients.values():
             clients.discard(subscriber)
         for audience in self._audiences.values():
             audience.readers.discard(subscriber)
             audience.tools.discard(subscriber)
 
     def subscribe(self, connection_id: str, topic: str) -> bool:
-        """Tells a client of a topic until it leaves; returns False when it has too many already."""
+        """Subscribes a client to a topic; returns False when it has too many subscriptions."""
         subscriber, topics = self._subscribed[connection_id]
         if topic not in topics and len(topics) >= MAX_TOPICS:
             return False
@@ -141,7 +148,7 @@ class Broadcast:
         return True
 
     def unsubscribe(self, connection_id: str, topic: str) -> None:
-        """Tells a client no more of a topic."""
+        """Ends a client's subscription to a topic."""
         if connection_id in self._subscribed:
             self._subscribed[connection_id][1].discard(topic)
         clients = self._topics.get(topic, {})
@@ -163,7 +170,7 @@ class Broadcast:
         stream = self._streams.get(run_id)
         return stream.text + "".join(stream.pending) if stream else ""
 
-    def tell(
+    def send(
         self,
         name: str,
         payload: Json,
@@ -171,24 +178,24 @@ class Broadcast:
         *,
         topic: str | None = None,
     ) -> None:
-        """Sends an event to those who may get it by `access.EVENTS`, and subscribed to `topic`."""
-        clients = self._who[self._needs[name]]
+        """Sends an event to the clients that may receive it, and are subscribed to `topic`."""
+        clients = self._clients[self._needs[name]]
         if topic is not None:
             clients = clients.intersection(self._topics.get(topic, {}).values())
         if clients:
             _send(clients, frames.event(name, payload, version), droppable=False)
 
     def tick(self) -> None:
-        """Tells everybody that the gateway lives."""
+        """Sends every client a sign that the gateway runs."""
         head = frames.event("tick", {"ts": self._clock.now_ms()})
-        _send(self._who[ANYBODY], head, droppable=True)
+        _send(self._clients[ANYBODY], head, droppable=True)
 
     def shutdown(self, reason: str, restart_expected_ms: int) -> None:
-        """Tells all clients that the gateway stops, and when a next one starts at the latest."""
-        self.tell("shutdown", {"reason": reason, "restartExpectedMs": restart_expected_ms})
+        """Sends all clients the stop of the gateway, and the latest time of the next start."""
+        self.send("shutdown", {"reason": reason, "restartExpectedMs": restart_expected_ms})
 
     def publish(self, event: RunEvent) -> None:
-        """Tells what a run did. Called in the event loop, in the order in which it happened."""
+        """Sends an event of a run. Called in the event loop, in the order of the events."""
         stream = self._stream(event)
         match event.body:
             case TextDelta(delta):
@@ -199,22 +206,22 @@ class Broadcast:
             case TextEnded() | TextWithdrawn() as body:
                 self._part(stream, withdrawn=isinstance(body, TextWithdrawn))
             case RunStarted(at, joined):
-                self._say(stream, lambda dress: dress.started(at, joined))
+                self._send_run(stream, lambda version: version.started(at, joined))
             case ToolStarted() | ToolFinished() as body:
                 self._tool(stream, body)
             case CompactionStarted() | CompactionEnded() as body:
-                said = AgentSays("compaction", _compaction(body))
-                self._say(stream, lambda _: (said,))
+                compaction = AgentEvent("compaction", _compaction(body))
+                self._send_run(stream, lambda _: (compaction,))
             case RunEnded(result):
                 self._flush(stream)
                 del self._streams[event.run_id]
-                self._say(stream, lambda dress: dress.ended(result))
+                self._send_run(stream, lambda version: version.ended(result))
 
     def _stream(self, event: RunEvent) -> _Stream:
-        known = self._streams.get(event.run_id)
-        if known is None:
-            known = self._streams[event.run_id] = _Stream(event)
-        return known
+        stream = self._streams.get(event.run_id)
+        if stream is None:
+            stream = self._streams[event.run_id] = _Stream(event)
+        return stream
 
     def _add_text(self, stream: _Stream, delta: str) -> None:
         if stream.parted and stream.text:
@@ -230,33 +237,33 @@ class Broadcast:
             return
         self._flush_thoughts(stream)
         stream.thought = ""
-        stream.kept = len(stream.text) + sum(map(len, stream.pending))
+        stream.complete = len(stream.text) + sum(map(len, stream.pending))
         stream.parted = True
 
     def _withdraw(self, stream: _Stream) -> None:
-        """Takes back what the present response said; clients show the text that is left."""
+        """Withdraws the text of the present response; clients show the remaining text."""
         stream.stop_timer()
         stream.thoughts.clear()
         stream.thought = ""
         pending = "".join(stream.pending)
         stream.pending.clear()
-        left = (stream.text + pending)[: stream.kept]
-        if len(stream.text) > stream.kept:
-            shown = message(left, self._clock.now_ms())
-            said = AgentSays("assistant", {"text": left, "delta": "", "replace": True})
-            self._say(stream, lambda dress: (said, dress.replaced(left, shown)))
-        stream.text = left
-        stream.parted = stream.kept > 0
+        text = (stream.text + pending)[: stream.complete]
+        if len(stream.text) > stream.complete:
+            message = assistant_message(text, self._clock.now_ms())
+            event = AgentEvent("assistant", {"text": text, "delta": "", "replace": True})
+            self._send_run(stream, lambda version: (event, version.replaced(text, message)))
+        stream.text = text
+        stream.parted = stream.complete > 0
 
     def _flush_soon(self, stream: _Stream) -> None:
         if stream.timer is not None:
             return
         loop = asyncio.get_running_loop()
-        left = stream.flushed_at + THROTTLE_SECONDS - loop.time()
-        if left <= 0:
+        delay = stream.flushed_at + THROTTLE_SECONDS - loop.time()
+        if delay <= 0:
             self._flush(stream)
         else:
-            stream.timer = loop.call_later(left, self._flush, stream)
+            stream.timer = loop.call_later(delay, self._flush, stream)
 
     def _flush(self, stream: _Stream) -> None:
         stream.stop_timer()
@@ -268,9 +275,11 @@ class Broadcast:
         stream.pending.clear()
         stream.text += delta
         text = frames.raw(stream.text)
-        said = AgentSays("assistant", {"text": text, "delta": delta})
-        shown = message(text, self._clock.now_ms())
-        self._say(stream, lambda dress: (said, dress.added(delta, shown)), droppable=True)
+        event = AgentEvent("assistant", {"text": text, "delta": delta})
+        message = assistant_message(text, self._clock.now_ms())
+        self._send_run(
+            stream, lambda version: (event, version.added(delta, message)), droppable=True
+        )
 
     def _flush_thoughts(self, stream: _Stream) -> None:
         if not stream.thoughts:
@@ -278,50 +287,50 @@ class Broadcast:
         delta = "".join(stream.thoughts)
         stream.thoughts.clear()
         stream.thought += delta
-        said = AgentSays("thinking", {"text": stream.thought, "delta": delta})
-        self._say(stream, lambda _: (said,), droppable=True)
+        event = AgentEvent("thinking", {"text": stream.thought, "delta": delta})
+        self._send_run(stream, lambda _: (event,), droppable=True)
 
-    def _say(
-        self, stream: _Stream, say: Callable[[Dress], Says], *, droppable: bool = False
+    def _send_run(
+        self, stream: _Stream, encode: Callable[[Version4], Events], *, droppable: bool = False
     ) -> None:
-        """Tells those who read, encoded once for each version that somebody speaks."""
+        """Sends events of a run to its readers, encoded once for each version that one speaks."""
         for audience in self._audiences.values():
             if audience.readers:
-                for says in say(audience.dress):
-                    head = self._head(stream, audience.dress, says)
+                for event in encode(audience.version):
+                    head = self._head(stream, audience.version, event)
                     _send(audience.readers, head, droppable=droppable)
 
     def _tool(self, stream: _Stream, body: ToolStarted | ToolFinished) -> None:
         if isinstance(body, ToolFinished):
-            about = stream.asked.pop(body.call_id, "")
-            self._say_tool(stream, lambda dress: dress.tool_finished(body, about))
+            about = stream.tool_calls.pop(body.call_id, "")
+            self._send_tool(stream, lambda version: version.tool_finished(body, about))
             return
-        stream.asked[body.call_id] = _about(body.arguments)
+        stream.tool_calls[body.call_id] = _first_text(body.arguments)
         data = {
             "phase": "start",
             "name": body.name,
             "toolCallId": body.call_id,
             "args": body.arguments,
         }
-        self._say_tool(stream, lambda _: AgentSays("tool", data))
+        self._send_tool(stream, lambda _: AgentEvent("tool", data))
 
-    def _say_tool(self, stream: _Stream, say: Callable[[Dress], AgentSays]) -> None:
+    def _send_tool(self, stream: _Stream, encode: Callable[[Version4], AgentEvent]) -> None:
         self._flush(stream)
         stream.parted = True
         for audience in self._audiences.values():
             if audience.tools:
-                head = self._head(stream, audience.dress, say(audience.dress))
+                head = self._head(stream, audience.version, encode(audience.version))
                 _send(audience.tools, head, droppable=False)
             else:
-                stream.seq[audience.dress.protocol] += 1
+                stream.seq[audience.version.protocol] += 1
 
-    def _head(self, stream: _Stream, dress: Dress, says: AgentSays | ChatSays) -> bytes:
-        if isinstance(says, ChatSays):
-            payload = dress.chat(stream.event, says, stream.seq[dress.protocol])
+    def _head(self, stream: _Stream, version: Version4, event: AgentEvent | ChatEvent) -> bytes:
+        if isinstance(event, ChatEvent):
+            payload = version.chat(stream.event, event, stream.seq[version.protocol])
             return frames.event("chat", payload)
-        stream.seq[dress.protocol] += 1
-        seq, now = stream.seq[dress.protocol], self._clock.now_ms()
-        return frames.event("agent", dress.agent(stream.event, says, seq, now))
+        stream.seq[version.protocol] += 1
+        seq, now = stream.seq[version.protocol], self._clock.now_ms()
+        return frames.event("agent", version.agent(stream.event, event, seq, now))
 
 
 def _send(clients: set[Subscriber], head: bytes, *, droppable: bool) -> None:
@@ -336,7 +345,7 @@ def _compaction(body: CompactionStarted | CompactionEnded) -> dict[str, Json]:
     return {"phase": "end", "completed": body.done, "willRetry": body.will_retry}
 
 
-def _about(arguments: dict[str, Any]) -> str:
+def _first_text(arguments: dict[str, Any]) -> str:
     """Returns the beginning of the first text among a tool's arguments: most often a path."""
     texts = (argument for argument in arguments.values() if isinstance(argument, str))
     return next(texts, "")[:_ABOUT]

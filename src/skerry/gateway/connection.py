@@ -1,4 +1,4 @@
-"""One client: its handshake, its requests in order, and what is sent to it."""
+"""Connections of clients: accepted, greeted, their requests handled in order, frames sent."""
 
 import logging
 from collections.abc import Coroutine
@@ -7,12 +7,12 @@ from uuid import uuid4
 
 import anyio
 import anyio.abc
-from starlette.types import Receive
+from starlette.types import Receive, Scope, Send
 
 from skerry import __version__
-from skerry.gateway import attachments, auth, dispatch, frames, given
+from skerry.gateway import attachments, auth, dispatch, frames
 from skerry.gateway.context import GatewayContext
-from skerry.gateway.dispatch import MethodTable
+from skerry.gateway.dispatch import NO_METHODS, MethodTable
 from skerry.gateway.frames import (
     MAX_BUFFERED,
     MAX_PAYLOAD,
@@ -28,14 +28,15 @@ from skerry.gateway.method import Call, RefusedError
 from skerry.gateway.methods.system import snapshot
 from skerry.gateway.nodes import Node
 from skerry.gateway.peer import Peer
+from skerry.gateway.peer import peer as peer_of
 from skerry.gateway.presence import PresenceEntry
-from skerry.gateway.protocol import GatewayProtocol, Outgoing
-from skerry.gateway.protocol_versions import DRESSES
+from skerry.gateway.protocol import STATE_KEY, GatewayProtocol, Outgoing
+from skerry.gateway.protocol_versions import VERSIONS
 from skerry.infra import heap
 from skerry.infra.threads import in_daemon_thread
 from skerry.policy import access
 from skerry.policy.access import Role, Verb
-from skerry.policy.decide import Actor, Request, decide
+from skerry.policy.decide import Request, decide
 
 logger = logging.getLogger(__name__)
 
@@ -48,6 +49,44 @@ MAX_WORKING: Final = 16
 MAX_UNREAD: Final = 1024 * 1024
 """Bytes that may wait to be read by a client whose further requests are read."""
 _TOOL_EVENTS: Final = "tool-events"
+_MAX_HANDSHAKES: Final = 256
+
+
+class Accept:
+    """Accepts WebSockets; only so many may be in their handshake at a time.
+
+    One too many replaces the oldest: a client in good faith has introduced itself by then, and
+    whoever holds many handshakes open cannot keep others out.
+    """
+
+    def __init__(self, context: GatewayContext) -> None:
+        self._context = context
+        self._methods = MethodTable(context.plugins.methods if context.plugins else NO_METHODS)
+        self._failures = auth.Failures()
+        self._handshakes: dict[anyio.CancelScope, None] = {}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serves one client."""
+        await receive()  # websocket.connect
+        await send({"type": "websocket.accept"})
+        protocol = scope["state"][STATE_KEY]
+        peer = peer_of(scope, self._context.config().gateway.trusted_proxies)
+        client = Connection(self._context, self._methods, self._failures, peer, protocol, receive)
+        if len(self._handshakes) >= _MAX_HANDSHAKES:
+            oldest = next(iter(self._handshakes))
+            del self._handshakes[oldest]
+            oldest.cancel()
+        admitted = None
+        with anyio.CancelScope() as handshake:
+            self._handshakes[handshake] = None
+            try:
+                admitted = await client.shake_hands()
+            finally:
+                self._handshakes.pop(handshake, None)
+        if handshake.cancelled_caught:
+            protocol.end(1013, "too many handshakes")
+        if admitted is not None:
+            await client.serve(admitted)
 
 
 class Connection:
@@ -69,14 +108,14 @@ class Connection:
         self._protocol = protocol
         self._receive = receive
         self._peer = peer
-        self._out = Outgoing(protocol, self._give_up, self._ease)
+        self._out = Outgoing(protocol, self._give_up, self._resume)
         self._working = 0
-        self._eased = anyio.Event()
+        self._resumed = anyio.Event()
         self._waiting: set[Coroutine[Any, Any, Json]] = set()
         self._tasks: anyio.abc.TaskGroup | None = None
 
     async def shake_hands(self) -> Admitted | None:
-        """Challenges the client and returns it when it is let in; else sends why and closes it."""
+        """Challenges the client and returns it once admitted; else sends why and closes it."""
         nonce = str(uuid4())
         challenge = {"nonce": nonce, "ts": self._context.clock.now_ms(), "capabilities": []}
         head = frames.event("connect.challenge", challenge)
@@ -96,18 +135,18 @@ class Connection:
         return None
 
     async def serve(self, admitted: Admitted) -> None:
-        """Serves the client until it leaves or is given up."""
+        """Serves the client until it disconnects or is given up."""
         client = admitted.params.client
-        told = (client.id, client.mode, admitted.protocol, self.id)
-        logger.info("%s/%s came, protocol %d, connection %s", *told)
+        about = (self.id, client.id, client.mode, admitted.protocol)
+        logger.info("connection %s opened: %s/%s, protocol %d", *about)
         try:
             async with anyio.create_task_group() as self._tasks:
                 self._welcome(admitted)
                 await self._read(admitted)
                 self._tasks.cancel_scope.cancel()
         finally:
-            self._leave()
-            logger.info("connection %s left", self.id)
+            self._unregister()
+            logger.info("connection %s closed", self.id)
 
     def event(self, head: bytes, *, droppable: bool) -> None:
         """Sends an event; a droppable one is lost when the client is slow."""
@@ -134,10 +173,9 @@ class Connection:
         context.broadcast.add(self, protocol, role, scopes, tools=tools)
 
     def _hello(self, admitted: Admitted) -> Json:
-        seen = snapshot(self._context)
-        actor = Actor(role=admitted.role, scopes=admitted.scopes)
-        if not decide(Request(actor, Verb.RECEIVE, need=access.READERS)).allowed:
-            seen |= {"presence": [], "health": {}}
+        state = snapshot(self._context)
+        if not decide(Request(admitted.actor, Verb.RECEIVE, need=access.READERS)).allowed:
+            state |= {"presence": [], "health": {}}
         granted: dict[str, Json] = {"role": admitted.role, "scopes": admitted.scopes}
         if admitted.device is not None:
             granted |= {
@@ -153,7 +191,7 @@ class Connection:
                 "events": self._methods.events,
                 "capabilities": [],
             },
-            "snapshot": seen,
+            "snapshot": state,
             "auth": granted,
             "policy": {
                 "maxPayload": MAX_PAYLOAD,
@@ -162,10 +200,10 @@ class Connection:
                 "attachments": attachments.POLICY,
             },
         }
-        return DRESSES[admitted.protocol].hello(hello)
+        return VERSIONS[admitted.protocol].hello(hello)
 
     def _register(self, admitted: Admitted) -> None:
-        """Lets the connection of a device be found, and a node be asked."""
+        """Registers the connection of a device, and a node for commands."""
         device = admitted.device
         if device is None:
             return
@@ -201,7 +239,7 @@ class Connection:
             scopes=admitted.scopes,
         )
 
-    def _leave(self) -> None:
+    def _unregister(self) -> None:
         self._context.broadcast.remove(self)
         self._context.clients.leave(self)
         self._context.nodes.leave(self)
@@ -211,7 +249,7 @@ class Connection:
             outcome.close()  # its task was cancelled before it began
 
     def close(self, code: int, reason: str) -> None:
-        """Closes it, behind what it was sent, and what it still waits for with it."""
+        """Closes the connection after the frames sent so far, and cancels its requests."""
         self._protocol.end(code, reason)
         if self._tasks is not None:
             self._tasks.cancel_scope.cancel()
@@ -224,10 +262,10 @@ class Connection:
         while (size := await self._read_one(admitted)) is not None:
             if size >= heap.LARGE and self._tasks is not None:
                 self._tasks.start_soon(in_daemon_thread, heap.give_back, "heap")
-            await self._breathe()
+            await self._wait_for_room()
 
     async def _read_one(self, admitted: Admitted) -> int | None:
-        """Handles the next message; returns how long it was, None when the client has left."""
+        """Handles the next message; returns its length, None when the client disconnected."""
         text = await self._next_text()
         if text is None:
             return None
@@ -240,20 +278,20 @@ class Connection:
                 self._out.response(frames.refusal(request_id, shape))
         return len(text)
 
-    async def _breathe(self) -> None:
-        """Leaves a client's next request unread while it has enough: its own turn is what it costs.
+    async def _wait_for_room(self) -> None:
+        """Leaves a client's next request unread while too many are in progress, or too much unread.
 
-        Without this, who asks for much and reads nothing makes everybody else wait.
+        Otherwise a client that requests much and reads nothing delays all others.
         """
         while self._working >= MAX_WORKING or self._out.waiting_bytes > MAX_UNREAD:
-            await self._eased.wait()
+            await self._resumed.wait()
 
-    def _ease(self) -> None:
-        self._eased.set()
-        self._eased = anyio.Event()
+    def _resume(self) -> None:
+        self._resumed.set()
+        self._resumed = anyio.Event()
 
     async def _next_text(self) -> str | None:
-        """Returns the next message; None when the client has left. A binary one reads as empty."""
+        """Returns the next message; None when the client disconnected. Binary is read as empty."""
         while True:
             message = await self._receive()
             if message["type"] == "websocket.receive":
@@ -265,15 +303,15 @@ class Connection:
         warnings: list[Json] = []
 
         def respond(payload: Json) -> None:
-            self._out.response(frames.response(frame.id, given.warned(payload, warnings)))
+            self._out.response(frames.response(frame.id, dispatch.with_warnings(payload, warnings)))
 
         call = Call(
             self._context,
-            admitted.role,
+            admitted.actor,
             admitted.scopes,
             admitted.protocol,
             self.id,
-            admitted.device_id,
+            admitted.device.device_id if admitted.device else None,
             respond,
             warnings=warnings,
         )
@@ -290,8 +328,8 @@ class Connection:
         if self._tasks is None or len(self._waiting) >= MAX_IN_FLIGHT:
             outcome.close()
             raise RefusedError(
-                ErrorCode.UNAVAILABLE,
                 f"more than {MAX_IN_FLIGHT} requests are waiting",
+                code=ErrorCode.UNAVAILABLE,
                 details={"code": "request.busy"},
                 retryable=True,
             )
@@ -309,8 +347,8 @@ class Connection:
         finally:
             self._waiting.discard(outcome)
             self._working -= not self._methods.waits(frame.method)
-            self._ease()
+            self._resume()
 
     def _fail(self, call: Call, frame: RequestFrame, error: Exception) -> None:
         shape, payload = dispatch.shape(error, frame.method)
-        self._out.response(frames.refusal(frame.id, call.dress.error(shape), payload))
+        self._out.response(frames.refusal(frame.id, call.version.error(shape), payload))

@@ -15,8 +15,8 @@ from skerry.gateway.frames import Json
 from skerry.gateway.health import Health
 from skerry.gateway.nodes import Nodes
 from skerry.gateway.presence import Presence
-from skerry.gateway.session_events import News
-from skerry.gateway.system_events import Notices
+from skerry.gateway.session_events import SessionEvents
+from skerry.gateway.system_events import SystemEvents
 from skerry.hooks.hooks import Hooks
 from skerry.hooks.runner import HandlerReport
 from skerry.infra.clock import Clock
@@ -77,11 +77,11 @@ class GatewayContext(Struct, frozen=True):
     setup: Setup
     broadcast: Broadcast
     presence: Presence
-    news: News
+    session_events: SessionEvents
     clock: Clock
     started_ms: int
     health: Health
-    notices: Notices
+    system_events: SystemEvents
     configuration: Configuration
     config_writes: WriteRate = field(default_factory=WriteRate)
     clients: Clients = field(default_factory=Clients)

@@ -1,17 +1,24 @@
-"""Dispatch of a request frame to its method: table, scopes, parameters, errors for the wire."""
+"""Dispatch of a request frame to its method: table, scopes, parameters, errors for the wire.
+
+A client of the published protocol may send every property of its schema. A method declares beside
+its model those that have no effect here, and those that it cannot support; see `Params`. The first
+are reported in the answer, the others refused by name.
+"""
 
 import logging
 from collections.abc import Coroutine, Mapping
 from importlib import import_module
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import anyio.to_thread
+import msgspec
+from pydantic import BaseModel, ValidationError
 
-from skerry.gateway import given
 from skerry.gateway.frames import ErrorCode, ErrorShape, Json, RequestFrame
-from skerry.gateway.method import Call, Method, RefusedError, missing_scope
+from skerry.gateway.method import Call, Method, Params, RefusedError, missing_scope
 from skerry.gateway.methods import chat, extension, rest, runs, subscriptions, system
+from skerry.gateway.problems import describe
 from skerry.model.errors import BusyError, ModelError, SkerryError, StateError
 from skerry.model.rights import MissingScopeError
 from skerry.policy import access
@@ -22,7 +29,14 @@ from skerry.sdk.methods import GatewayMethod
 
 logger = logging.getLogger(__name__)
 
+P = TypeVar("P", bound=BaseModel)
+
 UNKNOWN: Final = "request.unknown_method"
+UNSUPPORTED: Final = "request.unsupported_property"
+_EMPTY: Final = b"{}"
+_NOTHING: Final = frozenset({b"null", b"false", b'""', b"[]", b"{}"})
+"""Values with which a property requests nothing."""
+_EXTRA: Final = "extra_forbidden"
 _REST: Final = "skerry.gateway.methods.rest"
 NO_METHODS: Final[Mapping[str, GatewayMethod]] = MappingProxyType({})
 
@@ -40,7 +54,9 @@ class MethodTable:
         self._needs = {**access.METHODS, **self._features.methods}
         self._is_whole = False
         self._add(*runs.METHODS, *chat.METHODS, *subscriptions.METHODS, *system.METHODS)
-        self._plugins = {name: one for name, one in plugins.items() if name not in self._needs}
+        self._plugins = {
+            name: method for name, method in plugins.items() if name not in self._needs
+        }
         for name, method in self._plugins.items():
             self._needs[name] = access.Need(access.Role.OPERATOR, method.scope)
 
@@ -67,7 +83,7 @@ class MethodTable:
     @property
     def methods(self) -> list[Method[Any]]:
         """Every method, sorted by name."""
-        return [found for name in self.names if (found := self._find(name))]
+        return [method for name in self.names if (method := self._find(name))]
 
     def waits(self, name: str) -> bool:
         """Returns whether the method is answered only when a run ends."""
@@ -88,7 +104,7 @@ class MethodTable:
         return self._call(frame, call)
 
     async def _call_rest(self, frame: RequestFrame, call: Call) -> Json:
-        await anyio.to_thread.run_sync(import_module, _REST)  # so long the loop must not stand
+        await anyio.to_thread.run_sync(import_module, _REST)  # the loop must not wait for it
         answer = self._call(frame, call)
         return await answer if isinstance(answer, Coroutine) else answer
 
@@ -96,14 +112,11 @@ class MethodTable:
         method = self._find(frame.method)
         if method is None:
             raise RefusedError(
-                ErrorCode.INVALID_REQUEST,
                 f"unknown method: {frame.method}",
-                details={
-                    "code": UNKNOWN,
-                    "remedy": "Ask for one of `features.methods` in `hello-ok`.",
-                },
+                "Ask for one of `features.methods` in `hello-ok`.",
+                details={"code": UNKNOWN},
             )
-        params, warnings = given.parameters(method, bytes(frame.params))
+        params, warnings = parameters(method, bytes(frame.params))
         call.warnings.extend(warnings)
         return method.handler(call, params)
 
@@ -129,9 +142,82 @@ class MethodTable:
 def _check_access(need: access.Need, call: Call, name: str) -> None:
     decision = decide(Request(call.actor, Verb.CALL, name, need))
     if decision.scope is not None:
-        raise RefusedError.of(missing_scope(decision.scope), None)
+        raise RefusedError.of(missing_scope(decision.scope))
     if not decision.allowed:
-        raise RefusedError(ErrorCode.INVALID_REQUEST, decision.reason)
+        raise RefusedError(decision.reason)
+
+
+def parameters(method: Method[P], raw: bytes) -> tuple[P, list[Json]]:
+    """Returns the parameters, and a warning for each property that has no effect.
+
+    Raises:
+        RefusedError: they do not fit, or ask for what the method cannot do.
+    """
+    raw = _EMPTY if raw in {b"", b"null"} else raw
+    try:
+        return _parsed(method, raw), []
+    except ValidationError as error:
+        extra = _extra(error)
+        if not extra & _declared(method).keys():
+            raise _invalid(method, error) from None
+    supported, warnings = _without_declared(method, raw, extra)
+    try:
+        return _parsed(method, supported), warnings
+    except ValidationError as error:
+        raise _invalid(method, error) from None
+
+
+def with_warnings(payload: Json, warnings: list[Json]) -> Json:
+    """Returns a payload with the warnings, where it is an object."""
+    if not warnings or not isinstance(payload, dict):
+        return payload
+    own = payload.get("warnings")
+    return payload | {"warnings": [*(own if isinstance(own, list) else ()), *warnings]}
+
+
+def _parsed(method: Method[P], raw: bytes) -> P:
+    return method.params.model_validate_json(raw)
+
+
+def _invalid(method: Method[Any], error: ValidationError) -> RefusedError:
+    return RefusedError(f"invalid {method.name} params: {describe(error)}")
+
+
+def _declared(method: Method[Any]) -> Mapping[str, str]:
+    params = method.params
+    return {**params.ignored, **params.refused} if issubclass(params, Params) else {}
+
+
+def _extra(error: ValidationError) -> set[str]:
+    details = error.errors(include_url=False, include_context=False, include_input=False)
+    return {
+        str(detail["loc"][0])
+        for detail in details
+        if detail["type"] == _EXTRA and len(detail["loc"]) == 1
+    }
+
+
+def _without_declared(method: Method[Any], raw: bytes, extra: set[str]) -> tuple[bytes, list[Json]]:
+    """Returns the frame's parameters without the declared ones among `extra`, and the warnings."""
+    properties = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
+    refused, ignored = method.params.refused, method.params.ignored
+    warnings: list[Json] = []
+    for name in [name for name in properties if name in extra]:
+        has_effect = bytes(properties[name]) not in {
+            *_NOTHING,
+            msgspec.json.encode(method.params.usual.get(name)),
+        }
+        if name in refused and has_effect:
+            raise RefusedError(
+                f"{method.name} cannot take '{name}': {refused[name]}",
+                f"Send it without '{name}'.",
+                details={"code": UNSUPPORTED, "property": name},
+            )
+        if name in ignored and has_effect:
+            warnings.append({"path": name, "message": ignored[name]})
+        if name in refused or name in ignored:
+            del properties[name]
+    return msgspec.json.encode(properties), warnings
 
 
 def shape(error: Exception, method: str) -> tuple[ErrorShape, Json]:
@@ -142,16 +228,16 @@ def shape(error: Exception, method: str) -> tuple[ErrorShape, Json]:
         case MissingScopeError():
             return missing_scope(error.scope, error.remedy), None
         case BusyError() | StateError():
-            return _ours(error, ErrorCode.UNAVAILABLE, retryable=True), None
+            return _shape_of(error, ErrorCode.UNAVAILABLE, retryable=True), None
         case ModelError():
-            return _ours(error, ErrorCode.UNAVAILABLE, retryable=error.retryable), None
+            return _shape_of(error, ErrorCode.UNAVAILABLE, retryable=error.retryable), None
         case SkerryError():
-            return _ours(error, ErrorCode.INVALID_REQUEST), None
+            return _shape_of(error, ErrorCode.INVALID_REQUEST), None
     logger.error("method %s failed", method, exc_info=error)
     return ErrorShape(ErrorCode.UNAVAILABLE, "internal error", {"code": "internal"}), None
 
 
-def _ours(error: SkerryError, code: ErrorCode, *, retryable: bool | None = None) -> ErrorShape:
+def _shape_of(error: SkerryError, code: ErrorCode, *, retryable: bool | None = None) -> ErrorShape:
     details = {"code": error.code}
     if error.remedy:
         details["remedy"] = error.remedy

@@ -17,7 +17,10 @@ from skerry.gateway.pairing import Paired, Wish
 from skerry.gateway.peer import Peer
 from skerry.gateway.problems import describe
 from skerry.model.errors import StateError
+from skerry.model.origin import Origin
+from skerry.model.rights import Rights
 from skerry.policy.access import Role
+from skerry.policy.decide import Actor
 from skerry.store.devices import About
 
 Secret = Annotated[str, Field(max_length=4096)]
@@ -103,7 +106,7 @@ class ConnectParams(Params):
 
 
 class Admitted(Struct, frozen=True):
-    """A client that is let in."""
+    """A client that is admitted."""
 
     request_id: str
     params: ConnectParams
@@ -112,12 +115,9 @@ class Admitted(Struct, frozen=True):
     role: Role
     scopes: tuple[str, ...]
     device: Paired | None
-    """The paired device; None for a client that showed only the shared secret."""
-
-    @property
-    def device_id(self) -> str | None:
-        """Returns the id of the device."""
-        return self.device.device_id if self.device else None
+    """The paired device; None for a client that presented only the shared secret."""
+    actor: Actor
+    """The client, as the policy sees it."""
 
 
 class Door(Struct, frozen=True):
@@ -169,9 +169,14 @@ async def _admit(frame: RequestFrame, door: Door) -> Admitted:
     scopes = auth.claimed(params.scopes) if role is Role.OPERATOR else ()
     if params.device is None:
         _check_alone(role, shown, door, _is_named(params, gateway.auth.mode, protocol))
-        return Admitted(frame.id, params, protocol, role, scopes, None)
+        return Admitted(frame.id, params, protocol, role, scopes, None, _actor(role, scopes))
     paired = await _pair(params, params.device, Wish(role, scopes), shown, door)
-    return Admitted(frame.id, params, protocol, role, paired.scopes, paired)
+    actor = _actor(role, paired.scopes)
+    return Admitted(frame.id, params, protocol, role, paired.scopes, paired, actor)
+
+
+def _actor(role: Role, scopes: tuple[str, ...]) -> Actor:
+    return Actor(Origin.OWNER, role=role, scopes=scopes, rights=Rights.OWNER)
 
 
 def _agree(params: ConnectParams) -> int:

@@ -96,7 +96,9 @@ class _Once:
     def _refused(self, what: str, code: str, *, retryable: bool = False) -> RefusedError:
         message = f"{self._method} with this idempotency key {what}"
         details = {"code": code}
-        return RefusedError(ErrorCode.UNAVAILABLE, message, details=details, retryable=retryable)
+        return RefusedError(
+            message, code=ErrorCode.UNAVAILABLE, details=details, retryable=retryable
+        )
 
 
 def _check(same: bool, key: str) -> None:  # noqa: FBT001 - private

@@ -10,10 +10,8 @@ from pydantic.alias_generators import to_camel
 
 from skerry.gateway.context import GatewayContext
 from skerry.gateway.frames import ErrorCode, ErrorShape, Json
-from skerry.gateway.protocol_versions import DRESSES, Dress
-from skerry.model.origin import Origin
-from skerry.model.rights import Rights
-from skerry.policy.access import Role
+from skerry.gateway.protocol_versions import VERSIONS, Version4
+from skerry.model.ids import AgentId, SessionKey, agent_id
 from skerry.policy.decide import Actor
 from skerry.store import Unit
 
@@ -35,9 +33,9 @@ IdempotencyKey = Annotated[
 class Params(BaseModel):
     """Parameters of a method: camelCase on the wire, nothing unknown, no value converted.
 
-    Every property of the published schemas is a field that is heeded, or stands in one of the two
-    tables by its name on the wire, with a sentence for the client. With null, false or an empty
-    value it asks for nothing, and passes.
+    Every property of the published schemas is a field that has an effect, or is listed in one of
+    the two tables by its name on the wire, with a sentence for the client. With null, false or an
+    empty value it requests nothing, and passes.
 
     The validator of each is built when the method is first called: a start needs none of them.
     """
@@ -71,35 +69,38 @@ class OnceParams(Params):
 
 
 def no_effect(unit: Unit) -> None:
-    """Notes nothing with an effect: its request has no idempotency key."""
+    """Records nothing with an effect: its request has no idempotency key."""
 
 
 class RefusedError(Exception):
-    """A request is answered with an error. `payload` is sent beside it where a method has one."""
+    """The answer to a request is an error. `remedy` goes into the details, as the next step."""
 
     def __init__(
         self,
-        code: ErrorCode,
         message: str,
+        remedy: str = "",
         *,
+        code: ErrorCode = ErrorCode.INVALID_REQUEST,
         details: Json = None,
         retryable: bool | None = None,
-        payload: Json = None,
     ) -> None:
+        if remedy:
+            details = {**(details or {}), "remedy": remedy}
         self.shape = ErrorShape(code, message, details, retryable)
-        self.payload = payload
+        self.payload: Json = None
+        """Sent beside the error where a method has one."""
         super().__init__(message)
 
     @classmethod
-    def of(cls, shape: ErrorShape, payload: Json) -> Self:
+    def of(cls, shape: ErrorShape, payload: Json = None) -> Self:
         """Returns the refusal with this error and payload."""
-        refused = cls(shape.code, shape.message, payload=payload)
-        refused.shape = shape
-        return refused
+        refusal = cls(shape.message)
+        refusal.shape, refusal.payload = shape, payload
+        return refusal
 
 
 def missing_scope(scope: str, remedy: str = "") -> ErrorShape:
-    """Returns the error for who lacks a scope."""
+    """Returns the error for a caller without the scope."""
     details: dict[str, Json] = {
         "code": "MISSING_SCOPE",
         "missingScope": scope,
@@ -111,16 +112,17 @@ def missing_scope(scope: str, remedy: str = "") -> ErrorShape:
 
 
 class Call(Struct, frozen=True):
-    """One request: what the method may use, and who asks."""
+    """One request: the services that the method may use, and the client that sent it."""
 
     context: GatewayContext
-    role: Role
+    actor: Actor
+    """The client, as the policy sees it."""
     scopes: tuple[str, ...]
     protocol: int
     """The version of the protocol that was agreed with the client: 3 or 4."""
     connection_id: str
     device_id: str | None
-    """The paired device that asks; None for a client that showed only the shared secret."""
+    """The client's paired device; None for a client that presented only the shared secret."""
     respond: Callable[[Json], None]
     """Sends a first response; what the handler returns is the last."""
     effect: Callable[[Unit], None] = no_effect
@@ -129,18 +131,42 @@ class Call(Struct, frozen=True):
     """Warnings for the client beside the answer; see `warn`."""
 
     def warn(self, path: str, message: str) -> None:
-        """Tells the client something of a property that it sent."""
+        """Adds a warning about a property of the request to the answer."""
         self.warnings.append({"path": path, "message": message})
 
     @property
-    def actor(self) -> Actor:
-        """Returns whoever asks."""
-        return Actor(Origin.OWNER, role=self.role, scopes=self.scopes, rights=Rights.OWNER)
-
-    @property
-    def dress(self) -> Dress:
+    def version(self) -> Version4:
         """Returns the encoding of the client's protocol version."""
-        return DRESSES[self.protocol]
+        return VERSIONS[self.protocol]
+
+    def agent(self, name: str | None) -> AgentId:
+        """Returns the id of the configured agent with this name; without one, of the default agent.
+
+        Raises:
+            RefusedError: no agent has this id.
+        """
+        agents = self.context.config().agents
+        agent = agent_id(name) if name else agents.default_id
+        if agent not in agents.ids:
+            raise RefusedError(
+                f'unknown agent id "{name}"',
+                f"The agents are {', '.join(agents.ids)}.",
+                details={"code": "UNKNOWN_AGENT_ID", "agentId": name},
+            )
+        return agent
+
+    def session_key(self, key: str | None, agent: str | None) -> SessionKey:
+        """Returns the key that a request names by key or agent; without both, the main one.
+
+        Raises:
+            InvalidSessionKeyError: the key does not parse.
+            RefusedError: the key belongs to another agent than the named one.
+        """
+        owner = agent_id(agent) if agent else self.context.config().agents.default_id
+        parsed = SessionKey.parse(key or "", owner)
+        if agent and parsed.agent != owner:
+            raise RefusedError(f"sessionKey belongs to agent {parsed.agent!r}, not to {owner!r}")
+        return parsed
 
 
 P = TypeVar("P", bound=BaseModel)
@@ -153,7 +179,7 @@ class Method(Struct, Generic[P], frozen=True):
     `handler` returns the payload, or a coroutine of it where it has to wait.
 
     Handlers are called in the order of the requests; what they do before they return, and before
-    the first `await` of their coroutine, is therefore done in that order too.
+    the first `await` of their coroutine, happens in that order too.
     """
 
     name: str

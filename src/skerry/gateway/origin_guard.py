@@ -1,11 +1,11 @@
-"""The door before everything: `Host`, `Origin`, and the headers of every HTTP response.
+"""Checks of `Host` and `Origin` before each request, and the headers of every HTTP response.
 
 A web page anywhere can make a browser connect to 127.0.0.1. What it cannot do is choose these two
 headers: `Host` names another site when a name was rebound to loopback, `Origin` names the page.
 """
 
 import socket
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from ipaddress import ip_address
 from typing import Final
 from urllib.parse import urlsplit
@@ -23,30 +23,30 @@ _HEADERS: Final = {
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
     "cross-origin-resource-policy": "same-origin",
-    # One request a connection: what a client does after it need not be watched.
+    # One request a connection: no further request has to be limited in time.
     "connection": "close",
 }
 
 
-class Gate:
-    """Refuses what was not meant for this gateway, before anything else looks at it."""
+class OriginGuard:
+    """Refuses requests that were not meant for this gateway, before anything else reads them."""
 
     def __init__(self, app: ASGIApp, config: Callable[[], GatewayConfig]) -> None:
         self._app = app
         self._config = config
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Passes the request on or refuses it: 421 for a foreign host, 403 for a foreign origin."""
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+        """Passes the request on or refuses it: 421 for a foreign host, 403 for a foreign origin.
+
+        It is no coroutine itself: an accepted WebSocket keeps nothing of this guard while it lives.
+        """
         if scope["type"] == "lifespan":
-            await self._app(scope, receive, send)
-            return
+            return self._app(scope, receive, send)
         status = _refusal(scope, self._config())
         if scope["type"] == "websocket":
             if status:
-                await send({"type": "websocket.close", "code": 1008})  # answered as HTTP 403
-                return
-            await self._app(scope, receive, send)
-            return
+                return send({"type": "websocket.close", "code": 1008})  # answered as HTTP 403
+            return self._app(scope, receive, send)
 
         async def guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -54,9 +54,8 @@ class Gate:
             await send(message)
 
         if status:
-            await PlainTextResponse(_TEXTS[status], status)(scope, receive, guarded)
-        else:
-            await self._app(scope, receive, guarded)
+            return PlainTextResponse(_TEXTS[status], status)(scope, receive, guarded)
+        return self._app(scope, receive, guarded)
 
 
 _TEXTS: Final = {
@@ -77,25 +76,31 @@ def _refusal(scope: Scope, config: GatewayConfig) -> int:
     if config.exposed and _is_own(host, port):
         hosts.add(host)
     allowed = set(config.control_ui.allowed_origins)
-    if host not in hosts and host not in {urlsplit(one).netloc for one in allowed}:
+    if host not in hosts and host not in {urlsplit(origin).netloc for origin in allowed}:
         return 421
-    ours = {f"http://{one}" for one in hosts} | allowed
+    ours = {f"http://{name}" for name in hosts} | allowed
     if any(origin.lower() not in ours for origin in headers.getlist("origin")):
         return 403
     return 0
 
 
 def _is_own(host: str, port: int) -> bool:
-    """Returns whether other machines may call us that: by address, or by this machine's name.
+    """Returns whether the host is an address, or this machine's name, with our port.
 
-    An address is safe: only a name can be made to lead here by whoever owns it.
+    An address is safe: only a name can be pointed at this machine by its owner.
     """
     parts = urlsplit(f"//{host}")
     try:
-        given, name = parts.port or _HTTP_PORT, parts.hostname or ""
+        given_port, name = parts.port or _HTTP_PORT, parts.hostname or ""
     except ValueError:
         return False
-    if given != port or parts.username is not None or parts.path or parts.query or parts.fragment:
+    if (
+        given_port != port
+        or parts.username is not None
+        or parts.path
+        or parts.query
+        or parts.fragment
+    ):
         return False
     try:
         return "%" not in name and bool(ip_address(name))

@@ -145,9 +145,9 @@ def _kind(about: About) -> tuple[str, str]:
 
 def tell(context: GatewayContext, role: str, what: str, payload: Json) -> None:
     """Tells those who may pair that something happened to a request."""
-    context.broadcast.tell(f"device.pair.{what}", payload)
+    context.broadcast.send(f"device.pair.{what}", payload)
     if role == Role.NODE:
-        context.broadcast.tell(f"node.pair.{what}", payload | {"nodeId": payload["deviceId"]})
+        context.broadcast.send(f"node.pair.{what}", payload | {"nodeId": payload["deviceId"]})
 
 
 def pending(asked: Request) -> dict[str, Json]:

@@ -1,20 +1,21 @@
-"""The two dresses of the wire: what versions 3 and 4 of the protocol say differently of one thing.
+"""Answers and events of runs as clients receive them, in versions 3 and 4 of the protocol.
 
 A client passes over keys that it does not know. So both versions get the same payload wherever one
-can hold what each wants, and only what cannot be shared, or is told often, stands here.
+can hold what each wants. Version 4 is the base; version 3 overrides what cannot be shared, or is
+sent often.
 """
 
+import math
 import socket
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final, Protocol
+from typing import Final
 
 from msgspec import Struct
 
-from skerry.gateway import replies
 from skerry.gateway.frames import ErrorCode, ErrorShape, Json
 from skerry.model.event import RunEvent, ToolFinished
-from skerry.model.run import RunResult, StopReason
+from skerry.model.run import RunFailure, RunResult, StopReason
 
 Object = dict[str, Json]
 
@@ -22,96 +23,160 @@ _TOOL_TEXT: Final = 8000
 """Characters of a tool's result that an event shows."""
 
 _POLICY_3: Final = ("maxPayload", "maxBufferedBytes", "tickIntervalMs")
+_UNKNOWN: Final = RunFailure("internal", "The run failed.")
+_FAILED: Final = frozenset({StopReason.ERROR, StopReason.TIMEOUT, StopReason.INTERRUPTED})
+_KINDS: Final = {"model.rate_limit": "rate_limit", "model.overflow": "context_length"}
+_REASONS: Final = {
+    "model.auth": "auth",
+    "model.sign_in": "auth",
+    "model.billing": "billing",
+    "model.rate_limit": "rate_limit",
+    "model.overloaded": "overloaded",
+    "model.overflow": "context_overflow",
+    "model.request": "format",
+    "model.connection": "timeout",
+    "model.not_found": "model_not_found",
+}
+"""The wire's words for why a provider did not answer, by the code of the error."""
 
 
-class AgentSays(Struct, frozen=True):
+class AgentEvent(Struct, frozen=True):
     """An `agent` event, less the run it belongs to and its number."""
 
     stream: str
     data: Object
 
 
-class ChatSays(Struct, frozen=True):
+class ChatEvent(Struct, frozen=True):
     """A `chat` event, less the run it belongs to and its number."""
 
     payload: Object
 
 
-Says = tuple[AgentSays | ChatSays, ...]
+Events = tuple[AgentEvent | ChatEvent, ...]
 
 
-class Dress(Protocol):
-    """Encoding of events and answers in one version of the protocol."""
+class Version4:
+    """Encoding of the gateways and clients of late 2026."""
 
-    @property
-    def protocol(self) -> int:
-        """The version."""
-        ...
+    protocol: int = 4
 
     def hello(self, hello: Object) -> Object:
-        """Returns the payload of `hello-ok`, given what both versions tell."""
-        ...
+        """Returns the payload of `hello-ok`, given what both versions have."""
+        return hello
 
     def error(self, shape: ErrorShape) -> ErrorShape:
         """Returns the error with the codes that this version has."""
-        ...
+        return shape
 
     def accepted(self, run_id: str, key: str, agent: str, at: int) -> Object:
         """Returns the first response to `agent`."""
-        ...
+        about = {"runId": run_id, "sessionKey": key, "agentId": agent}
+        return {**about, "status": "accepted", "acceptedAt": at}
 
     def in_flight(self, run_id: str, key: str, agent: str) -> Object | None:
-        """Returns the only response to a key whose run is on.
+        """Returns the only response to a key whose run has not ended.
 
         None means that it is answered like the first request: accepted now, the end when it comes.
         """
-        ...
+        return {"runId": run_id, "sessionKey": key, "agentId": agent, "status": "in_flight"}
 
-    def agent(self, run: RunEvent, says: AgentSays, seq: int, ts: int) -> Object:
+    def agent(self, run: RunEvent, event: AgentEvent, seq: int, ts: int) -> Object:
         """Returns the payload of an `agent` event."""
-        ...
+        return {
+            "runId": run.run_id,
+            "sessionKey": run.session_key,
+            "sessionId": run.session_id,
+            "agentId": run.agent_id,
+            "stream": event.stream,
+            "data": event.data,
+            "seq": seq,
+            "ts": ts,
+        }
 
-    def chat(self, run: RunEvent, says: ChatSays, seq: int) -> Object:
+    def chat(self, run: RunEvent, event: ChatEvent, seq: int) -> Object:
         """Returns the payload of a `chat` event."""
-        ...
+        return {
+            "runId": run.run_id,
+            "sessionKey": run.session_key,
+            "agentId": run.agent_id,
+            "seq": seq,
+            **event.payload,
+        }
 
-    def started(self, at: int, joined: str | None) -> Says:
+    def started(self, at: int, joined: str | None) -> Events:
         """Encodes the start of a run, or the entry of its message into the run `joined`."""
-        ...
+        if joined:
+            return (_started(at, joined),)
+        return (
+            _started(at, joined),
+            AgentEvent("run_status", {"phase": "starting_model"}),
+            ChatEvent({"state": "status", "phase": "starting_model"}),
+        )
 
-    def added(self, delta: str, message: Json) -> ChatSays:
+    def added(self, delta: str, message: Json) -> ChatEvent:
         """Returns the `chat` event of added text; `message` has the text so far."""
-        ...
+        return ChatEvent({"state": "delta", "deltaText": delta, "message": message})
 
-    def replaced(self, text: str, message: Json) -> ChatSays:
-        """Returns the `chat` event of text that became shorter: what a failed model said."""
-        ...
+    def replaced(self, text: str, message: Json) -> ChatEvent:
+        """Returns the `chat` event after a failed model's text was withdrawn."""
+        return ChatEvent({"state": "delta", "deltaText": text, "replace": True, "message": message})
 
-    def tool_finished(self, body: ToolFinished, about: str) -> AgentSays:
-        """Returns how a tool call ended; `about` says in a few words what it was asked."""
-        ...
+    def tool_finished(self, body: ToolFinished, about: str) -> AgentEvent:
+        """Returns the end of a tool call; `about` says in a few words what was requested."""
+        shown = [{"type": "text", "text": body.text[:_TOOL_TEXT]}]
+        data = {"phase": "result", "name": body.name, "toolCallId": body.call_id, "meta": about}
+        return AgentEvent("tool", {**data, "isError": body.is_error, "result": {"content": shown}})
 
-    def ended(self, result: RunResult) -> Says:
-        """Encodes the end of a run."""
-        ...
+    def ended(self, result: RunResult) -> Events:
+        """Returns the tokens, the end of the life cycle, and the last `chat` event.
+
+        There is no phase `finishing`: an end is sent after its COMMIT, when all is settled.
+        """
+        aborted = result.stop_reason is StopReason.ABORTED
+        reason = _stop_reason(result)
+        data: Object = {
+            "phase": "end",
+            "startedAt": result.started_at,
+            "endedAt": result.ended_at,
+            "aborted": aborted,
+            "stopReason": reason,
+            "executionSettled": True,
+            "payloads": _payloads(result),
+            **_joined(result.joined),
+        }
+        chat: Object = {**_last_chat(result), "stopReason": reason}
+        if has_failed(result):
+            data |= {"phase": "error", **_failure_payload(result)}
+            chat["errorKind"] = _error_kind(result)
+            chat["errorDetail"] = _error_detail(result)
+        elif aborted:
+            data["status"] = "cancelled"
+        else:
+            data["terminalReply"] = _terminal_reply(result)
+        if result.notices:
+            data["notices"] = list(result.notices)
+        end = AgentEvent("lifecycle", data), ChatEvent(chat)
+        tokens = result.usage.output
+        return (AgentEvent("usage", {"outputTokens": tokens}), *end) if tokens else end
 
 
-class Version3:
+class Version3(Version4):
     """Encoding of the gateways and clients of early 2026."""
 
-    protocol: Final = 3
+    protocol = 3
 
     def hello(self, hello: Object) -> Object:
-        """Adds the host; leaves out what came later. `auth` is there for a device's token only."""
-        dressed = {
+        """Adds the host, and leaves out later keys; `auth` only carries a device's token."""
+        payload = {
             **hello,
             "server": {**hello["server"], "host": socket.gethostname()},
             "features": {key: hello["features"][key] for key in ("methods", "events")},
             "policy": {key: hello["policy"][key] for key in _POLICY_3},
         }
         if "deviceToken" not in hello["auth"]:
-            del dressed["auth"]
-        return dressed
+            del payload["auth"]
+        return payload
 
     def error(self, shape: ErrorShape) -> ErrorShape:
         """Turns a forbidden request into an invalid one: this version has no other code."""
@@ -127,160 +192,58 @@ class Version3:
     def in_flight(self, run_id: str, key: str, agent: str) -> None:
         """Clients of this version take a single response other than accepted for the end."""
 
-    def agent(self, run: RunEvent, says: AgentSays, seq: int, ts: int) -> Object:
-        """Returns the payload: run, stream, data, key, number, time."""
+    def agent(self, run: RunEvent, event: AgentEvent, seq: int, ts: int) -> Object:
+        """Returns the payload without session id and agent."""
         return {
             "runId": run.run_id,
-            "stream": says.stream,
-            "data": says.data,
+            "stream": event.stream,
+            "data": event.data,
             "sessionKey": run.session_key,
             "seq": seq,
             "ts": ts,
         }
 
-    def chat(self, run: RunEvent, says: ChatSays, seq: int) -> Object:
-        """Returns the payload: run, key, number, then what is said."""
-        return {"runId": run.run_id, "sessionKey": run.session_key, "seq": seq, **says.payload}
+    def chat(self, run: RunEvent, event: ChatEvent, seq: int) -> Object:
+        """Returns the payload without the agent."""
+        return {"runId": run.run_id, "sessionKey": run.session_key, "seq": seq, **event.payload}
 
-    def started(self, at: int, joined: str | None) -> Says:
+    def started(self, at: int, joined: str | None) -> Events:
         """Returns the start of the life cycle."""
         return (_started(at, joined),)
 
-    def added(self, delta: str, message: Json) -> ChatSays:
+    def added(self, delta: str, message: Json) -> ChatEvent:
         """Returns the text so far."""
         del delta
-        return ChatSays({"state": "delta", "message": message})
+        return ChatEvent({"state": "delta", "message": message})
 
-    def replaced(self, text: str, message: Json) -> ChatSays:
-        """Returns the text that is left."""
+    def replaced(self, text: str, message: Json) -> ChatEvent:
+        """Returns the remaining text."""
         return self.added(text, message)
 
-    def tool_finished(self, body: ToolFinished, about: str) -> AgentSays:
-        """Returns that it ended, without the result, which the history has."""
+    def tool_finished(self, body: ToolFinished, about: str) -> AgentEvent:
+        """Returns the end without the result, which the history has."""
         data = {"phase": "result", "name": body.name, "toolCallId": body.call_id}
-        return AgentSays("tool", {**data, "meta": about, "isError": body.is_error})
+        return AgentEvent("tool", {**data, "meta": about, "isError": body.is_error})
 
-    def ended(self, result: RunResult) -> Says:
+    def ended(self, result: RunResult) -> Events:
         """Returns the end of the life cycle and the last `chat` event."""
         data: Object = {"phase": "end", "endedAt": result.ended_at, **_joined(result.joined)}
         chat = _last_chat(result)
-        if replies.failed(result):
-            data |= {"phase": "error", **replies.reason(result)}
+        if has_failed(result):
+            data |= {"phase": "error", **_failure_payload(result)}
         elif result.stop_reason is StopReason.ABORTED:
             data["aborted"] = True
-            chat["stopReason"] = replies.stop_reason(result)
+            chat["stopReason"] = _stop_reason(result)
         elif result.cut_off:
-            chat["stopReason"] = replies.stop_reason(result)
-        return AgentSays("lifecycle", data), ChatSays(chat)
+            chat["stopReason"] = _stop_reason(result)
+        return AgentEvent("lifecycle", data), ChatEvent(chat)
 
 
-class Version4:
-    """Encoding of the gateways and clients of late 2026."""
-
-    protocol: Final = 4
-
-    def hello(self, hello: Object) -> Object:
-        """Returns it as it is."""
-        return hello
-
-    def error(self, shape: ErrorShape) -> ErrorShape:
-        """Returns it as it is."""
-        return shape
-
-    def accepted(self, run_id: str, key: str, agent: str, at: int) -> Object:
-        """Returns the run, whose it is, and when it was accepted."""
-        about = {"runId": run_id, "sessionKey": key, "agentId": agent}
-        return {**about, "status": "accepted", "acceptedAt": at}
-
-    def in_flight(self, run_id: str, key: str, agent: str) -> Object:
-        """Returns that it is on; its end goes to who asked first."""
-        return {"runId": run_id, "sessionKey": key, "agentId": agent, "status": "in_flight"}
-
-    def agent(self, run: RunEvent, says: AgentSays, seq: int, ts: int) -> Object:
-        """Returns the payload, with session and agent."""
-        return {
-            "runId": run.run_id,
-            "sessionKey": run.session_key,
-            "sessionId": run.session_id,
-            "agentId": run.agent_id,
-            "stream": says.stream,
-            "data": says.data,
-            "seq": seq,
-            "ts": ts,
-        }
-
-    def chat(self, run: RunEvent, says: ChatSays, seq: int) -> Object:
-        """Returns the payload, with the agent."""
-        return {
-            "runId": run.run_id,
-            "sessionKey": run.session_key,
-            "agentId": run.agent_id,
-            "seq": seq,
-            **says.payload,
-        }
-
-    def started(self, at: int, joined: str | None) -> Says:
-        """Returns the start of the life cycle, and that the model is asked now."""
-        if joined:
-            return (_started(at, joined),)
-        return (
-            _started(at, joined),
-            AgentSays("run_status", {"phase": "starting_model"}),
-            ChatSays({"state": "status", "phase": "starting_model"}),
-        )
-
-    def added(self, delta: str, message: Json) -> ChatSays:
-        """Encodes the text added to the message so far."""
-        return ChatSays({"state": "delta", "deltaText": delta, "message": message})
-
-    def replaced(self, text: str, message: Json) -> ChatSays:
-        """Returns the text that is left, marked as the whole."""
-        return ChatSays({"state": "delta", "deltaText": text, "replace": True, "message": message})
-
-    def tool_finished(self, body: ToolFinished, about: str) -> AgentSays:
-        """Returns that it ended, with the beginning of its result."""
-        shown = [{"type": "text", "text": body.text[:_TOOL_TEXT]}]
-        data = {"phase": "result", "name": body.name, "toolCallId": body.call_id, "meta": about}
-        return AgentSays("tool", {**data, "isError": body.is_error, "result": {"content": shown}})
-
-    def ended(self, result: RunResult) -> Says:
-        """Returns the tokens, the end of the life cycle, and the last `chat` event.
-
-        There is no phase `finishing`: an end is told after its COMMIT, when all is settled.
-        """
-        aborted = result.stop_reason is StopReason.ABORTED
-        reason = replies.stop_reason(result)
-        data: Object = {
-            "phase": "end",
-            "startedAt": result.started_at,
-            "endedAt": result.ended_at,
-            "aborted": aborted,
-            "stopReason": reason,
-            "executionSettled": True,
-            "payloads": replies.payloads(result),
-            **_joined(result.joined),
-        }
-        chat: Object = {**_last_chat(result), "stopReason": reason}
-        if replies.failed(result):
-            data |= {"phase": "error", **replies.reason(result)}
-            chat["errorKind"] = replies.error_kind(result)
-            chat["errorDetail"] = replies.error_detail(result)
-        elif aborted:
-            data["status"] = "cancelled"
-        else:
-            data["terminalReply"] = replies.terminal(result)
-        if result.notices:
-            data["notices"] = list(result.notices)
-        said = AgentSays("lifecycle", data), ChatSays(chat)
-        tokens = result.usage.output
-        return (AgentSays("usage", {"outputTokens": tokens}), *said) if tokens else said
+VERSIONS: Final[Mapping[int, Version4]] = MappingProxyType({3: Version3(), 4: Version4()})
+"""The encoding of each version that is served."""
 
 
-DRESSES: Final[Mapping[int, Dress]] = MappingProxyType({3: Version3(), 4: Version4()})
-"""The dress of each version that is served."""
-
-
-def message(text: Json, at: int) -> Json:
+def assistant_message(text: Json, at: int) -> Json:
     """Encodes a message of the assistant."""
     return {
         "role": "assistant",
@@ -289,8 +252,118 @@ def message(text: Json, at: int) -> Json:
     }
 
 
-def _started(at: int, joined: str | None) -> AgentSays:
-    return AgentSays("lifecycle", {"phase": "start", "startedAt": at, **_joined(joined)})
+def has_failed(result: RunResult) -> bool:
+    """Returns whether the run ended in an error; an aborted one did not."""
+    return result.stop_reason in _FAILED
+
+
+def final_response(result: RunResult) -> Json:
+    """Returns the payload of the last response to `agent`."""
+    usage = result.usage
+    failed = has_failed(result)
+    aborted = result.stop_reason is StopReason.ABORTED
+    return {
+        "runId": result.run_id,
+        "status": "error" if failed else "ok",
+        "summary": _failure(result).message if failed else "aborted" if aborted else "completed",
+        "result": {
+            "payloads": _payloads(result),
+            "meta": {
+                "durationMs": max(0, result.ended_at - result.started_at),
+                "agentMeta": {
+                    "sessionId": result.session_id,
+                    "provider": result.provider,
+                    "model": result.model,
+                    "usage": {
+                        "input": usage.input,
+                        "output": usage.output,
+                        "cacheRead": usage.cache_read,
+                        "cacheWrite": usage.cache_write,
+                        "total": usage.total_tokens,
+                    },
+                },
+                "aborted": aborted,
+                "stopReason": _stop_reason(result),
+            },
+        },
+    }
+
+
+def wait_response(result: RunResult) -> Json:
+    """Returns the payload of `agent.wait` for a run that ended."""
+    failed = has_failed(result)
+    payload: Object = {
+        "runId": result.run_id,
+        "status": "error" if failed else "ok",
+        "startedAt": result.started_at,
+        "endedAt": result.ended_at,
+        "stopReason": _stop_reason(result),
+    }
+    if failed:
+        return payload | _failure_payload(result)
+    return payload | {"terminalReply": _terminal_reply(result)}
+
+
+def run_error(result: RunResult) -> ErrorShape:
+    """Returns the error of a run that failed."""
+    failure = _failure(result)
+    details = {"code": failure.code, **({"remedy": failure.remedy} if failure.remedy else {})}
+    wait = None if failure.retry_after is None else math.ceil(failure.retry_after * 1000)
+    return ErrorShape(ErrorCode.UNAVAILABLE, failure.message, details, failure.retryable, wait)
+
+
+def _failure(result: RunResult) -> RunFailure:
+    return result.error or _UNKNOWN
+
+
+def _failure_payload(result: RunResult) -> Object:
+    """Returns why the run failed, and the next step for a person where there is one."""
+    failure = _failure(result)
+    more = {"remedy": failure.remedy, "attempts": list(failure.attempts)}
+    return {"error": failure.message, **{name: value for name, value in more.items() if value}}
+
+
+def _error_kind(result: RunResult) -> str:
+    """Returns the failure as one of the wire's few kinds."""
+    if result.stop_reason is StopReason.TIMEOUT:
+        return "timeout"
+    return _KINDS.get(_failure(result).code, "unknown")
+
+
+def _error_detail(result: RunResult) -> Json:
+    """Returns which model failed, and why in a word; `_error_kind` has no kind for a wrong key."""
+    reason = _REASONS.get(_failure(result).code, "unknown")
+    model = {"provider": result.provider[:300], "model": result.model[:300]}
+    return {**{key: value for key, value in model.items() if value}, "failoverReason": reason}
+
+
+def _text(result: RunResult) -> str:
+    return "\n\n".join(result.payloads)
+
+
+def _payloads(result: RunResult) -> list[Json]:
+    return [{"text": payload, "mediaUrl": None} for payload in result.payloads]
+
+
+def _terminal_reply(result: RunResult) -> Json:
+    """Returns the text that the person is shown in the end."""
+    text = _text(result)
+    return {"disposition": "visible" if text else "silent", "text": text}
+
+
+def _stop_reason(result: RunResult) -> str:
+    """Returns the wire's word for why the run ended: `stop`, `length`, or who aborted it."""
+    match result.stop_reason:
+        case StopReason.DONE:
+            return "length" if result.cut_off else "stop"
+        case StopReason.ABORTED:
+            return result.aborted_by or "aborted"
+        case other:
+            return other.value
+
+
+def _started(at: int, joined: str | None) -> AgentEvent:
+    return AgentEvent("lifecycle", {"phase": "start", "startedAt": at, **_joined(joined)})
 
 
 def _joined(host: str | None) -> Object:
@@ -299,12 +372,12 @@ def _joined(host: str | None) -> Object:
 
 
 def _last_chat(result: RunResult) -> Object:
-    bad = replies.failed(result)
+    failed = has_failed(result)
     aborted = result.stop_reason is StopReason.ABORTED
-    text = replies.text(result)
-    chat: Object = {"state": "error" if bad else "aborted" if aborted else "final"}
-    if bad:
-        chat["errorMessage"] = replies.failure(result).message
-    if text or not (bad or aborted):
-        chat["message"] = message(text, result.ended_at)
+    text = _text(result)
+    chat: Object = {"state": "error" if failed else "aborted" if aborted else "final"}
+    if failed:
+        chat["errorMessage"] = _failure(result).message
+    if text or not (failed or aborted):
+        chat["message"] = assistant_message(text, result.ended_at)
     return chat

@@ -18,29 +18,21 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.types import Receive, Scope, Send
 
 import skerry
-from skerry.gateway.auth import Failures
 from skerry.gateway.context import GatewayContext
-from skerry.gateway.frames import PROTOCOL, Json, StateVersion
+from skerry.gateway.frames import Json, StateVersion
 from skerry.gateway.methods.system import refresh_health
-from skerry.gateway.origin_guard import Gate
+from skerry.gateway.origin_guard import OriginGuard
 from skerry.gateway.pages import Pages
-from skerry.gateway.peer import peer as peer_of
-from skerry.gateway.protocol import STATE_KEY
-from skerry.model.session import SessionEntry, TranscriptEntry
 
 if TYPE_CHECKING:
-    from skerry.gateway.dispatch import MethodTable
+    from skerry.gateway.connection import Accept
 
 logger = logging.getLogger(__name__)
 
 _HEALTH_SECONDS: Final = 60.0
 _PRESENCE_SECONDS: Final = 0.5
 _SERVING: Final = "skerry.gateway.connection"
-"""Module that serves a client, with the methods of a conversation: imported with the first
-client."""
-_MAX_HANDSHAKES: Final = 256
-_NEWS_BYTES: Final = 256 * 1024
-"""Limit on a message in an event; every subscriber gets a copy."""
+"""Module that serves clients, with the methods of a conversation."""
 
 
 def create_app(context: GatewayContext, pages: Path | None = None) -> Starlette:
@@ -55,62 +47,32 @@ def create_app(context: GatewayContext, pages: Path | None = None) -> Starlette:
         routes=[
             Route("/healthz", _healthz),
             Route("/readyz", _readyz(context)),
-            WebSocketRoute("/", _Sockets(context)),
+            WebSocketRoute("/", _WebSockets(context)),
             Route("/{path:path}", Pages(folder).serve),
         ],
-        middleware=[Middleware(Gate, config=lambda: context.config().gateway)],
+        middleware=[Middleware(OriginGuard, config=lambda: context.config().gateway)],
         lifespan=_lifespan(context),
     )
 
 
-class _Sockets:
-    """Accepts WebSockets; only so many may be in their handshake at a time.
-
-    One too many takes the place of the one that has waited longest: who means it has introduced
-    itself by then, and whoever fills the places cannot keep others out.
-    """
+class _WebSockets:
+    """Accepts WebSockets; what serves them is imported with the first client."""
 
     def __init__(self, context: GatewayContext) -> None:
         self._context = context
-        self._methods: MethodTable | None = None
-        self._failures = Failures()
-        self._handshakes: dict[anyio.CancelScope, None] = {}
+        self._accept: Accept | None = None
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         """Serves one client."""
-        await receive()  # websocket.connect
-        await send({"type": "websocket.accept"})
-        protocol = scope["state"][STATE_KEY]
-        peer = peer_of(scope, self._context.config().gateway.trusted_proxies)
-        methods = await self._table()
-        from skerry.gateway.connection import Connection  # noqa: PLC0415 - as `_SERVING` says
+        accept = self._accept or self._accept_first
+        return accept(scope, receive, send)
 
-        client = Connection(self._context, methods, self._failures, peer, protocol, receive)
-        if len(self._handshakes) >= _MAX_HANDSHAKES:
-            oldest = next(iter(self._handshakes))
-            del self._handshakes[oldest]
-            oldest.cancel()
-        admitted = None
-        with anyio.CancelScope() as handshake:
-            self._handshakes[handshake] = None
-            try:
-                admitted = await client.shake_hands()
-            finally:
-                self._handshakes.pop(handshake, None)
-        if handshake.cancelled_caught:
-            protocol.end(1013, "too many handshakes")
-        if admitted is not None:
-            await client.serve(admitted)
+    async def _accept_first(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await anyio.to_thread.run_sync(import_module, _SERVING)  # the event loop goes on meanwhile
+        from skerry.gateway.connection import Accept  # noqa: PLC0415 - with the first client
 
-    async def _table(self) -> "MethodTable":
-        """Returns the methods, made for the first client; the loop does not stand meanwhile."""
-        if self._methods is None:
-            await anyio.to_thread.run_sync(import_module, _SERVING)
-            from skerry.gateway.dispatch import MethodTable  # noqa: PLC0415 - as `_SERVING` says
-
-            plugins = self._context.plugins
-            self._methods = MethodTable(plugins.methods) if plugins else MethodTable()
-        return self._methods
+        self._accept = self._accept or Accept(self._context)
+        await self._accept(scope, receive, send)
 
 
 async def _healthz(_request: Request) -> Response:
@@ -148,9 +110,9 @@ def _lifespan(
         await refresh_health(context)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_tick, context)
-            tasks.start_soon(_look_after_health, context)
-            tasks.start_soon(_tell_presence, context)
-            tasks.start_soon(_tell_news, context)
+            tasks.start_soon(_send_health, context)
+            tasks.start_soon(_send_presence, context)
+            tasks.start_soon(_send_session_events, context)
             yield
             tasks.cancel_scope.cancel()
 
@@ -158,59 +120,48 @@ def _lifespan(
 
 
 async def _tick(context: GatewayContext) -> None:
-    """Lets clients notice a gateway that is gone."""
+    """Sends ticks, by whose absence clients notice a gateway that ended."""
     while True:
         await anyio.sleep(context.config().gateway.tick_interval_ms / 1000)
         context.broadcast.tick()
 
 
-async def _look_after_health(context: GatewayContext) -> None:
+async def _send_health(context: GatewayContext) -> None:
     while True:
         await anyio.sleep(_HEALTH_SECONDS)
         try:
             report = await refresh_health(context)
         except Exception:
-            logger.exception("health cannot be looked at")
+            logger.exception("the health report could not be made")
         else:
-            context.broadcast.tell("health", report, _version(context))
+            context.broadcast.send("health", report, _version(context))
 
 
-async def _tell_presence(context: GatewayContext) -> None:
-    """Tells who is here, twice a second at most: for each of many who come, it goes to them all."""
+async def _send_presence(context: GatewayContext) -> None:
+    """Sends the presence of clients, twice a second at most: each change is sent to all of them."""
     presence = context.presence
-    told = presence.version
+    version = presence.version
     while True:
-        await presence.after(told)
-        told = presence.version
-        context.broadcast.tell("presence", {"presence": presence.entries()}, _version(context))
+        await presence.after(version)
+        version = presence.version
+        context.broadcast.send("presence", {"presence": presence.entries()}, _version(context))
         await anyio.sleep(_PRESENCE_SECONDS)
 
 
-async def _tell_news(context: GatewayContext) -> None:
-    """Tells of sessions in the words of version 4: version 3 has no such events."""
+async def _send_session_events(context: GatewayContext) -> None:
+    """Sends changes of sessions in the encoding of version 4: version 3 has no such events."""
+    await context.session_events.touched()  # by a client's subscription, so that one has connected
+    from skerry.gateway.methods.subscriptions import (  # noqa: PLC0415 - see above
+        session_line,
+        session_row,
+    )
+
     while True:
         try:
-            await context.news.run(context.store, _news_row, _news_line)
+            await context.session_events.run(context.store, session_row, session_line)
         except Exception:
-            # Who does not hear of a session can still read it; the gateway goes on.
+            # A client that misses the event can still read the session; the gateway goes on.
             logger.exception("session events could not be sent")
-
-
-def _news_row(session: SessionEntry) -> Json:
-    from skerry.gateway.methods import rows  # noqa: PLC0415 - only who is there hears news
-
-    return rows.row(session, PROTOCOL)
-
-
-def _news_line(entry: TranscriptEntry) -> bytes:
-    """Returns a message as its event has it; large images are left to who reads the history."""
-    from skerry.gateway.attachments import has_images, without_images  # noqa: PLC0415 - likewise
-    from skerry.gateway.methods.chat import transcript_line  # noqa: PLC0415 - likewise
-
-    line = transcript_line(entry, PROTOCOL)
-    if len(line) > _NEWS_BYTES and has_images(entry.message):
-        return without_images(line)
-    return line
 
 
 def _version(context: GatewayContext) -> StateVersion:

@@ -1,7 +1,7 @@
-"""Tells clients that asked for it which sessions changed, and what was said in them.
+"""Sends subscribed clients the sessions that changed, and the new messages in them.
 
-A commit only says which sessions it touched; a little later the news reads what is new and tells
-it, so that many commits cost one look. While nobody asks, a commit costs nothing.
+A commit only names the sessions that it touched; a little later their changes are read and sent, so
+that many commits cost one read. While no client is subscribed, a commit costs nothing.
 """
 
 from collections.abc import Callable
@@ -18,16 +18,16 @@ from skerry.store import Reader, Store, sessions
 
 COLLECT_SECONDS: Final = 0.05
 SESSIONS: Final = "sessions"
-"""The topic of those who hear of every session that changes."""
+"""The topic of the clients that receive every change of a session."""
 _BATCH: Final = 200
-"""Messages of one session that are told at a time."""
+"""Messages of one session that are sent at a time."""
 
 Row = Callable[[SessionEntry], dict[str, Json]]
 Line = Callable[[TranscriptEntry], bytes]
 
 
 def messages_of(key: str) -> str:
-    """Returns the topic of those who hear what is said in the conversation `key`."""
+    """Returns the topic of the clients that receive the messages of the conversation `key`."""
     return f"messages:{key}"
 
 
@@ -39,37 +39,37 @@ class _Change(Struct, frozen=True):
     entries: list[TranscriptEntry]
 
 
-class News:
+class SessionEvents:
     """Changes of sessions, for subscribers. `touch` it after commits and keep `run` going."""
 
     def __init__(self, broadcast: Broadcast, now_ms: Callable[[], int]) -> None:
         self._broadcast = broadcast
         self._now_ms = now_ms
-        self._told: dict[str, dict[str, int]] = {}
+        self._sent: dict[str, dict[str, int]] = {}
         self._dirty: dict[str, str] = {}
         self._wake = anyio.Event()
 
     def follow(self, key: str, session: SessionEntry | None, *, first: bool) -> None:
-        """Begins to tell what is said in the conversation, after what its `session` holds.
+        """Begins to send the messages of a conversation that come after the tail of its `session`.
 
-        `first`: nobody has followed it until now.
+        `first`: no client has followed it until now.
         """
         if first:
-            self._told.pop(key, None)
+            self._sent.pop(key, None)
         if session is None:
             return
-        told = self._told.setdefault(key, {})
-        if session.session_id not in told:
-            told[session.session_id] = session.tail
-            self.touch([session.session_id])  # something may have come since it was read
+        sent = self._sent.setdefault(key, {})
+        if session.session_id not in sent:
+            sent[session.session_id] = session.tail
+            self.touch([session.session_id])  # a message may have arrived since it was read
 
-    def known(self, session: SessionEntry) -> None:
-        """Notes that what the session holds is no news: it is about to be restored."""
-        if (told := self._told.get(session.key)) is not None:
-            told[session.session_id] = session.tail
+    def skip(self, session: SessionEntry) -> None:
+        """Marks the session's messages as sent: it is about to be restored."""
+        if (sent := self._sent.get(session.key)) is not None:
+            sent[session.session_id] = session.tail
 
     def touch(self, session_ids: list[str], reason: str = "") -> None:
-        """Notes that the sessions may have changed; `reason` says why where it is no message."""
+        """Marks sessions that may have changed; `reason` is empty for new messages."""
         if not self._broadcast.has_topics:
             return
         for session_id in session_ids:
@@ -77,13 +77,17 @@ class News:
                 self._dirty[session_id] = reason
         self._wake.set()
 
+    async def touched(self) -> None:
+        """Returns when a session was touched that has not been read since."""
+        await self._wake.wait()
+
     async def run(self, store: Store, row: Row, line: Line) -> None:
-        """Tells what is new, at most every 50 ms.
+        """Sends the changes, at most every 50 ms.
 
         Args:
-            store: Where it is read.
-            row: Makes a session's row.
-            line: Makes a message, encoded.
+            store: The store that has them.
+            row: Encodes a session as a row.
+            line: Encodes a message.
         """
         while True:
             await self._wake.wait()
@@ -94,15 +98,15 @@ class News:
             try:
                 changes = await store.read(lambda reader: self._changes(reader, dirty))  # noqa: B023 - read at once
             except StateError:
-                self._dirty = dirty | self._dirty  # the next commit wakes us
+                self._dirty = dirty | self._dirty  # sent after the next commit
                 raise
             for change in changes:
-                self._tell(change, row, line)
+                self._send(change, row, line)
 
     def _forget(self) -> None:
-        """Forgets how far conversations were told that nobody follows any more."""
-        for key in [key for key in self._told if not self._broadcast.is_wanted(messages_of(key))]:
-            del self._told[key]
+        """Drops the positions of conversations that no client follows any more."""
+        for key in [key for key in self._sent if not self._broadcast.is_wanted(messages_of(key))]:
+            del self._sent[key]
 
     def _changes(self, reader: Reader, dirty: dict[str, str]) -> list[_Change]:
         changes = []
@@ -112,20 +116,20 @@ class News:
                 continue
             new: list[TranscriptEntry] = []
             if self._broadcast.is_wanted(messages_of(session.key)):
-                told = self._told.get(session.key, {}).get(session_id, 0)
-                new = sessions.entries(reader, session_id, limit=_BATCH, after=told)
+                sent = self._sent.get(session.key, {}).get(session_id, 0)
+                new = sessions.entries(reader, session_id, limit=_BATCH, after=sent)
             changes.append(_Change(session, reason, new))
         return changes
 
-    def _tell(self, change: _Change, row: Row, line: Line) -> None:
-        session, tell = change.session, self._broadcast.tell
+    def _send(self, change: _Change, row: Row, line: Line) -> None:
+        session, send = change.session, self._broadcast.send
         for entry in change.entries:
-            self._told.setdefault(session.key, {})[session.session_id] = entry.seq
-            tell("session.message", _message(session, entry, line), topic=messages_of(session.key))
+            self._sent.setdefault(session.key, {})[session.session_id] = entry.seq
+            send("session.message", _message(session, entry, line), topic=messages_of(session.key))
         if change.reason or session.archived is None:
-            said = {"reason": change.reason} if change.reason else {"phase": "message"}
-            payload = row(session) | {"sessionKey": session.key, "ts": self._now_ms(), **said}
-            tell("sessions.changed", payload, topic=SESSIONS)
+            why = {"reason": change.reason} if change.reason else {"phase": "message"}
+            payload = row(session) | {"sessionKey": session.key, "ts": self._now_ms(), **why}
+            send("sessions.changed", payload, topic=SESSIONS)
 
 
 def _message(session: SessionEntry, entry: TranscriptEntry, line: Line) -> Json:

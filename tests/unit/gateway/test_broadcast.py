@@ -240,7 +240,7 @@ async def test_who_may_not_read_hears_only_that_the_gateway_lives(broadcast: Bro
     deaf = Ear()
     broadcast.add(deaf, 4, Role.OPERATOR, (), tools=True)
     tell(broadcast, TextDelta("a"), ToolStarted("c", "read", {}), ended())
-    broadcast.tell("health", {})
+    broadcast.send("health", {})
     broadcast.tick()
     broadcast.shutdown("stop", 30_000)
     tick, shutdown = deaf.take()
@@ -361,13 +361,13 @@ async def test_a_topic_is_told_to_its_subscribers_until_they_leave(
     other = Ear("other")
     broadcast.add(other, 4, Role.OPERATOR, (READ,), tools=False)
     assert broadcast.subscribe("ear", "a topic")
-    broadcast.tell("health", {"n": 1}, topic="a topic")
+    broadcast.send("health", {"n": 1}, topic="a topic")
     assert [len(one.take()) for one in (ear, other)] == [1, 0]
     broadcast.unsubscribe("ear", "a topic")
-    broadcast.tell("health", {"n": 2}, topic="a topic")
+    broadcast.send("health", {"n": 2}, topic="a topic")
     assert broadcast.subscribe("other", "a topic")
     broadcast.remove(other)
-    broadcast.tell("health", {"n": 3}, topic="a topic")
+    broadcast.send("health", {"n": 3}, topic="a topic")
     assert [len(one.take()) for one in (ear, other)] == [0, 0]
 
 

@@ -107,7 +107,7 @@ async def test_a_node_hears_only_what_is_for_nodes(rig: Rig) -> None:
     async with node(rig, Device()) as wire:
         for name in access.EVENTS:
             if name != "connect.challenge":
-                rig.context.broadcast.tell(name, {"name": name})
+                rig.context.broadcast.send(name, {"name": name})
         await wire.call("skills.bins")
         heard = {frame["event"] for frame in wire.frames[1:] if frame["type"] == "event"}
     needs = access.EVENTS.items()

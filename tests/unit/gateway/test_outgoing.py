@@ -132,7 +132,7 @@ async def test_a_client_that_never_reads_again_is_cut_off(
     monkeypatch.setattr(protocol, "CLOSE_SECONDS", 0.2)
     async with stuck(rig):
         for _ in range(80):
-            rig.context.broadcast.tell("health", {"text": "x" * 100_000})
+            rig.context.broadcast.send("health", {"text": "x" * 100_000})
         with anyio.fail_after(60):
             await cut_off.wait()
 

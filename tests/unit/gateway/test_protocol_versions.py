@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from skerry.gateway.frames import ErrorCode, ErrorShape
-from skerry.gateway.protocol_versions import DRESSES
+from skerry.gateway.protocol_versions import VERSIONS
 from skerry.model.event import RunStarted
 from skerry.model.ids import RunId
 from tests.support.gateway import Rig
@@ -44,8 +44,8 @@ def test_version_3_is_told_of_its_device_token_and_of_no_attachments() -> None:
         "auth": {"deviceToken": "t"},
         "policy": {**policy, "attachments": {}},
     }
-    dressed = DRESSES[3].hello(hello)
-    assert (dressed["auth"], dressed["policy"]) == ({"deviceToken": "t"}, policy)
+    payload = VERSIONS[3].hello(hello)
+    assert (payload["auth"], payload["policy"]) == ({"deviceToken": "t"}, policy)
 
 
 @pytest.mark.parametrize("method", ["no.such.method", "models.configure", "connect"])
@@ -57,7 +57,7 @@ async def test_version_3_knows_no_forbidden(rig: Rig, method: str) -> None:
 
 def test_version_3_keeps_the_details_of_other_errors() -> None:
     shape = ErrorShape(ErrorCode.UNAVAILABLE, "node not connected", {"code": "NOT_CONNECTED"})
-    assert DRESSES[3].error(shape) is shape
+    assert VERSIONS[3].error(shape) is shape
 
 
 @pytest.mark.parametrize("protocol", [3, 4])

@@ -313,7 +313,8 @@ async def test_agents_are_listed_and_named(tmp_path: Path) -> None:
         main = await wire.call("agent.identity.get", {"sessionKey": "agent:main:x"})
         assert (main["name"], main["nameSource"]) == ("Assistant", "default")
         error = (await wire.ask("agent.identity.get", {"agentId": "nobody"}))["error"]
-        assert error["details"] == {"code": "UNKNOWN_AGENT_ID", "agentId": "nobody"}
+        known = {"remedy": "The agents are main, work."}
+    assert error["details"] == {"code": "UNKNOWN_AGENT_ID", "agentId": "nobody", **known}
 
 
 @pytest.mark.requirement("gateway-events-core")
@@ -348,7 +349,7 @@ async def test_health_that_cannot_be_looked_at_is_tried_again(
 
         monkeypatch.setattr(rig.store, "read", fail_once)
         await wire.event("health")
-    assert "health cannot be looked at" in caplog.text
+    assert "the health report could not be made" in caplog.text
 
 
 @pytest.mark.requirement("gateway-one-connection-per-client")

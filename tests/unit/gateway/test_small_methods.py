@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from skerry.gateway.system_events import MOST, MOST_CHARS, Notices
+from skerry.gateway.system_events import MOST, MOST_CHARS, SystemEvents
 from skerry.infra.log import LOGS
 from skerry.model.ids import RunId, SessionKey
 from skerry.testing.clock import FakeClock
@@ -100,15 +100,15 @@ async def test_a_client_tells_others_of_itself(rig: Rig, wire: Wire) -> None:
     assert (await wire.call("status"))["queuedSystemEvents"] == []
 
 
-def test_notices_are_bounded_and_a_repeated_one_stands_once() -> None:
-    notices = Notices(FakeClock())
-    notices.add(MAIN, "x" * 1_000_000)
-    assert [len(text) for _, text in notices.waiting(MAIN)] == [MOST_CHARS]
+def test_system_events_are_bounded_and_a_repeated_one_is_queued_once() -> None:
+    events = SystemEvents(FakeClock())
+    events.add(MAIN, "x" * 1_000_000)
+    assert [len(text) for _, text in events.queued[MAIN]] == [MOST_CHARS]
     for number in range(MOST + 5):
-        notices.add(MAIN, str(number))
-        notices.add(MAIN, str(number))
-    assert [text for _, text in notices.waiting(MAIN)] == [str(n) for n in range(5, MOST + 5)]
+        events.add(MAIN, str(number))
+        events.add(MAIN, str(number))
+    assert [text for _, text in events.queued[MAIN]] == [str(n) for n in range(5, MOST + 5)]
     for number in range(300):
-        notices.add(SessionKey.parse(f"s{number}"), "x")
-    assert len(notices.all()) <= 200 + MOST
-    assert notices.waiting(MAIN) == ()
+        events.add(SessionKey.parse(f"s{number}"), "x")
+    assert len(events.texts()) <= 200 + MOST
+    assert MAIN not in events.queued

@@ -7,7 +7,7 @@ from typing import Annotated, Final
 from pydantic import Field
 
 from skerry.gateway import pairing
-from skerry.gateway.frames import ErrorCode, Json
+from skerry.gateway.frames import Json
 from skerry.gateway.method import Call, Method, Name, NoParams, Params, RefusedError, missing_scope
 from skerry.policy import access
 from skerry.policy.access import Role
@@ -121,7 +121,7 @@ async def _remove(call: Call, device_id: str) -> None:
         for grant in devices.grants(unit, device_id):
             _check_covers(call, grant.scopes)
         if not devices.remove(unit, device_id):
-            raise RefusedError(ErrorCode.INVALID_REQUEST, "unknown deviceId")
+            raise RefusedError("unknown deviceId")
 
     await call.context.store.write(write)
     _dismiss(call, device_id, None, "device removed")
@@ -138,7 +138,7 @@ async def rotate(call: Call, params: RotateParams) -> Json:
         beyond = [scope for scope in scopes if not access.allows(grant.scopes, scope)]
         if beyond:
             message = f"the device was not approved for {', '.join(beyond)}"
-            raise RefusedError(ErrorCode.INVALID_REQUEST, message)
+            raise RefusedError(message)
         _check_covers(call, grant.scopes)
         devices.rotate(unit, grant, scopes, token, now)
         return _grant(unit, params)
@@ -173,14 +173,14 @@ async def revoke(call: Call, params: RevokeParams) -> Json:
 def _request(reader: Reader, request_id: str, now: int) -> Request:
     found = devices.request(reader, request_id, now)
     if found is None:
-        raise RefusedError(ErrorCode.INVALID_REQUEST, "unknown requestId")
+        raise RefusedError("unknown requestId")
     return found
 
 
 def _grant(reader: Reader, params: RevokeParams) -> Grant:
     found = devices.find(reader, params.device_id.lower(), params.role)
     if found is None or found.revoked_at is not None:
-        raise RefusedError(ErrorCode.INVALID_REQUEST, "unknown deviceId/role")
+        raise RefusedError("unknown deviceId/role")
     return found
 
 

@@ -4,7 +4,7 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from skerry.gateway.frames import ErrorCode, Json
+from skerry.gateway.frames import Json
 from skerry.gateway.method import Call, Method, Params, RefusedError
 from skerry.model.inbound import ReplyTo
 from skerry.store import outbox
@@ -33,7 +33,7 @@ async def outbox_list(call: Call, params: ListParams) -> Json:
     known = {state.value for state in PartState}
     if not known.issuperset(params.states):
         message = f"unknown state; there are {', '.join(sorted(known))}"
-        raise RefusedError(ErrorCode.INVALID_REQUEST, message)
+        raise RefusedError(message)
     states = [PartState(state) for state in params.states]
     kept = await call.context.store.read(
         lambda reader: outbox.undelivered(reader, states, params.limit)
@@ -47,7 +47,7 @@ async def outbox_get(call: Call, params: PartParams) -> Json:
     if kept is None:
         message = f"the outbox has no part {params.serial}"
         details: dict[str, Json] = {"remedy": "`skerry outbox list` shows their numbers."}
-        raise RefusedError(ErrorCode.INVALID_REQUEST, message, details=details)
+        raise RefusedError(message, details=details)
     return {"part": _row(kept, short=False)}
 
 

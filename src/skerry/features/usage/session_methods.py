@@ -12,8 +12,7 @@ from msgspec import Struct
 from pydantic import Field
 
 from skerry.features.usage.methods import MOST_DAYS, RangeParams, days_of, told
-from skerry.gateway.frames import ErrorCode, Json
-from skerry.gateway.given import session_key
+from skerry.gateway.frames import Json
 from skerry.gateway.method import Call, Method, Name, Params, RefusedError
 from skerry.infra.clock import begin
 from skerry.model.message import AssistantMessage, ToolResultMessage
@@ -148,11 +147,11 @@ async def usage_logs(call: Call, params: LogsParams) -> Json:
 
 
 async def _named(call: Call, params: OneSessionParams) -> str:
-    key = session_key(call, params.key, params.agent_id)
+    key = call.session_key(params.key, params.agent_id)
     found = await call.context.store.read(lambda reader: used.named(reader, str(key), key.agent))
     if found is None:
         message = f"No transcript found for session: {params.key}"
-        raise RefusedError(ErrorCode.INVALID_REQUEST, message)
+        raise RefusedError(message)
     return found
 
 

@@ -13,7 +13,6 @@ from skerry.config.source import Source
 from skerry.gateway.frames import ErrorCode, Json
 from skerry.gateway.method import Call, Method, Name, Params, RefusedError
 from skerry.gateway.methods import overrides
-from skerry.gateway.methods.agent_files import known
 from skerry.gateway.methods.config import written
 from skerry.infra.atomic import make_private
 from skerry.model.ids import MAIN_AGENT, AgentId, SessionKey, agent_id
@@ -59,10 +58,10 @@ async def agents_create(call: Call, params: AgentsCreateParams) -> Json:
     """Adds an agent with a workspace of its own, and the files that an agent starts with."""
     agent = agent_id(params.name)
     if agent == MAIN_AGENT:
-        raise _refused(f'"{agent}" is reserved', "Choose another name.")
+        raise RefusedError(f'"{agent}" is reserved', "Choose another name.")
     config = call.context.config()
     if agent in config.agents.ids:
-        raise _refused(f'agent "{agent}" already exists', "Choose another name, or update it.")
+        raise RefusedError(f'agent "{agent}" already exists', "Choose another name, or update it.")
     own: Tree = {"id": agent, "name": params.name}
     place = _place(config, agent)
     _check_place(params.workspace, place)
@@ -83,7 +82,7 @@ async def agents_create(call: Call, params: AgentsCreateParams) -> Json:
 
 async def agents_update(call: Call, params: AgentsUpdateParams) -> Json:
     """Changes an agent's name, its model, or how it shows itself."""
-    agent = known(call, params.agent_id)
+    agent = call.agent(params.agent_id)
     config = call.context.config()
     _check_place(params.workspace, config.workspace(agent))
     given = params.model_fields_set
@@ -120,15 +119,15 @@ async def agents_delete(call: Call, params: AgentsDeleteParams) -> Json:
 
     What was said to it stays in the database, and comes back with an agent of the same id.
     """
-    agent = known(call, params.agent_id)
+    agent = call.agent(params.agent_id)
     context = call.context
     config = context.config()
     if agent == config.agents.default_id:
         remedy = "Make another agent the default one first, in skerry.json."
-        raise _refused(f'"{agent}" is the default agent and cannot be deleted', remedy)
+        raise RefusedError(f'"{agent}" is the default agent and cannot be deleted', remedy)
     if any(key.agent == agent for key in _busy(call)):
         message = f'agent "{agent}" is at work'
-        raise RefusedError(ErrorCode.UNAVAILABLE, message, retryable=True)
+        raise RefusedError(message, code=ErrorCode.UNAVAILABLE, retryable=True)
     place, shared = config.workspace(agent), _shared(config, agent)
     removed = sum(binding.agent_id == agent for binding in config.bindings)
 
@@ -159,7 +158,7 @@ def _with(before: Source, expanded: Expanded, change: Any) -> Tree:
     """Returns the file's tree with the agents that `change` makes of those that it lists."""
     tree: Tree = dict(before.parsed)
     if expanded.includes.owner(("agents",)) is not None:
-        raise _refused("the agents stand in an included file", "Edit that file by hand.")
+        raise RefusedError("the agents stand in an included file", "Edit that file by hand.")
     section: Tree = dict(tree.get("agents") or {})
     section["list"] = change(list(section.get("list") or []))
     return tree | {"agents": section}
@@ -178,7 +177,7 @@ def _check_place(asked: str | None, place: Path) -> None:
     """Refuses another directory than the one that it has anyway: files are read from it."""
     if asked is not None and Path(asked).expanduser() != place:
         message = f"a workspace is not chosen over the wire: {asked} is not {place}"
-        raise _refused(message, _AT_THE_FILE)
+        raise RefusedError(message, _AT_THE_FILE)
 
 
 def _shared(config: Config, agent: AgentId) -> bool:
@@ -209,10 +208,6 @@ def _long(model: object) -> Tree:
 def _shown(emoji: str | None, avatar: str | None) -> Tree:
     given = {"emoji": emoji, "avatar": avatar}
     return {key: text for key, text in given.items() if text is not None}
-
-
-def _refused(message: str, remedy: str) -> RefusedError:
-    return RefusedError(ErrorCode.INVALID_REQUEST, message, details={"remedy": remedy})
 
 
 METHODS: Final = (

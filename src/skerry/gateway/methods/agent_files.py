@@ -9,10 +9,10 @@ from pydantic import Field
 
 from skerry.config.protected import gate
 from skerry.config.root import Config
-from skerry.gateway.frames import ErrorCode, Json
+from skerry.gateway.frames import Json
 from skerry.gateway.method import Call, Method, Name, Params, RefusedError
 from skerry.infra.rooted_fs import Beneath, EscapeError
-from skerry.model.ids import AgentId, agent_id
+from skerry.model.ids import AgentId
 from skerry.policy.records import Records
 from skerry.workspace.prompt_files import BOOT, ORDER
 
@@ -41,14 +41,14 @@ class FilesSetParams(FilesGetParams):
 
 async def files_list(call: Call, params: FilesListParams) -> Json:
     """Returns the files that an agent's prompt reads, and which of them there are."""
-    config, agent = call.context.config(), known(call, params.agent_id)
+    config, agent = call.context.config(), call.agent(params.agent_id)
     rows = await anyio.to_thread.run_sync(lambda: [_row(config, agent, name) for name in NAMES])
     return {"agentId": agent, "workspace": str(config.workspace(agent)), "files": rows}
 
 
 async def files_get(call: Call, params: FilesGetParams) -> Json:
     """Returns one of these files with its content."""
-    config, agent = call.context.config(), known(call, params.agent_id)
+    config, agent = call.context.config(), call.agent(params.agent_id)
     _check_name(params.name)
     row = await anyio.to_thread.run_sync(lambda: _row(config, agent, params.name, whole=True))
     return {"agentId": agent, "workspace": str(config.workspace(agent)), "file": row}
@@ -56,36 +56,16 @@ async def files_get(call: Call, params: FilesGetParams) -> Json:
 
 async def files_set(call: Call, params: FilesSetParams) -> Json:
     """Writes one of these files whole, unless somebody changed it since it was read."""
-    config, agent = call.context.config(), known(call, params.agent_id)
+    config, agent = call.context.config(), call.agent(params.agent_id)
     _check_name(params.name)
     records = call.context.records
     row = await anyio.to_thread.run_sync(lambda: _written(config, agent, params, records))
     return {"ok": True, "agentId": agent, "workspace": str(config.workspace(agent)), "file": row}
 
 
-def known(call: Call, text: str) -> AgentId:
-    """Returns the id of a configured agent.
-
-    Raises:
-        RefusedError: there is none.
-    """
-    found = agent_id(text)
-    if found not in call.context.config().agents.ids:
-        raise RefusedError(
-            ErrorCode.INVALID_REQUEST,
-            f'unknown agent id "{text}"',
-            details={"code": "UNKNOWN_AGENT_ID", "agentId": text},
-        )
-    return found
-
-
 def _check_name(name: str) -> None:
     if name not in NAMES:
-        raise RefusedError(
-            ErrorCode.INVALID_REQUEST,
-            f'unsupported file "{name}"',
-            details={"remedy": f"The files are {', '.join(NAMES)}."},
-        )
+        raise RefusedError(f'unsupported file "{name}"', f"The files are {', '.join(NAMES)}.")
 
 
 def _row(config: Config, agent: AgentId, name: str, *, whole: bool = False) -> Json:
@@ -117,11 +97,7 @@ def _text(data: bytes, name: str) -> str:
         problem, text = problem or "it is not UTF-8", ""
     if problem:
         message = f"{name} cannot be shown: {problem}."
-        raise RefusedError(
-            ErrorCode.INVALID_REQUEST,
-            message,
-            details={"remedy": "Edit it on the machine of the gateway."},
-        )
+        raise RefusedError(message, "Edit it on the machine of the gateway.")
     return text
 
 
@@ -131,15 +107,15 @@ def _written(config: Config, agent: AgentId, params: FilesSetParams, records: Re
     def change(old: bytes | None) -> bytes:
         if expected and (old is None or hashlib.sha256(old).hexdigest() != expected):
             raise RefusedError(
-                ErrorCode.INVALID_REQUEST,
                 f"{params.name} changed since it was read; nothing was written",
-                details={"code": "file.changed", "remedy": "Read it again, then write."},
+                "Read it again, then write.",
+                details={"code": "file.changed"},
             )
         return data
 
     if len(data) > MAX_BYTES:
         message = f"{params.name} would have more than {MAX_BYTES} bytes"
-        raise RefusedError(ErrorCode.INVALID_REQUEST, message)
+        raise RefusedError(message)
     root = config.workspace(agent)
     try:
         rules = gate(config, records=records)  # admins alone get here: it is the owner's word now
@@ -151,7 +127,7 @@ def _written(config: Config, agent: AgentId, params: FilesSetParams, records: Re
 
 def _refused(verb: str, name: str, error: Exception) -> RefusedError:
     reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
-    return RefusedError(ErrorCode.INVALID_REQUEST, f"{name} cannot be {verb}: {reason}")
+    return RefusedError(f"{name} cannot be {verb}: {reason}")
 
 
 METHODS: Final = (

@@ -6,9 +6,8 @@ from typing import Final
 import anyio.to_thread
 
 from skerry.config.root import Config
-from skerry.gateway.frames import ErrorCode, Json
-from skerry.gateway.given import session_key
-from skerry.gateway.method import Call, Method, Name, NoParams, Params, RefusedError
+from skerry.gateway.frames import Json
+from skerry.gateway.method import Call, Method, Name, NoParams, Params
 from skerry.gateway.methods import rows
 from skerry.model.errors import ModelUnavailableError
 from skerry.model.ids import AgentId
@@ -73,13 +72,7 @@ def _rows(config: Config, records: Records) -> list[dict[str, Json]]:
 async def agent_identity(call: Call, params: AgentIdentityParams) -> Json:
     """Returns an agent's name and avatar, as shown to people."""
     config = call.context.config()
-    agent = session_key(call, params.session_key, params.agent_id).agent
-    if agent not in config.agents.ids:
-        raise RefusedError(
-            ErrorCode.INVALID_REQUEST,
-            f'unknown agent id "{agent}"',
-            details={"code": "UNKNOWN_AGENT_ID", "agentId": agent},
-        )
+    agent = call.agent(call.session_key(params.session_key, params.agent_id).agent)
     return await anyio.to_thread.run_sync(_identity, config, agent, call.context.records)
 
 

@@ -8,8 +8,7 @@ import msgspec
 from pydantic import Field
 
 from skerry.commands.table import CommandCall, tell_command
-from skerry.gateway.frames import ErrorCode, Json
-from skerry.gateway.given import session_key
+from skerry.gateway.frames import Json
 from skerry.gateway.idempotency import once
 from skerry.gateway.method import Call, Method, Name, OnceParams, RefusedError
 from skerry.gateway.methods import overrides, rows, shelving
@@ -141,7 +140,7 @@ class SessionsCompactParams(OnceParams):
 async def sessions_patch(call: Call, params: SessionsPatchParams) -> Json:
     """Changes what holds for one conversation; one that has none begins."""
     context = call.context
-    key = session_key(call, params.key, params.agent_id)
+    key = call.session_key(params.key, params.agent_id)
     given = params.model_fields_set - SessionParams.model_fields.keys() - {_MARK}
     if not given <= _HARMLESS:
         overrides.need_admin(call)
@@ -191,7 +190,7 @@ async def _shelved(
     """Archives the conversation, or brings it back."""
     if not alone:
         message = "`archived` comes alone: change the rest by another call."
-        raise RefusedError(ErrorCode.INVALID_REQUEST, message)
+        raise RefusedError(message)
 
     def check(session: SessionEntry | None) -> None:
         seen = (params.expected_session_id, params.expected_lifecycle_revision)
@@ -204,7 +203,7 @@ async def _shelved(
 async def _patched(call: Call, key: SessionKey, session: SessionEntry) -> Json:
     """Tells everybody of the change, and returns what the session is now."""
     context = call.context
-    context.news.touch([session.session_id], "patch")
+    context.session_events.touch([session.session_id], "patch")
     return {
         "ok": True,
         "path": str(context.config().state_dir / DATABASE),
@@ -222,7 +221,7 @@ def _only_seen(params: SessionsPatchParams) -> bool:
 async def sessions_reset(call: Call, params: SessionsResetParams) -> Json:
     """Begins a conversation anew; what was said is archived. Its runs are stopped."""
     context = call.context
-    key = session_key(call, params.key, params.agent_id)
+    key = call.session_key(params.key, params.agent_id)
     if params.expected_session_id is not None:  # before runs are stopped for nothing
         seen = await context.store.read(lambda reader: sessions.find(reader, str(key)))
         _expect(seen, params.key, params.expected_session_id)
@@ -243,7 +242,7 @@ async def sessions_reset(call: Call, params: SessionsResetParams) -> Json:
     old, session = await context.dispatcher.alone(key, work, stopping=params.reason)
     lifecycle.ended(context.hooks, old, params.reason)
     lifecycle.start(context.hooks, key, session.session_id, old)
-    context.news.touch([session.session_id], params.reason)
+    context.session_events.touch([session.session_id], params.reason)
     entry = rows.entry(context, session)
     answer: dict[str, Json] = {"ok": True, "key": str(key), "entry": entry}
     if call.protocol > 3:  # noqa: PLR2004 - the version of the protocol
@@ -254,11 +253,11 @@ async def sessions_reset(call: Call, params: SessionsResetParams) -> Json:
 async def sessions_delete(call: Call, params: SessionsDeleteParams) -> Json:
     """Takes a conversation off the list; what was said is archived. Its runs are stopped."""
     context = call.context
-    key = session_key(call, params.key, params.agent_id)
+    key = call.session_key(params.key, params.agent_id)
     if rows.is_main(key):
         message = f"Cannot delete the main session ({key})."
         remedy = "`skerry sessions reset` begins it anew and archives what was said."
-        raise RefusedError(ErrorCode.INVALID_REQUEST, message, details={"remedy": remedy})
+        raise RefusedError(message, remedy)
     # Before runs are stopped for nothing.
     _expect_seen(await context.store.read(lambda reader: sessions.find(reader, str(key))), params)
     now = context.clock.now_ms()
@@ -272,7 +271,7 @@ async def sessions_delete(call: Call, params: SessionsDeleteParams) -> Json:
         key, lambda: context.store.write(write), stopping="delete"
     )
     if session is not None:
-        context.news.touch([session.session_id], "delete")
+        context.session_events.touch([session.session_id], "delete")
     if params.emit_lifecycle_hooks:
         lifecycle.ended(context.hooks, session, "delete")
     return {
@@ -288,7 +287,7 @@ async def sessions_restore(call: Call, params: SessionsRestoreParams) -> Json:
     context = call.context
     found = await context.store.read(lambda reader: sessions.get(reader, params.session_id))
     if found is None:
-        raise RefusedError(ErrorCode.INVALID_REQUEST, f"unknown session id: {params.session_id}")
+        raise RefusedError(f"unknown session id: {params.session_id}")
     key, now = SessionKey.parse(found.key), context.clock.now_ms()
 
     def write(unit: Unit) -> tuple[SessionEntry, bool, SessionEntry | None]:
@@ -300,14 +299,14 @@ async def sessions_restore(call: Call, params: SessionsRestoreParams) -> Json:
         return _present(unit, params.session_id), True, displaced
 
     if found.archived is not None:
-        context.news.known(found)
+        context.session_events.skip(found)
     session, restored, displaced = await context.dispatcher.alone(
         key, lambda: context.store.write(write)
     )
     if restored:
         lifecycle.ended(context.hooks, displaced, "restore")
         lifecycle.start(context.hooks, key, session.session_id, displaced)
-    context.news.touch([session.session_id], "restore")
+    context.session_events.touch([session.session_id], "restore")
     return {
         "ok": True,
         "key": session.key,
@@ -321,14 +320,14 @@ async def sessions_restore(call: Call, params: SessionsRestoreParams) -> Json:
 async def sessions_compact(call: Call, params: SessionsCompactParams) -> Json:
     """Summarises the earlier part of a conversation now; every message of it is kept."""
     context = call.context
-    key = session_key(call, params.key, params.agent_id)
+    key = call.session_key(params.key, params.agent_id)
     session = await context.store.read(lambda reader: sessions.find(reader, str(key)))
     answer: dict[str, Json] = {"ok": True, "key": str(key), "compacted": False}
     if session is None:
         return answer | {"reason": "no sessionId"}
     done = await context.dispatcher.compact(key, params.instructions)
     if done is not None:
-        context.news.touch([session.session_id], "compact")
+        context.session_events.touch([session.session_id], "compact")
         answer |= {"compacted": True, "kept": done.kept}
         if call.protocol > 3:  # noqa: PLR2004 - the version of the protocol
             answer["result"] = {"tokensBefore": done.before, "tokensAfter": done.after}
@@ -341,7 +340,7 @@ async def sessions_compact(call: Call, params: SessionsCompactParams) -> Json:
 def _present(reader: Reader, session_id: str) -> SessionEntry:
     session = sessions.get(reader, session_id)
     if session is None:
-        raise RefusedError(ErrorCode.INVALID_REQUEST, f"unknown session id: {session_id}")
+        raise RefusedError(f"unknown session id: {session_id}")
     return session
 
 
@@ -354,7 +353,7 @@ def _expect(session: SessionEntry | None, key: str, *wanted: str | None) -> None
 
 def _changed(key: str) -> RefusedError:
     message = f"Session {key} changed since it was read; read it again."
-    return RefusedError(ErrorCode.INVALID_REQUEST, message)
+    return RefusedError(message)
 
 
 def _expect_seen(session: SessionEntry | None, params: SessionsDeleteParams) -> None:

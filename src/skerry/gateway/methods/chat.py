@@ -8,8 +8,7 @@ from msgspec import Raw
 from pydantic import Field
 
 from skerry.gateway.attachments import has_images, without_images
-from skerry.gateway.frames import ErrorCode, Json
-from skerry.gateway.given import session_key
+from skerry.gateway.frames import Json
 from skerry.gateway.idempotency import once
 from skerry.gateway.method import (
     Call,
@@ -114,7 +113,7 @@ async def chat_history(call: Call, params: ChatHistoryParams) -> dict[str, Json]
 
     When a run began or ended while the transcript was read, it is read again.
     """
-    key = session_key(call, params.session_key, params.agent_id)
+    key = call.session_key(params.session_key, params.agent_id)
     model = (await call.context.models.status()).model
     thinking = call.context.config().thinking(key.agent) or ThinkingLevel.OFF
     line = call.context.dispatcher.line
@@ -209,7 +208,7 @@ def find(reader: Reader, key: SessionKey, session_id: str | None) -> SessionEntr
         return sessions.find(reader, str(key))
     session = sessions.get(reader, session_id)
     if session is None or session.key != str(key):
-        raise RefusedError(ErrorCode.INVALID_REQUEST, f"session {session_id!r} is not of {key}")
+        raise RefusedError(f"session {session_id!r} is not of {key}")
     return session
 
 
@@ -293,7 +292,7 @@ def _cut(said: message.Message, max_chars: int) -> message.Message:
 async def chat_inject(call: Call, params: ChatInjectParams) -> Json:
     """Writes a note of the assistant into the transcript, without a run; tells it to clients."""
     context = call.context
-    key = session_key(call, params.session_key, params.agent_id)
+    key = call.session_key(params.session_key, params.agent_id)
     now = context.clock.now_ms()
     text = f"[{params.label}]\n\n{params.message}" if params.label else params.message
     note = AssistantMessage(
@@ -311,7 +310,7 @@ async def chat_inject(call: Call, params: ChatInjectParams) -> Json:
     async def write() -> tuple[str, int, message.Message]:
         session = await context.store.read(lambda reader: sessions.find(reader, str(key)))
         if session is None:
-            raise RefusedError(ErrorCode.INVALID_REQUEST, "session not found")
+            raise RefusedError("session not found")
         entry = await _after_hooks(call, session, note)
 
         def append(unit: Unit) -> int:
@@ -331,7 +330,7 @@ async def chat_inject(call: Call, params: ChatInjectParams) -> Json:
         "state": "final",
         "message": Raw(message.encode(entry)),
     }
-    context.broadcast.tell("chat", told)
+    context.broadcast.send("chat", told)
     return {"ok": True, "messageId": entry_id(seq)}
 
 
@@ -353,7 +352,7 @@ async def _after_hooks(
     )
     entries = await Writing(call.context.hooks).entries([note], about)
     if not entries:
-        raise RefusedError(ErrorCode.INVALID_REQUEST, "a plugin keeps the note from the transcript")
+        raise RefusedError("a plugin keeps the note from the transcript")
     return entries[0]
 
 

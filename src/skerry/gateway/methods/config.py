@@ -164,16 +164,16 @@ async def _checked_look(call: Call, params: SetParams) -> Look:
     if not look.exists:
         return look
     if params.base_hash is None:
-        raise RefusedError(ErrorCode.INVALID_REQUEST, _HASH_REQUIRED)
+        raise RefusedError(_HASH_REQUIRED)
     if not is_hash_of(params.base_hash, call.context.configuration.hash_key, look.source):
-        raise RefusedError(ErrorCode.INVALID_REQUEST, _HASH_CHANGED)
+        raise RefusedError(_HASH_CHANGED)
     return look
 
 
 def _same(call: Call, before: Source, look: Look) -> None:
     """Refuses when somebody wrote between the look and the write."""
     if not is_hash_of(before.hash, call.context.configuration.hash_key, look.source):
-        raise RefusedError(ErrorCode.INVALID_REQUEST, _HASH_CHANGED)
+        raise RefusedError(_HASH_CHANGED)
 
 
 def _parsed(call: Call, params: SetParams, look: Look) -> dict[str, Any]:
@@ -194,8 +194,8 @@ async def written(call: Call, edit: Any, method: str, *, agents: bool = False) -
     if wait:
         seconds = -(-wait // 1000)
         raise RefusedError(
-            ErrorCode.UNAVAILABLE,
             f"rate limit exceeded for {method}; retry after {seconds}s",
+            code=ErrorCode.UNAVAILABLE,
             details={"method": method, "limit": f"{WRITES} per 60s", "retryAfterMs": wait},
             retryable=True,
         )
@@ -211,7 +211,7 @@ async def _guarded(call: Call, change: Any) -> Applied:
     except ConfigProtectedError as error:
         details = {"code": error.code, "paths": list(error.places), "remedy": error.remedy}
         message = f"{error} {error.remedy}"
-        raise RefusedError(ErrorCode.INVALID_REQUEST, message, details=details) from None
+        raise RefusedError(message, details=details) from None
     except ConfigRewriteError as error:
         error.remedy = "Edit the file by hand, or remove its comments."
         raise
@@ -275,7 +275,7 @@ def _invalid(call: Call, error: ConfigInvalidError) -> RefusedError:
     message = "invalid config"
     if call.protocol >= 4 and issues:  # noqa: PLR2004 - the version that says more
         message += f": {issues[0]['path'] or '<root>'}: {issues[0]['message']}"
-    return RefusedError(ErrorCode.INVALID_REQUEST, message, details={"issues": issues})
+    return RefusedError(message, details={"issues": issues})
 
 
 def _issue(issue: ConfigIssue) -> dict[str, str]:

@@ -7,9 +7,8 @@ import anyio.to_thread
 from pydantic import Field
 
 from skerry.config.protected import gate
-from skerry.gateway.frames import ErrorCode, Json
+from skerry.gateway.frames import Json
 from skerry.gateway.method import Call, Method, Name, Params, RefusedError
-from skerry.gateway.methods.notes import agent_of
 from skerry.infra.rooted_fs import EscapeError
 from skerry.policy.files import FileKind
 from skerry.store import files
@@ -41,7 +40,7 @@ class TrustParams(FenceParams):
 
 async def fences_list(call: Call, params: FencesParams) -> Json:
     """Returns the files that a prompt reads and shows fenced, with who wrote each and when."""
-    context, agent = call.context, agent_of(call, params.agent_id)
+    context, agent = call.context, call.agent(params.agent_id)
     config = context.config()
     root, rules = config.workspace(agent), gate(config)
     found = await anyio.to_thread.run_sync(lambda: list(fenced(root, rules, context.records)))
@@ -63,34 +62,31 @@ async def fences_trust(call: Call, params: TrustParams) -> Json:
     """Takes what a file holds as the owner's word, if it still holds what was read."""
     root, seen = await _seen(call, params)
     if seen.digest.hex() != params.hash:
-        raise _refused(f"{seen.name} changed since it was read", "Read it again, then trust it.")
+        raise RefusedError(
+            f"{seen.name} changed since it was read", "Read it again, then trust it."
+        )
     if (reason := _REFUSED.get(seen.kind)) is not None:
-        raise _refused(f"{seen.name} cannot be trusted: {reason}", "")
+        raise RefusedError(f"{seen.name} cannot be trusted: {reason}")
     if seen.is_foreign:
         remedy = f"Take it over on the machine of the gateway: chown $USER {seen.path}"
-        raise _refused(f"{seen.name} belongs to another user of this machine", remedy)
+        raise RefusedError(f"{seen.name} belongs to another user of this machine", remedy)
     call.context.records.trust(seen.path, seen.digest, len(seen.data))
     return {"workspace": str(root), "file": await _row(call, (await _seen(call, params))[1])}
 
 
 async def _seen(call: Call, params: FenceParams) -> tuple[Path, Seen]:
-    context, agent = call.context, agent_of(call, params.agent_id)
+    context, agent = call.context, call.agent(params.agent_id)
     config = context.config()
     root, rules = config.workspace(agent), gate(config)
     try:
         seen = await anyio.to_thread.run_sync(look, root, params.path, rules, context.records)
     except EscapeError as error:
-        raise _refused(f"{params.path} cannot be shown: {error.reason}", "") from None
+        raise RefusedError(f"{params.path} cannot be shown: {error.reason}") from None
     except OSError as error:
         reason = error.strerror or "it cannot be read"
         remedy = f"Name a file beneath {root}; `skerry files list` has those that are fenced."
-        raise _refused(f"{params.path} cannot be read: {reason}", remedy) from None
+        raise RefusedError(f"{params.path} cannot be read: {reason}", remedy) from None
     return root, seen
-
-
-def _refused(message: str, remedy: str) -> RefusedError:
-    details: Json = {"remedy": remedy} if remedy else None
-    return RefusedError(ErrorCode.INVALID_REQUEST, message, details=details)
 
 
 async def _row(call: Call, seen: Seen) -> dict[str, Json]:

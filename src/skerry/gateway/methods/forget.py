@@ -6,7 +6,6 @@ from pydantic import Field
 
 from skerry.gateway.frames import ErrorCode, Json
 from skerry.gateway.method import Call, Method, Name, Params, RefusedError
-from skerry.gateway.methods.notes import agent_of
 from skerry.model.ids import AgentId
 from skerry.model.redaction import MAX_CHARS, MAX_PHRASES
 from skerry.model.redaction_report import told
@@ -32,9 +31,9 @@ async def memory_forget(call: Call, params: MemoryForgetParams) -> Json:
 
     With `dryRun` return where they stand, with the statements of the files.
     """
-    agent, forgets = agent_of(call, params.agent_id), call.context.forgets
+    agent, forgets = call.agent(params.agent_id), call.context.forgets
     if forgets is None:
-        raise RefusedError(ErrorCode.UNAVAILABLE, "no agent runs here")
+        raise RefusedError("no agent runs here", code=ErrorCode.UNAVAILABLE)
     return await answered(forgets, call.context.memory, agent, params)
 
 

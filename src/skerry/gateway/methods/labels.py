@@ -4,7 +4,6 @@ from typing import Annotated
 
 from pydantic import Field
 
-from skerry.gateway.frames import ErrorCode
 from skerry.gateway.method import RefusedError
 from skerry.model.ids import AgentId
 from skerry.store import Reader, listing
@@ -22,7 +21,6 @@ def check_free(reader: Reader, agent: AgentId, label: str, key: str) -> None:
     found = listing.recent(reader, Wanted(agent, label=label), limit=2)
     if any(one.key != key for one in found):
         raise RefusedError(
-            ErrorCode.INVALID_REQUEST,
             f"label already in use: {label}",
-            details={"remedy": "Choose another name, or rename the other conversation first."},
+            "Choose another name, or rename the other conversation first.",
         )

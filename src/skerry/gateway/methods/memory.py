@@ -2,9 +2,8 @@
 
 from typing import Final
 
-from skerry.gateway.frames import ErrorCode, Json
+from skerry.gateway.frames import Json
 from skerry.gateway.method import Call, Method, Name, Params, RefusedError
-from skerry.model.ids import agent_id
 from skerry.model.memory_json import report_of, status_of
 from skerry.ports.memory import MemoryBackend
 
@@ -33,16 +32,12 @@ async def memory_sync(call: Call, params: MemorySyncParams) -> Json:
 
 
 def _memory(call: Call, params: MemoryStatusParams) -> MemoryBackend:
-    config = call.context.config()
-    agent = agent_id(params.agent_id) if params.agent_id else config.agents.default_id
-    if agent not in config.agents.ids:
-        known = ", ".join(config.agents.ids)
-        raise RefusedError(ErrorCode.INVALID_REQUEST, f"there is no agent {agent!r}, only {known}")
+    agent = call.agent(params.agent_id)
     desk = call.context.memory
     found = None if desk is None else desk.of(agent)
     if found is None:
         message = f"agent {agent!r} has no memory: see agents.defaults.memorySearch"
-        raise RefusedError(ErrorCode.INVALID_REQUEST, message)
+        raise RefusedError(message)
     return found
 
 

@@ -97,7 +97,7 @@ async def describe(call: Call, params: DescribeParams) -> Json:
     """Describes a node."""
     found = (await _known(call)).get(params.node_id)
     if found is None:
-        raise RefusedError(ErrorCode.INVALID_REQUEST, "unknown nodeId")
+        raise RefusedError("unknown nodeId")
     return {"ts": call.context.clock.now_ms(), **found}
 
 
@@ -139,7 +139,7 @@ async def invoke(call: Call, params: InvokeParams) -> Json:
             node.invocations.pop(name, None)
     if deadline.cancelled_caught:
         raise RefusedError(
-            ErrorCode.UNAVAILABLE, "node invoke timed out", details={"code": "TIMEOUT"}
+            "node invoke timed out", code=ErrorCode.UNAVAILABLE, details={"code": "TIMEOUT"}
         )
     if invocation.answer is None:
         raise _not_connected(call.protocol)
@@ -155,10 +155,12 @@ def _may_invoke(call: Call, params: InvokeParams) -> Node:
         raise RefusedError.of(missing_scope(ADMIN), None)
     if params.command not in node.commands:
         message = f"node command not allowed: the node does not offer {params.command!r}"
-        raise RefusedError(ErrorCode.INVALID_REQUEST, message)
+        raise RefusedError(message)
     if len(node.invocations) >= MAX_INVOCATIONS:
         details = {"code": "BUSY"}
-        raise RefusedError(ErrorCode.UNAVAILABLE, "node is busy", details=details, retryable=True)
+        raise RefusedError(
+            "node is busy", code=ErrorCode.UNAVAILABLE, details=details, retryable=True
+        )
     return node
 
 
@@ -179,7 +181,7 @@ def _answer(params: InvokeParams, answer: dict[str, Json]) -> Json:
     if not answer["ok"]:
         error = answer["error"] or {}
         message = str(error.get("message") or "node invoke failed")[:2000]
-        raise RefusedError(ErrorCode.UNAVAILABLE, message, details={"nodeError": error})
+        raise RefusedError(message, code=ErrorCode.UNAVAILABLE, details={"nodeError": error})
     given: dict[str, Json] = {"payload": answer["payload"]}
     if answer["payload_json"] is not None:
         given["payloadJSON"] = answer["payload_json"]
@@ -199,10 +201,10 @@ def _not_connected(protocol: int) -> RefusedError:
     """Returns the refusal as either version of the protocol words it."""
     if protocol == 3:  # noqa: PLR2004 - the version of the protocol
         details = {"code": "NOT_CONNECTED"}
-        return RefusedError(ErrorCode.UNAVAILABLE, "node not connected", details=details)
+        return RefusedError("node not connected", code=ErrorCode.UNAVAILABLE, details=details)
     return RefusedError(
-        ErrorCode.UNAVAILABLE,
         "node pairing changed while invocation was active",
+        code=ErrorCode.UNAVAILABLE,
         details={"code": "PAIRING_CHANGED"},
         retryable=True,
     )
@@ -245,7 +247,7 @@ def inventory(key: str) -> Callable[[Call, InventoryParams], Json]:
         size = len(msgspec.json.encode(told))
         if size > MAX_INVENTORY:
             message = f"{size} bytes are more than the {MAX_INVENTORY} that are kept"
-            raise RefusedError(ErrorCode.INVALID_REQUEST, message)
+            raise RefusedError(message)
         node.inventory[key] = told
         return {"ok": True}
 

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from skerry.gateway.frames import ErrorCode, Json
 from skerry.gateway.method import Call, Method, Name, Params, RefusedError
-from skerry.model.ids import AgentId, agent_id
+from skerry.model.ids import AgentId
 from skerry.model.memory import (
     MemoryAnswer,
     MemoryHit,
@@ -152,20 +152,11 @@ def _text(found: MemoryText) -> dict[str, Json]:
 
 def desk_of(call: Call, given: str | None) -> tuple[MemoryDesk, AgentId]:
     """Returns who answers, and the agent whose memory is meant."""
-    agent = agent_of(call, given)
+    agent = call.agent(given)
     if call.context.memory is None:
         message = "our memory is not in the slot: plugins.slots.memory names another"
-        raise RefusedError(ErrorCode.UNAVAILABLE, message)
+        raise RefusedError(message, code=ErrorCode.UNAVAILABLE)
     return call.context.memory, agent
-
-
-def agent_of(call: Call, given: str | None) -> AgentId:
-    """Returns the agent that is named, else the default one."""
-    agents = call.context.config().agents
-    agent = agent_id(given) if given else agents.default_id
-    if agent not in agents.ids:
-        raise RefusedError(ErrorCode.INVALID_REQUEST, f'unknown agent id "{given}"')
-    return agent
 
 
 def provenance(said: MemoryProvenance) -> dict[str, Json]:

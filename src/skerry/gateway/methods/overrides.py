@@ -1,6 +1,5 @@
 """Overrides of the configuration in a request, and the scopes that they need."""
 
-from skerry.gateway.frames import ErrorCode
 from skerry.gateway.method import Call, RefusedError, missing_scope
 from skerry.model.errors import ModelUnavailableError
 from skerry.policy import access
@@ -31,5 +30,5 @@ async def known_model(call: Call, ref: str) -> str:
         provider, slash, _ = ref.partition("/")
         message = f'Unknown provider "{provider}"' if slash else f'Unknown model "{ref}"'
         details = {"code": error.code, "remedy": error.remedy or str(error)}
-        raise RefusedError(ErrorCode.INVALID_REQUEST, message, details=details) from None
+        raise RefusedError(message, details=details) from None
     return info.ref

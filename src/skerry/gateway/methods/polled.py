@@ -9,7 +9,6 @@ from typing import Annotated, Final, Literal
 from pydantic import Field
 
 from skerry.gateway.frames import Json
-from skerry.gateway.given import session_key
 from skerry.gateway.method import Call, Method, Name, NoParams, Params
 
 Limit = Annotated[int, Field(ge=1, le=500)]
@@ -295,7 +294,7 @@ def projects_list(_call: Call, _params: ProjectsListParams) -> Json:
 
 def memory_plan(call: Call, params: MemoryPlanParams) -> Json:
     """Returns the memories of other programs that a page can import: there are none."""
-    workspace = str(call.context.config().workspace(session_key(call, None, params.agent_id).agent))
+    workspace = str(call.context.config().workspace(call.session_key(None, params.agent_id).agent))
     return {"agentId": params.agent_id, "workspace": workspace, "providers": []}
 
 

@@ -3,7 +3,6 @@
 from typing import Final
 
 from skerry.gateway.frames import ErrorCode, Json
-from skerry.gateway.given import session_key
 from skerry.gateway.method import Call, Method, Name, Params, RefusedError
 from skerry.model.message import CHARS_PER_TOKEN
 
@@ -18,11 +17,10 @@ class PromptShowParams(Params):
 async def prompt_show(call: Call, params: PromptShowParams) -> Json:
     """Returns the system prompt and each part's cost: characters, tokens at 4 to one, share."""
     context = call.context
-    key = session_key(call, params.session_key, params.agent_id)
-    if key.agent not in context.config().agents.ids:
-        raise RefusedError(ErrorCode.INVALID_REQUEST, f'unknown agent id "{key.agent}"')
+    key = call.session_key(params.session_key, params.agent_id)
+    call.agent(key.agent)
     if context.show_prompt is None:
-        raise RefusedError(ErrorCode.UNAVAILABLE, "this gateway runs no agent")
+        raise RefusedError("this gateway runs no agent", code=ErrorCode.UNAVAILABLE)
     found = await context.show_prompt(key)
     total = sum(part.chars for part in found.parts)
     return {

@@ -5,7 +5,6 @@ from typing import Annotated, ClassVar, Final
 from pydantic import Field
 
 from skerry.gateway.frames import Json
-from skerry.gateway.given import session_key
 from skerry.gateway.method import Call, Method, Name, Params
 from skerry.model.recall import Hit, Said
 from skerry.store.search import MAX_HITS, Question, search
@@ -28,11 +27,11 @@ class SessionsSearchParams(Params):
 
 async def sessions_search(call: Call, params: SessionsSearchParams) -> Json:
     """Returns the exchanges that fit the words best, the best first."""
-    key = session_key(call, params.key, params.agent_id)
+    key = call.session_key(params.key, params.agent_id)
     everywhere = params.key is None
     only: frozenset[str] | None = None
     if params.session_keys is not None:
-        keys = (session_key(call, one, params.agent_id) for one in params.session_keys)
+        keys = (call.session_key(one, params.agent_id) for one in params.session_keys)
         only = frozenset(map(str, keys))
     question = Question(key, params.query, params.limit, everywhere=everywhere, only=only)
     found = await search(call.context.store, question)

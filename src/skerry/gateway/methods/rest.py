@@ -19,7 +19,6 @@ from skerry.gateway.methods import (
     models,
     nodes,
     notes,
-    notices,
     polled,
     prompt,
     prune,
@@ -27,6 +26,7 @@ from skerry.gateway.methods import (
     retry,
     sessions,
     stubs,
+    system_events,
 )
 
 METHODS: Final[tuple[Method[Any], ...]] = (
@@ -44,7 +44,7 @@ METHODS: Final[tuple[Method[Any], ...]] = (
     *forget.METHODS,
     *fences.METHODS,
     *files.METHODS,
-    *notices.METHODS,
+    *system_events.METHODS,
     *prompt.METHODS,
     *logs.METHODS,
     *stubs.METHODS,

@@ -2,8 +2,7 @@
 
 from typing import Final
 
-from skerry.gateway.frames import ErrorCode, Json
-from skerry.gateway.given import session_key
+from skerry.gateway.frames import Json
 from skerry.gateway.method import Call, Method, Name, Params, RefusedError
 from skerry.model.run import AdmissionStatus
 from skerry.sessions.retry import NOTHING, as_asked_by, to_retry
@@ -18,12 +17,12 @@ class RetryParams(Params):
 
 async def chat_retry(call: Call, params: RetryParams) -> Json:
     """Starts the run; one that was begun already is `in_flight`."""
-    context, key = call.context, session_key(call, params.session_key, params.agent_id)
+    context, key = call.context, call.session_key(params.session_key, params.agent_id)
     request = await context.store.read(
         lambda reader: to_retry(reader, key, lambda text: context.commands.match(text) is not None)
     )
     if request is None:
-        raise RefusedError(ErrorCode.INVALID_REQUEST, NOTHING, details={"code": "NOTHING_TO_RETRY"})
+        raise RefusedError(NOTHING, details={"code": "NOTHING_TO_RETRY"})
     admission = await context.dispatcher.submit(as_asked_by(request, call.scopes))
     begun = admission.status is AdmissionStatus.ACCEPTED
     return {"runId": request.run_id, "status": "started" if begun else "in_flight"}

@@ -8,9 +8,8 @@ from msgspec.structs import replace
 from pydantic import BeforeValidator, Field, model_validator
 
 from skerry.commands.table import CommandCall, tell_command
-from skerry.gateway import attachments, replies
+from skerry.gateway import attachments
 from skerry.gateway.frames import ErrorCode, Json
-from skerry.gateway.given import session_key
 from skerry.gateway.method import (
     MAX_TEXT,
     Call,
@@ -24,12 +23,13 @@ from skerry.gateway.method import (
 )
 from skerry.gateway.methods import overrides
 from skerry.gateway.methods.labels import Label, check_free
+from skerry.gateway.protocol_versions import final_response, has_failed, run_error, wait_response
 from skerry.hooks.events import WEBCHAT
 from skerry.model.ids import RunId
 from skerry.model.origin import Origin
 from skerry.model.queue import QueueMode
 from skerry.model.rights import Rights
-from skerry.model.run import Admission, AdmissionStatus, Expected, RunRequest, RunResult
+from skerry.model.run import Admission, AdmissionStatus, Expected, RunRequest
 from skerry.model.session import entry_seq
 from skerry.model.thinking import ThinkingLevel, thinking_level
 from skerry.store import sessions
@@ -44,7 +44,7 @@ def _level(value: object) -> object:
 
 
 def _require(message: str, images: list[Any] | None) -> None:
-    """Refuses what has neither a word nor an image: a model would be paid to answer nothing."""
+    """Refuses a message without text and images: a model would be paid to answer nothing."""
     if not message.strip() and not images:
         problem = "message is empty"
         raise ValueError(problem)
@@ -56,11 +56,11 @@ Attachments = Annotated[list[Attachment], Field(max_length=attachments.MAX_COUNT
 Thinking = Annotated[ThinkingLevel, BeforeValidator(_level)]
 
 
-_NOT_DELIVERED: Final = "The answer goes to the clients of the gateway, to no channel."
+_NO_CHANNEL: Final = "The answer goes to the clients of the gateway, to no channel."
 _NO_MESSAGE_TOOL: Final = "Agents have no tool that sends messages."
 _INTERNAL: Final = "it is for OpenClaw's own processes."
-_PROVENANCE: Final = "what a connection sends is said by whom it belongs to."
-_KEPT: Final = "every message is stored in its transcript."
+_PROVENANCE: Final = "the origin of a message is that of its connection."
+_STORED: Final = "every message is stored in its transcript."
 
 
 class AgentParams(Params):
@@ -76,7 +76,7 @@ class AgentParams(Params):
                 *("accountId", "replyAccountId", "threadId", "groupId", "groupChannel"),
                 "groupSpace",
             ),
-            _NOT_DELIVERED,
+            _NO_CHANNEL,
         ),
         **dict.fromkeys(("disableMessageTool", "sourceReplyDeliveryMode"), _NO_MESSAGE_TOOL),
         **dict.fromkeys(
@@ -88,7 +88,7 @@ class AgentParams(Params):
             "Tools are those of the configuration, for every run.",
         ),
         "lane": "Runs of one conversation follow each other; lanes cannot be chosen.",
-        "voiceWakeTrigger": "Nothing listens for a word here.",
+        "voiceWakeTrigger": "This gateway has no voice wake-up.",
         "spawnedBy": "Conversations have no parents.",
     }
     refused: ClassVar = {
@@ -100,7 +100,7 @@ class AgentParams(Params):
             ),
             _INTERNAL,
         ),
-        **dict.fromkeys(("suppressPromptPersistence", "sessionEffects"), _KEPT),
+        **dict.fromkeys(("suppressPromptPersistence", "sessionEffects"), _STORED),
         **dict.fromkeys(
             ("swarmCollector", "swarmOutputSchema"), "answers are text, of no given form."
         ),
@@ -131,7 +131,7 @@ class AgentParams(Params):
     label: Label | None = None
 
     @model_validator(mode="after")
-    def _says_something(self) -> Self:
+    def _check_message(self) -> Self:
         _require(self.message, self.attachments)
         return self
 
@@ -152,7 +152,7 @@ class ChatSendParams(Params):
                 *("deliver", "originatingChannel", "originatingTo", "originatingAccountId"),
                 "originatingThreadId",
             ),
-            _NOT_DELIVERED,
+            _NO_CHANNEL,
         ),
         **dict.fromkeys(("fastMode", "fastAutoOnSeconds"), "Models are called at one speed."),
         "replyToId": "The model does not receive the message that this answers.",
@@ -182,7 +182,7 @@ class ChatSendParams(Params):
     attachments: Attachments | None = None
 
     @model_validator(mode="after")
-    def _says_something(self) -> Self:
+    def _check_message(self) -> Self:
         _require(self.message, self.attachments)
         return self
 
@@ -201,12 +201,12 @@ def agent(call: Call, params: AgentParams) -> Coroutine[Any, Any, Json]:
     """Starts a run; answers once when it is accepted and once more when it ended."""
     request = RunRequest(
         run_id=RunId(params.idempotency_key),
-        key=session_key(call, params.session_key, params.agent_id),
+        key=call.session_key(params.session_key, params.agent_id),
         text=params.message,
         timeout=None if params.timeout is None else float(params.timeout),
         extra_system_prompt=params.extra_system_prompt or "",
         thinking=params.thinking,
-        images=attachments.images(params.attachments),
+        images=attachments.images(params.attachments) if params.attachments else (),
         origin=Origin.OWNER,
         expected=_existing(params),
         label=(params.label or "").strip(),
@@ -221,12 +221,11 @@ def agent(call: Call, params: AgentParams) -> Coroutine[Any, Any, Json]:
 async def _agent_with(call: Call, request: RunRequest, params: AgentParams) -> Json:
     if params.model is None:
         raise RefusedError(
-            ErrorCode.INVALID_REQUEST,
             f"provider {params.provider!r} is named without a model",
-            details={"remedy": "Name the model too, as `model`."},
+            "Name the model too, as `model`.",
         )
     named = (params.provider, params.model)
-    ref = await overrides.known_model(call, "/".join(one for one in named if one))
+    ref = await overrides.known_model(call, "/".join(part for part in named if part))
     return await _agent_in(call, replace(request, model=ref), params)
 
 
@@ -237,54 +236,51 @@ def _agent_in(call: Call, request: RunRequest, params: AgentParams) -> Coroutine
 
 
 async def _agent_by_id(call: Call, request: RunRequest, session_id: str, agent: str | None) -> Json:
-    """Runs in the session with that id; an id that a client made up names one of its own."""
-    found = await call.context.store.read(lambda reader: sessions.get(reader, session_id))
-    key = session_key(call, found.key if found else f"explicit:{session_id}", agent)
+    """Runs in the session with that id; an unknown id gets a session of its own."""
+    session = await call.context.store.read(lambda reader: sessions.get(reader, session_id))
+    key = call.session_key(session.key if session else f"explicit:{session_id}", agent)
     return await _agent(call, replace(request, key=key))
 
 
 async def _submit(call: Call, request: RunRequest) -> Admission:
-    """Hands the request on, with what waits to be told to the session's next run."""
-    await attachments.check_seen(call, request)
+    """Submits the request, with the system events that are queued for the session's next run."""
+    if request.images:
+        await attachments.check_model(call, request.key.agent)
     context, key = call.context, request.key
-    waiting = () if context.dispatcher.active(key) else context.notices.waiting(key)
-    if waiting:
-        told = "\n".join(["Since the last message:", *map(_line, waiting)])
-        whole = f"{request.extra_system_prompt}\n\n{told}".strip()
-        request = replace(request, extra_system_prompt=whole)
-    admission = await context.dispatcher.submit(request)
+    events = context.system_events.queued.get(key, ())
+    if not events or context.dispatcher.active(key):
+        return await context.dispatcher.submit(request)
+    text = "\n".join(["Since the last message:", *map(_line, events)])
+    prompt = f"{request.extra_system_prompt}\n\n{text}".strip()
+    admission = await context.dispatcher.submit(replace(request, extra_system_prompt=prompt))
     if admission.status is AdmissionStatus.ACCEPTED:
-        context.notices.told(key, waiting)
+        context.system_events.delivered(key, events)
     return admission
 
 
-def _line(notice: tuple[int, str]) -> str:
-    at, text = notice
+def _line(event: tuple[int, str]) -> str:
+    at, text = event
     return f"[{datetime.fromtimestamp(at // 1000, UTC):%F %R} UTC] {text}"
 
 
 async def _agent(call: Call, request: RunRequest) -> Json:
     run_id, agent, key = request.run_id, request.key.agent, str(request.key)
     if request.label:
-        await call.context.store.read(lambda it: check_free(it, agent, request.label, key))
+        await call.context.store.read(lambda reader: check_free(reader, agent, request.label, key))
     admission = await _submit(call, request)
     if admission.status is AdmissionStatus.IN_FLIGHT:
-        told = call.dress.in_flight(run_id, admission.key, agent)
-        if told is not None:
-            return told
+        response = call.version.in_flight(run_id, admission.key, agent)
+        if response is not None:
+            return response
     result = admission.result
     if admission.status is not AdmissionStatus.FINISHED:
-        call.respond(call.dress.accepted(run_id, admission.key, agent, admission.accepted_at))
+        call.respond(call.version.accepted(run_id, admission.key, agent, admission.accepted_at))
         result = await call.context.dispatcher.wait(run_id, None)
     if result is None:
-        raise RefusedError(ErrorCode.UNAVAILABLE, "the gateway stopped", retryable=True)
-    return _final(result)
-
-
-def _final(result: RunResult) -> Json:
-    payload = replies.final(result)
-    if replies.failed(result):
-        raise RefusedError.of(replies.error(result), payload)
+        raise RefusedError("the gateway stopped", code=ErrorCode.UNAVAILABLE, retryable=True)
+    payload = final_response(result)
+    if has_failed(result):
+        raise RefusedError.of(run_error(result), payload)
     return payload
 
 
@@ -293,19 +289,19 @@ async def agent_wait(call: Call, params: AgentWaitParams) -> Json:
     result = await call.context.dispatcher.wait(RunId(params.run_id), params.timeout_ms / 1000)
     if result is None:
         return {"runId": params.run_id, "status": "timeout"}
-    return replies.waited(result)
+    return wait_response(result)
 
 
 def chat_send(call: Call, params: ChatSendParams) -> Coroutine[Any, Any, Json]:
     """Starts a run and answers when it is accepted; the rest comes as events."""
     request = RunRequest(
         run_id=RunId(params.idempotency_key),
-        key=session_key(call, params.session_key, params.agent_id),
+        key=call.session_key(params.session_key, params.agent_id),
         text=params.message,
         timeout=None if params.timeout_ms is None else params.timeout_ms / 1000,
         queue_mode=params.queue_mode and QueueMode(params.queue_mode),
         thinking=params.thinking,
-        images=attachments.images(params.attachments),
+        images=attachments.images(params.attachments) if params.attachments else (),
         origin=Origin.OWNER,
         rights=Rights.NONE if params.suppress_command_interpretation else None,
         expected=_expected(params),
@@ -324,27 +320,27 @@ def _expected(params: ChatSendParams) -> Expected | None:
 
 
 def _existing(params: AgentParams) -> Expected | None:
-    wanted = params.expected_existing_session_id
-    return Expected(wanted, present=True) if wanted else None
+    session_id = params.expected_existing_session_id
+    return Expected(session_id, present=True) if session_id else None
 
 
 async def _chat_send(call: Call, request: RunRequest) -> Json:
     admission = await _submit(call, request)
-    return {"runId": request.run_id, "status": _standing(admission)}
+    return {"runId": request.run_id, "status": _status(admission)}
 
 
-def _standing(admission: Admission) -> str:
+def _status(admission: Admission) -> str:
     if admission.status is AdmissionStatus.ACCEPTED:
         return "started"
     if admission.status is AdmissionStatus.IN_FLIGHT:
         return "in_flight"
     result = admission.result
-    return "error" if result is not None and replies.failed(result) else "ok"
+    return "error" if result is not None and has_failed(result) else "ok"
 
 
 def chat_abort(call: Call, params: ChatAbortParams) -> Json:
     """Stops a run, or all runs of a session; waiting ones too."""
-    key = session_key(call, params.session_key, params.agent_id)
+    key = call.session_key(params.session_key, params.agent_id)
     run_id = RunId(params.run_id) if params.run_id else None
     tell_command(call.context.hooks, CommandCall("stop", "", key, WEBCHAT, is_owner=True))
     stopped = call.context.dispatcher.abort(key, run_id, "rpc")

@@ -5,8 +5,7 @@ from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import Field
 
-from skerry.gateway.frames import ErrorCode, Json
-from skerry.gateway.given import session_key
+from skerry.gateway.frames import Json
 from skerry.gateway.method import Call, Method, Name, Params, RefusedError
 from skerry.gateway.methods import rows
 from skerry.model.ids import SessionKey
@@ -149,7 +148,7 @@ async def sessions_list(call: Call, params: SessionsListParams) -> Json:
 
 async def sessions_describe(call: Call, params: SessionsDescribeParams) -> Json:
     """Returns the row of one session, `null` when there is none."""
-    key = session_key(call, params.key, params.agent_id)
+    key = call.session_key(params.key, params.agent_id)
     model = (await call.context.models.status()).model
 
     def read(reader: Reader) -> Json:
@@ -162,7 +161,7 @@ async def sessions_describe(call: Call, params: SessionsDescribeParams) -> Json:
 
 async def sessions_preview(call: Call, params: SessionsPreviewParams) -> Json:
     """Returns the last messages of sessions, shortened."""
-    keys = [(text, session_key(call, text, None)) for text in params.keys]
+    keys = [(text, call.session_key(text, None)) for text in params.keys]
 
     def read(reader: Reader) -> list[Json]:
         return [_preview(reader, text, key, params) for text, key in keys]
@@ -180,9 +179,7 @@ async def sessions_resolve(call: Call, params: SessionsResolveParams) -> Json:
     named = [one for one in (params.key, params.session_id, params.label) if one is not None]
     if len(named) != 1:
         many = " (not multiple)" if named else ""
-        raise RefusedError(
-            ErrorCode.INVALID_REQUEST, f"Provide either key, sessionId, or label{many}"
-        )
+        raise RefusedError(f"Provide either key, sessionId, or label{many}")
     (name,) = named
     found = await call.context.store.read(lambda reader: _meant(reader, call, params))
     if len(found) == 1:
@@ -191,12 +188,12 @@ async def sessions_resolve(call: Call, params: SessionsResolveParams) -> Json:
     if found:
         keys = ", ".join(one.key for one in found[:_MAX_CANDIDATES])
         message = f"Multiple sessions found with label: {name} ({keys})"
-        raise RefusedError(ErrorCode.INVALID_REQUEST, message)
+        raise RefusedError(message)
     if params.allow_missing:
         return {"ok": False}
     kind = "label" if params.label else ""
     message = f"No session found{f' with {kind}' if kind else ''}: {name}"
-    raise RefusedError(ErrorCode.INVALID_REQUEST, message)
+    raise RefusedError(message)
 
 
 def _wanted(call: Call, params: SessionsListParams) -> Wanted:
@@ -270,7 +267,7 @@ def _item(entry: TranscriptEntry, max_chars: int) -> Json:
 def _meant(reader: Reader, call: Call, params: SessionsResolveParams) -> list[SessionEntry]:
     found: list[SessionEntry | None] = []
     if params.key is not None:
-        key = session_key(call, params.key, params.agent_id)
+        key = call.session_key(params.key, params.agent_id)
         found = [sessions.find(reader, str(key))]
     elif params.session_id is not None:
         found = [sessions.get(reader, params.session_id)]

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 
-from skerry.gateway.frames import ErrorCode
 from skerry.gateway.method import Call, RefusedError
 from skerry.gateway.methods import rows
 from skerry.model.ids import SessionKey
@@ -25,9 +24,8 @@ async def put_away(call: Call, key: SessionKey, check: Check) -> SessionEntry:
     """
     if rows.is_main(key):
         raise RefusedError(
-            ErrorCode.INVALID_REQUEST,
             f"Cannot archive the main session ({key}).",
-            details={"remedy": "`skerry sessions reset` begins it anew and archives the old one."},
+            "`skerry sessions reset` begins it anew and archives the old one.",
         )
     context, now = call.context, call.context.clock.now_ms()
 
@@ -69,7 +67,7 @@ async def bring_back(call: Call, key: SessionKey, check: Check) -> SessionEntry:
     found = await context.store.read(look)
     if found.archived is None:
         return found
-    context.news.known(found)
+    context.session_events.skip(found)
 
     def write(unit: Unit) -> tuple[SessionEntry, bool]:
         last = look(unit)
@@ -94,4 +92,4 @@ def _archived_last(reader: Reader, key: SessionKey) -> SessionEntry:
 
 
 def _nothing(key: SessionKey, what: str) -> RefusedError:
-    return RefusedError(ErrorCode.INVALID_REQUEST, f"There is no {what} {key}.")
+    return RefusedError(f"There is no {what} {key}.")

@@ -9,7 +9,6 @@ from typing import Annotated, Final, Literal
 from pydantic import Field
 
 from skerry.gateway.frames import Json, raw
-from skerry.gateway.given import session_key
 from skerry.gateway.method import Call, Method, Name, NoParams, Params
 from skerry.store import DATABASE
 
@@ -125,7 +124,7 @@ def channels_status(call: Call, _params: ChannelsStatusParams) -> Json:
 def skills_status(call: Call, params: SkillsStatusParams) -> Json:
     """Returns an agent's skills, of which there are none."""
     config = call.context.config()
-    agent = session_key(call, params.session_key, params.agent_id).agent
+    agent = call.session_key(params.session_key, params.agent_id).agent
     return {
         "workspaceDir": str(config.workspace(agent)),
         "managedSkillsDir": str(config.state_dir / "skills"),

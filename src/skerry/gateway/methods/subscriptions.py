@@ -1,13 +1,19 @@
-"""Methods by which a client asks for the events `sessions.changed` and `session.message`."""
+"""Subscriptions to the events `sessions.changed` and `session.message`, and their encoding."""
 
 from typing import ClassVar, Final
 
+from skerry.gateway.attachments import has_images, without_images
 from skerry.gateway.broadcast import MAX_TOPICS
-from skerry.gateway.frames import ErrorCode, Json
-from skerry.gateway.given import session_key
+from skerry.gateway.frames import PROTOCOL, Json
 from skerry.gateway.method import Call, Method, Name, NoParams, Params, RefusedError
+from skerry.gateway.methods import rows
+from skerry.gateway.methods.chat import transcript_line
 from skerry.gateway.session_events import SESSIONS, messages_of
+from skerry.model.session import SessionEntry, TranscriptEntry
 from skerry.store import sessions
+
+_EVENT_BYTES: Final = 256 * 1024
+"""Limit on a message in an event; every subscriber gets a copy."""
 
 
 class MessagesParams(Params):
@@ -24,30 +30,30 @@ class SubscribeParams(MessagesParams):
 
 
 def sessions_subscribe(call: Call, _params: NoParams) -> Json:
-    """Tells the client of every session that changes."""
+    """Subscribes the client to the changes of every session."""
     _subscribe(call, SESSIONS)
     return {"subscribed": True}
 
 
 def sessions_unsubscribe(call: Call, _params: NoParams) -> Json:
-    """Tells the client no more of every session."""
+    """Ends that subscription."""
     call.context.broadcast.unsubscribe(call.connection_id, SESSIONS)
     return {"subscribed": False}
 
 
 async def messages_subscribe(call: Call, params: SubscribeParams) -> Json:
-    """Tells the client what is said in a conversation."""
-    key = str(session_key(call, params.key, params.agent_id))
+    """Subscribes the client to the messages of a conversation."""
+    key = str(call.session_key(params.key, params.agent_id))
     session = await call.context.store.read(lambda reader: sessions.find(reader, key))
     first = not call.context.broadcast.is_wanted(messages_of(key))
     _subscribe(call, messages_of(key))
-    call.context.news.follow(key, session, first=first)
+    call.context.session_events.follow(key, session, first=first)
     return {"subscribed": True, "key": key}
 
 
 def messages_unsubscribe(call: Call, params: MessagesParams) -> Json:
-    """Tells the client no more of what is said in a conversation."""
-    key = str(session_key(call, params.key, params.agent_id))
+    """Ends that subscription."""
+    key = str(call.session_key(params.key, params.agent_id))
     call.context.broadcast.unsubscribe(call.connection_id, messages_of(key))
     return {"subscribed": False, "key": key}
 
@@ -55,7 +61,20 @@ def messages_unsubscribe(call: Call, params: MessagesParams) -> Json:
 def _subscribe(call: Call, topic: str) -> None:
     if not call.context.broadcast.subscribe(call.connection_id, topic):
         message = f"no more than {MAX_TOPICS} subscriptions"
-        raise RefusedError(ErrorCode.INVALID_REQUEST, message)
+        raise RefusedError(message)
+
+
+def session_row(session: SessionEntry) -> Json:
+    """Encodes a session as its event has it."""
+    return rows.row(session, PROTOCOL)
+
+
+def session_line(entry: TranscriptEntry) -> bytes:
+    """Encodes a message as its event has it; a large one without its images."""
+    line = transcript_line(entry, PROTOCOL)
+    if len(line) > _EVENT_BYTES and has_images(entry.message):
+        return without_images(line)
+    return line
 
 
 METHODS: Final = (

@@ -180,7 +180,7 @@ async def status(call: Call, _params: StatusParams) -> Json:
             ],
         },
         "channelSummary": [],
-        "queuedSystemEvents": context.notices.all(),
+        "queuedSystemEvents": context.system_events.texts(),
         "activeRuns": len(context.dispatcher.active()),
         "queue": _queue(context, now),
         "undelivered": undelivered,

@@ -1,4 +1,4 @@
-"""Methods by which the system tells an agent something: `wake` and `system-event`."""
+"""Methods that send an agent system events: `wake` and `system-event`."""
 
 from typing import Annotated, ClassVar, Final, Literal
 from uuid import uuid4
@@ -6,7 +6,6 @@ from uuid import uuid4
 from pydantic import ConfigDict, Field
 
 from skerry.gateway.frames import Json
-from skerry.gateway.given import session_key
 from skerry.gateway.idempotency import once
 from skerry.gateway.method import Call, Message, Method, Name, OnceParams
 from skerry.gateway.presence import Told
@@ -21,7 +20,7 @@ Names = Annotated[list[Name], Field(max_length=64)]
 
 
 class WakeParams(OnceParams):
-    """Parameters of `wake`; what else a client adds is passed over, as the protocol says."""
+    """Parameters of `wake`; other properties are ignored, as the protocol says."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -32,14 +31,14 @@ class WakeParams(OnceParams):
 
 
 class SystemEventParams(OnceParams):
-    """Parameters of `system-event`: a text, and what the sender says of itself."""
+    """Parameters of `system-event`: a text, and a description of the sender."""
 
     ignored: ClassVar = dict.fromkeys(
         (
             *("host", "ip", "mode", "version", "platform", "deviceFamily", "modelIdentifier"),
             *("deviceId", "instanceId", "roles", "scopes"),
         ),
-        "What a client is, it said when it connected.",
+        "A client describes itself when it connects.",
     )
 
     text: Message
@@ -50,13 +49,13 @@ class SystemEventParams(OnceParams):
 
 
 async def wake(call: Call, params: WakeParams) -> Json:
-    """Tells an agent something: `now` starts a run, else its session's next run is told.
+    """Sends an agent a text: `now` starts a run, else the session's next run receives it.
 
-    Nothing here starts a run of itself, so `next-heartbeat` waits for a message.
+    The gateway has no heartbeats, so `next-heartbeat` waits for a message.
     """
-    key = session_key(call, params.session_key, params.agent_id)
+    key = call.session_key(params.session_key, params.agent_id)
     if params.mode == "next-heartbeat":
-        call.context.notices.add(key, params.text)
+        call.context.system_events.add(key, params.text)
         return {"ok": True}
     run_id = RunId(str(uuid4()))
     request = RunRequest(run_id, key, params.text, origin=Origin.OWNER, scopes=call.scopes)
@@ -65,14 +64,14 @@ async def wake(call: Call, params: WakeParams) -> Json:
 
 
 def system_event(call: Call, params: SystemEventParams) -> Json:
-    """Shows others what the sender says of itself, and tells the next run of the session.
+    """Updates the sender's presence entry, and queues the text for the session's next run.
 
-    A sender tells only of its own connection: addresses, roles and scopes are what they are.
+    A sender describes only its own connection: addresses, roles and scopes stay as they are.
     """
     told = Told(params.text, params.reason, params.last_input_seconds, tuple(params.tags or ()))
     call.context.presence.tell(call.connection_id, told)
     if not params.text.startswith(_PRESENCE):
-        call.context.notices.add(session_key(call, params.session_key, None), params.text)
+        call.context.system_events.add(call.session_key(params.session_key, None), params.text)
     return {"ok": True}
 
 
