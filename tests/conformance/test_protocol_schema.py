@@ -11,11 +11,11 @@ from skerry.gateway.methods import (
     changes,
     chat,
     logs,
-    notices,
     runs,
     sessions,
     stubs,
     subscriptions,
+    system_events,
 )
 from skerry.hooks.hooks import Hooks
 from skerry.model import message
@@ -145,7 +145,7 @@ _OURS = {"idempotencyKey", "instructions"}
         (chat.ChatMetadataParams, "ChatMetadataParams"),
         (sessions.SessionsListParams, "SessionsListParams"),
         (logs.LogsTailParams, "LogsTailParams"),
-        (notices.WakeParams, "WakeParams"),
+        (system_events.WakeParams, "WakeParams"),
         (stubs.CronListParams, "CronListParams"),
         (stubs.CronRunsParams, "CronRunsParams"),
         (stubs.ChannelsStatusParams, "ChannelsStatusParams"),

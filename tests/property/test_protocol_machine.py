@@ -286,7 +286,7 @@ class Protocol(RuleBasedStateMachine):
         tables: list[Any] = [
             broadcast._topics,
             broadcast._subscribed,
-            *broadcast._who.values(),
+            *broadcast._clients.values(),
             *(table for one in broadcast._audiences.values() for table in (one.readers, one.tools)),
             context.clients._devices,
             context.nodes.all(),
