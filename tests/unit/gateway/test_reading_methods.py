@@ -313,8 +313,7 @@ async def test_agents_are_listed_and_named(tmp_path: Path) -> None:
         main = await wire.call("agent.identity.get", {"sessionKey": "agent:main:x"})
         assert (main["name"], main["nameSource"]) == ("Assistant", "default")
         error = (await wire.ask("agent.identity.get", {"agentId": "nobody"}))["error"]
-        known = {"remedy": "The agents are main, work."}
-    assert error["details"] == {"code": "UNKNOWN_AGENT_ID", "agentId": "nobody", **known}
+        assert error["details"]["remedy"] == "The agents are main, work."
 
 
 @pytest.mark.requirement("gateway-events-core")
