@@ -58,7 +58,7 @@ WITHOUT: Final = {
     "client/client.py:GatewayClient._device": "signs; within the deadline of `_greeted`",
     "client/client.py:GatewayClient._greet": "within the deadline of `_greeted`",
     "client/client.py:GatewayClient._receive": OWNER,
-    "gateway/connection.py:Connection._wait_for_room": "a client that does not read; it is given up",
+    "gateway/connection.py:Connection._wait_for_room": "a client that does not read is closed",
     "gateway/connection.py:Connection._next_text": "the client may be silent; ticks find it gone",
     "gateway/dispatch.py:MethodTable._call_rest": "imports a module",
     "gateway/identity.py:check": "verifies a signature, within the deadline of the handshake",
