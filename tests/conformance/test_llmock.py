@@ -7,6 +7,7 @@ import anyio
 import pytest
 
 from skerry.config.models import Api
+from skerry.infra.backoff import Backoff
 from skerry.infra.http import HttpClient
 from skerry.model.errors import (
     ModelAuthError,
@@ -63,7 +64,9 @@ class Judged:
         self.silent, self.spoken = SPOKEN[api]
         endpoint = Endpoint("llmock", f"{url}{BASES[api]}", "mock-key", silence=0.5, api=api)
         self.provider = RetryingProvider(
-            adapter(http, endpoint), RetryPolicy(base=0.1), chance=lambda: 1.0
+            adapter(http, endpoint),
+            RetryPolicy(backoff=Backoff(base=0.1, cap=8.0, jitter=1.0)),
+            chance=lambda: 1.0,
         )
 
     async def expect(self, *behaviours: dict[str, Any]) -> None:

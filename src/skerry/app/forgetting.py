@@ -6,8 +6,9 @@ for it among them. When they have ended, all is looked through again.
 """
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -18,6 +19,7 @@ from msgspec.structs import replace
 
 from skerry.config.protected import gate
 from skerry.config.root import Config
+from skerry.infra.backoff import Backoff
 from skerry.infra.clock import Clock
 from skerry.lanes.running import ActiveRun, Running
 from skerry.model.errors import SkerryError, StateError
@@ -38,11 +40,8 @@ if TYPE_CHECKING:  # loaded when something is to be forgotten, not with each sta
 
 logger = logging.getLogger(__name__)
 
-FIRST_RETRY_SECONDS: Final = 1.0
-"""Seconds before the first retry after a failure, such as a reader of the database. Doubles with
-each failure."""
-RETRY_SECONDS: Final = 60.0
-"""The longest time between two tries: the disk is full, say."""
+RETRIES: Final = Backoff(base=1.0, cap=60.0)
+"""Waits after a failure: another process reads the database, or the disk is full."""
 ROUNDS: Final = 20
 """Limit on the waits for runs that wrote it again; somebody may repeat it for ever."""
 
@@ -130,7 +129,7 @@ class Forgetter(Struct):
                 self._wake = anyio.Event()
 
     async def _begun(self) -> list[Forgetting]:
-        waits = _waits()
+        waits = map(RETRIES.delay, count(1))
         while True:
             try:
                 return await self.store.read(begun)
@@ -139,7 +138,7 @@ class Forgetter(Struct):
             await anyio.sleep(next(waits))
 
     async def _see_through(self, job: Forgetting) -> None:
-        waits = _waits()
+        waits = map(RETRIES.delay, count(1))
         while True:
             try:
                 await self._end(job)
@@ -232,14 +231,6 @@ class Forgetter(Struct):
 
         look = partial(holding, self.config().state_dir, redaction)
         return replace(report, backups=await anyio.to_thread.run_sync(look))
-
-
-def _waits() -> Iterator[float]:
-    """Yields for ever how long to wait before the next try, in seconds."""
-    seconds = FIRST_RETRY_SECONDS
-    while True:
-        yield seconds
-        seconds = min(2 * seconds, RETRY_SECONDS)
 
 
 def _counted(rows: Redacted) -> Forgotten:

@@ -10,6 +10,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from skerry.infra.backoff import Backoff
 from skerry.model.errors import (
     ModelAuthError,
     ModelBillingError,
@@ -21,9 +22,8 @@ from skerry.model.errors import (
 
 MINUTE: Final = 60_000
 HOUR: Final = 60 * MINUTE
-STEPS: Final = (1 * MINUTE, 5 * MINUTE, 25 * MINUTE, 60 * MINUTE)
-BILLING_FIRST: Final = 5 * HOUR
-LONGEST: Final = 24 * HOUR
+REST: Final = Backoff(base=60.0, cap=3_600.0, factor=5.0)
+BILLING_REST: Final = Backoff(base=18_000.0, cap=86_400.0)
 WINDOW: Final = 24 * HOUR
 """A failure counts on from those before it when it comes so soon after their cool-down ended."""
 NEVER: Final = 253_402_300_799_000
@@ -69,10 +69,9 @@ def pause(reason: Reason, failures: int, hint: float | None = None) -> int:
         case Reason.SIGN_IN:
             return NEVER
         case Reason.BILLING:
-            return min(LONGEST, BILLING_FIRST << min(failures - 1, 8))
+            return round(BILLING_REST.delay(failures) * 1000)
         case _:
-            step = STEPS[min(failures, len(STEPS)) - 1]
-            return max(step, min(int((hint or 0) * 1000), HOUR))
+            return max(round(REST.delay(failures) * 1000), min(int((hint or 0) * 1000), HOUR))
 
 
 class Cooldown(Struct, frozen=True):

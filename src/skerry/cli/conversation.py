@@ -12,7 +12,8 @@ from skerry.client.client import GatewayClient
 from skerry.client.discover import Address
 from skerry.client.frames import Event
 from skerry.client.models import model_status
-from skerry.infra.tasks import beside
+from skerry.infra.backoff import Backoff
+from skerry.infra.supervise import beside
 from skerry.model.errors import ClientError, GatewayRefusedError, GatewayUnreachableError
 from skerry.ports.model import ModelStatus
 
@@ -25,7 +26,7 @@ NOTHING_TO_RETRY: Final = "NOTHING_TO_RETRY"
 _JOINED: Final = "joined"
 """The answer was given to another message, which this one had entered."""
 CUT: Final = "the gateway was interrupted; it answers again"
-LONGEST_PAUSE: Final = 8.0
+RECONNECTS: Final = Backoff(base=0.25, cap=8.0)
 """Seconds between two tries to reconnect, at most."""
 
 
@@ -315,14 +316,13 @@ class Conversation(anyio.AsyncContextManagerMixin):
 
     async def _keep(self) -> None:
         """Holds a connection; after a loss try again, until the gateway says no."""
-        pause = 0.25
-        lost = ""
+        failures, lost = 0, ""
         while True:
             try:
                 async with GatewayClient(self.address) as client:
                     if lost:
                         self.tell(Connection())
-                    pause, lost = 0.25, "connection lost"
+                    failures, lost = 0, "connection lost"
                     self._turn(client)
                     await client.closed.wait()
                     self._turn(None)
@@ -332,8 +332,8 @@ class Conversation(anyio.AsyncContextManagerMixin):
                     self._refusal = error
                     self._turn(None)
                     return
-            await anyio.sleep(pause)
-            pause = min(2 * pause, LONGEST_PAUSE)
+            failures += 1
+            await anyio.sleep(RECONNECTS.delay(failures))
 
     def _turn(self, client: GatewayClient | None) -> None:
         self._client = client

@@ -10,11 +10,11 @@ from msgspec import Struct, field
 
 from skerry.config.gateway import AuthConfig, AuthMode
 from skerry.gateway.peer import Peer
+from skerry.infra.backoff import Backoff
 from skerry.policy.access import OPERATOR_SCOPES, READ
 
 _UNASKED: Final = (READ,)
-_FIRST_DELAY: Final = 0.25
-_LONGEST_DELAY: Final = 2.0
+DELAYS: Final = Backoff(base=0.25, cap=2.0)
 _FORGET_AFTER: Final = 60.0
 _ADDRESSES: Final = 4096
 LOCKED_AFTER: Final = 10
@@ -94,7 +94,7 @@ class Failures(Struct):
         self._records[peer.bucket] = record
         while len(self._records) > _ADDRESSES:
             self._records.popitem(last=False)
-        wait = min(_FIRST_DELAY * 2 ** (record.failures - 1), _LONGEST_DELAY)
+        wait = DELAYS.delay(record.failures)
         record.failures = min(record.failures + 1, 16)
         record.last = now
         if record.failures >= LOCKED_AFTER and not peer.local:

@@ -12,6 +12,7 @@ from skerry.auth.cooldowns import Cooldowns
 from skerry.auth.credentials import Credentials
 from skerry.auth.profiles import Profile, split_reference
 from skerry.config.root import Config
+from skerry.infra.backoff import Backoff
 from skerry.infra.clock import Clock, SystemClock
 from skerry.infra.http import HttpClient
 from skerry.model.errors import ModelError, ModelUnavailableError
@@ -49,7 +50,10 @@ _REMEDY: Final = (
     "Enter a provider's key on the page, or set one in the environment (such as OPENAI_API_KEY), or"
     " start Ollama, LM Studio or llama.cpp's server and confirm it (skerry models trust ollama)."
 )
-_HASTY: Final = RetryPolicy(attempts=2, cap=1.0, hint_limit=2.0)
+
+_HASTY: Final = RetryPolicy(
+    attempts=2, backoff=Backoff(base=0.5, cap=1.0, jitter=1.0), hint_limit=2.0
+)
 """Retry policy if another candidate can answer: trying that is better than waiting."""
 _MOST_PROVIDERS: Final = 256
 """Each renewed token makes another; the old ones are forgotten together."""

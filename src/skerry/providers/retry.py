@@ -9,6 +9,7 @@ from typing import Final, Generic, TypeVar
 import anyio
 from msgspec import Struct
 
+from skerry.infra.backoff import Backoff
 from skerry.model.errors import ModelError, ModelRequestError
 from skerry.model.thinking import ThinkingLevel
 from skerry.model.unanswered import ModelSilentError
@@ -33,14 +34,13 @@ class OutputWatch:
 
 
 class RetryPolicy(Struct, frozen=True):
-    """Number of attempts, and delays in seconds, doubling from `base` to `cap`, with full jitter.
+    """Number of attempts, and the waits between them.
 
     A provider's own hint is waited out when it is at most `hint_limit`; a longer one fails at once.
     """
 
     attempts: int = 3
-    base: float = 0.5
-    cap: float = 8.0
+    backoff: Backoff = Backoff(base=0.5, cap=8.0, jitter=1.0)
     hint_limit: float = 60.0
 
     def delay(self, failed: int, hint: float | None, chance: float) -> float | None:
@@ -51,8 +51,8 @@ class RetryPolicy(Struct, frozen=True):
         """
         if failed >= self.attempts or (hint is not None and hint > self.hint_limit):
             return None
-        jitter = chance * min(self.cap, self.base * 2.0 ** min(failed - 1, 30))
-        return jitter if hint is None else hint + min(jitter, self.base)
+        jitter = self.backoff.delay(failed, chance)
+        return jitter if hint is None else hint + min(jitter, self.backoff.base)
 
 
 class RetryingProvider:

@@ -24,6 +24,7 @@ from msgspec.structs import replace
 from skerry.config.messages import UnknownDelivery
 from skerry.hooks.events import MessageSent
 from skerry.hooks.hooks import Hooks
+from skerry.infra.backoff import Backoff
 from skerry.infra.clock import Clock
 from skerry.model.errors import DeliveryRefusedError, StateError
 from skerry.model.ids import AccountId, ChannelId
@@ -39,8 +40,8 @@ from skerry.store.outbox import PartState, WaitingPart
 logger = logging.getLogger(__name__)
 
 SEND_SECONDS: Final = 15.0
-FIRST_PAUSE: Final = 5.0
-LONGEST_PAUSE: Final = 300.0
+RETRIES: Final = Backoff(base=5.0, cap=300.0)
+"""Waits before a part is tried again."""
 LONGEST_HINT: Final = 86_400.0
 """Seconds that a platform can make us wait."""
 MAX_ATTEMPTS: Final = 300
@@ -108,7 +109,7 @@ class Sender(Struct):
         except StateError:
             # What was sent and could not be marked is settled when the store works again.
             logger.exception("the outbox of %s waits for the store", self.adapter.account)
-            return FIRST_PAUSE
+            return RETRIES.base
         return min(self._held.values()) - anyio.current_time() if self._held else None
 
     def _waiting(self, reader: Reader, without: set[int]) -> list[WaitingPart]:
@@ -207,7 +208,7 @@ class Sender(Struct):
         self, one: WaitingPart, why: str, seconds: float | None, *, taken: bool
     ) -> float:
         """Notes why the part is to be tried again, and when; returns after how many seconds."""
-        pause = _pause(one.attempts)
+        pause = RETRIES.delay(one.attempts + 1)
         if seconds is not None:
             pause = min(max(seconds, 1.0), LONGEST_HINT)
         retry_at = self.clock.now_ms() + round(pause * 1000)
@@ -245,11 +246,6 @@ class Sender(Struct):
 
 def _named(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
-
-
-def _pause(attempts: int) -> float:
-    """Returns the seconds before a part is tried again that was tried `attempts` times before."""
-    return min(FIRST_PAUSE * (1 << min(attempts, 16)), LONGEST_PAUSE)
 
 
 class Delivery(Struct, frozen=True):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from skerry.auth.cooldowns import HOUR, NEVER, STEPS, Availability, Cooldowns
+from skerry.auth.cooldowns import HOUR, MINUTE, NEVER, Availability, Cooldowns
 from skerry.model.errors import ModelError, ModelRateLimitError, ModelSignInError
 
 KEY = ("den:one", "den/large")
@@ -25,7 +25,7 @@ def test_it_rests_no_longer_where_the_clock_went_back_to_before_the_failure(back
     found.begin(KEY)
     again = found.failed(KEY, "stamp", ModelRateLimitError("slow down"), NOW - back)
     assert again is not None
-    assert again.until - (NOW - back) == STEPS[1]
+    assert again.until - (NOW - back) == 5 * MINUTE
     assert found.verdict(KEY, "stamp", NOW - back) is Availability.COOLING
 
 

@@ -13,6 +13,7 @@ from skerry.config.messages import UnknownDelivery
 from skerry.hooks.events import MessageSent
 from skerry.hooks.hooks import Hooks
 from skerry.hooks.runner import Handler
+from skerry.infra.backoff import Backoff
 from skerry.infra.clock import SystemClock
 from skerry.model.errors import DeliveryRefusedError
 from skerry.model.ids import AccountId, ChannelId, RunId
@@ -165,7 +166,7 @@ async def test_a_held_part_is_not_tried_at_every_message_of_others(tmp_path: Pat
 async def test_it_is_tried_again_after_a_pause(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(delivery, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(delivery, "RETRIES", Backoff(base=0.01, cap=300.0))
     failures = [OSError("once"), OSError("twice")]
     adapter = Adapter(fails=lambda part: failures.pop() if part.text == "a1" and failures else None)
     async with post(tmp_path, adapter) as one, anyio.create_task_group() as tasks:

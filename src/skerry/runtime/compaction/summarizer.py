@@ -6,6 +6,7 @@ from typing import Final
 import anyio
 from msgspec.structs import replace
 
+from skerry.infra.backoff import Backoff
 from skerry.model import message
 from skerry.model.errors import ModelOverflowError
 from skerry.model.event import LoopEvent
@@ -21,7 +22,7 @@ from skerry.sessions.window import Budget, tokens
 logger = logging.getLogger(__name__)
 
 ATTEMPTS: Final = 3
-FIRST_DELAY: Final = 0.5
+RETRIES: Final = Backoff(base=0.5, cap=8.0)
 """Seconds before a failed call is made again; twice as long each time."""
 MOST_CHUNKS: Final = 16
 """Requests for one summary. Of what is more, the oldest is only extracted."""
@@ -96,7 +97,7 @@ class Summariser:
             elif not failure.retryable:
                 return None
             else:
-                await anyio.sleep(FIRST_DELAY * 2**attempt)
+                await anyio.sleep(RETRIES.delay(attempt + 1))
         return None
 
 

@@ -11,6 +11,7 @@ from skerry.app.command_context import context_commands
 from skerry.commands.table import CommandTable
 from skerry.config.agents import AgentDefaults, AgentsConfig
 from skerry.config.context import Compaction, MemoryFlush
+from skerry.infra.backoff import Backoff
 from skerry.model.errors import ModelOverflowError, ModelRequestError
 from skerry.model.event import CompactionEnded, CompactionStarted
 from skerry.model.message import AssistantMessage, ToolCall, ToolResultMessage, UserMessage
@@ -212,7 +213,7 @@ async def test_who_is_refused_for_good_is_told_and_loses_nothing(tmp_path: Path)
 async def test_a_session_goes_on_when_no_model_makes_a_summary(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, summary: list[Step]
 ) -> None:
-    monkeypatch.setattr("skerry.runtime.compaction.summarizer.FIRST_DELAY", 0.0)
+    monkeypatch.setattr("skerry.runtime.compaction.summarizer.RETRIES", Backoff(base=0.0, cap=0.0))
 
     def model(asked: ModelRequest) -> Sequence[Step]:
         return summary if is_summary(asked) else echo(asked)
