@@ -82,7 +82,7 @@ WITHOUT: Final = {
     "gateway/connection.py:Accept.__call__": "uvicorn's first message, which is there",
     "gateway/server.py:_WebSockets._accept_first": "imports a module",
     "hooks/runner.py:Runner._end_all": "each wait has its `timeout`",
-    "infra/supervised_tasks.py:Leash.do": CALLER,
+    "infra/supervised_tasks.py:Supervisor.do": CALLER,
     "infra/sockets.py:Stream.read": "has `seconds`",
     "infra/sockets.py:Stream.write": "has `seconds`",
     "infra/threads.py:in_daemon_thread": CALLER,

@@ -18,7 +18,7 @@ from skerry.config.tools import GuestTools, ToolsConfig
 from skerry.config.usage import UsageConfig
 from skerry.hooks.hooks import Hooks
 from skerry.infra.clock import Clock, SystemClock
-from skerry.infra.supervised_tasks import Leash
+from skerry.infra.supervise import Supervisor
 from skerry.lanes.lanes import Lanes
 from skerry.lanes.running import Running
 from skerry.model.event import RunEnded, RunEvent
@@ -167,7 +167,7 @@ async def open_core(  # noqa: PLR0913 - each has a default; a test names what it
             parts=whole,
             hooks=hooks,
             deliver=woken.append,
-            leash=Leash(clock, grace=0.01),
+            supervisor=Supervisor(clock, grace=0.01),
             commands=commands or CommandTable(),
             accounts=ledger,
             warn=ledger.warn,

@@ -47,7 +47,7 @@ from skerry.infra.clock import Clock, SystemClock
 from skerry.infra.http import HttpClient
 from skerry.infra.lock import LockedError, locked
 from skerry.infra.log import Redactor
-from skerry.infra.supervised_tasks import Leash
+from skerry.infra.supervise import Supervisor
 from skerry.lanes.lanes import Lanes
 from skerry.lanes.running import Running
 from skerry.model.errors import StateError, StateLockedError
@@ -170,7 +170,7 @@ async def open_application(
                 deliver=delivery.wake,
                 room=delivery.room,
                 typing=delivery.typing,
-                leash=Leash(clock),
+                supervisor=Supervisor(clock),
                 accounts=ledger,
                 warn=ledger.warn,
                 records=records,

@@ -11,8 +11,7 @@ from msgspec import Struct
 
 from skerry.infra import heap
 from skerry.infra.clock import DAY_MS, Clock
-from skerry.infra.tasks import beside
-from skerry.infra.threads import in_daemon_thread
+from skerry.infra.supervise import beside, in_daemon_thread
 from skerry.model.errors import StateError
 from skerry.store import Store, keys, tasks
 

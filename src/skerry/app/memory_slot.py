@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from skerry.config.memory_qmd import QmdConfig
 from skerry.config.root import Config
 from skerry.infra.clock import Clock
-from skerry.infra.tasks import beside
+from skerry.infra.supervise import beside
 from skerry.model.ids import AgentId
 from skerry.ports.memory import Memories, MemoryBackend, Transcripts
 

@@ -27,8 +27,8 @@ from skerry.gateway.listen import Listener
 from skerry.gateway.server import create_app
 from skerry.gateway.starting import starting
 from skerry.hooks.events import GatewayStart
-from skerry.infra.exit_watchdog import Leaving
 from skerry.infra.lock import owner
+from skerry.infra.supervise import ExitWatchdog
 from skerry.model.errors import StateError, StateLockedError
 
 logger = logging.getLogger(__name__)
@@ -85,7 +85,7 @@ def main(loaded: Loaded, outside: Outside | None = None) -> int:
             comes in an `ExceptionGroup`.
     """
     outside = outside or Outside()
-    outside = replace(outside, leave_within=Leaving().within)
+    outside = replace(outside, leave_within=ExitWatchdog().within)
     return anyio.run(serve, loaded, os.environ, outside, backend_options={"use_uvloop": True})
 
 

@@ -31,7 +31,7 @@ from skerry.cli.conversation import (
 from skerry.cli.images import attachments
 from skerry.cli.render import model_line, notice, one_line, plain, show, styled
 from skerry.client.discover import find
-from skerry.infra.tasks import beside
+from skerry.infra.supervise import beside
 
 PROMPT: Final = "> "
 LEAVE: Final = frozenset({"/exit", "/quit"})

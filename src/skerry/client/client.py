@@ -21,7 +21,7 @@ from skerry import __version__
 from skerry.client import identity
 from skerry.client.discover import Address
 from skerry.client.frames import JSON, PROTOCOL, Event, Response, WireError, decode, request
-from skerry.infra.tasks import beside
+from skerry.infra.supervise import beside
 from skerry.model.errors import ClientError, GatewayRefusedError, GatewayUnreachableError
 
 MAX_FRAME: Final = 26_214_400 + 65_536

@@ -33,7 +33,7 @@ from skerry.gateway.presence import PresenceEntry
 from skerry.gateway.protocol import STATE_KEY, GatewayProtocol, Outgoing
 from skerry.gateway.protocol_versions import VERSIONS
 from skerry.infra import heap
-from skerry.infra.threads import in_daemon_thread
+from skerry.infra.supervise import in_daemon_thread
 from skerry.policy import access
 from skerry.policy.access import Role, Verb
 from skerry.policy.decide import Request, decide

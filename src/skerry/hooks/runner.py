@@ -9,16 +9,16 @@ that blocks the loop, nothing in one process helps; blocking work belongs into a
 import asyncio
 import inspect
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from functools import partial
-from typing import Any, Final, Generic, Self, TypeVar
+from typing import Final, Generic, Self, TypeVar
 
 import anyio
 from msgspec import Struct
 
 from skerry.infra.clock import Clock
-from skerry.infra.threads import in_daemon_thread
+from skerry.infra.supervise import Supervisor, in_daemon_thread
 
 logger = logging.getLogger(__name__)
 
@@ -124,21 +124,19 @@ class Call(Generic[P, R]):
 class Runner(anyio.AsyncContextManagerMixin):
     """Owns the tasks of handlers. Use as `async with` before the first handler is called.
 
-    Leaving the block gives what is under way five seconds, then cancels it. What swallows that is
-    left behind: a task group would wait for it for ever.
+    Leaving the block gives what is under way five seconds, then cancels it.
     """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._supervisor = Supervisor(clock, GRACE_SECONDS)
 
     @asynccontextmanager
     async def __asynccontextmanager__(self) -> AsyncGenerator[Self]:
         try:
             yield self
         finally:
-            with anyio.CancelScope(shield=True):
-                await self._end_all()
+            await self._supervisor.close(LAST_SECONDS)
 
     def now(self) -> int:
         """Returns milliseconds since 1970."""
@@ -172,13 +170,14 @@ class Runner(anyio.AsyncContextManagerMixin):
             call.ended.set()
         else:
             handler.under_way.add(call)
-            call.task = self._start(_work(call, payload, wait=wait))
+            what = f"hook {hook} of {handler.plugin}"
+            call.task = self._supervisor.start(_work(call, payload, wait=wait), what)
             call.task.add_done_callback(partial(_ended, call))
         return call
 
     def leave(self, call: Call[P, R], seconds: float) -> None:
         """Looks after the call without waiting for it; what it returns is not looked at."""
-        self._start(self._watch(call, seconds))
+        self._supervisor.start(self._watch(call, seconds), f"hook {call.hook}")
 
     async def end(self, call: Call[P, R], seconds: float, read: Callable[[object], T]) -> T:
         """Waits at most `seconds`; returns what `read` makes of what the handler returned.
@@ -206,21 +205,6 @@ class Runner(anyio.AsyncContextManagerMixin):
             call.cancel()
         handler.in_a_row = 0
         return made
-
-    def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return task
-
-    async def _end_all(self) -> None:
-        for seconds in (LAST_SECONDS, GRACE_SECONDS):
-            if self._tasks:
-                await asyncio.wait(self._tasks, timeout=seconds)
-            for task in self._tasks:
-                task.cancel()
-        if self._tasks:
-            logger.error("%d calls of plugins did not end; they are left", len(self._tasks))
 
     async def _watch(self, call: Call[P, R], seconds: float) -> None:
         with suppress(HandlerError):

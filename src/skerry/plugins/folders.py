@@ -28,7 +28,7 @@ from skerry.hooks.events import HookEvent
 from skerry.hooks.hooks import Hooks
 from skerry.hooks.runner import Handler
 from skerry.infra.clock import Clock
-from skerry.infra.threads import in_daemon_thread
+from skerry.infra.supervise import in_daemon_thread
 from skerry.model.errors import PluginError
 from skerry.model.ids import AgentId
 from skerry.plugins.authors import HookFile, author

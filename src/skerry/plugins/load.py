@@ -19,7 +19,7 @@ from skerry.config.plugins import ID_PATTERN, PluginEntryConfig
 from skerry.config.root import Config
 from skerry.hooks.hooks import Hooks
 from skerry.hooks.runner import HandlerReport
-from skerry.infra.threads import in_daemon_thread
+from skerry.infra.supervise import in_daemon_thread
 from skerry.model.errors import PluginError
 from skerry.plugins.guarded import GuardedCall, GuardedTool, guarded_command, guarded_method
 from skerry.plugins.packages import Package, read_plugin

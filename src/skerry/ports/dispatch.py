@@ -5,7 +5,7 @@ from typing import Protocol, TypeVar
 
 from msgspec import Struct
 
-from skerry.infra.supervised_tasks import Stray
+from skerry.infra.supervise import AbandonedWork
 from skerry.model.ids import RunId, SessionKey
 from skerry.model.queue import QueueMode
 from skerry.model.run import Admission, Compacted, RunRequest, RunResult
@@ -44,7 +44,7 @@ class QueueReport(Struct, frozen=True):
     lanes: tuple[LaneUse, ...]
     sessions: tuple[SessionQueue, ...]
     """Sessions with work, the longest accepted first."""
-    stuck: tuple[Stray, ...]
+    stuck: tuple[AbandonedWork, ...]
     """Work that was to stop and did not; nothing waits for it."""
 
 

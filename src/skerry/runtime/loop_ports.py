@@ -232,7 +232,7 @@ class RunTools:
         at = runtime.clock.now_ms()
         context = self.context()
         tools = {one.spec.name: one for one in runtime.offered(plan.caller, plan.config)}
-        return await runtime.leash.do(
+        return await runtime.supervisor.call(
             lambda: tool_calls.execute(call, tools, context, at), f"tool {call.name}"
         )
 
@@ -303,7 +303,7 @@ class Responder:
         call = command_call(active, command, arguments, self._requests.compact)
         tell_command(runtime.hooks, call, active.session_id)
         what = f"command /{command.name}"
-        text = await runtime.leash.do(lambda: answer(command, call), what)
+        text = await runtime.supervisor.call(lambda: answer(command, call), what)
         self._events.emit(MessageUpdate(text))
         return command_answer(text, runtime.clock.now_ms())
 

@@ -29,7 +29,7 @@ async def answer_apart(
     runtime.publish(active.event(RunStarted(active.started_at)))
     call = command_call(active, command, arguments)
     tell_command(runtime.hooks, call, active.session_id)
-    text = await runtime.leash.do(lambda: answer(command, call), f"command /{command.name}")
+    text = await runtime.supervisor.call(lambda: answer(command, call), f"command /{command.name}")
     runtime.publish(active.event(TextDelta(text)))
     await _end(runtime, active, _result(runtime, active, StopReason.DONE, (text,)), told=True)
 

@@ -172,7 +172,9 @@ class Queue(Struct):
         for run in self.runtime.running.of():
             runs.setdefault(run.request.key, []).append(run)
         sessions = tuple(self._session(key, found) for key, found in runs.items())
-        return QueueReport(tuple(self.lanes.use()), sessions, tuple(self.runtime.leash.left()))
+        return QueueReport(
+            tuple(self.lanes.use()), sessions, tuple(self.runtime.supervisor.abandoned())
+        )
 
     def _session(self, key: SessionKey, found: Sequence[ActiveRun]) -> SessionQueue:
         at_work = next((run for run in found if run.started_at and run.host is None), None)

@@ -14,7 +14,7 @@ from skerry.config.root import Config
 from skerry.hooks.events import WEBCHAT, RunContext
 from skerry.hooks.hooks import Hooks
 from skerry.infra.clock import Clock
-from skerry.infra.supervised_tasks import Leash
+from skerry.infra.supervise import Supervisor
 from skerry.lanes.running import ActiveRun, Running
 from skerry.model.caller import Caller
 from skerry.model.errors import StoreFailedError
@@ -74,7 +74,7 @@ class Runtime(Struct, frozen=True):
     hooks: Hooks
     deliver: Callable[[ReplyTo], None]
     """Wakes the sender of the account; called after the COMMIT."""
-    leash: Leash
+    supervisor: Supervisor
     """Supervisor of work that may hang."""
     room: Callable[[ReplyTo], tuple[int, TextUnit]] = usual_room
     """Says how much the platform takes at once."""

@@ -13,7 +13,7 @@ import anyio
 import anyio.to_thread
 
 from skerry.infra import sqlite
-from skerry.infra.threads import in_daemon_thread
+from skerry.infra.supervise import in_daemon_thread
 from skerry.model.errors import NewerStateError, StoreFailedError
 from skerry.store import engine, legible
 from skerry.store.condition import (

@@ -3,29 +3,12 @@
 from pathlib import Path
 
 import anyio
-import pytest
 
 from skerry.app import services
 from skerry.gateway.context import GatewayContext
 from skerry.hooks.hooks import Hooks
-from skerry.infra.supervised_tasks import Leash
 from skerry.sdk.features import Features
-from skerry.testing.clock import FakeClock
 from tests.support.whole import whole_gateway
-
-
-async def test_a_service_that_fails_is_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(services, "FIRST_PAUSE", 0.01)
-    starts = []
-
-    async def run() -> None:
-        starts.append(1)
-        if len(starts) < 3:
-            raise ValueError("no tea")
-
-    with anyio.fail_after(60):
-        await services.keep_running("pond.frogs", run, Leash(FakeClock()))
-    assert len(starts) == 3
 
 
 async def test_a_service_of_a_feature_gets_the_context_of_the_gateway(tmp_path: Path) -> None:

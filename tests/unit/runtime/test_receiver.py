@@ -5,12 +5,13 @@ from dataclasses import dataclass, field
 import anyio
 import pytest
 
+from skerry.infra import supervise
+from skerry.infra.backoff import Backoff
 from skerry.model.errors import BusyError
 from skerry.model.ids import AccountId, ChannelId
 from skerry.model.inbound import InboundMessage, ReplyTo
 from skerry.model.outbound import OutboundPart, Receipt, Settlement, TextUnit
 from skerry.ports.channel import Inbox
-from skerry.runtime import receiver as receiving
 from skerry.runtime.receiver import receive
 from skerry.testing.channel import CHANNEL
 
@@ -52,7 +53,7 @@ async def nobody(arrived: InboundMessage) -> None:
 
 
 async def test_an_adapter_that_fails_is_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(receiving, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(supervise, "RESTARTS", Backoff(base=0.01, cap=60.0))
     adapter = Failing([OSError("gone"), ValueError("strange")])
     with anyio.fail_after(60):
         async with anyio.create_task_group() as tasks:

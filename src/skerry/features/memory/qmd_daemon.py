@@ -20,7 +20,7 @@ from skerry.features.memory.qmd_process import QmdError, child
 from skerry.features.memory.qmd_program import QmdProgram
 from skerry.features.memory.qmd_talk import Talk
 from skerry.infra.clock import Clock
-from skerry.infra.tasks import beside
+from skerry.infra.supervise import beside
 
 logger = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ import pytest
 from skerry.features.memory import qmd_talk
 from skerry.features.memory.qmd_process import QmdError, child
 from skerry.features.memory.qmd_talk import Talk
-from skerry.infra.tasks import beside
+from skerry.infra.supervise import beside
 
 
 async def test_an_answer_that_is_nested_too_deep_is_no_answer(tmp_path: Path) -> None:

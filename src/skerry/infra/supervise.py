@@ -1,0 +1,220 @@
+"""Supervision of work that others wrote, so that work that does not end blocks nobody.
+
+A cancel scope waits until its task has ended, and one that swallows its cancellation would hold
+its lane for ever. Here the caller stops waiting a while after the cancellation; what goes on all
+the same is abandoned, counted, and shown.
+"""
+
+import asyncio
+import logging
+import os
+import sys
+import threading
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from typing import Any, Final, TypeVar
+
+import anyio
+from msgspec import Struct
+
+from skerry.infra.backoff import Backoff
+from skerry.infra.clock import Clock
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+GRACE_SECONDS: Final = 10.0
+"""Seconds that cancelled work may take to clean up."""
+RESTARTS: Final = Backoff(base=1.0, cap=60.0)
+"""Waits before a service or an adapter that failed is started again."""
+
+
+class AbandonedWork(Struct, frozen=True):
+    """Work that was cancelled and did not end."""
+
+    what: str
+    since: int
+    """Time at which it was given up, in milliseconds since 1970."""
+
+
+class Supervisor:
+    """Owns tasks that may hang, and lists those that it abandoned."""
+
+    def __init__(self, clock: Clock, grace: float = GRACE_SECONDS) -> None:
+        self._clock = clock
+        self._grace = grace
+        self._tasks: dict[asyncio.Task[Any], str] = {}
+        self._abandoned: dict[asyncio.Task[Any], AbandonedWork] = {}
+
+    def abandoned(self) -> list[AbandonedWork]:
+        """Returns the work that was abandoned and has not ended since, oldest first."""
+        return list(self._abandoned.values())
+
+    def start(self, work: Coroutine[Any, Any, T], what: str) -> asyncio.Task[T]:
+        """Starts work and returns its task; `what` names it for people: `tool exec`."""
+        # No task group: that would wait for what does not end.
+        task = asyncio.get_running_loop().create_task(work, name=what)
+        self._tasks[task] = what
+        task.add_done_callback(self._ended)
+        return task
+
+    async def call(self, work: Callable[[], Coroutine[Any, Any, T]], what: str) -> T:
+        """Runs `work` and returns its result; when cancelled, gives it `grace` seconds to end."""
+        task = self.start(work(), what)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            with anyio.CancelScope(shield=True):
+                await self._cancel([task])
+            raise
+
+    async def close(self, seconds: float) -> None:
+        """Waits `seconds` for all tasks, cancels them, and abandons what goes on."""
+        with anyio.CancelScope(shield=True):
+            if self._tasks:
+                await asyncio.wait(self._tasks, timeout=seconds)
+            await self._cancel(list(self._tasks))
+
+    async def _cancel(self, tasks: list[asyncio.Task[Any]]) -> None:
+        for task in tasks:
+            task.cancel()  # once: a scope would do it again in each round of the loop
+        if tasks:
+            await asyncio.wait(tasks, timeout=self._grace)
+        for task in tasks:
+            if not task.done():
+                what = self._tasks[task]
+                logger.error("%s was cancelled and did not end in %g s", what, self._grace)
+                self._abandoned[task] = AbandonedWork(what, self._clock.now_ms())
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        what = self._tasks.pop(task)
+        if not task.cancelled():
+            task.exception()  # else the event loop complains that nobody looked at it
+        if self._abandoned.pop(task, None) is not None:
+            logger.warning("%s, which was abandoned, has ended", what)
+
+
+async def keep_running(work: Callable[[], Awaitable[object]], what: str) -> None:
+    """Runs `work` again after each failure, and when it returns True; the waits grow.
+
+    Work that ran for longer than the longest wait begins with the shortest one.
+    """
+    failures = 0
+    while True:
+        began = anyio.current_time()
+        try:
+            if await work() is not True:
+                return
+        except Exception:
+            # One service or platform must not end the others.
+            logger.exception("%s failed", what)
+        failures = 1 if anyio.current_time() - began > RESTARTS.cap else failures + 1
+        wait = RESTARTS.delay(failures)
+        logger.info("%s is started again in %g s", what, wait)
+        await anyio.sleep(wait)
+
+
+class Idle:
+    """Notes the use of a child process, so that one that nobody uses is ended."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._last = anyio.current_time()
+        self.users = 0
+        """Number of uses under way."""
+
+    @contextmanager
+    def use(self) -> Generator[None]:
+        """Counts the block as a use."""
+        self.users += 1
+        try:
+            yield
+        finally:
+            self.users -= 1
+            self._last = anyio.current_time()
+
+    async def over(self) -> None:
+        """Returns when there was no use for `seconds`."""
+        while True:
+            rest = self._last + self._seconds - anyio.current_time()
+            if self.users:
+                rest = self._seconds
+            if rest <= 0:
+                return
+            await anyio.sleep(rest)
+
+
+@asynccontextmanager
+async def beside(work: Callable[[], Coroutine[Any, Any, None]]) -> AsyncGenerator[None]:
+    """Runs `work` while the block runs, and cancels it at the block's end.
+
+    What the block raises comes out as it is, so that callers can catch it by its type; a bare task
+    group would wrap it into an `ExceptionGroup`. What `work` raises ends the block.
+    """
+    failure: BaseException | None = None
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(work)
+        try:
+            yield
+        except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - raised again below
+            failure = error
+        tasks.cancel_scope.cancel()
+    if failure is not None:
+        raise failure
+
+
+async def in_daemon_thread(call: Callable[[], T], name: str) -> T:
+    """Runs `call` in a thread and returns its result; cancelling leaves the thread running.
+
+    The thread is a daemon, which a worker of anyio is not: a call that never returns keeps neither
+    its caller nor the end of the process. Starting one costs about 0.1 ms.
+
+    Raises:
+        RuntimeError: `call` raised what would end a program, such as `SystemExit`.
+    """
+    loop = asyncio.get_running_loop()
+    ended = asyncio.Event()
+    values: list[T] = []
+    errors: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            values.append(call())
+        except BaseException as error:  # noqa: BLE001 - raised again in the caller
+            errors.append(error)
+        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(ended.set)
+
+    threading.Thread(target=work, name=name, daemon=True).start()
+    await ended.wait()
+    for error in errors:
+        if isinstance(error, Exception):
+            raise error
+        raise RuntimeError(f"it raised {error!r}") from error
+    return values[0]
+
+
+class ExitWatchdog:
+    """Ends the process when work of others keeps it from ending. The last limit counts.
+
+    An event loop waits at its end for every task, and the interpreter for every thread that is no
+    daemon. A tool that swallows its cancellation, or a call that never returns, would keep both.
+    """
+
+    def __init__(self, leave: Callable[[int], object] = os._exit) -> None:
+        self._leave = leave
+        self._timer: threading.Timer | None = None
+
+    def within(self, seconds: float, code: int) -> None:
+        """Ends the process with `code` when it still runs after `seconds`."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = threading.Timer(seconds, self._go, (code,))
+        self._timer.daemon = True
+        self._timer.start()
+
+    def _go(self, code: int) -> None:
+        alive = [thread.name for thread in threading.enumerate() if not thread.daemon]
+        logger.error("something does not end (threads: %s); exiting", ", ".join(alive))
+        sys.stdout.flush()
+        self._leave(code)
