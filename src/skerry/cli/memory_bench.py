@@ -20,6 +20,7 @@ from skerry.features.memory.bench.plot import curves
 from skerry.features.memory.bench.reply import KIND, evidence
 from skerry.features.memory.bench.run import Table, Vectors, measure, texts
 from skerry.features.memory.bench.sets import NoDataError, Trial, trials
+from skerry.infra.process import starter
 from skerry_recall.embed import Embedder, EmbeddingError, Kind
 from skerry_recall.fuse import PROFILES, Profile
 from skerry_recall.local import LocalEmbedder
@@ -86,7 +87,11 @@ async def _measured(
         embed, vectors = None, Vectors()
         if not arguments.text:
             count = min(os.cpu_count() or 1, WORKERS)
-            workers = [await stack.enter_async_context(LocalEmbedder(MODEL)) for _ in range(count)]
+            start = starter(os.environ)
+            workers = [
+                await stack.enter_async_context(LocalEmbedder(MODEL, start=start))
+                for _ in range(count)
+            ]
             embed = _Kept(workers, Path(arguments.cache or folder / "vectors")).of
             passages, questions = texts(chosen)
             vectors = Vectors(

@@ -1,7 +1,6 @@
 """`skerry open`: opens the page, or shows its address, with what lets a person in."""
 
 import os
-import subprocess
 import sys
 from argparse import Namespace
 from pathlib import Path
@@ -16,6 +15,7 @@ from skerry.cli.render import notice, show
 from skerry.client.discover import find
 from skerry.config.load import locate
 from skerry.infra.atomic import write_atomic
+from skerry.infra.process import ProcessError, hand_over
 
 LINK: Final = "open-page.html"
 """The file that a browser is given, in the state directory (0600): an address on a command line
@@ -66,14 +66,6 @@ def _browse(link: str, folder: Path) -> bool:
     path = folder / LINK
     try:
         write_atomic(path, _PAGE.format(address=quoted).encode())
-        done = subprocess.run(  # noqa: S603 - the system's own opener, and a file of ours
-            [program, path.as_uri()],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            timeout=_SECONDS,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
+        return hand_over([program, path.as_uri()], seconds=_SECONDS, silent=True) == 0
+    except (OSError, ProcessError):
         return False
-    return done.returncode == 0

@@ -3,7 +3,6 @@
 import getpass
 import os
 import shutil
-import subprocess
 import sys
 from argparse import Namespace
 from typing import Final
@@ -14,6 +13,7 @@ from skerry.cli.render import notice, one_line, plain, show, show_json, styled
 from skerry.client.discover import configured
 from skerry.config.load import locate
 from skerry.infra.atomic import write_atomic
+from skerry.infra.process import LateError, Program, run_blocking
 from skerry.model.errors import ServiceError
 from skerry.providers.builtin_providers import KNOWN
 
@@ -87,10 +87,8 @@ def _hint_at_linger() -> None:
         return
     user = getpass.getuser()
     command = [loginctl, "show-user", user, "--property=Linger", "--value"]
-    done = subprocess.run(  # noqa: S603 - a fixed command, no shell
-        command, capture_output=True, text=True, timeout=_SECONDS, check=False
-    )
-    if done.stdout.strip() != "yes":
+    done = run_blocking(Program(command, os.environ), seconds=_SECONDS)
+    if done.out.strip() != b"yes":
         notice(f"To keep it running when nobody is logged in: loginctl enable-linger {user}")
 
 
@@ -139,15 +137,14 @@ def _systemctl(*arguments: str) -> str:
         raise _failed("This system has no systemd (no systemctl in PATH).")
     command = [program, "--user", *arguments]
     try:
-        done = subprocess.run(  # noqa: S603 - a fixed command, no shell
-            command, capture_output=True, text=True, timeout=_SECONDS, check=False
-        )
-    except subprocess.TimeoutExpired as error:
+        done = run_blocking(Program(command, os.environ), seconds=_SECONDS)
+    except LateError as error:
         raise _failed(f"systemctl {arguments[0]} took more than {_SECONDS:.0f} s.") from error
-    if done.returncode != 0:
-        why = one_line(done.stderr or done.stdout) or f"exit code {done.returncode}"
+    out = done.out.decode(errors="replace")
+    if done.code != 0:
+        why = one_line(done.err or out) or f"exit code {done.code}"
         raise _failed(f"systemctl --user {' '.join(arguments)} failed: {why}")
-    return done.stdout
+    return out
 
 
 def _failed(message: str) -> ServiceError:

@@ -4,7 +4,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
@@ -16,9 +15,11 @@ from urllib.parse import unquote, urlsplit
 
 from skerry import __version__
 from skerry.cli.render import one_line, show, show_json, styled
+from skerry.infra.process import LateError, Program, run_blocking
 
 SECONDS: Final = 15.0
 """Time limit for the package index, in seconds."""
+_GRACE_SECONDS: Final = 1.0
 _PIP: Final = (
     *(sys.executable, "-m", "pip", "index", "versions", "skerry"),
     *("--no-input", "--disable-pip-version-check", "--retries", "0", "--timeout", "5"),
@@ -123,19 +124,14 @@ def _output(command: Sequence[str]) -> str | Failure:
         "GIT_SSH_COMMAND": "ssh -oBatchMode=yes",
     }
     try:
-        done = subprocess.run(  # noqa: S603 - fixed programs, no shell
-            command,
-            capture_output=True,
-            text=True,
-            timeout=SECONDS,
-            check=False,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-        )
-    except subprocess.TimeoutExpired:
+        # Git and pip remove their temporary files when they are asked to end.
+        program = Program(command, environment, grace=_GRACE_SECONDS)
+        done = run_blocking(program, seconds=SECONDS)
+    except LateError:
         return Failure(f"no answer in {SECONDS:.0f} s.")
-    if done.returncode != 0:
-        lines = (done.stderr or done.stdout).strip().splitlines() or ["no reason given"]
+    out = done.out.decode(errors="replace")
+    if done.code != 0:
+        lines = (done.err or out).strip().splitlines() or ["no reason given"]
         why = next((line for line in lines if line.startswith(("fatal:", "ERROR:"))), lines[-1])
         return Failure(f"{Path(command[0]).name}: {one_line(why)}")
-    return done.stdout
+    return out

@@ -6,13 +6,8 @@ A program gets `{"protocolVersion": 1, "provider": NAME, "ids": [...]}` on stdin
 
 import json
 import os
-import selectors
-import signal
 import stat
-import subprocess
-import time
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,7 +22,6 @@ UNFETCHED: Final = "(not fetched)"
 """Placeholder of a secret when a file is only checked."""
 _FILE_LIMIT: Final = 1_048_576
 _SECRET_LIMIT: Final = 65_536
-_CHUNK: Final = 65_536
 
 
 def unfetched(_reference: Mapping[str, Any]) -> str:
@@ -157,75 +151,27 @@ def _object(name: str, data: bytes) -> dict[str, Any]:
 
 
 def _run(name: str, provider: SecretProvider, request: bytes, environ: Mapping[str, str]) -> bytes:
-    """Runs the program and returns its output; processes that it left behind are killed."""
-    deadline = time.monotonic() + provider.timeout_ms / 1000
+    """Runs the program and returns its output."""
+    from skerry.infra import process  # noqa: PLC0415 - few configurations name a program
+
+    passed = {variable: environ[variable] for variable in provider.pass_env if variable in environ}
+    command = [str(_trusted(name, provider)), *provider.args]
     try:
-        process = subprocess.Popen(  # noqa: S603 - the owner's own program, in full, no shell
-            [str(_trusted(name, provider)), *provider.args],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            cwd="/",
-            env={
-                variable: environ[variable] for variable in provider.pass_env if variable in environ
-            },
-            start_new_session=True,
+        done = process.run_blocking(
+            process.Program(command, passed, folder=Path("/")),
+            seconds=provider.timeout_ms / 1000,
+            said=request,
+            most=provider.max_output_bytes,
         )
-    except OSError as error:
-        raise _failed(f"{provider.command} cannot be run: {error.strerror}.") from None
-    with process:
-        try:
-            printed = _printed(name, provider, process, request, deadline)
-            code = process.wait(max(0.0, deadline - time.monotonic()))
-        except subprocess.TimeoutExpired:
-            raise _failed(f"the secret provider {name!r} did not end in time.") from None
-        finally:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-    if code != 0:
-        raise _failed(f"the secret provider {name!r} ended with code {code}.")
-    return printed
-
-
-def _printed(
-    name: str,
-    provider: SecretProvider,
-    process: "subprocess.Popen[bytes]",
-    request: bytes,
-    deadline: float,
-) -> bytes:
-    """Says what is asked and returns all that is printed, up to the limits."""
-    assert process.stdin is not None  # noqa: S101 - both are pipes, see above
-    assert process.stdout is not None  # noqa: S101 - the same
-    printed = bytearray()
-    with selectors.DefaultSelector() as selector:
-        os.set_blocking(process.stdin.fileno(), False)
-        selector.register(process.stdin, selectors.EVENT_WRITE)
-        selector.register(process.stdout, selectors.EVENT_READ)
-        while selector.get_map():
-            ready = selector.select(max(0.0, deadline - time.monotonic()))
-            if not ready:
-                raise subprocess.TimeoutExpired(name, 0)
-            for key, _ in ready:
-                if key.fileobj is process.stdout:
-                    piece = os.read(key.fd, _CHUNK)
-                    printed += piece
-                    if len(printed) > provider.max_output_bytes:
-                        raise _failed(f"the secret provider {name!r} prints too much.")
-                    if not piece:
-                        selector.unregister(process.stdout)
-                elif not (request := _rest(key.fd, request)):
-                    selector.unregister(process.stdin)
-                    process.stdin.close()
-    return bytes(printed)
-
-
-def _rest(pipe: int, request: bytes) -> bytes:
-    """Says as much as the pipe takes and returns the rest; none where nobody reads it."""
-    try:
-        return request[os.write(pipe, request) :]
-    except BrokenPipeError:
-        return b""
+    except process.NotStartedError as error:
+        raise _failed(f"{provider.command} cannot be run: {error.reason}.") from None
+    except process.LateError:
+        raise _failed(f"the secret provider {name!r} did not end in time.") from None
+    except process.FloodError:
+        raise _failed(f"the secret provider {name!r} prints too much.") from None
+    if done.code != 0:
+        raise _failed(f"the secret provider {name!r} ended with code {done.code}.")
+    return done.out
 
 
 def _trusted(name: str, provider: SecretProvider) -> Path:

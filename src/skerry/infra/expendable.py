@@ -5,18 +5,16 @@ A long text can keep one CPU busy, and one interpreter with it: what runs here s
 
 import os
 import select
-import struct
-import subprocess
-import sys
 import threading
 import weakref
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Final
 
 import msgspec
 
-HEAD: Final = struct.Struct("!I")
+from skerry.infra.expendable_child import HEAD
+from skerry.infra.process import Program, Worker, allowed, module
+
 CPU_SECONDS: Final = 20
 """CPU limit of one call, in seconds."""
 WALL_SECONDS: Final = 120.0
@@ -27,8 +25,6 @@ IDLE_SECONDS: Final = 30
 _LAST_SECONDS: Final = 0.2
 LONGEST: Final = 256 << 20
 """Bytes of an answer."""
-_COMMAND: Final = (sys.executable, "-P", "-m", "skerry.infra.expendable_child")
-_ENVIRONMENT: Final = ("PATH", "HOME", "LANG", "PYTHONPATH", "VIRTUAL_ENV", "LD_LIBRARY_PATH")
 
 
 class ExpendableError(Exception):
@@ -58,18 +54,21 @@ class Expendable:
         idle_seconds: int = IDLE_SECONDS,
         environ: Mapping[str, str] | None = None,
     ) -> None:
-        own = os.environ if environ is None else environ
-        self._environ = {name: own[name] for name in _ENVIRONMENT if name in own}
-        limits = (str(cpu_seconds), str(memory_bytes), str(idle_seconds))
-        self._command = (*_COMMAND, function, *limits)
+        limits = (str(cpu_seconds), str(idle_seconds))
+        self._program = Program(
+            module("skerry.infra.expendable_child", function, *limits),
+            allowed(os.environ if environ is None else environ),
+            memory_bytes=memory_bytes,
+            file_bytes=0,
+        )
         self._calling = threading.Lock()
-        self._running: list[subprocess.Popen[bytes]] = []  # one at most
+        self._running: list[Worker] = []  # one at most
         weakref.finalize(self, _end, self._running)
 
     @property
     def pid(self) -> int | None:
         """The process, while there is one."""
-        return next((one.pid for one in self._running if one.poll() is None), None)
+        return next((worker.pid for worker in self._running if worker.alive), None)
 
     def __call__(self, value: object) -> object:
         """Calls the function.
@@ -100,13 +99,15 @@ class Expendable:
 
     def close(self) -> None:
         """Ends the process, also in the middle of a call."""
-        for process in tuple(self._running):
-            process.kill()
+        for worker in tuple(self._running):
+            worker.kill()
         with self._calling:
             _end(self._running)
 
     def _answered(self, request: bytes) -> object:
-        descriptor = self._asked(request)
+        worker = self._alive()
+        worker.write(request)
+        descriptor = worker.output
         if not select.select([descriptor], [], [], WALL_SECONDS)[0]:
             raise EOFError(f"no answer within {WALL_SECONDS:g} s")
         (length,) = HEAD.unpack(_exactly(descriptor, HEAD.size))
@@ -117,44 +118,17 @@ class Expendable:
             raise ExpendableError(str(answer))
         return answer
 
-    def _asked(self, request: bytes) -> int:
-        """Sends a request; returns where its answer comes."""
-        process = self._alive()
-        if process.stdin is None or process.stdout is None:
-            raise EOFError
-        process.stdin.write(request)
-        process.stdin.flush()
-        return process.stdout.fileno()
-
-    def _alive(self) -> subprocess.Popen[bytes]:
-        if self._running and self._running[0].poll() is not None:
+    def _alive(self) -> Worker:
+        if self._running and not self._running[0].alive:
             _end(self._running)
         if not self._running:
-            process = subprocess.Popen(  # noqa: S603 - our own module, no shell
-                self._command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                env=self._environ,
-                start_new_session=True,
-            )
-            self._running.append(process)
+            self._running.append(Worker(self._program))
         return self._running[0]
 
 
-def _end(running: list[subprocess.Popen[bytes]]) -> int | None:
-    """Ends the process, if there is one; returns its exit code."""
-    if not running:
-        return None
-    process = running.pop()
-    for pipe in (process.stdin, process.stdout):
-        if pipe is not None:
-            with suppress(OSError):
-                pipe.close()
-    with suppress(subprocess.TimeoutExpired):
-        process.wait(_LAST_SECONDS)  # where it ends by itself its code says why
-    process.kill()
-    return process.wait()
+def _end(running: list[Worker]) -> int | None:
+    """Ends the process, if there is one; returns its exit code, which says why it ended."""
+    return running.pop().end(_LAST_SECONDS) if running else None
 
 
 def _exactly(descriptor: int, length: int) -> bytes:

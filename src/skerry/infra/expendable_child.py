@@ -1,33 +1,33 @@
 """The process of an `Expendable`: reads values, calls one function, writes what it returns.
 
-`python -m skerry.infra.expendable_child MODULE:FUNCTION CPU_SECONDS MEMORY_BYTES IDLE_SECONDS`. It
+`python -m skerry.infra.expendable_child MODULE:FUNCTION CPU_SECONDS IDLE_SECONDS`. It
 ends when its input does, or when nothing came for the idle time.
 """
 
 import os
-import resource
 import select
 import signal
+import struct
 import sys
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-
-from skerry.infra.expendable import HEAD
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+HEAD: Final = struct.Struct("!I")
+"""What precedes each value: its length in bytes."""
 
-def main(function: str, cpu_seconds: int, memory_bytes: int, idle_seconds: int) -> int:
+
+def main(function: str, cpu_seconds: int, idle_seconds: int) -> int:
     """Serves until the input ends."""
     source = 0
     target = os.dup(1)
     os.dup2(2, 1)  # what a library prints must not get between the answers
     module, _, name = function.partition(":")
     call: Callable[[Any], Any] = getattr(import_module(module), name)
-    _limit(memory_bytes)
     while select.select([source], [], [], idle_seconds)[0]:
         head = _read(source, HEAD.size)
         if len(head) < HEAD.size:
@@ -47,13 +47,6 @@ def main(function: str, cpu_seconds: int, memory_bytes: int, idle_seconds: int) 
     return 0
 
 
-def _limit(memory_bytes: int) -> None:
-    """Takes from the process what it does not need: much memory, files, core dumps."""
-    resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-
-
 def _read(source: int, length: int) -> bytes:
     parts = bytearray()
     while len(parts) < length and (part := os.read(source, min(length - len(parts), 1 << 20))):
@@ -68,4 +61,4 @@ def _write(target: int, data: bytes) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], *map(int, sys.argv[2:5])))
+    sys.exit(main(sys.argv[1], *map(int, sys.argv[2:4])))

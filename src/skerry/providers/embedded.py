@@ -1,20 +1,20 @@
 """The model that runs on this machine, in a child process that lives as long as it is used."""
 
 import json
-import os
 import secrets
-import sys
-import tempfile
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
-from typing import BinaryIO, Final, Self, TypeVar
+from typing import Final, Self
 
 import anyio
 import anyio.abc
 from msgspec import Struct
 
 from skerry.infra.http import HttpClient
+from skerry.infra.process import Child, Program, allowed, child, module
+from skerry.infra.supervise import Idle, beside
 from skerry.model.errors import ModelUnavailableError
 from skerry.ports.model import Listener, ModelReply, ModelRequest
 from skerry.providers.compat import CompatProvider
@@ -22,14 +22,10 @@ from skerry.providers.compat_request import API
 from skerry.providers.hardware import Machine
 from skerry.providers.streaming_call import Endpoint
 
-T = TypeVar("T")
-
 _START_SECONDS: Final = 120.0
 _IDLE_SECONDS: Final = 600.0
 _SILENCE: Final = 600.0  # one thread reads 40 to 170 tokens of a prompt a second
 _TOLD: Final = 600  # characters of the child's last words
-# The child needs no provider's key.
-_ENVIRONMENT: Final = ("PATH", "HOME", "LANG", "PYTHONPATH", "VIRTUAL_ENV", "LD_LIBRARY_PATH")
 
 
 class EmbeddedSettings(Struct, frozen=True):
@@ -40,14 +36,13 @@ class EmbeddedSettings(Struct, frozen=True):
     context_window: int = 4096
 
 
-class _Child(Struct):
+class _Server(Struct):
     """A child that is ready."""
 
     settings: EmbeddedSettings
     provider: CompatProvider
-    process: anyio.abc.Process
-    users: int = 0
-    last_used: float = 0.0
+    process: Child
+    idle: Idle
     retired: bool = False
 
     @property
@@ -57,8 +52,8 @@ class _Child(Struct):
     def retire(self) -> None:
         """Lets it end, at once or after the answers it is giving."""
         self.retired = True
-        if not self.users:
-            _kill(self.process)
+        if not self.idle.users:
+            self.process.kill()
 
 
 class EmbeddedProvider(anyio.AsyncContextManagerMixin):
@@ -77,11 +72,11 @@ class EmbeddedProvider(anyio.AsyncContextManagerMixin):
         idle_seconds: float = _IDLE_SECONDS,
     ) -> None:
         self._http = http
-        self._environ = {name: environ[name] for name in _ENVIRONMENT if name in environ}
+        self._program = Program(module("skerry.providers.embedded_child"), allowed(environ))
         self._machine = machine
         self._idle_seconds = idle_seconds
         self._settings: EmbeddedSettings | None = None
-        self._child: _Child | None = None
+        self._server: _Server | None = None
         self._tasks: anyio.abc.TaskGroup
         self._lock = anyio.Lock()
 
@@ -104,7 +99,7 @@ class EmbeddedProvider(anyio.AsyncContextManagerMixin):
     @property
     def process_id(self) -> int | None:
         """Returns the child's process id, if one is ready."""
-        return self._child.process.pid if self._child and self._child.alive else None
+        return self._server.process.pid if self._server and self._server.alive else None
 
     def use(self, settings: EmbeddedSettings) -> None:
         """Runs `settings` from the next call on.
@@ -112,60 +107,44 @@ class EmbeddedProvider(anyio.AsyncContextManagerMixin):
         Raises:
             ModelUnavailableError: this machine cannot run the file.
         """
-        child = self._child
-        if child is None or not child.alive or child.settings != settings:
+        server = self._server
+        if server is None or not server.alive or server.settings != settings:
             self._machine.check(settings.file)
         self._settings = settings
 
     async def complete(self, request: ModelRequest, hear: Listener) -> ModelReply:
         """Returns the response; see `ports.model.ModelProvider`."""
-        child = await self._ready()
-        child.users += 1
+        server = await self._ready()
         try:
-            return await child.provider.complete(request, hear)
+            with server.idle.use():
+                return await server.provider.complete(request, hear)
         finally:
-            child.users -= 1
-            child.last_used = anyio.current_time()
-            if child.retired:
-                child.retire()
+            if server.retired:
+                server.retire()
 
-    async def _ready(self) -> _Child:
+    async def _ready(self) -> _Server:
         async with self._lock:
             if self._settings is None:
                 raise ModelUnavailableError("No model file is named.")
-            if self._child and self._child.alive and self._child.settings == self._settings:
-                return self._child
-            if self._child:
-                self._child.retire()
-            self._child = await self._tasks.start(self._run, self._settings)
-            return self._child
+            server = self._server
+            if server and server.alive and server.settings == self._settings:
+                return server
+            if server:
+                server.retire()
+            self._server = await self._tasks.start(self._run, self._settings)
+            return self._server
 
     async def _run(
-        self, settings: EmbeddedSettings, *, task_status: anyio.abc.TaskStatus[_Child]
+        self, settings: EmbeddedSettings, *, task_status: anyio.abc.TaskStatus[_Server]
     ) -> None:
         """Owns one child from its start to its end."""
-        # Its words go to a file: nobody has to read them for it to go on.
-        with tempfile.TemporaryFile() as log:
-            process = await anyio.open_process(
-                [sys.executable, "-P", "-m", "skerry.providers.embedded_child"],
-                stderr=log,
-                env=self._environ,
-                start_new_session=True,  # Ctrl-C is for the gateway, which may still need an answer
-            )
-            async with process:
-                try:
-                    child = await self._greet(process, settings, log)
-                    task_status.started(child)
-                    async with anyio.create_task_group() as group:
-                        group.start_soon(self._end_when_idle, child)
-                        await process.wait()
-                        group.cancel_scope.cancel()
-                finally:
-                    _kill(process)
+        async with child(self._program, listens=True) as process:
+            server = await self._greet(process, settings)
+            task_status.started(server)
+            async with beside(partial(_retire_when_idle, server)):
+                await process.wait()
 
-    async def _greet(
-        self, process: anyio.abc.Process, settings: EmbeddedSettings, log: BinaryIO
-    ) -> _Child:
+    async def _greet(self, process: Child, settings: EmbeddedSettings) -> _Server:
         """Tells the child what to do; returns it when it is ready."""
         api_key = secrets.token_hex(24)  # no other program on this machine gets an answer
         line = json.dumps(
@@ -174,19 +153,18 @@ class EmbeddedProvider(anyio.AsyncContextManagerMixin):
                 "threads": settings.threads,
                 "context_window": settings.context_window,
                 "api_key": api_key,
-                "parent": os.getpid(),
             }
         )
         try:
             with anyio.fail_after(_START_SECONDS):
-                await _stream(process.stdin).send(line.encode() + b"\n")
-                ready = json.loads(await _stream(process.stdout).receive())
+                await process.stdin.send(line.encode() + b"\n")
+                ready = json.loads(await process.stdout.receive())
         except TimeoutError as error:
-            raise _failed(settings, f"was not ready after {_START_SECONDS:g} s", log) from error
+            raise await _failed(
+                process, settings, f"was not ready after {_START_SECONDS:g} s"
+            ) from error
         except (anyio.EndOfStream, anyio.BrokenResourceError) as error:
-            _kill(process)  # it may have closed its output and live on
-            await process.wait()
-            raise _failed(settings, "ended while it loaded the model", log) from error
+            raise await _failed(process, settings, "ended while it loaded the model") from error
         endpoint = Endpoint(
             "the embedded model",
             ready["base_url"],
@@ -195,36 +173,18 @@ class EmbeddedProvider(anyio.AsyncContextManagerMixin):
             _SILENCE,
             reuse=False,  # its server ends idle connections without notice; a new one costs nothing
         )
-        return _Child(
-            settings,
-            CompatProvider(self._http, endpoint),
-            process,
-            last_used=anyio.current_time(),
-        )
-
-    async def _end_when_idle(self, child: _Child) -> None:
-        while True:
-            rest = child.last_used + self._idle_seconds - anyio.current_time()
-            if rest <= 0 and not child.users:
-                child.retire()
-                return
-            await anyio.sleep(rest if rest > 0 else self._idle_seconds)
+        idle = Idle(self._idle_seconds)
+        return _Server(settings, CompatProvider(self._http, endpoint), process, idle)
 
 
-def _stream(stream: T | None) -> T:
-    if stream is None:
-        raise TypeError("the process was opened without pipes")
-    return stream
+async def _retire_when_idle(server: _Server) -> None:
+    await server.idle.over()
+    server.retire()
 
 
-def _kill(process: anyio.abc.Process) -> None:
-    with suppress(ProcessLookupError):
-        process.kill()
-
-
-def _failed(settings: EmbeddedSettings, what: str, log: BinaryIO) -> ModelUnavailableError:
-    log.seek(0)
-    words = " ".join(log.read().decode(errors="replace").split())[-_TOLD:]
+async def _failed(process: Child, settings: EmbeddedSettings, what: str) -> ModelUnavailableError:
+    await process.end(0)  # it may have closed its output and live on
+    words = " ".join(process.tail.split())[-_TOLD:]
     return ModelUnavailableError(
         f"The process of the embedded model {what} ({settings.file.name}). It said: {words}",
         "Name another file: skerry models use FILE.gguf. Or enter a provider's key.",

@@ -4,20 +4,15 @@ Reads one JSON line from its input, prints one with its address when the model i
 when its input ends. `skerry.providers.embedded` starts it.
 """
 
-import ctypes
 import json
 import os
-import signal
 import sys
 from typing import Any
-
-_PR_SET_PDEATHSIG = 1
 
 
 def main() -> int:
     """Serves until the gateway is gone."""
     settings = json.loads(sys.stdin.readline())
-    _end_with(settings["parent"])
     # What the library prints must not get between the gateway and the one line it waits for.
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
@@ -45,14 +40,6 @@ def _serve(settings: dict[str, Any]) -> Any:
     params.ui = False
     params.verbosity = 1
     return xllamacpp.Server(params)
-
-
-def _end_with(parent: int) -> None:
-    """Lets the kernel kill us when the gateway dies, however; elsewhere the input ends."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:  # it died before the line above
-            os._exit(0)
 
 
 if __name__ == "__main__":

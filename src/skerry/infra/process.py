@@ -1,0 +1,402 @@
+"""Child processes: each leads a group of its own, which ends as a whole.
+
+`run` waits for the end of a program, `child` keeps one for a block, `Worker` one for threads. Each
+group also ends when this process dies, however that happens. A child gets the environment that the
+caller lists and nothing else. A process that begins a session of its own leaves the group and is
+not reached: only a namespace (a sandbox) holds such a one.
+"""
+
+import asyncio
+import errno
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import anyio
+import anyio.abc
+from msgspec import Struct
+
+from skerry.infra.supervise import beside
+
+PYTHON: Final = "PATH|HOME|LANG|PYTHONPATH|VIRTUAL_ENV|LD_LIBRARY_PATH"
+"""Variables that a Python program of ours needs; no key is among them."""
+OUTPUT_BYTES: Final = 1_000_000
+TAIL_BYTES: Final = 16_384
+"""Bytes of standard error that are kept, the last ones."""
+LINGER_SECONDS: Final = 1.0
+"""Seconds to wait for the output of a group that was ended; a process that left the group may hold
+it open."""
+_GUARD: Final = """
+lifeline=/dev/fd/$1
+ulimit -c 0
+[ -z "$2" ] || ulimit -v "$2" || exit 126
+[ -z "$3" ] || ulimit -f "$3" || exit 126
+shift 3
+{ trap '' TERM; read -r _; kill -KILL 0; } <"$lifeline" >/dev/null 2>&1 &
+exec "$@"
+"""
+"""Sets the limits and becomes the program. Beside it a reader waits for the end of a pipe that only
+we hold open: when we end, it ends the group. The death of a parent would reach the first process of
+a group alone. No core is dumped: it would hold what the child was given."""
+
+
+class ProcessError(Exception):
+    """A child did not do what it was started for."""
+
+
+class NotStartedError(ProcessError, OSError):
+    """The program is not there, or may not be run; `reason` is the one of the system."""
+
+    def __init__(self, program: str, error: OSError) -> None:
+        self.reason = error.strerror or str(error)
+        super().__init__(f"{program} cannot be started: {self.reason}.")
+
+
+class LateError(ProcessError):
+    """The program did not end in time; its group was ended."""
+
+
+class FloodError(ProcessError):
+    """The program printed too much; its group was ended."""
+
+
+class Program(Struct, frozen=True):
+    """A program to start."""
+
+    command: Sequence[str]
+    """The program, looked up in the `PATH` of `environ`, and its arguments."""
+    environ: Mapping[str, str]
+    """Its whole environment."""
+    folder: Path | None = None
+    """Where it starts; None is where we are."""
+    grace: float = 0.0
+    """Seconds that its group has between SIGTERM and SIGKILL; 0 is SIGKILL at once."""
+    memory_bytes: int | None = None
+    """Limit on the address space of each of its processes."""
+    file_bytes: int | None = None
+    """Limit on the size of a file that it writes."""
+
+    @property
+    def name(self) -> str:
+        """Returns its name and first argument, for messages."""
+        return " ".join((Path(self.command[0]).name, *self.command[1:2]))
+
+    def guarded(self, lifeline: int) -> list[str]:
+        """Returns the command with its guard; `lifeline` is the descriptor of a pipe's end.
+
+        Raises:
+            OSError: there is no such program, or it may not be run: the guard could not tell us.
+        """
+        path = shutil.which(self.command[0], path=self.environ.get("PATH", os.defpath))
+        if path is None:
+            number = errno.EACCES if Path(self.command[0]).exists() else errno.ENOENT
+            raise OSError(number, os.strerror(number))
+        pairs = ((self.memory_bytes, 1024), (self.file_bytes, 512))  # the units of `ulimit`
+        limits = ["" if limit is None else str(limit // unit) for limit, unit in pairs]
+        words = [str(lifeline), *limits, path, *self.command[1:]]
+        return ["/bin/sh", "-c", _GUARD, "sh", *words]
+
+
+class Finished(Struct, frozen=True):
+    """Result of a program that ended."""
+
+    code: int
+    """Negative where a signal ended it."""
+    out: bytes
+    err: str
+    """End of standard error."""
+
+
+def allowed(environ: Mapping[str, str], names: str = PYTHON) -> dict[str, str]:
+    """Returns the variables whose whole name matches the regular expression `names`."""
+    pattern = re.compile(names)
+    return {name: value for name, value in environ.items() if pattern.fullmatch(name)}
+
+
+def module(name: str, *arguments: str) -> list[str]:
+    """Returns the command that runs a module of ours; the current folder is not searched."""
+    return [sys.executable, "-P", "-m", name, *arguments]
+
+
+def starter(
+    environ: Mapping[str, str],
+) -> Callable[[Sequence[str], Mapping[str, str]], AbstractAsyncContextManager["Child"]]:
+    """Returns a function that runs a Python program of ours for a block, as `child` does.
+
+    It takes the command, and variables beside those of `environ` that such a program needs.
+    """
+
+    def start(
+        command: Sequence[str], more: Mapping[str, str]
+    ) -> AbstractAsyncContextManager[Child]:
+        return child(Program(command, allowed(environ) | dict(more)), listens=True)
+
+    return start
+
+
+class Child:
+    """A child of `child`: its pipes, and what it writes to standard error."""
+
+    def __init__(self, process: anyio.abc.Process) -> None:
+        self.pid = process.pid
+        self._process = process
+        self._tail = bytearray()
+        self._silent = anyio.Event()
+        self._is_killed = False
+
+    @property
+    def stdin(self) -> anyio.abc.ByteSendStream:
+        """Returns the pipe to it; only one that `listens` has it."""
+        if self._process.stdin is None:
+            raise TypeError("the process was started without an input")
+        return self._process.stdin
+
+    @property
+    def stdout(self) -> anyio.abc.ByteReceiveStream:
+        """Returns the pipe of what it prints."""
+        if self._process.stdout is None:
+            raise TypeError("the process was started without an output")
+        return self._process.stdout
+
+    @property
+    def returncode(self) -> int | None:
+        """Returns its exit code, negative for a signal; None while it runs."""
+        return self._process.returncode
+
+    @property
+    def tail(self) -> str:
+        """Returns the end of its standard error; complete after the block."""
+        return self._tail.decode(errors="replace")
+
+    async def wait(self) -> int:
+        """Waits until it has ended; returns its exit code."""
+        return await self._process.wait()
+
+    def kill(self) -> None:
+        """Ends its group, once: later the number may be another's."""
+        if not self._is_killed:
+            self._is_killed = True
+            _signal_group(self.pid, signal.SIGKILL)
+
+    async def read_errors(self) -> None:
+        """Reads standard error until its end, so that a child never waits for a reader."""
+        try:
+            if self._process.stderr is not None:
+                async for part in self._process.stderr:
+                    self._tail += part
+                    del self._tail[:-TAIL_BYTES]
+        except (anyio.ClosedResourceError, anyio.BrokenResourceError):
+            pass
+        finally:
+            self._silent.set()
+
+    async def end(self, grace: float) -> None:
+        """Asks the group to end, and ends it after `grace` seconds; reads its last words."""
+        if grace and self.returncode is None:
+            _signal_group(self.pid, signal.SIGTERM)
+            with anyio.move_on_after(grace):
+                await self.wait()
+        self.kill()
+        with anyio.move_on_after(LINGER_SECONDS):
+            await self._silent.wait()
+
+
+@asynccontextmanager
+async def child(program: Program, *, listens: bool = False) -> AsyncGenerator[Child]:
+    """Runs the program for the block, whose end ends its whole group.
+
+    One that `listens` has a pipe of ours as its standard input, others have none.
+
+    Raises:
+        NotStartedError: it cannot be started.
+    """
+    reading, lifeline = os.pipe()
+    try:
+        # Cancelled in between, a start would leave its group and our end of the pipe.
+        with anyio.CancelScope(shield=True):
+            process = await anyio.open_process(
+                program.guarded(reading),
+                stdin=subprocess.PIPE if listens else subprocess.DEVNULL,
+                env=dict(program.environ),
+                cwd=program.folder,
+                start_new_session=True,
+                pass_fds=[reading],
+            )
+    except OSError as error:
+        os.close(lifeline)
+        raise NotStartedError(program.command[0], error) from error
+    finally:
+        os.close(reading)
+    running = Child(process)
+    try:
+        async with beside(running.read_errors):
+            try:
+                yield running
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await running.end(program.grace)
+    finally:
+        running.kill()
+        os.close(lifeline)
+        with anyio.CancelScope(shield=True):
+            await process.aclose()
+
+
+async def run(
+    program: Program, *, seconds: float, said: bytes = b"", most: int = OUTPUT_BYTES
+) -> Finished:
+    """Runs the program until it ends, and ends what it left behind; also when it is cancelled.
+
+    Args:
+        program: What is started.
+        seconds: Time limit.
+        said: Its standard input.
+        most: Limit on standard output, in bytes.
+
+    Raises:
+        NotStartedError: it cannot be started.
+        LateError: it took longer than `seconds`.
+        FloodError: it printed more than `most` bytes.
+    """
+    out = bytearray()
+    try:
+        with anyio.fail_after(seconds):
+            async with (
+                child(program, listens=bool(said)) as process,
+                anyio.create_task_group() as tasks,
+            ):
+                tasks.start_soon(_take, process, out, most)
+                if said:
+                    tasks.start_soon(_say, process, said)
+                code = await process.wait()
+                process.kill()  # what it left behind would hold its output open
+                tasks.cancel_scope.deadline = anyio.current_time() + LINGER_SECONDS
+    except TimeoutError:
+        message = f"{program.name} did not end within {seconds:g} s and was stopped."
+        raise LateError(message) from None
+    if len(out) > most:
+        raise FloodError(f"{program.name} printed more than {most} characters and was stopped.")
+    return Finished(code, bytes(out), process.tail)
+
+
+def run_blocking(
+    program: Program, *, seconds: float, said: bytes = b"", most: int = OUTPUT_BYTES
+) -> Finished:
+    """Runs the program as `run` does, for a caller that blocks."""
+    call = partial(run, program, seconds=seconds, said=said, most=most)
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return anyio.run(call)
+    with ThreadPoolExecutor(1) as pool:  # a loop runs one thing at a time
+        return pool.submit(anyio.run, call).result()
+
+
+def hand_over(command: Sequence[str], *, seconds: float | None = None, silent: bool = False) -> int:
+    """Runs a program that belongs to the person, such as an editor; returns its exit code.
+
+    It has the terminal, our group and our environment, and what it starts goes on after it: a
+    browser. Later than `seconds` it alone is ended. `silent` takes the terminal from it.
+
+    Raises:
+        NotStartedError: it cannot be started.
+        LateError: it took longer than `seconds`.
+    """
+    stream = subprocess.DEVNULL if silent else None
+    try:
+        return subprocess.run(  # noqa: S603 - the person's own program, no shell
+            command, stdin=stream, stdout=stream, stderr=stream, timeout=seconds, check=False
+        ).returncode
+    except OSError as error:
+        raise NotStartedError(command[0], error) from error
+    except subprocess.TimeoutExpired:
+        raise LateError(f"{command[0]} did not end within {seconds} s.") from None
+
+
+class Worker:
+    """A child for threads, whose pipes block. `end` it."""
+
+    def __init__(self, program: Program) -> None:
+        reading, self._lifeline = os.pipe()
+        try:
+            self._process = subprocess.Popen(  # noqa: S603 - no shell reads the command
+                program.guarded(reading),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env=dict(program.environ),
+                cwd=program.folder,
+                start_new_session=True,
+                pass_fds=[reading],
+            )
+        except OSError as error:
+            os.close(self._lifeline)
+            raise NotStartedError(program.command[0], error) from error
+        finally:
+            os.close(reading)
+        self.pid = self._process.pid
+
+    @property
+    def alive(self) -> bool:
+        """Returns whether it runs."""
+        return self._process.poll() is None
+
+    def write(self, data: bytes) -> None:
+        """Writes to its standard input. Raises `OSError` where it does not read."""
+        if self._process.stdin is not None:
+            self._process.stdin.write(data)
+            self._process.stdin.flush()
+
+    @property
+    def output(self) -> int:
+        """Returns the descriptor of its standard output."""
+        return -1 if self._process.stdout is None else self._process.stdout.fileno()
+
+    def kill(self) -> None:
+        """Ends its group; `end` it nevertheless."""
+        if self.alive:
+            _signal_group(self.pid, signal.SIGKILL)
+
+    def end(self, grace: float) -> int:
+        """Ends it, after `grace` seconds in which it may end with its input; returns its code."""
+        process = self._process
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                with suppress(OSError):
+                    pipe.close()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(grace)
+        _signal_group(self.pid, signal.SIGKILL)
+        os.close(self._lifeline)
+        return process.wait()
+
+
+def _signal_group(pid: int, number: signal.Signals) -> None:
+    with suppress(ProcessLookupError, PermissionError):  # macOS says the second of a dead group
+        os.killpg(pid, number)
+
+
+async def _take(process: Child, out: bytearray, most: int) -> None:
+    """Reads what it prints; ends it where that is too much."""
+    with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
+        async for part in process.stdout:
+            out += part
+            if len(out) > most:
+                process.kill()
+                return
+
+
+async def _say(process: Child, said: bytes) -> None:
+    """Writes its input, as far as it reads it."""
+    with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
+        await process.stdin.send(said)
+    await process.stdin.aclose()
