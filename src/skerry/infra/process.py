@@ -19,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 import anyio
 import anyio.abc
@@ -27,6 +27,7 @@ from msgspec import Struct
 
 from skerry.infra.supervise import beside
 
+T = TypeVar("T")
 PYTHON: Final = "PATH|HOME|LANG|PYTHONPATH|VIRTUAL_ENV|LD_LIBRARY_PATH"
 """Variables that a Python program of ours needs; no key is among them."""
 OUTPUT_BYTES: Final = 1_000_000
@@ -134,13 +135,9 @@ def starter(
 
     It takes the command, and variables beside those of `environ` that such a program needs.
     """
-
-    def start(
-        command: Sequence[str], more: Mapping[str, str]
-    ) -> AbstractAsyncContextManager[Child]:
-        return child(Program(command, allowed(environ) | dict(more)), listens=True)
-
-    return start
+    return lambda command, more: child(
+        Program(command, allowed(environ) | dict(more)), listens=True
+    )
 
 
 class Child:
@@ -156,16 +153,12 @@ class Child:
     @property
     def stdin(self) -> anyio.abc.ByteSendStream:
         """Returns the pipe to it; only one that `listens` has it."""
-        if self._process.stdin is None:
-            raise TypeError("the process was started without an input")
-        return self._process.stdin
+        return _opened(self._process.stdin, "input")
 
     @property
     def stdout(self) -> anyio.abc.ByteReceiveStream:
         """Returns the pipe of what it prints."""
-        if self._process.stdout is None:
-            raise TypeError("the process was started without an output")
-        return self._process.stdout
+        return _opened(self._process.stdout, "output")
 
     @property
     def returncode(self) -> int | None:
@@ -190,12 +183,10 @@ class Child:
     async def read_errors(self) -> None:
         """Reads standard error until its end, so that a child never waits for a reader."""
         try:
-            if self._process.stderr is not None:
-                async for part in self._process.stderr:
+            with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
+                async for part in _opened(self._process.stderr, "errors"):
                     self._tail += part
                     del self._tail[:-TAIL_BYTES]
-        except (anyio.ClosedResourceError, anyio.BrokenResourceError):
-            pass
         finally:
             self._silent.set()
 
@@ -257,9 +248,9 @@ async def run(
     """Runs the program until it ends, and ends what it left behind; also when it is cancelled.
 
     Args:
-        program: What is started.
+        program: The program.
         seconds: Time limit.
-        said: Its standard input.
+        said: Standard input.
         most: Limit on standard output, in bytes.
 
     Raises:
@@ -378,6 +369,12 @@ class Worker:
         _signal_group(self.pid, signal.SIGKILL)
         os.close(self._lifeline)
         return process.wait()
+
+
+def _opened(stream: T | None, what: str) -> T:
+    if stream is None:
+        raise TypeError(f"the process was started without a pipe for its {what}")
+    return stream
 
 
 def _signal_group(pid: int, number: signal.Signals) -> None:
