@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 HEAD: Final = struct.Struct("!I")
-"""What precedes each value: its length in bytes."""
+"""Length in bytes of the value that follows."""
 
 
 def main(function: str, cpu_seconds: int, idle_seconds: int) -> int:

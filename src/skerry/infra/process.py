@@ -78,7 +78,7 @@ class Program(Struct, frozen=True):
     environ: Mapping[str, str]
     """Its whole environment."""
     folder: Path | None = None
-    """Where it starts; None is where we are."""
+    """Folder in which it starts; None is ours."""
     grace: float = 0.0
     """Seconds that its group has between SIGTERM and SIGKILL; 0 is SIGKILL at once."""
     memory_bytes: int | None = None

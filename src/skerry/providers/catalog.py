@@ -12,7 +12,6 @@ from skerry.auth.cooldowns import Cooldowns
 from skerry.auth.credentials import Credentials
 from skerry.auth.profiles import Profile, split_reference
 from skerry.config.root import Config
-from skerry.infra.backoff import Backoff
 from skerry.infra.clock import Clock, SystemClock
 from skerry.infra.http import HttpClient
 from skerry.model.errors import ModelError, ModelUnavailableError
@@ -39,7 +38,7 @@ from skerry.providers.packaged import EMBEDDED, embedded_info
 from skerry.providers.pins import PinnedProvider, Pins, PinState
 from skerry.providers.probe import LocalServers
 from skerry.providers.resolve import Resolver, Target, local, shown
-from skerry.providers.retry import RetryingProvider, RetryPolicy
+from skerry.providers.retry import HASTY, RetryingProvider
 from skerry.providers.watchdog import WatchedProvider
 
 if TYPE_CHECKING:
@@ -51,10 +50,6 @@ _REMEDY: Final = (
     " start Ollama, LM Studio or llama.cpp's server and confirm it (skerry models trust ollama)."
 )
 
-_HASTY: Final = RetryPolicy(
-    attempts=2, backoff=Backoff(base=0.5, cap=1.0, jitter=1.0), hint_limit=2.0
-)
-"""Retry policy if another candidate can answer: trying that is better than waiting."""
 _MOST_PROVIDERS: Final = 256
 """Each renewed token makes another; the old ones are forgotten together."""
 
@@ -365,7 +360,7 @@ class Catalog(anyio.AsyncContextManagerMixin):
         if provider is None:
             if len(self._providers) >= _MOST_PROVIDERS:
                 self._providers.clear()
-            policy = None if patient else _HASTY
+            policy = None if patient else HASTY
             plain = adapter(self._http, target.endpoint)
             if target.server is not None:
                 plain = PinnedProvider(plain, self._pins, target.server)

@@ -55,6 +55,10 @@ class RetryPolicy(Struct, frozen=True):
         return jitter if hint is None else hint + min(jitter, self.backoff.base)
 
 
+HASTY: Final = RetryPolicy(2, Backoff(base=0.5, cap=1.0, jitter=1.0), hint_limit=2.0)
+"""Retry policy if another candidate can answer: trying that is better than waiting."""
+
+
 class RetryingProvider:
     """Asks `inner` again while nothing was given on; after that a failure is the caller's."""
 
