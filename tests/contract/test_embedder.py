@@ -1,5 +1,6 @@
 """The contract of `skerry_recall.embed.Embedder`, kept by every embedding model of ours."""
 
+import os
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -11,6 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from skerry.infra.http import HttpClient
+from skerry.infra.process import starter
 from skerry_recall.chain import Chain
 from skerry_recall.embed import Embedder, EmbeddingError, EmbeddingModel, Kind, has_direction
 from skerry_recall.local import LocalEmbedder
@@ -66,7 +68,8 @@ def remote(wire: Wire) -> Row:
 
 @asynccontextmanager
 async def local() -> AsyncIterator[Embedder]:
-    async with LocalEmbedder("tiny", command=(sys.executable, "-c", WORKER)) as embedder:
+    command, start = (sys.executable, "-c", WORKER), starter(os.environ)
+    async with LocalEmbedder("tiny", start=start, command=command) as embedder:
         yield embedder
 
 
