@@ -9,8 +9,8 @@ from typing import Any
 import anyio
 import pytest
 
-from skerry.app.doctor_running import running
 from skerry.cli.gateway import attention
+from skerry.features.doctor.running import running
 from skerry.model.message import ToolCall
 from skerry.ports.checks import Level
 from skerry.testing.gateway import GatewayProcess, running_gateway

@@ -7,8 +7,8 @@ from typing import Any
 
 import anyio
 
-from skerry.app.doctor import examine
 from skerry.client.client import GatewayClient
+from skerry.features.doctor.examine import examine
 from skerry.model.message import ThinkingBlock, ToolCall
 from skerry.ports.checks import Level
 from skerry.testing.gateway import running_gateway

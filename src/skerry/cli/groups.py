@@ -5,9 +5,9 @@ from skerry.infra.features import FEATURES, Feature
 
 GROUPS = (
     ("talk", ("chat", "agent", "sessions")),
-    ("the gateway", ("gateway", "open", "status", "doctor", "logs", "service", "update")),
+    ("the gateway", ("gateway", "open", "status", "logs", "update")),
     ("its state", ("memory", "files")),
-    ("what it uses", ("models", "auth", "prompt", "config", "plugins", "hooks")),
+    ("what it uses", ("prompt", "config", "plugins", "hooks")),
     ("this shell", ("completion",)),
 )
 """The commands of the kernel as the help lists them; those of features follow in each group."""

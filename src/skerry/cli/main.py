@@ -9,7 +9,6 @@ from importlib import import_module
 
 from skerry import __version__
 from skerry.cli import parsing_extensions
-from skerry.cli.auth_options import add_auth
 from skerry.cli.groups import feature, groups
 from skerry.cli.meant import Parser, WrongUsageError
 from skerry.cli.options import Add as _Add
@@ -128,30 +127,17 @@ def _parts() -> dict[str | None, Callable[[_Add], object]]:
         "open": _open,
         "chat": _chat,
         "agent": _agent,
-        "models": _models,
-        "auth": add_auth,
         "prompt": parsing_extensions.prompt,
         "files": parsing_extensions.files,
         "config": _config,
         "sessions": _sessions,
-        "doctor": _doctor,
         "memory": add_memory,
         "logs": _logs,
         "plugins": parsing_extensions.plugins,
         "hooks": parsing_extensions.hooks,
-        "service": _service,
         "update": _update,
         "completion": _completion,
     }
-
-
-def _doctor(add: _Add) -> None:
-    doctor = _output(
-        _command(add, "doctor", "doctor", "check this installation and print remedies")
-    )
-    doctor.add_argument(
-        "--fix", action="store_true", help="make the state readable for its owner only"
-    )
 
 
 def _gateway(add: _Add) -> None:
@@ -215,39 +201,6 @@ def _agent(add: _Add) -> None:
 def _said(parser: ArgumentParser, image: str) -> None:
     parser.add_argument("--image", action="append", default=[], metavar="FILE", help=image)
     parser.add_argument("--thinking", choices=THINKING, help="reasoning effort of the model")
-
-
-def _models(add: _Add) -> None:
-    group = _command(add, "models", None, "show and choose the model")
-    add = group.add_subparsers(metavar="COMMAND", title="commands").add_parser
-    listing = _command(add, "list", "models", "the models that can be used now")
-    listing.set_defaults(action="list")
-    listing.add_argument("--all", action="store_true", help="also models without a credential")
-    listing.add_argument("--provider", metavar="P", help="only those of one provider")
-    text = "list known models, without asking the providers for theirs"
-    listing.add_argument("--offline", action="store_true", help=text)
-    _output(listing)
-    status = _command(add, "status", "models", "the model that answers now, or why none does")
-    status.set_defaults(action="status")
-    _output(status)
-    use = _command(
-        add, "use", "models", "choose one: provider/model, an alias, a GGUF file, or auto"
-    )
-    use.set_defaults(action="use")
-    use.add_argument(
-        "choice", metavar="REF_OR_FILE", help="provider/model, an alias, FILE.gguf, or auto"
-    )
-    use.add_argument("--pin", action="store_true", help="the file answers whatever else is found")
-    _output(use)
-    trust = _command(add, "trust", "models", "use a model server that was found on this machine")
-    trust.set_defaults(action="trust")
-    trust.add_argument("server", metavar="SERVER", help="ollama, lmstudio or llamacpp")
-    trust.add_argument("--withdraw", action="store_true", help="use it no longer")
-    _output(trust)
-    test = _command(add, "test", "models", "call a model once: how fast, or why not")
-    test.set_defaults(action="test")
-    test.add_argument("model", nargs="?", metavar="REF", help="provider/model or an alias")
-    _output(test)
 
 
 def _config(add: _Add) -> None:
@@ -341,21 +294,6 @@ def _sessions_command(add: _Add, action: str, text: str, *, name: bool = False) 
     if action != "export":
         _output(parser)
     return _reach(parser)
-
-
-def _service(add: _Add) -> None:
-    group = _command(add, "service", None, "keep the gateway running as a systemd user service")
-    add = group.add_subparsers(metavar="COMMAND", title="commands").add_parser
-    install = _command(add, "install", "service", "write the unit, enable and start it")
-    install.add_argument("--no-start", action="store_true", help="enable it, start it later")
-    uninstall = _command(add, "uninstall", "service", "stop it and remove the unit, nothing else")
-    status = _output(
-        _command(add, "status", "service", "show whether it is installed, enabled and running")
-    )
-    printed = _command(add, "show", "service", "print the unit and change nothing")
-    names = {"install": install, "uninstall": uninstall, "status": status, "show": printed}
-    for name, parser in names.items():
-        parser.set_defaults(action=name)
 
 
 def _update(add: _Add) -> None:

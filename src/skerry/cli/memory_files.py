@@ -7,7 +7,7 @@ from typing import Any
 import anyio
 
 from skerry.app.doctor_memory import thorough
-from skerry.cli.doctor import show_checks
+from skerry.cli.checks import show_checks
 from skerry.cli.failure import FAILED
 from skerry.cli.memory_bar import Bar
 from skerry.cli.memory_place import agent_of, memory, nothing

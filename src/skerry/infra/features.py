@@ -52,5 +52,13 @@ FEATURES = (
         command="import",
         registers=False,
     ),
+    Feature(
+        "doctor",
+        ("the gateway", "check this installation and print remedies"),
+        registers=False,
+    ),
+    Feature("service", ("the gateway", "keep the gateway running as a systemd user service")),
+    Feature("models", ("what it uses", "show and choose the model")),
+    Feature("credentials", ("what it uses", "credentials of model providers"), command="auth"),
     Feature("devices", ("what it uses", "which other machines and nodes may connect")),
 )

@@ -9,10 +9,10 @@ import pytest
 from anyio.abc import SocketStream
 
 from skerry.app import trial as trial_module
-from skerry.app.models import trial
 from skerry.app.settings import Settings
 from skerry.app.setup import ModelChoice
 from skerry.config.load import prepare
+from skerry.features.models.models import trial
 from skerry.infra.http import HttpClient
 from skerry.model.errors import (
     ModelAuthError,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from skerry.app.doctor_safety import fences
+from skerry.features.doctor.safety import fences
 from skerry.model.ids import AgentId
 from skerry.model.origin import Origin
 from skerry.policy.records import FileRecord

@@ -10,10 +10,10 @@ import pytest
 from skerry.app.command_replies import reply_commands
 from skerry.app.command_usage import Costs
 from skerry.app.retention import look
-from skerry.app.usage import book_trial
 from skerry.cli.main import main
 from skerry.commands.table import CommandTable
 from skerry.config.root import Config
+from skerry.features.models.book import book_trial
 from skerry.features.usage.cli_run import price, unknown
 from skerry.hooks.hooks import Hooks
 from skerry.infra.clock import SystemClock, day

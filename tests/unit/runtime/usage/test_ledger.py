@@ -7,10 +7,10 @@ import anyio
 import pytest
 from msgspec.structs import replace
 
-from skerry.app.doctor_running import running
 from skerry.config.agents import AgentDefaults, AgentsConfig
 from skerry.config.root import Config
 from skerry.config.usage import Budget, Budgets, UsageConfig
+from skerry.features.doctor.running import running
 from skerry.model.errors import ModelRateLimitError
 from skerry.model.ids import AgentId, RunId
 from skerry.model.message import AssistantMessage, ToolCall, is_note

@@ -8,10 +8,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from skerry.app import doctor_running, doctor_safety, unit
-from skerry.app.doctor import examine
-from skerry.app.doctor_state import database
 from skerry.config.load import load
+from skerry.features.doctor import running, safety
+from skerry.features.doctor.examine import examine
+from skerry.features.doctor.state import database
+from skerry.features.service import unit
 from skerry.infra.log import KEEP_FILES, MOST_BYTES
 from skerry.ports.checks import Check, Level
 from skerry.store import DATABASE
@@ -101,7 +102,7 @@ async def test_without_a_gateway_plugin_files_are_checked_and_not_run(
         (state / f"{name}.py").write_text(text)
         (state / f"{name}.py").chmod(0o666 if name == "open" else 0o600)
     write(environ, {"plugins": {"load": {"paths": [f"{name}.py" for name in sources]}}})
-    checks = list(doctor_running.plugin_files(load(environ).config))
+    checks = list(running.plugin_files(load(environ).config))
     assert [check.level for check in checks] == [Level.OK, Level.FAILURE, Level.FAILURE]
     assert "is not Python" in checks[1].message
     assert checks[2].remedy.startswith("Run: chmod go-w")
@@ -112,10 +113,10 @@ def test_a_gateway_that_others_reach_without_tls_is_a_warning(environ: dict[str,
     token = "0123456789abcdef" * 2
     gateway: dict[str, Any] = {"bind": "lan", "auth": {"token": token}}
     write(environ, {"gateway": gateway})
-    (check,) = doctor_safety.exposure(load(environ).config.gateway)
+    (check,) = safety.exposure(load(environ).config.gateway)
     assert (check.level, "TLS" in check.remedy) == (Level.WARNING, True)
     write(environ, {"gateway": gateway | {"trustedProxies": ["127.0.0.1"]}})
-    (check,) = doctor_safety.exposure(load(environ).config.gateway)
+    (check,) = safety.exposure(load(environ).config.gateway)
     assert check.level is Level.OK
 
 
@@ -125,7 +126,7 @@ def test_a_long_secret_of_few_characters_is_named_but_not_shown(
 ) -> None:
     secret = "abab" * 10
     write(environ, {"gateway": {"bind": bind, "auth": {"token": secret}}})
-    (check,) = doctor_safety.secret(load(environ).config.gateway)
+    (check,) = safety.secret(load(environ).config.gateway)
     assert check.level == level
     assert secret not in str(check)
 
@@ -142,12 +143,12 @@ async def test_a_unit_of_another_installation_is_stale(environ: dict[str, str]) 
 
 
 def test_a_log_that_grew_too_large_is_a_warning(tmp_path: Path) -> None:
-    assert doctor_safety.log(tmp_path).level is Level.OK
+    assert safety.log(tmp_path).level is Level.OK
     (tmp_path / "logs").mkdir()
     large = tmp_path / "logs" / "skerry-2026-01-01.log"
     large.touch()
     os.truncate(large, (KEEP_FILES + 1) * MOST_BYTES + 1)
-    assert doctor_safety.log(tmp_path).level is Level.WARNING
+    assert safety.log(tmp_path).level is Level.WARNING
 
 
 def test_a_database_that_cannot_be_opened_is_not_called_damaged(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
-"""Checks of the credentials of model providers."""
+"""Checks of `skerry doctor` of the credentials of model providers."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from skerry.app.auth import Keeper, problem
 from skerry.auth.credentials import refuse_in_workspace, vault_of
@@ -8,10 +8,17 @@ from skerry.config.root import Config
 from skerry.infra.clock import SystemClock
 from skerry.model.errors import CredentialError
 from skerry.ports.checks import Check, Level
+from skerry.sdk.features import Installation
 
 
-def credentials(config: Config, environ: Mapping[str, str]) -> Iterator[Check]:
-    """Yields what is wrong with the profiles of each agent, or that they can be used."""
+async def profiles(installation: Installation) -> Iterable[Check]:
+    """Returns what is wrong with the profiles of each agent, or that they can be used."""
+    if installation.config is None:
+        return []
+    return _profiles(installation.config, installation.environ)
+
+
+def _profiles(config: Config, environ: Mapping[str, str]) -> Iterator[Check]:
     count = 0
     for agent in config.agents.ids:
         keeper = Keeper(config, environ, agent)

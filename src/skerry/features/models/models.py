@@ -6,16 +6,14 @@ from dataclasses import dataclass
 
 from skerry.app.setup import picked
 from skerry.app.trial import Trial, tried_once
-from skerry.app.usage import book_trial
 from skerry.client.client import GatewayClient
 from skerry.client.discover import find
 from skerry.client.models import model_list, model_offering, model_status, model_trust, model_use
 from skerry.config.load import load_good, prepare
 from skerry.config.write import Author, set_values
+from skerry.features.models.book import book_trial
 from skerry.infra.http import HttpClient
 from skerry.model.errors import (
-    ClientError,
-    ConfigError,
     GatewayUnreachableError,
     ModelError,
 )
@@ -24,7 +22,6 @@ from skerry.ports.model import (
     ModelPick,
     ModelStatus,
     Offering,
-    Resting,
 )
 from skerry.ports.tries import Wanted
 from skerry.providers.catalog import Catalog
@@ -62,15 +59,6 @@ async def standing(environ: Mapping[str, str], *, ask: bool = False) -> Standing
             return Standing(status, offering.models, running=True, problems=offering.problems)
     except GatewayUnreachableError:
         return await expected(environ, ask=ask)
-
-
-async def resting(environ: Mapping[str, str]) -> list[Resting]:
-    """Returns which credentials the running gateway passes over now; none without one."""
-    try:
-        async with GatewayClient(find(environ)) as client:
-            return list((await model_status(client)).resting)
-    except (ConfigError, ClientError):
-        return []
 
 
 async def expected(environ: Mapping[str, str], *, ask: bool = False) -> Standing:

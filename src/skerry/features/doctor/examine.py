@@ -8,32 +8,20 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from skerry.app import (
-    doctor_auth,
-    doctor_files,
-    doctor_memory,
-    doctor_running,
-    doctor_safety,
-    doctor_state,
-)
-from skerry.app.models import expected, standing
+from skerry.app import doctor_memory
 from skerry.client.client import GatewayClient
 from skerry.client.discover import URL, find
 from skerry.config.gateway import LOCK, AuthMode
 from skerry.config.load import Loaded, load, load_good, locate
+from skerry.features.doctor import files, running, safety, state
 from skerry.infra.clock import SystemClock
 from skerry.infra.lock import owner
 from skerry.model.errors import (
-    ClientError,
     ConfigInvalidError,
     GatewayRefusedError,
     GatewayUnreachableError,
-    ModelUnavailableError,
-    SkerryError,
 )
 from skerry.ports.checks import Check, Level
-from skerry.ports.model import ModelState
-from skerry.providers.hardware import Machine
 from skerry.sdk.features import Installation, registered
 
 OLDEST_PYTHON: Final = (3, 11)
@@ -50,65 +38,64 @@ async def examine(environ: Mapping[str, str], *, fix: bool = False) -> list[Chec
     Nothing is changed, but with `fix` the permissions of files that others can read.
     """
     state_dir, path = locate(environ)
-    mended = doctor_files.mend(state_dir, path) if fix else []
+    mended = files.mend(state_dir, path) if fix else []
     checks = [*mended, _python(), _state_dir(state_dir), _space(state_dir)]
     config = None
     try:
         loaded = load(environ)
     except ConfigInvalidError as error:
-        running = await _running(environ)
-        checks += doctor_files.broken(error, None if running else _good(environ))
-        checks += running
+        of_gateway = await _running(environ)
+        checks += files.broken(error, None if of_gateway else _good(environ))
+        checks += of_gateway
     else:
-        config = loaded.config
+        config, environ = loaded.config, loaded.expanded.environ
         gateway = config.gateway
-        checks += [*doctor_files.configuration(loaded), _token(loaded)]
-        checks += [*doctor_safety.secret(gateway), *doctor_safety.exposure(gateway)]
-        checks += [await _gateway(environ, loaded), await _model(environ)]
+        checks += [*files.configuration(loaded), _token(loaded)]
+        checks += [*safety.secret(gateway), *safety.exposure(gateway)]
+        checks.append(await _gateway(environ, loaded))
         checks += await _asked(environ, loaded)
-        checks += doctor_auth.credentials(loaded.config, loaded.expanded.environ)
-        for agent in loaded.config.agents.ids:
-            checks += await doctor_memory.index(loaded.config, agent)
-            checks.append(doctor_safety.fences(loaded.config, agent))
-        checks += await doctor_memory.qmd(loaded.config, loaded.expanded.environ)
-        checks.append(doctor_safety.conversations(loaded.config))
-        checks.append(doctor_safety.service(environ, loaded.config))
-        checks.append(doctor_files.mirror(state_dir, loaded))
-        checks.append(doctor_state.growth(loaded.config, SystemClock().now_ms()))
-    checks += [doctor_files.kept(path), *doctor_files.permissions(state_dir, path)]
-    checks.append(doctor_safety.log(state_dir))
-    checks += [doctor_state.database(state_dir), doctor_state.recovered(state_dir)]
+        for agent in config.agents.ids:
+            checks += await doctor_memory.index(config, agent)
+            checks.append(safety.fences(config, agent))
+        checks += await doctor_memory.qmd(config, environ)
+        checks.append(safety.conversations(config))
+        checks.append(files.mirror(state_dir, loaded))
+        checks.append(state.growth(config, SystemClock().now_ms()))
+    checks += [files.kept(path), *files.permissions(state_dir, path)]
+    checks.append(safety.log(state_dir))
+    checks += [state.database(state_dir), state.recovered(state_dir)]
+    installation = Installation(state_dir, environ, config)
     for load_check in registered().checks:
-        checks += await load_check()(Installation(state_dir, environ, config))
-    return [*checks, _embedded()]
+        checks += await load_check()(installation)
+    return checks
 
 
 async def _running(environ: Mapping[str, str]) -> list[Check]:
     """Checks a gateway that runs although the file cannot be used here."""
     try:
-        answer = await doctor_running.asked(environ)
+        answer = await running.asked(environ)
     except ConfigInvalidError:
         return []
     if answer is None:
         return []
     status, listed = answer
-    found = [*doctor_state.running(status), *doctor_running.running(status)]
+    found = [*state.running(status), *running.running(status)]
     if status.get("configuration", {}).get("state") != "last-good":
         message = "one runs and can use the file: what is missing here is set there."
         found.insert(0, Check("gateway", Level.OK, message))
-    return [*found, *doctor_running.plugins(listed)]
+    return [*found, *running.plugins(listed)]
 
 
 async def _asked(environ: Mapping[str, str], loaded: Loaded) -> list[Check]:
     """Checks the running gateway; plugins also without one, as far as possible."""
-    answer = await doctor_running.asked(environ)
+    answer = await running.asked(environ)
     if answer is None:
-        return list(doctor_running.plugin_files(loaded.config))
+        return list(running.plugin_files(loaded.config))
     status, listed = answer
     return [
-        *doctor_state.running(status),
-        *doctor_running.running(status),
-        *doctor_running.plugins(listed),
+        *state.running(status),
+        *running.running(status),
+        *running.plugins(listed),
     ]
 
 
@@ -187,29 +174,3 @@ def _port(port: int, reason: str) -> Check:
             remedy = f"Stop the program that has it. {_ANOTHER}"
             return Check("gateway", Level.FAILURE, message, remedy)
     return Check("gateway", Level.OK, f"not running; port {port} is free.", "skerry gateway run")
-
-
-async def _model(environ: Mapping[str, str]) -> Check:
-    try:
-        found = await standing(environ)
-    except ClientError:
-        found = await expected(environ)
-    except SkerryError as error:
-        return Check("model", Level.FAILURE, str(error), error.remedy)
-    status = found.status
-    if status.state is ModelState.UNAVAILABLE or status.model is None:
-        return Check("model", Level.FAILURE, status.message or "none", status.remedy)
-    if status.failure is not None:
-        message = f"{status.model.ref}: its last call failed: {status.failure.message}"
-        return Check("model", Level.FAILURE, message, status.failure.remedy)
-    text = " - ".join(filter(None, (status.model.ref, status.model.note or status.message)))
-    return Check("model", Level.OK, text)
-
-
-def _embedded() -> Check:
-    """Says whether this machine can run a model inside; nobody who has another needs it."""
-    try:
-        Machine.here().check_runtime()
-    except ModelUnavailableError as error:
-        return Check("embedded model", Level.WARNING, str(error), error.remedy)
-    return Check("embedded model", Level.OK, "can run here")

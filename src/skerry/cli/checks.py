@@ -1,27 +1,13 @@
-"""`skerry doctor`: checks this installation."""
+"""Prints checks of an installation."""
 
-import os
-from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import asdict
-from functools import partial
 from typing import Final
 
-import anyio
-
-from skerry.app.doctor import examine
-from skerry.cli.failure import FAILED
 from skerry.cli.render import one_line, show, show_json, styled
 from skerry.ports.checks import Check, Level
 
 _STYLES: Final = {Level.OK: "green", Level.WARNING: "yellow", Level.FAILURE: "red"}
-
-
-def run(arguments: Namespace) -> int:
-    """Runs `skerry doctor`; returns 1 when something must be mended, else 0."""
-    checks = anyio.run(partial(examine, fix=arguments.fix), os.environ)
-    show_checks(checks, as_json=arguments.json)
-    return FAILED if any(check.level is Level.FAILURE for check in checks) else 0
 
 
 def show_checks(checks: Sequence[Check], *, as_json: bool) -> None:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from skerry.app.doctor import examine
 from skerry.config.backup import keep_good
 from skerry.config.load import load, prepare
 from skerry.config.write import Author, set_values
+from skerry.features.doctor.examine import examine
 from skerry.ports.checks import Check, Level
 from skerry.testing.ports import reserved
 from tests.support.fake_gateway import TOKEN, fake_gateway

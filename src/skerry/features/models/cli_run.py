@@ -10,11 +10,11 @@ from typing import Any
 import anyio
 import msgspec
 
-from skerry.app.models import Standing, known, standing, trial, trust, use
 from skerry.app.setup import PRIMARY, gguf
 from skerry.cli.failure import FailedError, complain
 from skerry.cli.render import model_line, notice, one_line, show, show_json, table
 from skerry.config.load import load
+from skerry.features.models.models import Standing, known, standing, trial, trust, use
 from skerry.model.errors import ModelError
 from skerry.ports.model import ModelInfo, ModelPick, ModelState, ModelStatus, Resting
 from skerry.providers.model_health import remedy_of

@@ -1,12 +1,11 @@
-"""Checks of what others can reach or guess, of the service, and of the log."""
+"""Checks of what others can reach or guess, and of the log."""
 
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Final
 
-from skerry.app import unit
 from skerry.config.gateway import GatewayConfig
 from skerry.config.protected import gate
 from skerry.config.root import Config
@@ -14,7 +13,6 @@ from skerry.config.session import DmScope, Scope
 from skerry.infra import sqlite
 from skerry.infra.log import KEEP_FILES, LOGS, MOST_BYTES
 from skerry.infra.untrusted_json import UNREADABLE
-from skerry.model.errors import StateError
 from skerry.model.ids import AgentId
 from skerry.policy.records import Records
 from skerry.ports.checks import Check, Level
@@ -51,25 +49,6 @@ def secret(gateway: GatewayConfig) -> Iterator[Check]:
         level = Level.FAILURE if gateway.exposed else Level.WARNING
         message = f"the {mode} repeats few characters and is easy to guess."
         yield Check("token", level, message, _STRONGER.format(mode=mode))
-
-
-def service(environ: Mapping[str, str], config: Config) -> Check:
-    """Returns whether the systemd unit is the one of this installation."""
-    file = unit.path(environ)
-    try:
-        written = file.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return Check("service", Level.OK, "not installed; `skerry service install` does that")
-    except (OSError, ValueError) as error:
-        return Check("service", Level.WARNING, f"{file}: {error}.", "skerry service install")
-    try:
-        current = unit.current(config)
-    except StateError as error:
-        return Check("service", Level.WARNING, str(error), error.remedy)
-    if written != current:
-        message = f"{file} is from another installation, version or configuration."
-        return Check("service", Level.WARNING, message, "skerry service install")
-    return Check("service", Level.OK, str(file))
 
 
 def conversations(config: Config) -> Check:

@@ -11,15 +11,17 @@ from typing import Any, Final
 import anyio
 
 from skerry.app.auth import Entered, Keeper, problem, where
-from skerry.app.models import resting
-from skerry.app.signin import sign_in
 from skerry.app.trial import attempt_profile, first_model
 from skerry.auth.credentials import vault_of
 from skerry.auth.profiles import SECRETS, Kind, Profile
 from skerry.cli.failure import FailedError
 from skerry.cli.render import notice, one_line, show, show_json, table
+from skerry.client.client import GatewayClient
+from skerry.client.discover import find
+from skerry.client.models import model_status
+from skerry.features.credentials.signin import sign_in
 from skerry.infra.clock import SystemClock
-from skerry.model.errors import CredentialError, ModelError
+from skerry.model.errors import ClientError, ConfigError, CredentialError, ModelError
 from skerry.ports.model import Resting
 
 _EMPTY: Final = (
@@ -47,7 +49,7 @@ def run(arguments: Namespace) -> int:
 
 def _list(keeper: Keeper, arguments: Namespace) -> int:
     found = keeper.profiles()
-    rests = anyio.run(resting, os.environ)
+    rests = anyio.run(_resting, os.environ)
     rows = [_row(profile, keeper, rests) for profile in found.profiles.values()]
     for text in found.problems:
         notice(f"Left out: {one_line(text)}")
@@ -163,3 +165,12 @@ def _done(arguments: Namespace, value: Mapping[str, Any], text: str) -> int:
     else:
         show(one_line(text))
     return 0
+
+
+async def _resting(environ: Mapping[str, str]) -> list[Resting]:
+    """Returns which credentials the running gateway passes over now; none without one."""
+    try:
+        async with GatewayClient(find(environ)) as client:
+            return list((await model_status(client)).resting)
+    except (ConfigError, ClientError):
+        return []

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from skerry.app.doctor_safety import conversations
-from skerry.app.doctor_state import growth
 from skerry.config.root import Config
 from skerry.config.session import SessionConfig
+from skerry.features.doctor.safety import conversations
+from skerry.features.doctor.state import growth
 from skerry.infra.clock import DAY_MS
 from skerry.model.ids import AccountId, ChannelId, RunId, SessionId, SessionKey
 from skerry.model.inbound import Peer, PeerKind, ReplyTo

@@ -1,0 +1,8 @@
+"""Registers the credentials: what `skerry doctor` says of them."""
+
+from skerry.sdk.features import FeatureApi
+
+
+def register(api: FeatureApi) -> None:
+    """Registers what the feature consists of."""
+    api.check("checks:profiles")

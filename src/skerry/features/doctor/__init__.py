@@ -1,0 +1,1 @@
+"""Checks an installation and prints remedies."""

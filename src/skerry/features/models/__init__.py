@@ -1,0 +1,1 @@
+"""Shows which models there are and which answers, and chooses one."""

@@ -1,0 +1,43 @@
+"""Checks of `skerry doctor` of the model that answers."""
+
+from collections.abc import Mapping
+
+from skerry.features.models.models import expected, standing
+from skerry.model.errors import ClientError, ModelUnavailableError, SkerryError
+from skerry.ports.checks import Check, Level
+from skerry.ports.model import ModelState
+from skerry.providers.hardware import Machine
+from skerry.sdk.features import Installation
+
+
+async def answering(installation: Installation) -> list[Check]:
+    """Returns which model answers, and whether this machine can run one inside."""
+    if installation.config is None:
+        return [_embedded()]
+    return [await _model(installation.environ), _embedded()]
+
+
+async def _model(environ: Mapping[str, str]) -> Check:
+    try:
+        found = await standing(environ)
+    except ClientError:
+        found = await expected(environ)
+    except SkerryError as error:
+        return Check("model", Level.FAILURE, str(error), error.remedy)
+    status = found.status
+    if status.state is ModelState.UNAVAILABLE or status.model is None:
+        return Check("model", Level.FAILURE, status.message or "none", status.remedy)
+    if status.failure is not None:
+        message = f"{status.model.ref}: its last call failed: {status.failure.message}"
+        return Check("model", Level.FAILURE, message, status.failure.remedy)
+    text = " - ".join(filter(None, (status.model.ref, status.model.note or status.message)))
+    return Check("model", Level.OK, text)
+
+
+def _embedded() -> Check:
+    """Says whether this machine can run a model inside; nobody who has another needs it."""
+    try:
+        Machine.here().check_runtime()
+    except ModelUnavailableError as error:
+        return Check("embedded model", Level.WARNING, str(error), error.remedy)
+    return Check("embedded model", Level.OK, "can run here")

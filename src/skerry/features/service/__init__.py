@@ -1,0 +1,1 @@
+"""Keeps the gateway running as a systemd user service."""

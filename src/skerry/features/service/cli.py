@@ -1,0 +1,22 @@
+"""The parser of `skerry service`."""
+
+from argparse import ArgumentParser
+
+from skerry.cli.options import command, output
+
+_RUN = "skerry.features.service.cli_run"
+
+
+def add(group: ArgumentParser) -> None:
+    """Adds what is beneath `skerry service`."""
+    add = group.add_subparsers(metavar="COMMAND", title="commands").add_parser
+    install = command(add, "install", _RUN, "write the unit, enable and start it")
+    install.add_argument("--no-start", action="store_true", help="enable it, start it later")
+    uninstall = command(add, "uninstall", _RUN, "stop it and remove the unit, nothing else")
+    status = output(
+        command(add, "status", _RUN, "show whether it is installed, enabled and running")
+    )
+    printed = command(add, "show", _RUN, "print the unit and change nothing")
+    names = {"install": install, "uninstall": uninstall, "status": status, "show": printed}
+    for name, parser in names.items():
+        parser.set_defaults(action=name)
