@@ -32,6 +32,8 @@ WITHOUT: Final = {
     "runtime/compaction/memory_flush.py:MemoryAppend.run": DISK,
     "runtime/usage/ledger.py:Ledger._book_unbooked": COMMIT,
     "app/boot.py:boot": DISK,
+    "app/extensions.py:LivePlugins.run": OWNER,
+    "app/services.py:Services.run": OWNER,
     "runtime/dispatcher.py:Dispatch.alone.hold": "holds the lane while one change is written",
     "runtime/dispatcher.py:Dispatch.submit": COMMIT,
     "app/doctor_memory.py:_look": DISK,
@@ -153,7 +155,7 @@ DEADLINES: Final = {
     "a local model server that is looked for": "providers.probe.PROBE_SECONDS",
     "`skerry models test`": "app.trial.TRIAL_SECONDS",
     "`skerry update check`": "cli.update.SECONDS",
-    "systemd, for `skerry service`": "cli.service._SECONDS",
+    "systemd, for `skerry service`": "features.service.cli_run._SECONDS",
     "the greeting of a gateway, for every command": "client.client.HANDSHAKE_SECONDS",
     "replies that leave, and files that are written, at the end": "app.build.FLUSH_SECONDS",
 }

@@ -71,7 +71,7 @@ def example(name: str) -> Hooks:
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
     hooks = Hooks()
-    api = PluginApi(name, tuple(hooks.points))
+    api = PluginApi(name)
     module.register(api)
     for hook, handler in sealed(api).handlers:
         hooks.points[hook].add(handler)

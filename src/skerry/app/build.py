@@ -5,7 +5,6 @@ from collections.abc import (
     Callable,
     Coroutine,
     Iterable,
-    Iterator,
     Mapping,
     Sequence,
 )
@@ -19,20 +18,28 @@ from msgspec import Struct, field
 from skerry.app.command_dependencies import Desk
 from skerry.app.cooling import kept_cooldowns
 from skerry.app.embedding import open_embedding
-from skerry.app.extensions import OwnTools, load_extensions, load_hook_folders
+from skerry.app.extensions import (
+    LivePlugins,
+    OwnTools,
+    connect_features,
+    load_hook_folders,
+    provide_commands,
+)
 from skerry.app.forgetting import Forgetter, Live
 from skerry.app.maintenance import Upkeep, looked_after, unless_damaged
 from skerry.app.memories import BuiltinMemories
 from skerry.app.memory import take_slot
 from skerry.app.memory_slot import SlotMemories
+from skerry.app.plugin_parts import PluginParts
 from skerry.app.records import stored_records
 from skerry.app.reload import Reload
 from skerry.app.retention import retain
-from skerry.app.services import services
+from skerry.app.services import Services, of_features
 from skerry.app.settings import Settings, check_secret
 from skerry.app.setup import ModelChoice
 from skerry.app.transcripts import StoredTranscripts
 from skerry.config.gateway import LOCK
+from skerry.config.messages import UnknownDelivery
 from skerry.config.root import Config
 from skerry.config.secrets import secrets
 from skerry.gateway.broadcast import Broadcast
@@ -119,7 +126,7 @@ class Application(Struct, frozen=True):
 
 
 @asynccontextmanager
-async def open_application(
+async def open_application(  # noqa: PLR0915 - one for each part, in the order of their needs
     settings: Settings, environ: Mapping[str, str], outside: Outside
 ) -> AsyncGenerator[Application]:
     """Owns the state directory for the block, takes up what was left open, and runs.
@@ -181,7 +188,20 @@ async def open_application(
             dispatch = Dispatch(runtime, lanes, outside.reach)
             reload = Reload(settings, broadcast, health, lambda: bool(dispatch.active()))
             desk = Desk(config, dispatch, settings, reload.restart.set)
-            plugins = await load_extensions(config(), desk, models, memory, tools)
+            provide_commands(desk, models, memory)
+            services = Services(clock)
+            parts = PluginParts(
+                broadcast=broadcast,
+                services=services,
+                delivery=delivery,
+                sender=partial(_sender, settings, outside, store),
+                inbox=dispatch.receive,
+                models=models,
+            )
+            connect_features(outside.hooks, tools, parts)
+            plugins = LivePlugins(config, runtime, tools, parts)
+            await plugins.load()
+            settings.on_change(plugins.touch)
             await load_hook_folders(config(), outside.hooks, environ, clock, store)
             context = GatewayContext(
                 config=config,
@@ -208,11 +228,12 @@ async def open_application(
                 hurry=delivery.hurry,
             )
             store.follow(own.touch)
+            services.start("features", of_features(context))
             async with (
                 _working(settings, dispatch, mirror, delivery, outside),
                 own.open(keep=memory.desk is not None and not slot.has_qmd),
                 slot.open(keep=memory.desk is not None),
-                _running(reload.run, forgetter.run, *services(context)),
+                _running(reload.run, forgetter.run, plugins.run, services.run),
             ):
                 yield Application(context, dispatch, settings, outside.hooks, reload.restart)
 
@@ -296,17 +317,17 @@ def _delivery(settings: Settings, outside: Outside, store: Store) -> Delivery:
     """Returns the senders of answers, one for each account of a platform."""
     return Delivery(
         {
-            (adapter.channel, adapter.account): Sender(
-                adapter,
-                store,
-                outside.clock,
-                outside.reach,
-                outside.hooks,
-                lambda: settings.config.messages.delivery.unknown,
-            )
+            (adapter.channel, adapter.account): _sender(settings, outside, store, adapter)
             for adapter in outside.adapters
         }
     )
+
+
+def _sender(settings: Settings, outside: Outside, store: Store, adapter: ChannelAdapter) -> Sender:
+    def unknown() -> UnknownDelivery:
+        return settings.config.messages.delivery.unknown
+
+    return Sender(adapter, store, outside.clock, outside.reach, outside.hooks, unknown)
 
 
 @asynccontextmanager
@@ -321,7 +342,8 @@ async def _working(
         retaining = partial(retain, store, lambda: settings.config, outside.clock, outside.hooks)
         upkeep = Upkeep(store, settings.config.state_dir, outside.clock)
         background = (partial(mirror.run, store), upkeep.run, retaining)
-        sending: Iterator[Service] = (sender.run for sender in delivery.senders.values())
+        ours = {(adapter.channel, adapter.account) for adapter in outside.adapters}
+        sending = [sender.run for key, sender in delivery.senders.items() if key in ours]
         await stack.enter_async_context(_running(*background, *sending))
         lanes = await stack.enter_async_context(dispatch.lanes)
         settings.on_change(lambda config: lanes.resize(*_limits(config)))

@@ -1,19 +1,31 @@
 """Extensions of the gateway: tools, commands, and the additions of plugins to both."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, ValuesView
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, ValuesView
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING
+
+import anyio
 
 from skerry.app.command_dependencies import Desk
 from skerry.app.memory import MemoryParts
+from skerry.app.plugin_parts import PluginParts
 from skerry.app.records import stored_records
 from skerry.commands.table import Command
 from skerry.config.root import Config
 from skerry.hooks.hooks import Hooks
+from skerry.hooks.runner import HandlerReport
 from skerry.infra.clock import Clock
 from skerry.policy.access import TOOLS
+from skerry.ports.checks import Check
 from skerry.ports.model import Models
+from skerry.ports.plugins import PluginReport
 from skerry.ports.tool import Tool
+from skerry.runtime.run_context import Runtime
+from skerry.sdk.features import registered
+from skerry.sdk.http import HttpRoute
+from skerry.sdk.methods import GatewayMethod
+from skerry.sdk.parts import Event, Panel
 from skerry.store import Store
 
 if TYPE_CHECKING:
@@ -29,10 +41,9 @@ class OwnTools(Mapping[str, Tool]):
 
     def __init__(self, memory: Callable[[], Iterable[Tool]]) -> None:
         self._memory = memory
-
-    def add(self, tools: Mapping[str, Tool]) -> None:
-        """Takes the tools of plugins."""
-        self._made.update(tools)
+        self.features: list[Tool] = []
+        self.plugins: Mapping[str, Tool] = {}
+        """The tools of plugins, which come and go."""
 
     @cached_property
     def _made(self) -> dict[str, Tool]:
@@ -41,33 +52,124 @@ class OwnTools(Mapping[str, Tool]):
         from skerry.tools.session_search import SessionSearch  # noqa: PLC0415
         from skerry.tools.write import Write  # noqa: PLC0415
 
-        ours: tuple[Tool, ...] = (Read(), Write(), Edit(), SessionSearch(), *self._memory())
+        ours: tuple[Tool, ...] = (
+            Read(),
+            Write(),
+            Edit(),
+            SessionSearch(),
+            *self._memory(),
+            *self.features,
+        )
         made = {tool.spec.name: tool for tool in ours}
         if unruled := sorted(made.keys() - TOOLS.keys()):
             raise RuntimeError(f"policy/access.py has no row for: {', '.join(unruled)}")
         return made
 
     def __getitem__(self, name: str) -> Tool:
-        return self._made[name]
+        return self._made[name] if name in self._made else self.plugins[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._made)
+        return chain(self._made, self.plugins)
 
     def __len__(self) -> int:
-        return len(self._made)
+        return len(self._made) + len(self.plugins)
 
     def values(self) -> ValuesView[Tool]:
         """Returns the tools, as each turn asks: the mixin's looks up every key."""
-        return self._made.values()
+        return {**self._made, **self.plugins}.values() if self.plugins else self._made.values()
 
 
-async def load_extensions(
-    config: Config, desk: Desk, models: Models, memory: MemoryParts, tools: OwnTools
-) -> "Plugins | None":
-    """Adds our commands, and what the plugins register, to the gateway of `desk`.
+def connect_features(hooks: Hooks, tools: OwnTools, parts: PluginParts) -> None:
+    """Lets what features registered as plugins do take part; it stays until the gateway stops."""
+    for name, own in registered().own.items():
+        for hook, handler in own.handlers:
+            hooks.points[hook].add(handler)
+        tools.features += own.tools
+        parts.connect(name, own)
 
-    A plugin that cannot be loaded is reported and leaves the others alone.
+
+class LivePlugins:
+    """The plugins of the present configuration. Implements `gateway.context.LoadedPlugins`.
+
+    Nothing of plugins is imported before the configuration names one.
     """
+
+    def __init__(
+        self, config: Callable[[], Config], runtime: Runtime, tools: OwnTools, parts: PluginParts
+    ) -> None:
+        self._config = config
+        self._runtime = runtime
+        self._tools = tools
+        self._parts = parts
+        self._loaded: Plugins | None = None
+        self._changed = anyio.Event()
+
+    def touch(self, _: Config) -> None:
+        """Follows a change of the configuration soon."""
+        self._changed.set()
+
+    async def load(self) -> None:
+        """Loads what the configuration names; one that cannot be loaded leaves the others alone."""
+        config = self._config()
+        section = config.plugins
+        if self._loaded is None:
+            if not (section.load.paths or section.entries or section.allow):
+                return
+            # Imported here: a start without plugins does not pay for them.
+            from skerry.plugins.load import Plugins  # noqa: PLC0415
+
+            runtime = self._runtime
+            self._loaded = Plugins(runtime.hooks, runtime.commands, self._tools, self._parts)
+            self._tools.plugins = self._loaded.tools
+        await self._loaded.apply(config)
+
+    async def run(self) -> None:
+        """Loads and removes plugins as the configuration changes, until cancelled."""
+        while True:
+            await self._changed.wait()
+            self._changed = anyio.Event()
+            await self.load()
+
+    @property
+    def reports(self) -> Sequence[PluginReport]:
+        """Returns the state of each plugin that the configuration names."""
+        return self._loaded.reports if self._loaded else ()
+
+    @property
+    def methods(self) -> Mapping[str, GatewayMethod]:
+        """Returns the methods that plugins brought."""
+        return self._loaded.methods if self._loaded else {}
+
+    @property
+    def events(self) -> Sequence[Event]:
+        """Returns the events that plugins may send."""
+        return self._loaded.events if self._loaded else ()
+
+    @property
+    def routes(self) -> Mapping[str, Sequence[HttpRoute]]:
+        """Returns the HTTP routes of each plugin."""
+        return self._loaded.routes if self._loaded else {}
+
+    @property
+    def panels(self) -> Sequence[Panel]:
+        """Returns the panels that plugins added to the page."""
+        return self._loaded.panels if self._loaded else ()
+
+    async def checks(self) -> Sequence[Check]:
+        """Returns the findings of the checks of all plugins."""
+        return await self._loaded.checks() if self._loaded else ()
+
+    def changed(self, report: PluginReport) -> bool:
+        """Returns whether the files of a loaded plugin are no longer those that were loaded."""
+        return self._loaded is not None and self._loaded.changed(report)
+
+    def handlers(self) -> Sequence[HandlerReport]:
+        """Returns how each function of a plugin does."""
+        return self._loaded.handlers() if self._loaded else self._runtime.hooks.report()
+
+
+def provide_commands(desk: Desk, models: Models, memory: MemoryParts) -> None:
+    """Adds our commands to the gateway of `desk`."""
     runtime = desk.dispatcher.runtime
     commands = runtime.commands
 
@@ -75,17 +177,15 @@ async def load_extensions(
         # Imported here: they are many, and the first message is soon enough.
         from skerry.app.commands import every_command  # noqa: PLC0415
 
-        return (*every_command(models, runtime.store, desk, commands), *memory.commands())
+        features = registered()
+        return (
+            *every_command(models, runtime.store, desk, commands),
+            *memory.commands(),
+            *(command for make in features.commands for command in make()(desk)),
+            *(command for own in features.own.values() for command in own.commands),
+        )
 
     commands.provide(fill)
-    if not config.plugins.load.paths:
-        return None
-    # Imported here: a start without plugins does not pay for them.
-    from skerry.plugins.load import load_plugins  # noqa: PLC0415
-
-    plugins = await load_plugins(config, runtime.hooks, commands, tools)
-    tools.add(plugins.tools)
-    return plugins
 
 
 async def load_hook_folders(

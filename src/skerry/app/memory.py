@@ -17,7 +17,7 @@ from skerry.ports.memory import Forgets, Memories
 from skerry.ports.tool import Tool
 
 if TYPE_CHECKING:
-    from skerry.sdk.api import Registered
+    from skerry.sdk.parts import Registered
 
 CORE: Final = "memory-core"
 """Our own memory in `plugins.slots.memory`."""
@@ -53,7 +53,7 @@ def take_slot(
         from skerry.features.memory.plugin import register  # noqa: PLC0415
         from skerry.sdk.api import PluginApi, sealed  # noqa: PLC0415
 
-        api = PluginApi(CORE, tuple(hooks.points))
+        api = PluginApi(CORE)
         register(api, desk)
         return sealed(api)
 

@@ -1,30 +1,63 @@
 """Runs the services of features and of plugins from the start of the gateway until it stops."""
 
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
+import anyio
+
 from skerry.gateway.context import GatewayContext
+from skerry.infra.clock import Clock
 from skerry.infra.supervise import Supervisor, keep_running
 from skerry.sdk.features import Features, registered
+from skerry.sdk.parts import Service
 
-Service = Callable[[], Coroutine[Any, Any, None]]
+
+class Services:
+    """The services of every owner: a feature, or a plugin, whose services come and go."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._supervisor = Supervisor(clock)
+        self._wanted: dict[str, list[tuple[str, Service]]] = {}
+        self._scopes: dict[str, anyio.CancelScope] = {}
+        self._changed = anyio.Event()
+
+    def start(self, owner: str, services: Iterable[tuple[str, Service]]) -> None:
+        """Runs the services, each with its name, until `stop`; a service that returns has ended."""
+        self._wanted[owner] = list(services)
+        self._changed.set()
+
+    def stop(self, owner: str) -> None:
+        """Cancels the services of the owner; one that swallows its cancellation is abandoned."""
+        self._wanted.pop(owner, None)
+        scope = self._scopes.pop(owner, None)
+        if scope is not None:
+            scope.cancel()
+
+    async def run(self) -> None:
+        """Keeps the services going until cancelled."""
+        async with anyio.create_task_group() as tasks:
+            while True:
+                self._changed = anyio.Event()
+                for owner in self._wanted.keys() - self._scopes.keys():
+                    scope = self._scopes[owner] = anyio.CancelScope()
+                    tasks.start_soon(self._run, scope, self._wanted[owner])
+                await self._changed.wait()
+
+    async def _run(self, scope: anyio.CancelScope, services: list[tuple[str, Service]]) -> None:
+        with scope:
+            async with anyio.create_task_group() as tasks:
+                for name, run in services:
+                    what = f"service {name}"
+                    tasks.start_soon(keep_running, partial(self._supervisor.call, run, what), what)
 
 
-def services(context: GatewayContext, features: Features | None = None) -> Iterator[Service]:
-    """Yields what keeps each service running; a service that returns has ended.
-
-    When the gateway stops, one that swallows its cancellation is abandoned.
-    """
-    runs: list[tuple[str, Service]] = [
-        (name, partial(_started, load, context))
-        for name, load in (features or registered()).services
-    ]
-    runs += context.plugins.services if context.plugins else ()
-    supervisor = Supervisor(context.clock)
-    for name, run in runs:
-        what = f"service {name}"
-        yield partial(keep_running, partial(supervisor.call, run, what), what)
+def of_features(
+    context: GatewayContext, features: Features | None = None
+) -> Iterable[tuple[str, Service]]:
+    """Yields the services of features, each with its name."""
+    for name, load in (features or registered()).services:
+        yield name, partial(_started, load, context)
 
 
 async def _started(load: Callable[[], Any], context: GatewayContext) -> None:

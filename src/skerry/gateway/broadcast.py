@@ -36,7 +36,7 @@ from skerry.model.event import (
 )
 from skerry.model.ids import RunId
 from skerry.policy import access
-from skerry.policy.access import ANYBODY, READERS, Need, Role, Verb
+from skerry.policy.access import ADMINS, ANYBODY, READERS, WRITERS, Need, Role, Verb
 from skerry.policy.decide import Actor, Request, decide
 from skerry.sdk.features import registered
 
@@ -100,7 +100,8 @@ class Broadcast:
         self._clock = clock
         own = {name: need for name, (need, _) in registered().events.items()}
         self._needs = {**access.EVENTS, **own}
-        self._clients: dict[Need, set[Subscriber]] = {need: set() for need in self._needs.values()}
+        needs = {*self._needs.values(), READERS, WRITERS, ADMINS}  # plugins may add such events
+        self._clients: dict[Need, set[Subscriber]] = {need: set() for need in needs}
         self._audiences = {protocol: _Audience(version) for protocol, version in VERSIONS.items()}
         self._streams: dict[RunId, _Stream] = {}
         self._topics: dict[str, dict[str, Subscriber]] = {}
@@ -137,6 +138,18 @@ class Broadcast:
         for audience in self._audiences.values():
             audience.readers.discard(subscriber)
             audience.tools.discard(subscriber)
+
+    def has(self, name: str) -> bool:
+        """Returns whether there is such an event."""
+        return name in self._needs
+
+    def allow(self, name: str, need: Need) -> None:
+        """Lets an event be sent to those who meet the need: reading, writing or admin."""
+        self._needs[name] = need
+
+    def forbid(self, name: str) -> None:
+        """Lets an event be sent no longer."""
+        del self._needs[name]
 
     def subscribe(self, connection_id: str, topic: str) -> bool:
         """Subscribes a client to a topic; returns False when it has too many subscriptions."""

@@ -12,7 +12,7 @@ from starlette.types import Receive, Scope, Send
 from skerry import __version__
 from skerry.gateway import attachments, auth, dispatch, frames
 from skerry.gateway.context import GatewayContext
-from skerry.gateway.dispatch import NO_METHODS, MethodTable
+from skerry.gateway.dispatch import MethodTable
 from skerry.gateway.frames import (
     MAX_BUFFERED,
     MAX_PAYLOAD,
@@ -61,7 +61,7 @@ class Accept:
 
     def __init__(self, context: GatewayContext) -> None:
         self._context = context
-        self._methods = MethodTable(context.plugins.methods if context.plugins else NO_METHODS)
+        self._methods = MethodTable(context.plugins)
         self._failures = auth.Failures()
         self._handshakes: dict[anyio.CancelScope, None] = {}
 

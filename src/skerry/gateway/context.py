@@ -1,8 +1,8 @@
 """Services that the application passes to the gateway."""
 
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from msgspec import Struct, field
 
@@ -24,12 +24,15 @@ from skerry.infra.expendable import Expendable
 from skerry.model.ids import SessionKey
 from skerry.model.inbound import ReplyTo
 from skerry.policy.records import Records
+from skerry.ports.checks import Check
 from skerry.ports.dispatch import Dispatcher
 from skerry.ports.memory import Forgets, MemoryDesk
 from skerry.ports.model import Models, Setup
 from skerry.ports.plugins import PluginReport
 from skerry.ports.prompt import PromptReport
+from skerry.sdk.http import HttpRoute
 from skerry.sdk.methods import GatewayMethod
+from skerry.sdk.parts import Event, Panel
 from skerry.store import Store
 from skerry.store.condition import Storage
 
@@ -51,8 +54,22 @@ class LoadedPlugins(Protocol):
         ...
 
     @property
-    def services(self) -> Sequence[tuple[str, Callable[[], Coroutine[Any, Any, None]]]]:
-        """Returns the services of plugins, which run as long as the gateway, each with its name."""
+    def events(self) -> Sequence[Event]:
+        """Returns the events that plugins may send."""
+        ...
+
+    @property
+    def routes(self) -> Mapping[str, Sequence[HttpRoute]]:
+        """Returns the HTTP routes of each plugin."""
+        ...
+
+    @property
+    def panels(self) -> Sequence[Panel]:
+        """Returns the panels that plugins added to the page."""
+        ...
+
+    async def checks(self) -> Sequence[Check]:
+        """Returns the findings of the checks of all plugins."""
         ...
 
     def changed(self, report: PluginReport) -> bool:

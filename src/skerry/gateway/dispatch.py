@@ -15,6 +15,7 @@ import anyio.to_thread
 import msgspec
 from pydantic import BaseModel, ValidationError
 
+from skerry.gateway.context import LoadedPlugins
 from skerry.gateway.frames import ErrorCode, ErrorShape, Json, RequestFrame
 from skerry.gateway.method import Call, Method, Params, RefusedError, missing_scope
 from skerry.gateway.methods import chat, extension, rest, runs, subscriptions, system
@@ -38,7 +39,6 @@ _NOTHING: Final = frozenset({b"null", b"false", b'""', b"[]", b"{}"})
 """Values with which a property requests nothing."""
 _EXTRA: Final = "extra_forbidden"
 _REST: Final = "skerry.gateway.methods.rest"
-NO_METHODS: Final[Mapping[str, GatewayMethod]] = MappingProxyType({})
 
 
 class MethodTable:
@@ -46,7 +46,7 @@ class MethodTable:
 
     def __init__(
         self,
-        plugins: Mapping[str, GatewayMethod] = NO_METHODS,
+        plugins: LoadedPlugins | None = None,
         features: Features | None = None,
     ) -> None:
         self._methods: dict[str, Method[Any]] = {}
@@ -54,21 +54,23 @@ class MethodTable:
         self._needs = {**access.METHODS, **self._features.methods}
         self._is_whole = False
         self._add(*runs.METHODS, *chat.METHODS, *subscriptions.METHODS, *system.METHODS)
-        self._plugins = {
-            name: method for name, method in plugins.items() if name not in self._needs
-        }
-        for name, method in self._plugins.items():
-            self._needs[name] = access.Need(access.Role.OPERATOR, method.scope)
+        self._plugins = plugins
 
     @property
     def needs(self) -> Mapping[str, access.Need]:
         """Returns the needs of each method: of the kernel, of features, of plugins."""
-        return MappingProxyType(self._needs)
+        own = {name: method.need for name, method in self._added.items()}
+        return MappingProxyType({**own, **self._needs})
+
+    @property
+    def _added(self) -> Mapping[str, GatewayMethod]:
+        """Returns the methods of plugins as they are now; plugins come and go."""
+        return self._plugins.methods if self._plugins else {}
 
     @property
     def names(self) -> list[str]:
         """Every method, sorted."""
-        return sorted(self._needs)
+        return sorted({*self._needs, *self._added})
 
     @property
     def named(self) -> list[str]:
@@ -78,7 +80,8 @@ class MethodTable:
     @property
     def events(self) -> list[str]:
         """Returns the names of all events that may be sent."""
-        return [*access.EVENTS, *self._features.events]
+        added = (event.name for event in self._plugins.events) if self._plugins else ()
+        return [*access.EVENTS, *self._features.events, *added]
 
     @property
     def methods(self) -> list[Method[Any]]:
@@ -98,7 +101,9 @@ class MethodTable:
                 do not fit.
             Exception: whatever the method raises; `shape` makes an answer of it.
         """
-        _check_access(self._needs.get(frame.method, access.UNKNOWN), call, frame.method)
+        added = self._added.get(frame.method)
+        unknown = added.need if added else access.UNKNOWN
+        _check_access(self._needs.get(frame.method, unknown), call, frame.method)
         if self._is_left_out(frame.method):
             return self._call_rest(frame, call)
         return self._call(frame, call)
@@ -126,10 +131,9 @@ class MethodTable:
     def _find(self, name: str) -> Method[Any] | None:
         if self._is_left_out(name):
             self._add(*rest.METHODS, *self._features.added())
-            for own, method in self._plugins.items():
-                self._methods[own] = extension.method(method)
             self._is_whole = True
-        return self._methods.get(name)
+        added = self._added.get(name)
+        return self._methods.get(name) or (extension.method(added) if added else None)
 
     def _add(self, *methods: Method[Any]) -> None:
         unruled = {method.name for method in methods} - self._needs.keys()

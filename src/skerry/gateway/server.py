@@ -3,6 +3,7 @@
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -26,6 +27,7 @@ from skerry.gateway.pages import Pages
 
 if TYPE_CHECKING:
     from skerry.gateway.connection import Accept
+    from skerry.gateway.plugin_http import PluginHttp
 
 logger = logging.getLogger(__name__)
 
@@ -33,6 +35,8 @@ _HEALTH_SECONDS: Final = 60.0
 _PRESENCE_SECONDS: Final = 0.5
 _SERVING: Final = "skerry.gateway.connection"
 """Module that serves clients, with the methods of a conversation."""
+_ANY: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
+"""HTTP methods that a route of a plugin may have."""
 
 
 def create_app(context: GatewayContext, pages: Path | None = None) -> Starlette:
@@ -48,6 +52,7 @@ def create_app(context: GatewayContext, pages: Path | None = None) -> Starlette:
             Route("/healthz", _healthz),
             Route("/readyz", _readyz(context)),
             WebSocketRoute("/", _WebSockets(context)),
+            Route("/plugins/{plugin}/{path:path}", _plugin_http(context), methods=_ANY),
             Route("/{path:path}", Pages(folder).serve),
         ],
         middleware=[Middleware(OriginGuard, config=lambda: context.config().gateway)],
@@ -73,6 +78,21 @@ class _WebSockets:
 
         self._accept = self._accept or Accept(self._context)
         await self._accept(scope, receive, send)
+
+
+def _plugin_http(context: GatewayContext) -> Callable[[Request], Awaitable[Response]]:
+    """Returns the endpoint of plugins, which is imported with the first request."""
+
+    @cache
+    def served() -> "PluginHttp":
+        from skerry.gateway.plugin_http import PluginHttp  # noqa: PLC0415 - few gateways have any
+
+        return PluginHttp(context)
+
+    async def serve(request: Request) -> Response:
+        return await served().serve(request)
+
+    return serve
 
 
 async def _healthz(_request: Request) -> Response:

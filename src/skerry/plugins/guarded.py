@@ -5,7 +5,7 @@ under what it is called for (`tool weather`), and left alone for a minute after 
 """
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -19,14 +19,18 @@ from skerry.hooks.runner import Handler, HandlerError, HandlerReport, Runner
 from skerry.model.caller import Caller
 from skerry.model.errors import PluginError, SkerryError, ToolError
 from skerry.model.tool import ToolResult, ToolSpec
+from skerry.ports.checks import Check, Level
 from skerry.ports.tool import Tool, ToolContext, offered, reads_only
+from skerry.sdk.http import HttpRequest, HttpResponse, HttpRoute
 from skerry.sdk.methods import GatewayMethod, MethodCall
+from skerry.sdk.parts import DoctorCheck
 
 logger = logging.getLogger(__name__)
 
 TOOL_SECONDS: Final = 120.0
 COMMAND_SECONDS: Final = 30.0
 METHOD_SECONDS: Final = 30.0
+CHECK_SECONDS: Final = 10.0
 MAX_TEXT: Final = 1_048_576
 """Characters that a tool may return."""
 MAX_JSON: Final = 1_048_576
@@ -192,3 +196,48 @@ def _json(value: object) -> object:
     if len(encoded) > MAX_JSON:
         raise HandlerError(f"it returned more than {MAX_JSON} bytes")
     return msgspec.json.decode(encoded)
+
+
+async def guarded_check(runner: Runner, plugin: str, check: DoctorCheck) -> list[Check]:
+    """Returns the findings of a check of a plugin; a warning where it fails."""
+    guard = GuardedCall(runner, plugin, "doctor check", lambda _: check(), CHECK_SECONDS)
+    try:
+        checks: list[Check] = await guard.call(None, _checks)
+    except (HandlerError, *_EXPECTED) as error:
+        message = f"its check failed: {error}."
+        return [Check(f"plugin {plugin}", Level.WARNING, message, "skerry plugins list")]
+    return checks
+
+
+def _checks(value: object) -> list[Check]:
+    values = list(value) if isinstance(value, Iterable) else [value]
+    checks = [found for found in values if isinstance(found, Check)]
+    if len(checks) < len(values):
+        raise HandlerError("it returned something that is not a Check")
+    return checks
+
+
+def guarded_route(runner: Runner, route: HttpRoute) -> tuple[HttpRoute, GuardedCall]:
+    """Returns the route with its function guarded, and the guard.
+
+    A failure, and an answer that comes too late, is 502; the log has the reason.
+    """
+    what = f"route {route.path or '/'}"
+    guard = GuardedCall(runner, route.plugin, what, route.run, route.seconds)
+
+    async def run(request: HttpRequest) -> HttpResponse:
+        try:
+            response: HttpResponse = await guard.call(request, _response)
+        except HandlerError as error:
+            return HttpResponse(f"{what} failed: {_told(error)}.\n", 502)
+        except _EXPECTED as error:
+            return HttpResponse(f"{error}\n", 400)
+        return response
+
+    return replace(route, run=run), guard
+
+
+def _response(value: object) -> HttpResponse:
+    if not isinstance(value, HttpResponse):
+        raise HandlerError(f"it returned {type(value).__name__}, not an HttpResponse")
+    return value

@@ -1,33 +1,46 @@
-"""Loads the plugins that the configuration names.
+"""Loads the plugins that the configuration names, and removes those that it no longer names.
 
-A file is checked, run in a thread with a deadline, and what it registered is taken as a whole or
+Code is checked, run in a thread with a deadline, and what it registered is taken as a whole or
 not at all. One that fails is reported and changes nothing for the others.
 """
 
 import logging
-import re
-from collections.abc import Callable, Collection, Coroutine, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Collection
+from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 import anyio
 
 from skerry.commands.table import CommandTable
-from skerry.config.plugins import ID_PATTERN, PluginEntryConfig
+from skerry.config.plugins import PluginEntryConfig
 from skerry.config.root import Config
 from skerry.hooks.hooks import Hooks
 from skerry.hooks.runner import HandlerReport
 from skerry.infra.supervise import in_daemon_thread
 from skerry.model.errors import PluginError
-from skerry.plugins.guarded import GuardedCall, GuardedTool, guarded_command, guarded_method
+from skerry.plugins.candidates import Candidate, candidates, entry_of
+from skerry.plugins.guarded import (
+    GuardedCall,
+    GuardedTool,
+    guarded_check,
+    guarded_command,
+    guarded_method,
+    guarded_route,
+)
 from skerry.plugins.packages import Package, read_plugin
 from skerry.plugins.registered import check
+from skerry.ports.checks import Check
 from skerry.ports.plugins import PluginReport, PluginStatus
-from skerry.ports.tool import Tool
-from skerry.sdk.api import PluginApi, Registered, sealed
+from skerry.sdk.api import PluginApi, sealed
+from skerry.sdk.http import HttpRoute
 from skerry.sdk.methods import GatewayMethod
+from skerry.sdk.parts import Event, Panel, Registered
+
+if TYPE_CHECKING:
+    from skerry.ports.tool import Tool
 
 logger = logging.getLogger(__name__)
 
@@ -36,23 +49,97 @@ DATA: Final = "plugin-data"
 """Folder in the state directory, with a folder for the files of each plugin."""
 
 
-@dataclass(slots=True)
-class Plugins:
-    """Every plugin that the configuration names, and what the loaded ones brought."""
+class Gateway(Protocol):
+    """The parts of the gateway that a plugin is connected with."""
 
-    hooks: Hooks
-    commands: CommandTable
-    tools: dict[str, Tool] = field(default_factory=dict)
-    methods: dict[str, GatewayMethod] = field(default_factory=dict)
-    services: list[tuple[str, Callable[[], Coroutine[Any, Any, None]]]] = field(
-        default_factory=list
-    )
-    reports: list[PluginReport] = field(default_factory=list)
-    _guards: list[GuardedCall] = field(default_factory=list)
+    def connect(self, plugin: str, registered: Registered) -> None:
+        """Starts what the plugin registered: events, services, channels, models.
+
+        Raises:
+            PluginError: a name is taken; then nothing is started.
+        """
+        ...
+
+    def disconnect(self, plugin: str, registered: Registered) -> None:
+        """Ends all of it."""
+        ...
+
+
+class Unconnected:
+    """A gateway without events, services, channels and models, such as that of a test."""
+
+    def connect(self, plugin: str, registered: Registered) -> None:
+        """Starts nothing."""
+
+    def disconnect(self, plugin: str, registered: Registered) -> None:
+        """Ends nothing."""
+
+
+@dataclass(slots=True)
+class _Loaded:
+    """A plugin that takes part."""
+
+    registered: Registered
+    entry: PluginEntryConfig
+    package: Package
+    guards: list[GuardedCall]
+    tools: list[GuardedTool]
+    methods: list[GatewayMethod]
+    routes: list[HttpRoute]
+
+
+@dataclass(slots=True)
+class _Ready:
+    """A plugin that registered and does not take part yet."""
+
+    registered: Registered
+    package: Package
+
+
+class Plugins:
+    """Every plugin that the configuration names, and what the loaded ones brought.
+
+    Args:
+        hooks: Gets their handlers.
+        commands: Gets their commands.
+        taken: Names of tools that are no plugin's.
+        gateway: Connects the rest.
+
+    """
+
+    def __init__(
+        self,
+        hooks: Hooks,
+        commands: CommandTable,
+        taken: Collection[str],
+        gateway: Gateway | None = None,
+    ) -> None:
+        self.hooks = hooks
+        self.commands = commands
+        self.tools: dict[str, Tool] = {}
+        self.methods: dict[str, GatewayMethod] = {}
+        self.routes: dict[str, list[HttpRoute]] = {}
+        """Routes of each plugin."""
+        self.panels: list[Panel] = []
+        self.reports: list[PluginReport] = []
+        self._taken = taken
+        self._gateway = gateway or Unconnected()
+        self._loaded: dict[str, _Loaded] = {}
+
+    @property
+    def events(self) -> list[Event]:
+        """Returns the events of plugins."""
+        return [event for one in self._loaded.values() for event in one.registered.events]
+
+    @property
+    def registered(self) -> dict[str, Registered]:
+        """Returns the registrations of each loaded plugin."""
+        return {plugin: loaded.registered for plugin, loaded in self._loaded.items()}
 
     def handlers(self) -> list[HandlerReport]:
         """Returns how each function of a plugin does, whatever it is called for."""
-        return [*self.hooks.report(), *(guard.report() for guard in self._guards)]
+        guards = (guard for one in self._loaded.values() for guard in one.guards)
+        return [*self.hooks.report(), *(guard.report() for guard in guards)]
 
     def changed(self, report: PluginReport) -> bool:
         """Returns whether the files of a loaded plugin are no longer those that were loaded."""
@@ -64,169 +151,205 @@ class Plugins:
             return True
         return False
 
-    def take(self, plugin: str, registered: Registered, taken: Collection[str]) -> None:
+    async def checks(self) -> list[Check]:
+        """Returns the findings of the checks of all plugins; one that fails is a warning."""
+        return [
+            found
+            for plugin, loaded in self._loaded.items()
+            for check in loaded.registered.checks
+            for found in await guarded_check(self.hooks.runner, plugin, check)
+        ]
+
+    async def apply(self, config: Config) -> None:
+        """Loads what the configuration names, and removes what it no longer names.
+
+        A plugin whose files or entry changed is removed and loaded anew.
+        """
+        every = candidates(config, installed=False)
+        outcomes = await self._outcomes(config, every)
+        before = {report.id: report.status for report in self.reports}
+        self.reports = [
+            self._report(config, candidate, outcome)
+            for candidate, outcome in zip(every, outcomes, strict=True)
+        ]
+        for plugin in self._loaded.keys() - {one.id for one in every}:
+            self.remove(plugin)
+        if before:
+            now = {report.id: report.status for report in self.reports}
+            changes = [f"{one} {now.get(one, 'removed')}" for one in sorted({*before, *now})]
+            logger.info("plugins: %s", ", ".join(changes))
+
+    async def _outcomes(
+        self, config: Config, every: list[Candidate]
+    ) -> list[_Ready | _Loaded | PluginError | str]:
+        """Returns for each candidate what it registered, or why it does not take part."""
+        outcomes: list[_Ready | _Loaded | PluginError | str] = [""] * len(every)
+
+        async def register(number: int, candidate: Candidate) -> None:
+            try:
+                outcomes[number] = await self._outcome(config, candidate)
+            except PluginError as error:
+                outcomes[number] = error
+
+        async with (
+            anyio.create_task_group() as group
+        ):  # all at once: one that hangs delays no other
+            for number, candidate in enumerate(every):
+                try:
+                    reason = candidate.refusal(config)
+                except PluginError as error:
+                    outcomes[number] = error
+                else:
+                    if reason is None:
+                        group.start_soon(register, number, candidate)
+                    else:
+                        outcomes[number] = reason
+        return outcomes
+
+    async def _outcome(self, config: Config, candidate: Candidate) -> _Ready | _Loaded:
+        package = candidate.package(config)
+        loaded = self._loaded.get(candidate.id)
+        entry = entry_of(config, candidate.id)
+        if loaded and loaded.entry == entry and loaded.package.sha256 == package.sha256:
+            return loaded
+        self.remove(candidate.id)
+        return _Ready(await _registered(config, candidate, package), package)
+
+    def _report(
+        self, config: Config, candidate: Candidate, outcome: _Ready | _Loaded | PluginError | str
+    ) -> PluginReport:
+        """Lets a plugin that registered take part; returns what became of it."""
+        report = PluginReport(candidate.id, str(candidate.path), PluginStatus.DISABLED)
+        if isinstance(outcome, _Loaded):
+            return _loaded_report(report, outcome.registered)
+        if not candidate.winner:
+            self.remove(candidate.id)
+        if isinstance(outcome, str):
+            return report.but(PluginStatus.DISABLED, outcome)
+        try:
+            if isinstance(outcome, PluginError):
+                raise outcome
+            self._take(candidate.id, outcome, entry_of(config, candidate.id))
+        except PluginError as error:
+            logger.warning("plugin %s is not loaded: %s", candidate.id, error)
+            return report.but(PluginStatus.FAILED, str(error), error.remedy)
+        return _loaded_report(report, outcome.registered)
+
+    def _take(self, plugin: str, ready: _Ready, entry: PluginEntryConfig) -> None:
         """Lets everything that a plugin registered take part, or nothing of it.
 
         Raises:
             PluginError: a name is wrong or taken, or something is not what it must be.
         """
-        check(registered, {*taken, *self.tools}, self.methods)
-        tools = [GuardedTool(self.hooks.runner, plugin, tool) for tool in registered.tools]
-        methods = [guarded_method(self.hooks.runner, method) for method in registered.methods]
-        commands = [guarded_command(self.hooks.runner, one) for one in registered.commands]
+        registered, runner = ready.registered, self.hooks.runner
+        check(registered, {*self._taken, *self.tools}, self.methods)
+        tools = [GuardedTool(runner, plugin, tool) for tool in registered.tools]
+        methods = [guarded_method(runner, method) for method in registered.methods]
+        commands = [guarded_command(runner, command) for command in registered.commands]
+        routes = [guarded_route(runner, route) for route in registered.routes]
         try:
             for command, _ in commands:
                 self.commands.add(command)
+            self._gateway.connect(plugin, registered)
         except ValueError as error:
             self.commands.remove(plugin)
             raise PluginError(str(error)) from error
+        except PluginError:
+            self.commands.remove(plugin)
+            raise
+        guards = [tool.guard for tool in tools]
+        guards += [guard for _, guard in chain(commands, methods, routes)]
+        made = _Loaded(
+            registered,
+            entry,
+            ready.package,
+            guards,
+            tools,
+            [method for method, _ in methods],
+            [route for route, _ in routes],
+        )
+        self._loaded[plugin] = made
         self.tools |= {tool.spec.name: tool for tool in tools}
-        self.methods |= {one.name: one for one, _ in methods}
-        self.services += registered.services
-        self._guards += [tool.guard for tool in tools]
-        self._guards += [guard for _, guard in (*commands, *methods)]
+        self.methods |= {method.name: method for method in made.methods}
+        self.routes[plugin] = made.routes
+        self.panels += registered.panels
         for hook, handler in registered.handlers:
             self.hooks.points[hook].add(handler)
 
+    def remove(self, plugin: str) -> None:
+        """Takes out everything that the plugin registered; a call under way ends by itself."""
+        loaded = self._loaded.pop(plugin, None)
+        if loaded is None:
+            return
+        self._gateway.disconnect(plugin, loaded.registered)
+        self.commands.remove(plugin)
+        for tool in loaded.tools:
+            del self.tools[tool.spec.name]
+        for method in loaded.methods:
+            del self.methods[method.name]
+        del self.routes[plugin]
+        self.panels = [panel for panel in self.panels if panel.plugin != plugin]
+        for point in self.hooks.points.values():
+            point.remove(plugin)
+        for close in loaded.registered.close:
+            close()
+        loaded.package.remove()
+
 
 async def load_plugins(
-    config: Config, hooks: Hooks, commands: CommandTable, taken: Collection[str]
-) -> Plugins:
-    """Returns the plugins of the configuration, loaded as far as they let themselves be loaded.
-
-    Args:
-        config: Which files, and what each may do.
-        hooks: Gets their handlers.
-        commands: Gets their commands.
-        taken: Names of tools that are no plugin's.
-
-    """
-    plugins = Plugins(hooks, commands)
-    paths = list(_paths(config))
-    outcomes: list[Registered | PluginError | str] = [""] * len(paths)
-
-    async def register(number: int, path: Path) -> None:
-        try:
-            outcomes[number] = await _registered(config, path, hooks)
-        except PluginError as error:
-            outcomes[number] = error
-
-    async with anyio.create_task_group() as group:  # all at once: one that hangs delays no other
-        seen: set[str] = set()
-        for number, path in enumerate(paths):
-            try:
-                reason = _why_not(config, path.stem, seen)
-            except PluginError as error:
-                outcomes[number] = error
-            else:
-                if reason is None:
-                    group.start_soon(register, number, path)
-                else:
-                    outcomes[number] = reason
-            seen.add(path.stem)
-    for path, outcome in zip(paths, outcomes, strict=True):
-        plugins.reports.append(_taken(plugins, path, outcome, taken))
-    return plugins
-
-
-def _taken(
-    plugins: Plugins,
-    path: Path,
-    outcome: Registered | PluginError | str,
+    config: Config,
+    hooks: Hooks,
+    commands: CommandTable,
     taken: Collection[str],
-) -> PluginReport:
-    """Lets a plugin that registered take part; returns what became of it."""
-    report = PluginReport(path.stem, str(path), PluginStatus.DISABLED)
-    if isinstance(outcome, str):
-        return report.but(PluginStatus.DISABLED, outcome)
-    try:
-        if isinstance(outcome, PluginError):
-            raise outcome
-        plugins.take(path.stem, outcome, taken)
-    except PluginError as error:
-        logger.warning("plugin %s is not loaded: %s", path.stem, error)
-        return report.but(PluginStatus.FAILED, str(error), error.remedy)
-    return _loaded(report, outcome)
+    gateway: Gateway | None = None,
+) -> Plugins:
+    """Returns the plugins of the configuration, loaded as far as they let themselves be loaded."""
+    plugins = Plugins(hooks, commands, taken, gateway)
+    await plugins.apply(config)
+    return plugins
 
 
 def inspect(config: Config) -> list[PluginReport]:
     """Reports the state that each plugin would have, as far as possible without running it."""
     reports: list[PluginReport] = []
-    seen: set[str] = set()
-    for path in _paths(config):
-        report = PluginReport(path.stem, str(path), PluginStatus.DISABLED)
+    for candidate in candidates(config, installed=True):
+        report = PluginReport(candidate.id, str(candidate.path), PluginStatus.DISABLED)
         try:
-            reason = _why_not(config, path.stem, seen)
+            reason = candidate.refusal(config)
             if reason is None:
-                _package(config, path).compile()
+                candidate.package(config).compile()
                 report = report.but(PluginStatus.LOADED, "")
             else:
                 report = report.but(PluginStatus.DISABLED, reason)
         except PluginError as error:
             report = report.but(PluginStatus.FAILED, str(error), error.remedy)
         except (SyntaxError, ValueError) as error:
-            report = report.but(
-                PluginStatus.FAILED, f"{path} is not Python: {error}", "Correct it."
-            )
-        seen.add(path.stem)
+            message = f"{candidate.path} is not Python: {error}"
+            report = report.but(PluginStatus.FAILED, message, "Correct it.")
         reports.append(report)
     return reports
 
 
-def _paths(config: Config) -> Iterator[Path]:
-    for path in config.plugins.load.paths:
-        yield config.path.parent / path.expanduser()
-
-
-def _why_not(config: Config, plugin: str, seen: Collection[str]) -> str | None:
-    """Returns why the plugin is not to be loaded, or None.
-
-    Raises:
-        PluginError: it has no usable id.
-    """
-    if re.fullmatch(ID_PATTERN, plugin) is None or plugin in seen:
-        raise PluginError(
-            f"{plugin!r} is not a valid id, or another plugin has it.", "Rename the file."
-        )
-    section = config.plugins
-    if plugin in section.deny:
-        return "plugins.deny lists it."
-    if section.allow and plugin not in section.allow:
-        return "plugins.allow does not name it."
-    if not _entry(config, plugin).enabled:
-        return f"plugins.entries.{plugin}.enabled is false."
-    return None if section.enabled else "plugins.enabled is false."
-
-
-def _entry(config: Config, plugin: str) -> PluginEntryConfig:
-    return config.plugins.entries.get(plugin) or PluginEntryConfig()
-
-
-def _package(config: Config, path: Path) -> Package:
-    workspaces = [config.workspace(agent) for agent in config.agents.ids]
-    return read_plugin(path, _entry(config, path.stem).sha256, workspaces)
-
-
-async def _registered(config: Config, path: Path, hooks: Hooks) -> Registered:
-    entry = _entry(config, path.stem)
-    package = _package(config, path)
+async def _registered(config: Config, candidate: Candidate, package: Package) -> Registered:
+    entry = entry_of(config, candidate.id)
     api = PluginApi(
-        path.stem,
-        tuple(hooks.points),
+        candidate.id,
         entry.config,
-        data=config.state_dir / DATA / path.stem,
+        data=config.state_dir / DATA / candidate.id,
         allow_conversation=entry.hooks.allow_conversation_access,
         allow_prompt=entry.hooks.allow_prompt_injection,
     )
     try:
         with anyio.move_on_after(REGISTER_SECONDS) as time:
-            await in_daemon_thread(partial(_run, package, api), f"register {path.stem}")
+            await in_daemon_thread(
+                partial(_run, candidate, package, api), f"register {candidate.id}"
+            )
     except PluginError:
         package.remove()
         raise
     except Exception as error:
         package.remove()
-        logger.exception("plugin %s", path.stem)
+        logger.exception("plugin %s", candidate.id)
         raise PluginError(f"It raised {type(error).__name__}: {error}") from error
     registered = sealed(api)
     registered.sha256 = package.sha256
@@ -236,14 +359,14 @@ async def _registered(config: Config, path: Path, hooks: Hooks) -> Registered:
     return registered
 
 
-def _run(package: Package, api: PluginApi) -> None:
-    register: Any = vars(package.install()).get("register")
+def _run(candidate: Candidate, package: Package, api: PluginApi) -> None:
+    register = candidate.load(package)
     if not callable(register):
         raise PluginError("It has no function `register(api)`.")
     register(api)
 
 
-def _loaded(report: PluginReport, registered: Registered) -> PluginReport:
+def _loaded_report(report: PluginReport, registered: Registered) -> PluginReport:
     return PluginReport(
         report.id,
         report.path,
@@ -253,5 +376,10 @@ def _loaded(report: PluginReport, registered: Registered) -> PluginReport:
         commands=tuple(command.name for command in registered.commands),
         methods=tuple(method.name for method in registered.methods),
         services=tuple(name for name, _ in registered.services),
+        events=tuple(event.name for event in registered.events),
+        routes=tuple(f"/plugins/{report.id}/{route.path}" for route in registered.routes),
+        panels=tuple(panel.title for panel in registered.panels),
+        channels=tuple(f"{one.channel}/{one.account}" for one in registered.channels),
+        models=tuple(info.ref for one in registered.models for info in one.models),
         sha256=registered.sha256,
     )

@@ -97,25 +97,29 @@ class Package(MetaPathFinder, InspectLoader):
             self.get_code(name)
 
 
-def read_plugin(path: Path, pinned: str | None, workspaces: Iterable[Path]) -> Package:
+def read_plugin(
+    path: Path, pinned: str | None, workspaces: Iterable[Path], plugin: str = ""
+) -> Package:
     """Returns the checked code of a plugin: one file, or a folder of them.
 
     Args:
         path: The file, or the folder with `__init__.py`.
         pinned: The SHA-256 that it must have; None is any, outside a workspace.
         workspaces: Directories that agents write to.
+        plugin: The id, if that is not the name of the file or folder.
 
     Raises:
         PluginError: it may not be run; the message says why, `remedy` what to do.
     """
-    name = f"skerry_plugin_{path.stem.replace('-', '_')}"
+    plugin = plugin or path.stem
+    name = f"skerry_plugin_{plugin.replace('-', '_')}"
+    setting = f"plugins.entries.{plugin}.sha256"
     if not path.is_dir():
-        return Package(name, {name: read_source(path, pinned, workspaces)})
+        return Package(name, {name: read_source(path, pinned, workspaces, setting)})
     files = sorted(path.rglob("*.py"))
     if not (path / MAIN).is_file() or len(files) > MAX_FILES:
         message = f"{path} has no {MAIN}, or more than {MAX_FILES} files."
         raise PluginError(message, "Correct plugins.load.paths.")
-    setting = f"plugins.entries.{path.stem}.sha256"
     places = () if pinned else tuple(workspaces)
     sources = {
         _module(name, path, file): read_source(file, None, places, setting) for file in files

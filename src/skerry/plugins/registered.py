@@ -11,8 +11,8 @@ from pydantic import BaseModel
 from skerry.model.errors import PluginError
 from skerry.model.tool import ToolSpec
 from skerry.ports.tool import Tool
-from skerry.sdk.api import Registered
 from skerry.sdk.methods import GatewayMethod
+from skerry.sdk.parts import Registered
 
 _SCOPES: Final = ("operator.admin", "operator.read", "operator.write")
 _TOOL_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
@@ -38,8 +38,24 @@ def check(registered: Registered, tools: Collection[str], methods: Collection[st
     for name, run in registered.services:
         if not (_is(str, name) and inspect.iscoroutinefunction(run)):
             raise PluginError(f"The service {name!r} is no async function.")
+    _check_served(registered)
     _check_free("tool", [_tool_name(tool) for tool in registered.tools], tools)
     _check_free("method", [_method_name(method) for method in registered.methods], methods)
+
+
+def _check_served(registered: Registered) -> None:
+    """Checks what clients, browsers and the doctor are served with."""
+    for event in registered.events:
+        if _METHOD_NAME.fullmatch(event.name) is None or event.need.scope not in _SCOPES:
+            raise PluginError(f"The event {event.name!r} has no valid name or scope.")
+    for check_ in registered.checks:
+        if not inspect.iscoroutinefunction(check_):
+            raise PluginError("A check of skerry doctor is no async function.")
+    for route in registered.routes:
+        if not (inspect.iscoroutinefunction(route.run) and route.methods and route.max_body >= 0):
+            raise PluginError(f"The route {route.path!r} has no async function, or no method.")
+    _check_free("route", [route.path for route in registered.routes], ())
+    _check_free("event", [event.name for event in registered.events], ())
 
 
 def _is(kind: type, *values: object) -> bool:

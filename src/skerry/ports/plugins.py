@@ -28,6 +28,11 @@ class PluginReport(Struct, frozen=True):
     commands: tuple[str, ...] = ()
     methods: tuple[str, ...] = ()
     services: tuple[str, ...] = ()
+    events: tuple[str, ...] = ()
+    routes: tuple[str, ...] = ()
+    panels: tuple[str, ...] = ()
+    channels: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()
     sha256: str = ""
     """Hash of its files, as they were loaded."""
 

@@ -107,6 +107,8 @@ class Catalog(anyio.AsyncContextManagerMixin):
         self.credentials = Credentials(config, environ, http, SystemClock())
         """Credentials of every agent."""
         self._asked: Answers = {}
+        self.added: dict[str, Choice] = {}
+        """Models that plugins offer, by `<plugin>/<id>`."""
         self._configure(config)
 
     @asynccontextmanager
@@ -148,6 +150,8 @@ class Catalog(anyio.AsyncContextManagerMixin):
         if not named:
             return await self._first()
         route = self._route(named)
+        if route.ref in self.added:
+            return self.added[route.ref]
         if route.provider == EMBEDDED:
             return self._embedded_choice()
         keyless = route.provider in self._profiled()
@@ -218,6 +222,8 @@ class Catalog(anyio.AsyncContextManagerMixin):
 
     def _entries_of(self, route: _Route, need: Wanted) -> list[ModelOption]:
         ref, pin = route.ref, route.pin
+        if ref in self.added:
+            return [ModelOption(ref, embedded=self.added[ref])]
         if route.provider == EMBEDDED:
             return [ModelOption(EMBEDDED, embedded=self._embedded_choice())]
         profiles = self.credentials.queue(need.agent, route.provider, ref, need.session_id, pin)
@@ -281,6 +287,7 @@ class Catalog(anyio.AsyncContextManagerMixin):
             infos.append(status.model)
         infos += [target.info for target in self._resolver.with_key(self._profiled())]
         infos += [target.info for target in self._resolver.configured()]
+        infos += [info for _, info in self.added.values()]
         infos += [local(model.server, model.id).info for model in await self._local.confirmed()]
         with suppress(ModelUnavailableError):  # told by `status` when nothing else can be used
             infos.append(self._embedded_choice()[1])

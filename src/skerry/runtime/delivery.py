@@ -11,7 +11,7 @@ about a day, is `failed`. The pauses are not read from the clock, which may be s
 """
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Final
 
@@ -251,7 +251,7 @@ def _named(error: Exception) -> str:
 class Delivery(Struct, frozen=True):
     """The senders of all accounts."""
 
-    senders: Mapping[tuple[ChannelId, AccountId], Sender]
+    senders: dict[tuple[ChannelId, AccountId], Sender]
 
     def parts(self, to: ReplyTo, text: str) -> list[str]:
         """Cuts a text into parts that the platform takes; without an adapter it stays whole."""

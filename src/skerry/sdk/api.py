@@ -2,13 +2,14 @@
 
 import copy
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+import re
+from argparse import ArgumentParser
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar, cast
 
-from msgspec import Struct, field
 from pydantic import BaseModel, ValidationError
 
 from skerry.commands.table import Command, CommandCall
@@ -16,9 +17,16 @@ from skerry.hooks.payloads import PromptChange, PromptDraft
 from skerry.hooks.runner import Handler
 from skerry.infra.atomic import make_private
 from skerry.model.errors import PluginError
+from skerry.policy.access import READ
+from skerry.ports.channel import ChannelAdapter
+from skerry.ports.model import ModelInfo, ModelProvider
 from skerry.ports.tool import Tool
+from skerry.sdk.cli import CliCall, CliCommand
+from skerry.sdk.http import HttpRequest, HttpResponse, HttpRoute
 from skerry.sdk.methods import GatewayMethod, MethodCall
+from skerry.sdk.parts import DoctorCheck, Event, Models, Panel, Registered, Service
 from skerry.sdk.points import HookPoints
+from skerry.sdk.tables import Database
 
 P = TypeVar("P", bound=BaseModel)
 
@@ -26,20 +34,13 @@ PROMPT_HOOKS: Final = frozenset({"agent_bootstrap", "before_prompt_build", "befo
 """Hooks by which a plugin changes what the model is told."""
 PLAIN_HOOKS: Final = frozenset({"gateway_start", "gateway_stop", "session_end", "session_start"})
 """Hooks that tell nothing of what is said."""
-
-
-class Registered(Struct):
-    """Registrations of a plugin; none takes effect before all of them were accepted."""
-
-    handlers: list[tuple[str, Handler[Any, Any]]] = field(default_factory=list)
-    tools: list[Tool] = field(default_factory=list)
-    commands: list[Command] = field(default_factory=list)
-    methods: list[GatewayMethod] = field(default_factory=list)
-    sha256: str = ""
-    """Hash of the plugin's files, as they were loaded."""
-    services: list[tuple[str, Callable[[], Coroutine[Any, Any, None]]]] = field(
-        default_factory=list
-    )
+HOOKS: Final = tuple(HookPoints.__annotations__)
+"""The names of all hooks."""
+MAX_BODY: Final = 1_048_576
+"""Bytes of a request to a route that registers no other limit."""
+ROUTE_SECONDS: Final = 30.0
+PATH: Final = re.compile(r"(?!panels(/|\Z))[A-Za-z0-9_-]+(/[A-Za-z0-9._-]+)*|")
+"""Paths of routes; those below `panels` are the page's."""
 
 
 class PluginApi:
@@ -47,7 +48,6 @@ class PluginApi:
 
     Args:
         plugin: The plugin's id.
-        hooks: The names of the hook points.
         config: `plugins.entries.<id>.config`, as the file has it.
         data: The folder for the plugin's own files; a test gives one of its own.
         allow_conversation: Whether it may use hooks that tell what is said.
@@ -58,7 +58,6 @@ class PluginApi:
     def __init__(
         self,
         plugin: str,
-        hooks: tuple[str, ...],
         config: Mapping[str, Any] | None = None,
         *,
         data: Path | None = None,
@@ -70,7 +69,6 @@ class PluginApi:
         self._data = data
         self.logger = logging.getLogger(f"skerry.plugin.{plugin}")
         self._registered = Registered()
-        self._hooks = hooks
         self._allow_conversation = allow_conversation
         self._allow_prompt = allow_prompt
         self._sealed = False
@@ -96,10 +94,10 @@ class PluginApi:
             PluginError: there is no such point, or the configuration does not allow it.
         """
         self._check_open()
-        if hook not in self._hooks:
-            near = get_close_matches(hook, self._hooks, n=1)
+        if hook not in HOOKS:
+            near = get_close_matches(hook, HOOKS, n=1)
             hint = f" Did you mean {near[0]!r}?" if near else ""
-            raise PluginError(f"Unknown hook {hook!r}.{hint} Hooks: {', '.join(self._hooks)}.")
+            raise PluginError(f"Unknown hook {hook!r}.{hint} Hooks: {', '.join(HOOKS)}.")
         switch = f"plugins.entries.{self.plugin}.hooks"
         if hook in PROMPT_HOOKS and not self._allow_prompt:
             raise PluginError(
@@ -218,7 +216,7 @@ class PluginApi:
         method = GatewayMethod(f"{self.plugin}.{name}", params, run, scope, self.plugin)
         self._registered.methods.append(method)
 
-    def register_service(self, name: str, run: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    def register_service(self, name: str, run: Service) -> None:
         """Runs an async function from the start of the gateway until it stops.
 
         One that raises is started again after 1 s, then 2 s, up to a minute; one that returns has
@@ -229,6 +227,137 @@ class PluginApi:
         """
         self._check_open()
         self._registered.services.append((f"{self.plugin}.{name}", run))
+
+    def register_event(self, name: str, text: str, *, scope: str = READ) -> Event:
+        """Returns the event `<id>.<name>`; a call of it sends its payload to clients.
+
+        Args:
+            name: What follows the plugin's id and a dot.
+            text: When it is sent, in a sentence.
+            scope: What a client needs to receive it.
+
+        Raises:
+            PluginError: `register` has returned.
+        """
+        self._check_open()
+        event = Event(f"{self.plugin}.{name}", scope, text)
+        self._registered.events.append(event)
+        return event
+
+    def register_doctor_check(self, check: DoctorCheck) -> None:
+        """Adds what `check` returns to `skerry doctor`, which asks the running gateway.
+
+        Raises:
+            PluginError: `register` has returned.
+        """
+        self._check_open()
+        self._registered.checks.append(check)
+
+    def register_http_route(
+        self,
+        path: str,
+        run: Callable[[HttpRequest], Awaitable[HttpResponse]],
+        *,
+        methods: Sequence[str] = ("GET",),
+        is_public: bool = False,
+        max_body: int = MAX_BODY,
+        seconds: float = ROUTE_SECONDS,
+    ) -> None:
+        """Answers HTTP requests for `/plugins/<id>/<path>`.
+
+        Args:
+            path: Names of letters, digits, `_` and `-`, with `/` between them; may be empty.
+            run: Gets the request with its whole body.
+            methods: HTTP methods that it answers.
+            is_public: Answers without the token of the gateway, which a webhook cannot send. Then
+                `run` decides who may ask.
+            max_body: Bytes of a body; a longer one is refused with 413.
+            seconds: After these the client gets 502.
+
+        Raises:
+            PluginError: the path is none, or `register` has returned.
+        """
+        self._check_open()
+        if PATH.fullmatch(path) is None:
+            message = f"{path!r} is not a valid path of a route, or belongs to the panels."
+            raise PluginError(message, "Use letters, digits, _ and -, with / between names.")
+        route = HttpRoute(self.plugin, path, run, tuple(methods), is_public, max_body, seconds)
+        self._registered.routes.append(route)
+
+    def register_page_panel(self, title: str, folder: Path) -> None:
+        """Adds a panel to the page: the module `panel.js` in this folder.
+
+        Its function `panel(element, gateway)` is called when somebody opens the panel; it fills the
+        element and may return a function that is called when the panel closes. `gateway` has
+        `request(method, params)` and `on(event, callback)`. The page's content security policy
+        holds for it: only files of the folder are loaded, and no text becomes HTML.
+
+        Raises:
+            PluginError: the folder has no `panel.js`, or `register` has returned.
+        """
+        self._check_open()
+        if not (folder / "panel.js").is_file():
+            raise PluginError(f"{folder} has no panel.js.")
+        self._registered.panels.append(Panel(self.plugin, title, folder))
+
+    def register_cli_command(
+        self,
+        text: str,
+        run: Callable[[CliCall], Awaitable[int]],
+        *,
+        add: Callable[[ArgumentParser], object] = lambda _: None,
+    ) -> None:
+        """Adds the command `skerry <id>`, which loads the plugin in its own process.
+
+        Args:
+            text: What it does, for its help.
+            run: Returns the exit code.
+            add: Adds its arguments.
+
+        Raises:
+            PluginError: there is one already, or `register` has returned.
+        """
+        self._check_open()
+        if self._registered.cli is not None:
+            raise PluginError("It has a command already; give that one subcommands.")
+        self._registered.cli = CliCommand(text, add, run)
+
+    def database(self, steps: Sequence[str]) -> Database:
+        """Returns the plugin's tables, in a database of its own in `data_dir`.
+
+        Args:
+            steps: SQL that builds the tables, then changes them; a step that was run once is never
+                changed, new ones are appended.
+
+        Raises:
+            PluginError: there is no folder for data, or `register` has returned.
+        """
+        self._check_open()
+        database = Database(self.data_dir, steps)
+        self._registered.close.append(database.close)
+        return database
+
+    def register_channel(self, adapter: ChannelAdapter) -> None:
+        """Connects an account of a chat platform: receives its messages, sends the replies.
+
+        Raises:
+            PluginError: `register` has returned.
+        """
+        self._check_open()
+        self._registered.channels.append(adapter)
+
+    def register_model_provider(self, provider: ModelProvider, models: Sequence[ModelInfo]) -> None:
+        """Offers models, each as `<id>/<model>`, and calls them through `provider`.
+
+        Raises:
+            PluginError: a model names another provider, or `register` has returned.
+        """
+        self._check_open()
+        strange = [model.ref for model in models if model.provider != self.plugin]
+        if strange:
+            message = f"The provider of {', '.join(strange)} is not {self.plugin}."
+            raise PluginError(message, "Name the plugin's id as the provider.")
+        self._registered.models.append(Models(provider, tuple(models)))
 
     def _check_open(self) -> None:
         if self._sealed:

@@ -10,6 +10,8 @@ from msgspec import Struct, field
 from skerry.config.root import Config
 from skerry.infra.features import FEATURES, Feature
 from skerry.policy.access import Need
+from skerry.sdk.api import PluginApi
+from skerry.sdk.parts import Registered
 
 Later = Callable[[], Any]
 """Imports what a feature registered; called at the first use."""
@@ -26,6 +28,10 @@ class Features(Struct, frozen=True):
     """Needs for receiving each event, and a sentence for the reference."""
     checks: list[Later] = field(default_factory=list)
     """Each gives an async function from an `Installation` to checks of `skerry doctor`."""
+    commands: list[Later] = field(default_factory=list)
+    """Each gives a function from the dependencies of commands to chat commands."""
+    own: dict[str, Registered] = field(default_factory=dict)
+    """Registrations of each feature that are made as those of a plugin."""
     status_checks: list[Later] = field(default_factory=list)
     """Each gives a function from the status of a running gateway to checks of `skerry doctor`."""
     services: list[tuple[str, Later]] = field(default_factory=list)
@@ -45,15 +51,20 @@ class Installation(Struct, frozen=True):
     """None where the file cannot be used."""
 
 
-class FeatureApi:
+class FeatureApi(PluginApi):
     """Object passed to the `register(api)` of a feature.
 
-    A part is named `module:attribute`, relative to the folder of the feature.
+    A feature registers as a plugin does. Besides, as it is a part of this program, it may name a
+    part `module:attribute`, relative to its folder: that is imported at its first use, so that a
+    start imports `plugin` alone; it may give its methods and events any name and need; and its
+    parts get objects of the gateway.
     """
 
     def __init__(self, feature: Feature, into: Features) -> None:
+        super().__init__(feature.name)
         self._feature = feature
         self._into = into
+        into.own[feature.name] = self._registered
 
     def methods(self, needs: Mapping[str, Need], handlers: str) -> None:
         """Registers gateway methods: what their callers need, and where the methods are."""
@@ -62,6 +73,10 @@ class FeatureApi:
             raise RuntimeError(f"{self._feature.name}: already registered: {sorted(taken)}")
         self._into.methods.update(needs)
         self._into.handlers.append(self._later(handlers))
+
+    def commands(self, make: str) -> None:
+        """Registers chat commands: a function from `app.command_dependencies.Desk` to them."""
+        self._into.commands.append(self._later(make))
 
     def event(self, name: str, need: Need, text: str) -> None:
         """Registers an event that the gateway may send."""

@@ -6,6 +6,8 @@ from typing import Any
 from msgspec import Struct
 from pydantic import BaseModel
 
+from skerry.policy.access import Need, Role
+
 
 class MethodCall(Struct, frozen=True):
     """Caller of the method."""
@@ -22,3 +24,8 @@ class GatewayMethod(Struct, frozen=True):
     run: Callable[[Any, MethodCall], Awaitable[Any]]
     scope: str
     plugin: str
+
+    @property
+    def need(self) -> Need:
+        """Returns the need that a caller must meet."""
+        return Need(Role.OPERATOR, self.scope)

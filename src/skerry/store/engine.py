@@ -42,6 +42,19 @@ def snapshot(connection: sqlite3.Connection) -> Iterator[None]:
             connection.execute("ROLLBACK")
 
 
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[Unit]:
+    """Gives a unit; commits what the block wrote with it, or nothing where the block raises."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield Unit(connection)
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:  # an error may have ended it
+            connection.execute("ROLLBACK")
+        raise
+
+
 def write_once(path: Path, version: int, work: Callable[[Unit], object]) -> bool:
     """Runs one unit beside a gateway; returns False where the file has another version. Blocks.
 
@@ -52,7 +65,6 @@ def write_once(path: Path, version: int, work: Callable[[Unit], object]) -> bool
         (found_version,) = connection.execute("PRAGMA user_version").fetchone()
         if found_version != version:
             return False
-        connection.execute("BEGIN IMMEDIATE")
-        work(Unit(connection))
-        connection.execute("COMMIT")
+        with transaction(connection) as unit:
+            work(unit)
     return True

@@ -9,7 +9,7 @@ import pytest
 
 from scripts.requirements import ROOT
 from skerry.app.command_dependencies import Desk
-from skerry.app.extensions import OwnTools, load_extensions
+from skerry.app.extensions import provide_commands
 from skerry.app.memory import take_slot
 from skerry.commands.table import CommandTable
 from skerry.config.commands import CommandsConfig
@@ -66,8 +66,7 @@ async def everything(
         runtime = core.dispatch.runtime
         desk = Desk(runtime.config, core.dispatch, restart=lambda: restarts.append("once"))
         memory = take_slot(FakeMemories(FakeBackend()), runtime.config, core.hooks, runtime.clock)
-        tools = OwnTools(memory.tools)
-        await load_extensions(runtime.config(), desk, core.models, memory, tools)
+        provide_commands(desk, core.models, memory)
         yield core, table, model, restarts
 
 

@@ -19,7 +19,7 @@ async def test_a_service_of_a_feature_gets_the_context_of_the_gateway(tmp_path: 
 
     async with whole_gateway(tmp_path / "home", Hooks()) as (application, _):
         found = Features(services=[("pond", lambda: run)])
-        for service in services.services(application.context, found):
+        for _, service in services.of_features(application.context, found):
             await service()
     assert seen == [application.context]
 

@@ -114,7 +114,7 @@ def test_each_row_of_a_tool_is_needed(name: str, monkeypatch: pytest.MonkeyPatch
 
 
 def memory_tools() -> list[Tool]:
-    api = PluginApi("memory-core", ())
+    api = PluginApi("memory-core")
     register(api, Desk(pytest.fail, pytest.fail, FakeClock()))  # type: ignore[arg-type]  # not asked
     return list(sealed(api).tools)
 

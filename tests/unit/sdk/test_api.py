@@ -6,13 +6,11 @@ from pydantic import BaseModel
 from skerry.hooks.hooks import Hooks
 from skerry.hooks.payloads import PromptChange
 from skerry.model.errors import PluginError
-from skerry.sdk.api import PLAIN_HOOKS, PROMPT_HOOKS, PluginApi, sealed
-
-HOOKS = tuple(Hooks().points)
+from skerry.sdk.api import HOOKS, PLAIN_HOOKS, PROMPT_HOOKS, PluginApi, sealed
 
 
 def test_a_handler_is_kept_under_the_plugins_name() -> None:
-    api = PluginApi("mine", HOOKS)
+    api = PluginApi("mine")
     api.on("gateway_start", print, priority=3)
     ((hook, handler),) = sealed(api).handlers
     assert (hook, handler.plugin, handler.priority) == ("gateway_start", "mine", 3)
@@ -20,12 +18,12 @@ def test_a_handler_is_kept_under_the_plugins_name() -> None:
 
 def test_a_misspelt_hook_is_refused_with_the_name_that_was_meant() -> None:
     with pytest.raises(PluginError, match=r"Did you mean 'before_tool_call'\?"):
-        PluginApi("mine", HOOKS).on("before_toolcall", print)
+        PluginApi("mine").on("before_toolcall", print)
 
 
 @pytest.mark.parametrize("hook", sorted(PROMPT_HOOKS))
 def test_who_may_not_change_the_prompt_cannot_register_there(hook: str) -> None:
-    api = PluginApi("mine", HOOKS, allow_prompt=False)
+    api = PluginApi("mine", allow_prompt=False)
     with pytest.raises(PluginError) as refused:
         api.on(hook, print)
     assert refused.value.remedy == (
@@ -35,7 +33,7 @@ def test_who_may_not_change_the_prompt_cannot_register_there(hook: str) -> None:
 
 @pytest.mark.parametrize("hook", HOOKS)
 def test_who_may_not_hear_a_conversation_gets_only_what_tells_nothing_of_it(hook: str) -> None:
-    api = PluginApi("mine", HOOKS, allow_conversation=False)
+    api = PluginApi("mine", allow_conversation=False)
     if hook in PLAIN_HOOKS:
         api.on(hook, print)
     else:
@@ -43,12 +41,16 @@ def test_who_may_not_hear_a_conversation_gets_only_what_tells_nothing_of_it(hook
             api.on(hook, print)
 
 
+def test_the_hooks_of_the_api_are_those_of_the_gateway() -> None:
+    assert tuple(Hooks().points) == HOOKS
+
+
 def test_the_names_of_the_switches_are_hooks() -> None:
     assert set(HOOKS) >= PROMPT_HOOKS | PLAIN_HOOKS
 
 
 def test_after_register_nothing_is_taken() -> None:
-    api = PluginApi("mine", HOOKS)
+    api = PluginApi("mine")
     sealed(api)
     with pytest.raises(PluginError, match="after `register`"):
         api.on("gateway_start", print)
@@ -58,7 +60,7 @@ def test_a_method_has_the_plugins_name_before_its_own() -> None:
     async def run(_params: BaseModel, _call: object) -> None:
         return None
 
-    api = PluginApi("mine", HOOKS)
+    api = PluginApi("mine")
     api.register_gateway_method("ping", BaseModel, run)
     (method,) = sealed(api).methods
     assert (method.name, method.scope) == ("mine.ping", "operator.admin")
@@ -69,9 +71,9 @@ class Pond(BaseModel, extra="forbid"):
 
 
 def test_settings_are_checked_against_the_model_of_the_plugin() -> None:
-    assert PluginApi("pond", HOOKS, {"frogs": 5}).settings(Pond).frogs == 5
+    assert PluginApi("pond", {"frogs": 5}).settings(Pond).frogs == 5
     with pytest.raises(PluginError, match=r"plugins\.entries\.pond\.config\.fogs: ") as refused:
-        PluginApi("pond", HOOKS, {"fogs": 5}).settings(Pond)
+        PluginApi("pond", {"fogs": 5}).settings(Pond)
     assert refused.value.remedy == "Correct plugins.entries.pond.config."
 
 
@@ -82,7 +84,7 @@ async def test_a_prompt_section_stands_behind_the_prompt_where_it_has_a_text(
     async def render(_: object) -> str:
         return text
 
-    api = PluginApi("pond", HOOKS)
+    api = PluginApi("pond")
     api.register_prompt_section("The pond", render)
     ((hook, handler),) = sealed(api).handlers
     change = await handler.call(None)  # type: ignore[misc]  # it is an async function
@@ -97,4 +99,4 @@ def test_who_may_not_change_the_prompt_can_register_no_section() -> None:
         return "x"
 
     with pytest.raises(PluginError, match="before_prompt_build"):
-        PluginApi("pond", HOOKS, allow_prompt=False).register_prompt_section("x", render)
+        PluginApi("pond", allow_prompt=False).register_prompt_section("x", render)

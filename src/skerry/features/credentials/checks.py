@@ -12,7 +12,7 @@ from skerry.sdk.features import Installation
 
 
 async def profiles(installation: Installation) -> Iterable[Check]:
-    """Returns what is wrong with the profiles of each agent, or that they can be used."""
+    """Returns the faults of the profiles of each agent, or that they can be used."""
     if installation.config is None:
         return []
     return _profiles(installation.config, installation.environ)

@@ -125,7 +125,7 @@ def mirror(state_dir: Path, loaded: Loaded) -> Check:
 
 
 def _open(state_dir: Path, path: Path) -> Iterator[tuple[Path, int]]:
-    """Yields what others can read, with its mode."""
+    """Yields the files that others can read, each with its mode."""
     candidates = {state_dir, path, *(beside(path, one) for one in (*BACKUPS, LAST_GOOD))}
     for pattern in PRIVATE:
         candidates.update(state_dir.glob(pattern))

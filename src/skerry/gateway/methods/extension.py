@@ -77,6 +77,32 @@ def plugins_list(call: Call, _: NoParams) -> Json:
     }
 
 
+async def plugins_check(call: Call, _: NoParams) -> Json:
+    """Runs the checks that plugins brought; returns what they found."""
+    plugins = call.context.plugins
+    return {"checks": msgspec.to_builtins(await plugins.checks()) if plugins else []}
+
+
+def plugins_panels(call: Call, _: NoParams) -> Json:
+    """Returns the panels that plugins added to the page, each with the address of its module."""
+    plugins = call.context.plugins
+    if plugins is None or not plugins.panels:
+        return {"panels": []}
+    # Imported here: few gateways have any.
+    from skerry.gateway.plugin_http import panel_url  # noqa: PLC0415
+
+    return {
+        "panels": [
+            {
+                "plugin": panel.plugin,
+                "title": panel.title,
+                "url": panel_url(call.context, panel) + "panel.js",
+            }
+            for panel in plugins.panels
+        ]
+    }
+
+
 def method(given: GatewayMethod) -> Method[BaseModel]:
     """Returns a plugin's method as one of ours."""
 
@@ -93,5 +119,7 @@ async def _call(given: GatewayMethod, call: Call, params: BaseModel) -> Json:
 
 METHODS: Final = (
     Method("commands.list", CommandsListParams, commands_list),
+    Method("plugins.check", NoParams, plugins_check),
+    Method("plugins.panels", NoParams, plugins_panels),
     Method("plugins.list", NoParams, plugins_list),
 )

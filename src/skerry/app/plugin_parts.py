@@ -1,0 +1,82 @@
+"""Connects what plugins register with the gateway: events, services, channels and models."""
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from msgspec import Struct
+
+from skerry.app.services import Services
+from skerry.gateway.broadcast import Broadcast
+from skerry.model.errors import PluginError
+from skerry.ports.channel import ChannelAdapter, Inbox
+from skerry.ports.model import Models
+from skerry.providers.catalog import Catalog
+from skerry.providers.retry import RetryingProvider
+from skerry.runtime.delivery import Delivery, Sender
+from skerry.runtime.receiver import receive
+from skerry.sdk.parts import Registered, Service
+
+
+class PluginParts(Struct, frozen=True):
+    """Implements `plugins.load.Gateway`. Called in the event loop."""
+
+    broadcast: Broadcast
+    services: Services
+    delivery: Delivery
+    sender: Callable[[ChannelAdapter], Sender]
+    inbox: Inbox
+    models: Models
+
+    def connect(self, plugin: str, registered: Registered) -> None:
+        """Starts what the plugin registered.
+
+        Raises:
+            PluginError: a name is taken; then nothing is started.
+        """
+        self._check(registered)
+        loop = asyncio.get_running_loop()
+
+        def tell(name: str, payload: Any) -> None:
+            if self.broadcast.has(name):
+                loop.call_soon_threadsafe(self.broadcast.send, name, payload)
+
+        for event in registered.events:
+            self.broadcast.allow(event.name, event.need)
+            event.tell = tell
+        services: list[tuple[str, Service]] = list(registered.services)
+        for adapter in registered.channels:
+            sender = self.sender(adapter)
+            self.delivery.senders[adapter.channel, adapter.account] = sender
+            name = f"{adapter.channel}/{adapter.account}"
+            services.append((f"{name} send", sender.run))
+            services.append((f"{name} receive", partial(receive, adapter, self.inbox)))
+        if isinstance(self.models, Catalog):
+            for offered in registered.models:
+                retrying = RetryingProvider(offered.provider)
+                self.models.added |= {model.ref: (retrying, model) for model in offered.models}
+        if services:
+            self.services.start(plugin, services)
+
+    def disconnect(self, plugin: str, registered: Registered) -> None:
+        """Ends all of it; what a channel has not sent stays in the outbox."""
+        self.services.stop(plugin)
+        for event in registered.events:
+            event.tell = None
+            self.broadcast.forbid(event.name)
+        for adapter in registered.channels:
+            del self.delivery.senders[adapter.channel, adapter.account]
+        if isinstance(self.models, Catalog):
+            for offered in registered.models:
+                for model in offered.models:
+                    del self.models.added[model.ref]
+
+    def _check(self, registered: Registered) -> None:
+        for adapter in registered.channels:
+            if (adapter.channel, adapter.account) in self.delivery.senders:
+                name = f"{adapter.channel}/{adapter.account}"
+                raise PluginError(f"The channel {name} exists already.", "Name another account.")
+        for event in registered.events:
+            if self.broadcast.has(event.name):
+                raise PluginError(f"The event {event.name} exists already.", "Rename it.")

@@ -1,0 +1,119 @@
+"""HTTP routes and page panels of plugins, all beneath `/plugins/<id>/`.
+
+A route is asked with `Authorization: Bearer <token>`, unless it is public. A browser cannot send
+that header when it imports a module, so the address of a panel has a ticket, which only a client
+that showed the token gets (`plugins.panels`); it ends with the token and with the gateway.
+"""
+
+import hmac
+import secrets
+from hashlib import sha256
+from time import monotonic
+from typing import Final
+
+import anyio
+from starlette.requests import Request
+from starlette.responses import Response
+
+from skerry.gateway.auth import Failures, Shown, judge
+from skerry.gateway.context import GatewayContext
+from skerry.gateway.pages import Pages
+from skerry.gateway.peer import peer as peer_of
+from skerry.sdk.http import HttpRequest, HttpRoute
+from skerry.sdk.parts import Panel
+
+_NONCE: Final = secrets.token_bytes(32)
+_TEXT: Final = "text/plain"
+
+
+def panel_url(context: GatewayContext, panel: Panel) -> str:
+    """Returns the address of a panel's folder, which ends with a slash."""
+    return f"/plugins/{panel.plugin}/panels/{_ticket(context, panel)}/"
+
+
+def _ticket(context: GatewayContext, panel: Panel) -> str:
+    secret = context.config().gateway.auth.secret or ""
+    subject = f"{panel.plugin}\0{panel.title}\0{secret}".encode()
+    return hmac.new(_NONCE, subject, sha256).hexdigest()
+
+
+class PluginHttp:
+    """Answers requests for what plugins added."""
+
+    def __init__(self, context: GatewayContext) -> None:
+        self._context = context
+        self._failures = Failures()
+        self._pages: dict[Panel, Pages] = {}
+
+    async def serve(self, request: Request) -> Response:
+        """Returns the answer of the route, 401 without the token, 404 where there is none."""
+        plugin, path = request.path_params["plugin"], request.path_params["path"]
+        if path.startswith("panels/"):
+            return await self._panel(request, plugin, path)
+        plugins = self._context.plugins
+        routes = plugins.routes.get(plugin, ()) if plugins else ()
+        route = next((route for route in routes if route.path == path), None)
+        if route is None or not route.is_public:
+            refusal = await self._refusal(request)
+            if refusal is not None:
+                return refusal
+        if route is None:
+            return Response("Not found.\n", 404, media_type=_TEXT)
+        if request.method not in route.methods:
+            allow = {"allow": ", ".join(route.methods)}
+            return Response("This route has other methods.\n", 405, allow, _TEXT)
+        body = await _body(request, route)
+        if body is None:
+            message = f"The body has more than {route.max_body} bytes.\n"
+            return Response(message, 413, media_type=_TEXT)
+        return await _answer(request, route, body)
+
+    async def _refusal(self, request: Request) -> Response | None:
+        """Returns the refusal of a request without the token; failures are slowed down."""
+        gateway = self._context.config().gateway
+        kind, _, token = request.headers.get("authorization", "").partition(" ")
+        given = token.strip() if kind.lower() == "bearer" else None
+        shown = judge(gateway.auth, given, None)
+        peer = peer_of(request.scope, gateway.trusted_proxies)
+        now = monotonic()
+        if shown is not Shown.RIGHT or self._failures.locked(peer, now):
+            if shown is Shown.WRONG:
+                await anyio.sleep(self._failures.delay(peer, now))
+            headers = {"www-authenticate": "Bearer"}
+            return Response("Show the token of the gateway.\n", 401, headers, _TEXT)
+        return None
+
+    async def _panel(self, request: Request, plugin: str, path: str) -> Response:
+        """Returns a file of a panel, to whoever has its ticket."""
+        ticket, _, file = path.removeprefix("panels/").partition("/")
+        panels = self._context.plugins.panels if self._context.plugins else ()
+        for panel in panels:
+            expected = _ticket(self._context, panel)
+            if panel.plugin == plugin and hmac.compare_digest(ticket.encode(), expected.encode()):
+                pages = self._pages.setdefault(panel, Pages(panel.folder))
+                request.scope["path"] = f"/{file}"
+                return await pages.serve(request)
+        return Response("Not found.\n", 404, media_type=_TEXT)
+
+
+async def _body(request: Request, route: HttpRoute) -> bytes | None:
+    """Returns the body; None where it is longer than the route takes."""
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > route.max_body:
+            return None
+    return bytes(body)
+
+
+async def _answer(request: Request, route: HttpRoute, body: bytes) -> Response:
+    headers = {name: text for name, text in request.headers.items() if name != "authorization"}
+    response = await route.run(
+        HttpRequest(request.method, route.path, dict(request.query_params), headers, body)
+    )
+    return Response(
+        response.body,
+        response.status,
+        {"cache-control": "no-store", **response.headers},
+        response.content_type,
+    )

@@ -1,0 +1,124 @@
+"""Candidates for plugins: files of the configuration and installed packages; none is imported.
+
+A package names its plugins in the entry points `skerry.plugins`. It is a candidate as soon as it is
+installed, and is loaded when the configuration names it: in `plugins.entries` or `plugins.allow`.
+Of two with one id the first counts: files in the order of `plugins.load.paths`, then packages in
+the order of their names.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from importlib.machinery import PathFinder
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import Any, Final
+
+from skerry.config.plugins import ID_PATTERN, PluginEntryConfig
+from skerry.config.root import Config
+from skerry.model.errors import PluginError
+from skerry.plugins.packages import Package, read_plugin
+
+GROUP: Final = "skerry.plugins"
+"""Entry points of packages that have plugins: `id = "module"` or `id = "module:register"`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A plugin that may be loaded."""
+
+    id: str
+    path: Path
+    """The file or folder that has its code."""
+    entry_point: EntryPoint | None = None
+    """None for a file of the configuration."""
+    winner: str = ""
+    """The candidate of the same id that comes first; empty where this one does."""
+
+    @property
+    def origin(self) -> str:
+        """Returns where it was found, for people."""
+        if self.entry_point is None:
+            return f"{self.path} of plugins.load.paths"
+        name = self.entry_point.dist.name if self.entry_point.dist else "unknown"
+        return f"the installed package {name}"
+
+    def refusal(self, config: Config) -> str | None:
+        """Returns why it is not to be loaded, or None.
+
+        Raises:
+            PluginError: it has no usable id, or another plugin has it.
+        """
+        if re.fullmatch(ID_PATTERN, self.id) is None:
+            raise PluginError(f"{self.id!r} is not a valid id.", "Rename the file.")
+        if self.winner:
+            message = f"{self.winner} has the id {self.id} too and comes first."
+            raise PluginError(message, "Rename one of them, or remove it.")
+        section = config.plugins
+        if self.id in section.deny:
+            return "plugins.deny lists it."
+        if section.allow and self.id not in section.allow:
+            return "plugins.allow does not name it."
+        if self.entry_point is not None and not is_named(config, self.id):
+            return f"It is installed; plugins.entries.{self.id}.enabled switches it on."
+        if not entry_of(config, self.id).enabled:
+            return f"plugins.entries.{self.id}.enabled is false."
+        return None if section.enabled else "plugins.enabled is false."
+
+    def package(self, config: Config) -> Package:
+        """Returns its checked code.
+
+        Raises:
+            PluginError: it may not be run.
+        """
+        workspaces = [config.workspace(agent) for agent in config.agents.ids]
+        return read_plugin(self.path, entry_of(config, self.id).sha256, workspaces, self.id)
+
+    def load(self, package: Package) -> Any:
+        """Runs its first module and returns its `register`, or whatever has that name.
+
+        Raises:
+            Exception: whatever the plugin raises.
+        """
+        if self.entry_point is None:
+            return vars(package.install()).get("register")
+        loaded = self.entry_point.load()
+        return loaded if callable(loaded) else vars(loaded).get("register")
+
+
+def entry_of(config: Config, plugin: str) -> PluginEntryConfig:
+    """Returns the section of the plugin."""
+    return config.plugins.entries.get(plugin) or PluginEntryConfig()
+
+
+def is_named(config: Config, plugin: str) -> bool:
+    """Returns whether the configuration names the plugin by its id."""
+    return plugin in config.plugins.entries or plugin in config.plugins.allow
+
+
+def candidates(config: Config, *, installed: bool) -> list[Candidate]:
+    """Returns every candidate; `installed` also packages that the configuration does not name."""
+    paths = [config.path.parent / path.expanduser() for path in config.plugins.load.paths]
+    every = [Candidate(path.stem, path) for path in paths]
+    unseen = {*config.plugins.entries, *config.plugins.allow} - {path.stem for path in paths}
+    if installed or unseen:
+        packages = _installed()
+        every += [one for one in packages if installed or is_named(config, one.id)]
+    first: dict[str, Candidate] = {}
+    for candidate in every:
+        first.setdefault(candidate.id, candidate)
+    return [
+        one if one is first[one.id] else replace(one, winner=first[one.id].origin) for one in every
+    ]
+
+
+def _installed() -> Iterator[Candidate]:
+    """Yields the plugins of installed packages, by the names of the packages."""
+    points = entry_points(group=GROUP)
+    for point in sorted(points, key=lambda one: (one.dist.name if one.dist else "", one.name)):
+        # Only the first part of the name: to look for more would import it.
+        spec = PathFinder.find_spec(point.module.partition(".")[0])
+        if spec is not None and spec.origin is not None:
+            file = Path(spec.origin)
+            is_folder = spec.submodule_search_locations is not None
+            yield Candidate(point.name, file.parent if is_folder else file, point)

@@ -1,0 +1,92 @@
+"""Parts that a plugin or a feature registers: what the gateway is told of each."""
+
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct, field
+
+from skerry.commands.table import Command
+from skerry.hooks.runner import Handler
+from skerry.model.errors import PluginError
+from skerry.policy.access import Need, Role
+from skerry.ports.channel import ChannelAdapter
+from skerry.ports.checks import Check
+from skerry.ports.model import ModelInfo, ModelProvider
+from skerry.ports.tool import Tool
+from skerry.sdk.cli import CliCommand
+from skerry.sdk.http import HttpRoute
+from skerry.sdk.methods import GatewayMethod
+
+Service = Callable[[], Coroutine[Any, Any, None]]
+"""Runs from the start of the gateway until it stops."""
+DoctorCheck = Callable[[], Awaitable[Iterable[Check]]]
+"""Returns checks of `skerry doctor`."""
+
+MAX_EVENT: Final = 262_144
+"""Bytes of the payload of an event."""
+
+
+class Event:
+    """An event of a plugin or feature; a call sends it to every client that may receive it."""
+
+    __slots__ = ("name", "need", "tell", "text")
+
+    def __init__(self, name: str, scope: str, text: str) -> None:
+        self.name = name
+        self.need = Need(Role.OPERATOR, scope)
+        self.text = text
+        self.tell: Callable[[str, Any], None] | None = None
+        """Sends it, from any thread; None before the gateway runs and after the part is removed."""
+
+    def __call__(self, payload: Mapping[str, Any]) -> None:
+        """Sends the event with this payload. May be called from any thread.
+
+        Raises:
+            PluginError: the payload is not JSON, or has more than `MAX_EVENT` bytes.
+        """
+        try:
+            encoded = msgspec.json.encode(payload)
+        except (TypeError, ValueError) as error:
+            raise PluginError(f"The payload of {self.name} is not JSON: {error}.") from error
+        if len(encoded) > MAX_EVENT:
+            raise PluginError(f"The payload of {self.name} has more than {MAX_EVENT} bytes.")
+        if self.tell is not None:
+            self.tell(self.name, msgspec.json.decode(encoded))
+
+
+class Panel(Struct, frozen=True):
+    """A panel of the page: a folder with `panel.js`, which the page imports."""
+
+    plugin: str
+    title: str
+    folder: Path
+
+
+class Models(Struct, frozen=True):
+    """Models of one provider, `<provider>/<id>`, and what calls them."""
+
+    provider: ModelProvider
+    models: tuple[ModelInfo, ...]
+
+
+class Registered(Struct):
+    """Registrations of a plugin; none takes effect before all of them were accepted."""
+
+    handlers: list[tuple[str, Handler[Any, Any]]] = field(default_factory=list)
+    tools: list[Tool] = field(default_factory=list)
+    commands: list[Command] = field(default_factory=list)
+    methods: list[GatewayMethod] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+    services: list[tuple[str, Service]] = field(default_factory=list)
+    checks: list[DoctorCheck] = field(default_factory=list)
+    routes: list[HttpRoute] = field(default_factory=list)
+    panels: list[Panel] = field(default_factory=list)
+    channels: list[ChannelAdapter] = field(default_factory=list)
+    models: list[Models] = field(default_factory=list)
+    cli: CliCommand | None = None
+    close: list[Callable[[], object]] = field(default_factory=list)
+    """Called when the plugin is removed."""
+    sha256: str = ""
+    """Hash of the plugin's files, as they were loaded."""
