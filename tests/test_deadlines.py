@@ -115,7 +115,7 @@ WITHOUT: Final = {
     "features/memory/qmd.py:QmdMemory.forget": DISK,
     "features/memory/qmd_daemon.py:QmdDaemon.run": OWNER,
     "features/memory/qmd_daemon.py:QmdDaemon.stop": "the process was killed: this takes a moment",
-    "features/memory/qmd_daemon.py:_end.first": OWNER,
+    "infra/supervise.py:first_of.first": CALLER,
     "features/memory/qmd_sessions.py:SessionExport.__call__": DISK,
     "features/memory/qmd_talk.py:Talk.ask": CALLER,
     "providers/embedded.py:EmbeddedProvider._run": OWNER,

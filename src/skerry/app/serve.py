@@ -7,7 +7,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
 from typing import Final
@@ -28,7 +28,7 @@ from skerry.gateway.server import create_app
 from skerry.gateway.starting import starting
 from skerry.hooks.events import GatewayStart
 from skerry.infra.lock import owner
-from skerry.infra.supervise import ExitWatchdog
+from skerry.infra.supervise import ExitWatchdog, first_of
 from skerry.model.errors import StateError, StateLockedError
 
 logger = logging.getLogger(__name__)
@@ -130,7 +130,7 @@ async def _run(
         print(text, flush=True)  # noqa: T201 - its user interface
         logger.info("version %s answers on port %d", __version__, listener.port)
         settings.started()
-        await _until(stop, application.restart)
+        await first_of(application.restart.wait, partial(anext, aiter(stop)))
         again = application.restart.is_set()
         drain_seconds = settings.config.gateway.drain_seconds
         outside.leave_within(drain_seconds + CLOSE_SECONDS, RESTART if again else 1)
@@ -143,18 +143,6 @@ async def _run(
             await application.drain()
             tasks.cancel_scope.cancel()
     return RESTART if again else 0
-
-
-async def _until(stop: AsyncIterator[signal.Signals], restart: anyio.Event) -> None:
-    """Waits for a signal, or for a restart to be due."""
-    async with anyio.create_task_group() as tasks:
-
-        async def first(done: Callable[[], Awaitable[object]]) -> None:
-            await done()
-            tasks.cancel_scope.cancel()
-
-        tasks.start_soon(first, restart.wait)
-        tasks.start_soon(first, partial(anext, aiter(stop)))
 
 
 async def _hurry(stop: AsyncIterator[signal.Signals], draining: anyio.CancelScope) -> None:

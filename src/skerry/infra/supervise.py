@@ -163,6 +163,18 @@ async def beside(work: Callable[[], Coroutine[Any, Any, None]]) -> AsyncGenerato
         raise failure
 
 
+async def first_of(*waits: Callable[[], Awaitable[object]]) -> None:
+    """Waits until one of them returns, and cancels the others."""
+    async with anyio.create_task_group() as tasks:
+
+        async def first(wait: Callable[[], Awaitable[object]]) -> None:
+            await wait()
+            tasks.cancel_scope.cancel()
+
+        for wait in waits:
+            tasks.start_soon(first, wait)
+
+
 async def in_daemon_thread(call: Callable[[], T], name: str) -> T:
     """Runs `call` in a thread and returns its result; cancelling leaves the thread running.
 

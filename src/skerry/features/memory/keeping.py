@@ -13,6 +13,7 @@ import anyio
 import anyio.to_thread
 from msgspec import Struct
 
+from skerry.infra.backoff import Backoff
 from skerry.model.errors import SkerryError
 from skerry.model.memory import MemorySource
 
@@ -37,8 +38,7 @@ LATE_SECONDS: Final = 15.0
 QUIET_SECONDS: Final = 1.5
 """Files are indexed when nothing more changed for so long (seed 003, watcher debounce)."""
 COALESCE_SECONDS: Final = 15.0
-"""Age of the first change, in seconds, that starts the indexing; also the pause before vectors are
-tried again."""
+"""Age of the first change, in seconds, that starts the indexing."""
 SAID_SECONDS: Final = 5.0
 """Seconds without a new message after which a conversation is indexed."""
 TALK_SECONDS: Final = 60.0
@@ -54,6 +54,8 @@ CHECK_SECONDS: Final = 300.0
 SYNC_SECONDS: Final = 300.0
 EMBED_SECONDS: Final = 3600.0
 """Seconds between two rounds over everything, text and vectors (seed 003, update cycles)."""
+EMBED_RETRIES: Final = Backoff(base=30.0, cap=EMBED_SECONDS)
+"""Waits before vectors are tried again."""
 
 Stamps = object
 """Result of a check; equal if nothing changed."""
@@ -153,8 +155,7 @@ class Keeper(Struct):
         if self._behind is None and self._synced > float("-inf") and self.memory().resized:
             self._behind = now
         # A provider that was away for a moment is asked again soon, one that stays away less often.
-        patience = min(COALESCE_SECONDS * 2**self._failures, EMBED_SECONDS)
-        patience = patience if self._failures else 0.0
+        patience = EMBED_RETRIES.delay(self._failures) if self._failures else 0.0
         behind = self._behind is not None and now - self._behind >= patience
         if behind or now - self._embedded >= self.rhythm().embed:
             self._embedded, self._behind = now, None
@@ -162,7 +163,7 @@ class Keeper(Struct):
             if await self._embed(at_once, None):
                 self._failures = 0
             else:
-                self._behind, self._failures = now, min(self._failures + 1, 16)
+                self._behind, self._failures = now, self._failures + 1
         await self._converse(now)
 
     def _hear(self, now: float) -> None:

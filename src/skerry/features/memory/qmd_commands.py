@@ -11,9 +11,10 @@ import anyio.to_thread
 import msgspec
 
 from skerry.features.memory.qmd_collections import Collection, changes, listed
-from skerry.features.memory.qmd_process import Finished, QmdError, run
+from skerry.features.memory.qmd_process import QmdError, checked, run
 from skerry.features.memory.qmd_program import QmdHome, QmdProgram
 from skerry.infra.atomic import write_atomic
+from skerry.infra.process import Finished
 from skerry.infra.untrusted_json import UNREADABLE
 from skerry.model.memory import SyncReport
 
@@ -51,7 +52,7 @@ class QmdCommands:
         )
         if done.code and "Collection not found" in done.err:
             raise QmdUnknownError(f"QMD lost its index: {done.err}")
-        return done.checked(f"qmd {arguments[0]}")
+        return checked(done, f"qmd {arguments[0]}")
 
     async def bind(self, found: Sequence[Collection]) -> None:
         """Has QMD know just these collections, each with its present folder and pattern.

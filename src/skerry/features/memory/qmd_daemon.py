@@ -6,21 +6,20 @@ remembered, in spite of the modes of its files.
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
-from functools import partial
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import anyio
-import anyio.abc
 
-from skerry.features.memory.backoff import Rest
-from skerry.features.memory.qmd_process import QmdError, child
+from skerry.features.memory.qmd_process import QmdError
 from skerry.features.memory.qmd_program import QmdProgram
 from skerry.features.memory.qmd_talk import Talk
+from skerry.features.memory.waiting import RESTS
+from skerry.infra.backoff import Rest
 from skerry.infra.clock import Clock
-from skerry.infra.supervise import beside
+from skerry.infra.process import Child, ProcessError, Program, child
+from skerry.infra.supervise import Idle, beside, first_of
 
 logger = logging.getLogger(__name__)
 
@@ -47,12 +46,12 @@ class QmdDaemon:
     def __init__(self, clock: Clock, *, idle_seconds: float = IDLE_SECONDS) -> None:
         self._clock = clock
         self._idle_seconds = idle_seconds
+        self._idle: Idle | None = None
         self._wanted: tuple[QmdProgram, Path] | None = None
         self._called = anyio.Event()
-        self._rest = Rest()
+        self._rest = Rest(RESTS)
         self._talk: Talk | None = None
         self._pid: int | None = None
-        self._used = 0.0
         self._serving: anyio.CancelScope | None = None
         self._hangs = ""
         """Reason why a running server is to be ended."""
@@ -96,10 +95,10 @@ class QmdDaemon:
         Raises:
             QmdError: it does not run, or refused.
         """
-        if self._talk is None:
+        if self._talk is None or self._idle is None:
             raise QmdError("QMD's server does not run.")
-        self._used = anyio.current_time()
-        return await self._talk.ask("tools/call", {"name": "query", "arguments": arguments})
+        with self._idle.use():
+            return await self._talk.ask("tools/call", {"name": "query", "arguments": arguments})
 
     async def run(self) -> None:
         """Starts it whenever it is asked for, until this is cancelled."""
@@ -132,31 +131,23 @@ class QmdDaemon:
         self._gone = anyio.Event()
         command = [str(program.path), "mcp", "--index", "index"]
         try:
-            async with child(
-                command, environ=program.environ, folder=folder, listens=True
-            ) as process:
+            async with child(Program(command, program.environ, folder), listens=True) as process:
                 self._pid, talk = process.pid, Talk(process)
-                async with beside(talk.run), beside(partial(_drain, process)):
+                async with beside(talk.run):
                     await _greet(process, talk)
-                    self._talk, self._used = talk, anyio.current_time()
-                    self._rest, self.reason = Rest(), ""
-                    await self._watch(process, talk)
+                    self._talk, self._idle = talk, Idle(self._idle_seconds)
+                    self._rest, self.reason = Rest(RESTS), ""
+                    await first_of(self._idle.over, process.wait, talk.over.wait)
+                    if process.returncode is not None or talk.over.is_set():
+                        raise QmdError(await _end(process, talk))
+        except ProcessError as error:
+            raise QmdError(str(error)) from error
         finally:
             self._talk = self._pid = None
             self._gone.set()
 
-    async def _watch(self, process: anyio.abc.Process, talk: Talk) -> None:
-        """Returns once nobody asked for long.
 
-        Raises:
-            QmdError: it died, or says nonsense.
-        """
-        while (rest := self._used + self._idle_seconds - anyio.current_time()) > 0:
-            with anyio.move_on_after(rest):
-                raise QmdError(await _end(process, talk))
-
-
-async def _greet(process: anyio.abc.Process, talk: Talk) -> None:
+async def _greet(process: Child, talk: Talk) -> None:
     """Waits until it answers.
 
     Raises:
@@ -176,24 +167,9 @@ async def _greet(process: anyio.abc.Process, talk: Talk) -> None:
     raise QmdError(f"it did not serve {how}")
 
 
-async def _end(process: anyio.abc.Process, talk: Talk) -> str:
+async def _end(process: Child, talk: Talk) -> str:
     """Waits until it ended, or says nonsense; returns which."""
-    async with anyio.create_task_group() as tasks:
-
-        async def first(wait: Callable[[], Awaitable[object]]) -> None:
-            await wait()
-            tasks.cancel_scope.cancel()
-
-        tasks.start_soon(first, process.wait)
-        tasks.start_soon(first, talk.over.wait)
+    await first_of(process.wait, talk.over.wait)
     with anyio.move_on_after(_LAST_SECONDS):  # its pipe closes a little earlier than it ends
         return f"it ended with code {await process.wait()}."
     return talk.why
-
-
-async def _drain(process: anyio.abc.Process) -> None:
-    """Reads what it says of itself, so that it never waits for somebody who listens."""
-    if process.stderr is not None:
-        with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
-            async for _ in process.stderr:
-                pass

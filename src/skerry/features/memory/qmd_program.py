@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from skerry.features.memory.qmd_process import QmdError, run
+from skerry.features.memory.qmd_process import QmdError, checked, run
 from skerry.infra.atomic import make_private
 from skerry.infra.sqlite import problems
 from skerry.model.redaction import Redaction
@@ -174,7 +174,7 @@ async def _node(qmd: Path, environ: Mapping[str, str], folder: Path) -> str:
     if node is None:
         raise QmdError(f"{qmd} needs Node, which is not installed.", NODE_REMEDY)
     told = await run([node, "--version"], environ=environ, folder=folder, seconds=_NODE_SECONDS)
-    version = told.checked(f"{node} --version").out.decode(errors="replace").strip()
+    version = checked(told, f"{node} --version").out.decode(errors="replace").strip()
     found = re.fullmatch(r"v(\d+)\.[\w.+-]+", version)
     if found is None or int(found[1]) < OLDEST_NODE:
         raise QmdError(f"{qmd} needs Node {OLDEST_NODE}; {node} is {version[:40]!r}.", NODE_REMEDY)

@@ -6,11 +6,11 @@ from itertools import count
 from typing import Any, Final
 
 import anyio
-import anyio.abc
 import msgspec
 from anyio.streams.buffered import BufferedByteReceiveStream
 
 from skerry.features.memory.qmd_process import MOST_CHARS, QmdError
+from skerry.infra.process import Child
 from skerry.infra.untrusted_json import UNREADABLE
 
 _ENDED: Final = (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError)
@@ -40,9 +40,7 @@ class _Waiting:
 class Talk:
     """Asks a process; any number of requests may be under way. Keep `run` going."""
 
-    def __init__(self, process: anyio.abc.Process) -> None:
-        if process.stdin is None or process.stdout is None:
-            raise ValueError("the process has no pipes")
+    def __init__(self, process: Child) -> None:
         self._out = process.stdin
         self._in = BufferedByteReceiveStream(process.stdout)
         self._writing = anyio.Lock()

@@ -3,12 +3,14 @@
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 import anyio
 from msgspec.structs import replace
 
-from skerry.features.memory.backoff import Rest
+from skerry.features.memory.waiting import RESTS
+from skerry.infra.backoff import Rest
 from skerry.infra.clock import Clock
 from skerry.model.errors import SkerryError
 from skerry.model.memory import (
@@ -43,7 +45,7 @@ class _Place:
     """One memory of the chain."""
 
     backend: MemoryBackend
-    rest: Rest = field(default_factory=Rest)
+    rest: Rest = field(default_factory=partial(Rest, RESTS))
     reason: str = ""
     """Reason of its last failure; empty if it answered."""
     asked: bool = False
@@ -126,7 +128,7 @@ class FallbackMemoryManager:
                 self._failed(first, _told(error))
                 fallback = self._fallback(serving)
             else:
-                first.rest, first.reason = Rest(), ""
+                first.rest, first.reason = Rest(RESTS), ""
                 return replace(report, backend=first.backend.name)
         report = await serving.backend.sync(force=force, progress=progress)
         return replace(report, backend=serving.backend.name, fallback=fallback)
@@ -211,7 +213,7 @@ class FallbackMemoryManager:
             place.asked = False
         if place.rest.failures:
             logger.info("memory %s answers again", place.backend.name)
-        place.rest, place.reason = Rest(), ""
+        place.rest, place.reason = Rest(RESTS), ""
         return answer
 
     def _limit(self, place: _Place) -> float:

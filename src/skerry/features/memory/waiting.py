@@ -1,7 +1,11 @@
-"""The time that a search gives to what comes before it, in seconds (pure)."""
+"""Waiting times of the memory, in seconds (pure)."""
 
 from typing import Final
 
+from skerry.infra.backoff import Backoff
+
+RESTS: Final = Backoff(base=60.0, cap=1500.0, factor=5.0)
+"""Seconds in which a memory backend or a server that failed is not asked."""
 FRESH: Final = 2.5
 """Seconds for changed files; after them the search uses the present index."""
 QUERY: Final = 2.5

@@ -7,8 +7,9 @@ import anyio
 import pytest
 
 from skerry.features.memory import qmd_talk
-from skerry.features.memory.qmd_process import QmdError, child
+from skerry.features.memory.qmd_process import QmdError
 from skerry.features.memory.qmd_talk import Talk
+from skerry.infra.process import Program, child
 from skerry.infra.supervise import beside
 
 
@@ -16,7 +17,7 @@ async def test_an_answer_that_is_nested_too_deep_is_no_answer(tmp_path: Path) ->
     said = 'read -r _; printf "{\\"x\\":"; yes "[" | head -n 99999 | tr -d "\\n"; echo'
     command = ["sh", "-c", said]
     with anyio.fail_after(60):
-        async with child(command, environ={"PATH": defpath}, folder=tmp_path, listens=True) as it:
+        async with child(Program(command, {"PATH": defpath}, tmp_path), listens=True) as it:
             talk = Talk(it)
             async with beside(talk.run):
                 with pytest.raises(QmdError, match="not JSON"):
@@ -29,7 +30,7 @@ async def test_a_server_that_reads_nothing_is_none(
     monkeypatch.setattr(qmd_talk, "_SEND_SECONDS", 0.01)
     whole = {"text": "x" * 1_000_000}  # more than a pipe takes at once
     with anyio.fail_after(60):
-        async with child(["sleep", "300"], environ={}, folder=tmp_path, listens=True) as process:
+        async with child(Program(["sleep", "300"], {}, tmp_path), listens=True) as process:
             talk = Talk(process)
             with pytest.raises(QmdError, match="reads nothing"):
                 await talk.ask("query", whole)

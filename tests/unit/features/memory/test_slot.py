@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 import anyio
 import pytest
 
-from skerry.features.memory.backoff import RESTS, Rest
 from skerry.features.memory.slot import FallbackMemoryManager
 from skerry.model.memory import (
     MemoryAnswer,
@@ -272,9 +271,3 @@ async def test_all_hear_of_changed_files() -> None:
 def test_a_slot_without_a_memory_is_a_mistake() -> None:
     with pytest.raises(ValueError, match="at least one"):
         slot()
-
-
-def test_a_clock_that_was_set_back_ends_a_rest() -> None:
-    rest = Rest().after_failure(1_000_000_000)
-    assert not rest.over(1_000_000_000)
-    assert rest.over(1_000_000_000 - round(RESTS[-1] * 1000))
