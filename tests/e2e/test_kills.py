@@ -1,6 +1,11 @@
 """`kill -9` at every moment that matters: each message is answered once, or announced once."""
 
+import shutil
 import signal
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from functools import cache
 from pathlib import Path
 
 import anyio
@@ -9,9 +14,20 @@ import pytest
 from skerry.client.client import GatewayClient
 from skerry.runtime.delivery import MISSING
 from skerry.runtime.finalize import INTERRUPTED as INTERRUPTION
-from skerry.testing.channel import Delivered
+from skerry.store import DATABASE
+from skerry.testing.channel import Delivered, Platform
 from skerry.testing.gateway import GatewayProcess
-from tests.support.chaos import all_ended, announced, disagreements, faults, rig, until
+from tests.support.chaos import (
+    MAY,
+    ONE_BY_ONE,
+    all_ended,
+    announced,
+    disagreements,
+    faults,
+    rig,
+    until,
+)
+from tests.support.moments import Moments, left, life
 
 LOOK = "look m1"  # a message whose answer needs a tool
 WRITE = "write m1"  # one whose answer needs a tool that has an effect
@@ -25,37 +41,85 @@ async def killed(gateway: GatewayProcess) -> None:
         assert await gateway.wait() == -signal.SIGKILL
 
 
-@pytest.mark.parametrize(
-    ("text", "fault", "told"),
-    [
-        pytest.param("m1", "store.before-commit:1", ANSWERED, id="before the message is taken"),
-        pytest.param("m1", "store.after-commit:1", ANSWERED, id="when the message is taken"),
-        pytest.param("m1", "dispatch.accepted:1", ANSWERED, id="when it is accepted"),
-        pytest.param("m1", "store.before-commit:2", ANSWERED, id="before the answer is stored"),
-        pytest.param("m1", "store.after-commit:2", ANSWERED, id="when the answer is stored"),
-        pytest.param("m1", "store.after-commit:3", ANSWERED, id="when the part is marked"),
-        pytest.param("m1", "delivery.before-send:1", ANSWERED, id="before it is sent"),
-        pytest.param("m1", "delivery.after-send:1", ANSWERED, id="when it was sent"),
-        pytest.param("m1", "store.after-commit:4", ANSWERED, id="when it is marked as sent"),
-        pytest.param(LOOK, "store.before-commit:2", ANSWERED, id="before the call is stored"),
-        pytest.param(LOOK, "store.after-commit:2", ANSWERED, id="before the tool runs"),
-        pytest.param(LOOK, "store.before-commit:3", ANSWERED, id="when the tool has run"),
-        pytest.param(LOOK, "store.after-commit:3", ANSWERED, id="when its result is stored"),
-        pytest.param(LOOK, "store.before-commit:4", ANSWERED, id="before its answer is stored"),
-        pytest.param(LOOK, "store.after-commit:4", ANSWERED, id="when its answer is stored"),
-        pytest.param(WRITE, "store.after-commit:2", INTERRUPTED, id="before a tool writes"),
-        pytest.param(WRITE, "store.before-commit:3", INTERRUPTED, id="when a tool has written"),
-        pytest.param(WRITE, "store.after-commit:3", INTERRUPTED, id="when the file is on record"),
-        pytest.param(WRITE, "store.after-commit:4", ANSWERED, id="when that it wrote is stored"),
-        pytest.param(LOOK, "delivery.after-send:1", ANSWERED, id="between the parts of a reply"),
-    ],
-)
-async def test_a_kill_loses_and_doubles_nothing(
-    tmp_path: Path, text: str, fault: str, told: list[str]
+KILLS = {
+    "before the message is taken": ("m1", "store.before-commit:1", ANSWERED),
+    "when the message is taken": ("m1", "store.after-commit:1", ANSWERED),
+    "when it is accepted": ("m1", "dispatch.accepted:1", ANSWERED),
+    "before the answer is stored": ("m1", "store.before-commit:2", ANSWERED),
+    "when the answer is stored": ("m1", "store.after-commit:2", ANSWERED),
+    "when the part is marked": ("m1", "store.after-commit:3", ANSWERED),
+    "before it is sent": ("m1", "delivery.before-send:1", ANSWERED),
+    "when it was sent": ("m1", "delivery.after-send:1", ANSWERED),
+    "when it is marked as sent": ("m1", "store.after-commit:4", ANSWERED),
+    "before the call is stored": (LOOK, "store.before-commit:2", ANSWERED),
+    "before the tool runs": (LOOK, "store.after-commit:2", ANSWERED),
+    "when the tool has run": (LOOK, "store.before-commit:3", ANSWERED),
+    "when its result is stored": (LOOK, "store.after-commit:3", ANSWERED),
+    "before its answer is stored": (LOOK, "store.before-commit:4", ANSWERED),
+    "when its answer is stored": (LOOK, "store.after-commit:4", ANSWERED),
+    "before a tool writes": (WRITE, "store.after-commit:2", INTERRUPTED),
+    "when a tool has written": (WRITE, "store.before-commit:3", INTERRUPTED),
+    "when the file is on record": (WRITE, "store.after-commit:3", INTERRUPTED),
+    "when that it wrote is stored": (WRITE, "store.after-commit:4", ANSWERED),
+    "between the parts of a reply": (LOOK, "delivery.after-send:1", ANSWERED),
+}
+"""The moments of a kill: what was asked, the point, and which messages are announced then."""
+REAL = ("before the message is taken", "when the answer is stored", "when it was sent")
+"""Those in which a process is killed, to see that it leaves what the copy of a moment has."""
+
+
+@pytest.fixture(scope="module")
+def lives(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Moments]:
+    """Gives a first life in which a message was answered, as it was at each of its moments."""
+
+    @cache
+    def lived(text: str) -> Moments:
+        folder = tmp_path_factory.mktemp("life")
+        wanted = {fault for asked, fault, _ in KILLS.values() if asked == text}
+        moments = Moments(folder / "now", folder / "moments", wanted)
+        anyio.run(first_life, moments, text)
+        return moments
+
+    return lived
+
+
+async def first_life(moments: Moments, text: str) -> None:
+    """Answers a message until every moment of the table was reached."""
+    async with life(moments.folder, moments.reach, **ONE_BY_ONE, **MAY) as (gateway, platform):
+        moments.turn = gateway.context.store._writer.turn
+        platform.say(text, message_id="m1")
+        await until(lambda: moments.reached == moments.wanted, lambda: moments.reached)
+
+
+async def next_life(folder: Path) -> list[str]:
+    """Takes up what a kill left; returns what is wrong, and the messages that are announced."""
+    async with life(folder) as (_, platform):
+        if not platform.inbox():
+            platform.say("m1", message_id="m1")
+        platform.say("m2", message_id="m2")
+        await all_ended(platform)
+    assert faults(platform.inbox(), platform.received()) == []
+    assert await disagreements(folder / "home") == []
+    return announced(platform.received())
+
+
+@pytest.mark.parametrize(("text", "fault", "told"), KILLS.values(), ids=KILLS)
+def test_a_kill_loses_and_doubles_nothing(
+    lives: Callable[[str], Moments], tmp_path: Path, text: str, fault: str, told: list[str]
 ) -> None:
+    copy = shutil.copytree(lives(text)[fault], tmp_path / "copy")
+    assert anyio.run(next_life, copy) == told
+
+
+@pytest.mark.parametrize(("text", "fault", "told"), [KILLS[one] for one in REAL], ids=REAL)
+async def test_a_process_that_is_killed_leaves_what_the_copy_of_that_moment_has(
+    tmp_path: Path, lives: Callable[[str], Moments], text: str, fault: str, told: list[str]
+) -> None:
+    moments = await anyio.to_thread.run_sync(lives, text)
     async with rig(tmp_path, "--fault", fault) as (gateway, platform, _):
         platform.say(text, message_id="m1")
         await killed(gateway)
+        assert left(tmp_path) == left(moments[fault])
         platform.say("m2", message_id="m2")
         await gateway.start()
         await all_ended(platform)
@@ -63,6 +127,32 @@ async def test_a_kill_loses_and_doubles_nothing(
         assert faults(platform.inbox(), platform.received()) == []
         assert announced(platform.received()) == told
         assert await disagreements(gateway.home) == []
+
+
+@pytest.mark.parametrize(
+    ("defect", "moment", "promise"),
+    [
+        ("DELETE FROM outbox", "before it is sent", "lost"),
+        ("UPDATE outbox SET state = 'pending'", "when it was sent", "doubled"),
+    ],
+)
+def test_a_moment_whose_state_is_spoiled_is_noticed(
+    lives: Callable[[str], Moments], tmp_path: Path, defect: str, moment: str, promise: str
+) -> None:
+    text, fault, _ = KILLS[moment]
+    copy = shutil.copytree(lives(text)[fault], tmp_path / "copy")
+    with closing(sqlite3.connect(copy / "home" / DATABASE)) as database:
+        database.execute(defect)
+        database.commit()
+    anyio.run(spoiled_life, copy)
+    platform = Platform(copy / "platform")
+    assert faults(platform.inbox(), platform.received())[0].startswith(promise)
+
+
+async def spoiled_life(folder: Path) -> None:
+    async with life(folder) as (_, platform):
+        platform.say("m2", message_id="m2")
+        await until(lambda: any(one.text.endswith("m2") for one in platform.received()))
 
 
 # The checker can fail: defects that a kill brings out, planted through the adapter's own port

@@ -1,0 +1,119 @@
+"""Kills in process: the state as it is on the disk at a named point, which is what a kill leaves.
+
+A process that is killed leaves its files as they are; what it would have done with them is lost. So
+a life that goes on may be looked at as if it had been killed at each point that it reached: its
+files are copied there, and the next life begins with the copy. One life gives every moment, and
+none needs a process of its own. That a real `kill -9` leaves the same is shown beside it.
+"""
+
+import os
+import shutil
+import sqlite3
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import AbstractContextManager, asynccontextmanager, closing, nullcontext, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from skerry.app.build import Application, Outside, open_application
+from skerry.app.settings import Settings
+from skerry.config.load import prepare
+from skerry.model.message import ToolCall, ToolResultMessage, UserMessage
+from skerry.ports.model import ModelRequest
+from skerry.store import DATABASE, nothing
+from skerry.testing.channel import MemoryChannel, Platform
+from skerry.testing.model import ScriptedModel, ScriptedModels, Step
+
+SHARED = "-shm"
+"""Ending of a file that is made anew from the others, and that nobody has who opens a copy."""
+
+
+@dataclass
+class Moments:
+    """Copies a folder at those points, `name:number`, that are wanted, into folders named so."""
+
+    folder: Path
+    into: Path
+    wanted: AbstractSet[str]
+    turn: AbstractContextManager[Any] = field(default_factory=nullcontext)
+    """Held while a transaction is written: a copy waits for that, unless it is made in it."""
+    reached: set[str] = field(default_factory=set[str])
+    _times: Counter[str] = field(default_factory=Counter[str])
+
+    def __getitem__(self, moment: str) -> Path:
+        """Returns the folder as it was then."""
+        return self.into / moment
+
+    def reach(self, point: str) -> None:
+        """Copies the folder; called at each named fault point."""
+        self._times[point] += 1
+        moment = f"{point}:{self._times[point]}"
+        if moment not in self.wanted:
+            return
+        with nullcontext() if point.startswith("store.") else self.turn:
+            # The locks that SQLite has on the file are this process's, and nobody else opens it.
+            copied(self.folder, self.into / moment)
+        self.reached.add(moment)
+
+
+def copied(source: Path, target: Path) -> None:
+    """Copies a folder in use; what goes away meanwhile, as a file that is renamed, is left out."""
+    for folder, _, names in os.walk(source):
+        place = target / Path(folder).relative_to(source)
+        place.mkdir(mode=0o700, parents=True)
+        for name in names:
+            if not name.endswith(SHARED):
+                with suppress(FileNotFoundError):
+                    shutil.copy2(Path(folder, name), place / name)
+
+
+def answers(request: ModelRequest) -> Sequence[Step]:
+    """Answers as `tests.support.chaos.answers` does."""
+    messages = request.history.messages
+    asked = next(one.text for one in reversed(messages) if isinstance(one, UserMessage))
+    word, _, name = asked.rpartition(" ")
+    if word and not isinstance(messages[-1], ToolResultMessage):
+        tool, more = ("write", {"content": "x"}) if word == "write" else ("read", {})
+        call = ToolCall(f"call_{len(messages)}", tool, {"path": "a.txt"} | more)
+        return ["looking into it", call]
+    return [f"answer to {name}"]
+
+
+@asynccontextmanager
+async def life(
+    folder: Path, reach: Callable[[str], None] = nothing, **config: Any
+) -> AsyncGenerator[tuple[Application, Platform]]:
+    """Runs a gateway without its socket over `home` and `platform` of a folder; drains it."""
+    home, platform = folder / "home", Platform(folder / "platform")
+    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    file = home / "skerry.json"
+    if not file.exists():
+        file.touch(mode=0o600)
+        file.write_bytes(msgspec.json.encode(config))
+    environ = {"HOME": str(home), "SKERRY_STATE_DIR": str(home)}
+    models = ScriptedModels(ScriptedModel(answers))
+    outside = Outside(models=models, adapters=[MemoryChannel(platform)], reach=reach)
+    async with open_application(Settings(prepare(environ), environ), environ, outside) as gateway:
+        yield gateway, platform
+        assert await gateway.drain()
+
+
+def left(folder: Path) -> dict[str, object]:
+    """Returns what a life left: messages, runs, parts and entries, and what the platform has."""
+    with closing(sqlite3.connect(folder / "home" / DATABASE)) as database:
+        rows: dict[str, object] = {
+            name: database.execute(f"SELECT {what} FROM {name} ORDER BY 1").fetchall()  # noqa: S608 - of ours
+            for name, what in (
+                ("inbound", "count(*)"),
+                ("run", "result IS NULL"),
+                ("outbox", "state, block"),
+                ("entry", "seq"),
+            )
+        }
+    platform = Platform(folder / "platform")
+    received = [(one.peer, one.text) for one in platform.received()]
+    return rows | {"received": received}
