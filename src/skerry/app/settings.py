@@ -24,7 +24,7 @@ from skerry.config.reload_rules import needs_restart
 from skerry.config.remote_write_policy import AGENTS, guard
 from skerry.config.root import Config
 from skerry.config.write import META, Author, Edit, Written, rewrite, set_values
-from skerry.gateway.configuration import Applied, Look
+from skerry.gateway.configuration import Applied, ConfigFile
 from skerry.infra.clock import Clock, SystemClock
 from skerry.model.errors import ConfigError, ConfigInvalidError
 from skerry.providers.builtin_providers import known_provider
@@ -126,7 +126,7 @@ class Settings:
         if self.broken is None:
             keep_good(self._loaded.source, self._loaded.expanded)
 
-    async def look(self) -> Look:
+    async def look(self) -> ConfigFile:
         """Returns the file as it stands now, with what is wrong with it."""
         return await anyio.to_thread.run_sync(self._look)
 
@@ -259,17 +259,17 @@ class Settings:
         keep_good(loaded.source, loaded.expanded)
         return loaded
 
-    def _look(self) -> Look:
+    def _look(self) -> ConfigFile:
         path = self.config.path
         try:
             read = source.read(path)
         except ConfigInvalidError as error:
-            return Look(source.Source(path), None, error.issues, exists=True)
+            return ConfigFile(source.Source(path), None, error.issues, exists=True)
         try:
             loaded = checked(read, self._given, self.config.state_dir, fetch=False)
         except ConfigInvalidError as error:
-            return Look(read, None, error.issues, exists=read.exists)
-        return Look(read, loaded, (), exists=read.exists)
+            return ConfigFile(read, None, error.issues, exists=read.exists)
+        return ConfigFile(read, loaded, (), exists=read.exists)
 
 
 def _borrows(name: str, address: object) -> bool:

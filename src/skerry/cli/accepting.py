@@ -61,20 +61,20 @@ async def accept(state_dir: Path, arguments: Namespace) -> int:
             await mirror.rewrite(store, [bad.session_id])
             done.append(_Done(bad.name, bad.key, "given up; a notice replaces it"))
     if arguments.json:
-        show_json({"accepted": [asdict(one) for one in done]})
+        show_json({"accepted": [asdict(entry) for entry in done]})
     elif done:
-        rows = [(one.entry, one.key, one.outcome) for one in done]
+        rows = [(entry.entry, entry.key, entry.outcome) for entry in done]
         show(table([("ENTRY", "KEY", "OUTCOME"), *rows]))
     else:
         show("Every message can be read: there is nothing to give up.")
-    return int(any(one.failed for one in done))
+    return int(any(entry.failed for entry in done))
 
 
 def _chosen(broken: Sequence[Bad], names: Sequence[str]) -> list[Bad]:
     """Returns the entries with these names, each once; all of them without a name."""
     if not names:
         return list(broken)
-    by_name = {one.name: one for one in broken}
+    by_name = {entry.name: entry for entry in broken}
     for name in names:
         if name not in by_name:
             error = ClientError(f"No unreadable message is named {name!r}.")

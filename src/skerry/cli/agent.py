@@ -48,7 +48,7 @@ def run(arguments: Namespace) -> int:
 
     async def once() -> dict[str, Any]:
         async with GatewayClient(address) as client:
-            asked = Run(
+            request = Run(
                 client,
                 text,
                 session=arguments.session,
@@ -57,7 +57,7 @@ def run(arguments: Namespace) -> int:
                 more={name: value for name, value in more.items() if value},
             )
             try:
-                return await asked.result()
+                return await request.result()
             except GatewayUnreachableError as error:
                 if text.strip() != RETRY:
                     error.remedy = _AGAIN.format(key)
@@ -119,11 +119,11 @@ class Run:
                 break
         reason = waited.get("stopReason")
         aborted = waited["status"] == "ok" and reason not in {"stop", "length"}
-        said = _part(waited, "terminalReply").get("text") or ""
+        reply = _part(waited, "terminalReply").get("text") or ""
         return {
             **waited,
             "result": {
-                "payloads": [{"text": said}] if said else [],
+                "payloads": [{"text": reply}] if reply else [],
                 "meta": {"aborted": aborted, "stopReason": reason},
             },
         }
@@ -142,10 +142,10 @@ class Run:
         except GatewayRefusedError as refusal:
             if not isinstance(refusal.payload, dict):
                 raise
-            told: dict[str, Any] = {"error": str(refusal), "remedy": refusal.remedy}
+            failure: dict[str, Any] = {"error": str(refusal), "remedy": refusal.remedy}
             if refusal.retry_after_ms is not None:
-                told["retryAfterMs"] = refusal.retry_after_ms
-            return {"status": "error", **refusal.payload, **told}
+                failure["retryAfterMs"] = refusal.retry_after_ms
+            return {"status": "error", **refusal.payload, **failure}
         if not isinstance(answer, dict) or "status" not in answer:
             raise GatewayRefusedError("INVALID_RESPONSE", "The answer to `agent` has no status.")
         return answer

@@ -214,7 +214,11 @@ class Terminal:
         key, updates = str(uuid4()), self.updates
         images, self.images = self.images, ()
         saying = self.portal.start_task_soon(
-            self.conversation.say, text, key, images, lambda one: updates.put(_Heard(key, one))
+            self.conversation.say,
+            text,
+            key,
+            images,
+            lambda update: updates.put(_Heard(key, update)),
         )
         self._turns[key] = _Turn(saying)
         saying.add_done_callback(lambda _: updates.put(_Ended(key)))
@@ -272,8 +276,8 @@ class Terminal:
         if self._in_line:
             show()
             self._in_line = False
-        for one in turn.held:
-            self._print(one)
+        for update in turn.held:
+            self._print(update)
         turn.held.clear()
 
     def _interrupt(self, hint: str = "") -> None:
@@ -352,8 +356,8 @@ def _complete(commands: Sequence[str]) -> None:
 
     def completed(text: str, number: int) -> str | None:
         begun = text if readline.get_begidx() == 0 and text.startswith("/") else None
-        found = [] if begun is None else [word for word in words if word.startswith(begun)]
-        return f"{found[number]} " if number < len(found) else None
+        matches = [] if begun is None else [word for word in words if word.startswith(begun)]
+        return f"{matches[number]} " if number < len(matches) else None
 
     readline.set_completer_delims(" ")
     readline.set_completer(completed)

@@ -59,15 +59,15 @@ def _get(arguments: Namespace) -> int:
     loaded = load_good(os.environ, fetch=arguments.reveal)
     if loaded.broken is not None:
         notice(f"{loaded.config.path} is broken; this is the last good configuration.")
-    found = lookup(_effective(loaded, reveal=arguments.reveal), _parsed_place(arguments.place))
-    if found is MISSING:
+    value = lookup(_effective(loaded, reveal=arguments.reveal), _parsed_place(arguments.place))
+    if value is MISSING:
         remedy = "`skerry config get` prints all values, `skerry config schema` all possible keys."
         raise FailedError(f"There is no {arguments.place}.", remedy)
-    found = _whole(found)
+    value = _whole(value)
     if arguments.json:
-        show_json(found)
+        show_json(value)
     else:
-        show(plain(found if isinstance(found, str) else json.dumps(found, indent=2)))
+        show(plain(value if isinstance(value, str) else json.dumps(value, indent=2)))
     return 0
 
 
@@ -77,9 +77,9 @@ def _whole(value: JSON) -> JSON:
         case float() if value.is_integer():
             return int(value)
         case dict():
-            return {key: _whole(one) for key, one in value.items()}
+            return {key: _whole(item) for key, item in value.items()}
         case list():
-            return [_whole(one) for one in value]
+            return [_whole(item) for item in value]
         case _:
             return value
 
@@ -96,9 +96,9 @@ def _revealed(shown: JSON, real: Any) -> JSON:
     """Returns the tree with the secrets, which print as stars, as they are in the file."""
     match shown, real:
         case dict(), dict():
-            return {key: _revealed(one, real.get(key)) for key, one in shown.items()}
+            return {key: _revealed(item, real.get(key)) for key, item in shown.items()}
         case list(), list() if len(shown) == len(real):
-            return [_revealed(one, other) for one, other in zip(shown, real, strict=True)]
+            return [_revealed(item, other) for item, other in zip(shown, real, strict=True)]
         case str(), str() if set(shown) == {"*"}:
             return real
         case _:
@@ -215,8 +215,8 @@ def _validate(arguments: Namespace) -> int:
         return 0
     for issue in loaded.warnings:
         notice(f"warning: {plain(str(issue))}")
-    there = loaded.source.exists
-    show(f"{path} is valid." if there else f"{path} does not exist; the defaults hold.")
+    exists = loaded.source.exists
+    show(f"{path} is valid." if exists else f"{path} does not exist; the defaults hold.")
     return 0
 
 

@@ -175,12 +175,14 @@ class Conversation(anyio.AsyncContextManagerMixin):
         """
         client = await self._connected()
         history = await client.request("chat.history", {**self._where, "limit": 4})
-        found = history.get("messages", [])
-        messages = [(one.get("role", ""), text) for one in found for text in _texts(one)]
+        listed = history.get("messages", [])
+        messages = [
+            (message.get("role", ""), text) for message in listed for text in _texts(message)
+        ]
         spoken = (
             message for message in messages if message[0] in {"user", "assistant"} and message[1]
         )
-        commands = [str(one["name"]) for one in (await _commands(client))]
+        commands = [str(command["name"]) for command in (await _commands(client))]
         model = await model_status(client)
         return Opening(model, tuple(spoken), tuple(f"/{name}" for name in commands))
 
@@ -356,8 +358,8 @@ def _note(data: Any, answer: Answer, *, own: bool) -> None:
 
 def _texts(message: Mapping[str, Any]) -> list[str]:
     """Returns the texts of a message; several, where they were collected to it."""
-    said = message.get("__openclaw", {}).get("said")
-    return [str(one["text"]) for one in said] if said else [text_of(message)]
+    collected = message.get("__openclaw", {}).get("said")
+    return [str(part["text"]) for part in collected] if collected else [text_of(message)]
 
 
 async def _commands(client: GatewayClient) -> Sequence[Mapping[str, Any]]:
@@ -366,5 +368,5 @@ async def _commands(client: GatewayClient) -> Sequence[Mapping[str, Any]]:
         listed = await client.request("commands.list")
     except GatewayRefusedError:
         return ()
-    found: Sequence[Mapping[str, Any]] = listed.get("commands", ())
-    return found
+    commands: Sequence[Mapping[str, Any]] = listed.get("commands", ())
+    return commands

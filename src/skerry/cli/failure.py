@@ -47,8 +47,8 @@ def report(error: Exception, command: str, *, as_json: bool = False) -> int:
 def show_wrong_usage(error: WrongUsageError) -> None:
     """Prints wrong usage as one JSON object on stdout; a person was told on stderr."""
     remedy = f"`{error.command} --help` lists its arguments."
-    told = {"code": "usage", "message": error.message, "remedy": remedy}
-    show_json({"ok": False, "error": told})
+    failure = {"code": "usage", "message": error.message, "remedy": remedy}
+    show_json({"ok": False, "error": failure})
 
 
 def _texts(error: Exception) -> tuple[str, str]:
@@ -74,12 +74,12 @@ def _exit_code(error: Exception) -> int:
 
 def _object(error: Exception, reason: str, remedy: str) -> dict[str, object]:
     """Returns the failure for scripts; of a gateway's refusal the wire's own codes."""
-    told: dict[str, object] = {"code": _code(error), "message": reason, "remedy": remedy}
+    failure: dict[str, object] = {"code": _code(error), "message": reason, "remedy": remedy}
     if isinstance(error, GatewayRefusedError):
-        told |= {"code": error.details_code or error.wire_code, "wireCode": error.wire_code}
+        failure |= {"code": error.details_code or error.wire_code, "wireCode": error.wire_code}
         if error.retry_after_ms is not None:
-            told["retryAfterMs"] = error.retry_after_ms
-    return told
+            failure["retryAfterMs"] = error.retry_after_ms
+    return failure
 
 
 def _code(error: Exception) -> str:

@@ -28,24 +28,24 @@ async def _run(arguments: Namespace) -> int:
     whose = {"agentId": arguments.agent} if arguments.agent else {}
     async with GatewayClient(address, scopes=scopes) as client:
         if arguments.action == "list":
-            found = await client.request("files.list", whose)
-            _print(arguments, found, lambda: _list(found))
+            answer = await client.request("files.list", whose)
+            _print(arguments, answer, lambda: _list(answer))
             return 0
         params = {**whose, "path": arguments.path}
-        found = await client.request("files.get", params)
+        answer = await client.request("files.get", params)
         if arguments.action == "show":
-            _print(arguments, found, lambda: _show(found["file"]))
+            _print(arguments, answer, lambda: _show(answer["file"]))
             return 0
-        wanted = await _wanted(arguments, found["file"])
-        found = await client.request("files.trust", {**params, "hash": wanted})
-    name = one_line(found["file"]["path"])
-    _print(arguments, found, lambda: show(f"{name} counts as your word, as it is now."))
+        digest = await _wanted(arguments, answer["file"])
+        answer = await client.request("files.trust", {**params, "hash": digest})
+    name = one_line(answer["file"]["path"])
+    _print(arguments, answer, lambda: show(f"{name} counts as your word, as it is now."))
     return 0
 
 
-def _print(arguments: Namespace, found: Any, render: Any) -> None:
+def _print(arguments: Namespace, answer: Any, render: Any) -> None:
     if arguments.json:
-        show_json(found)
+        show_json(answer)
     else:
         render()
 
@@ -72,10 +72,10 @@ async def _wanted(arguments: Namespace, file: dict[str, Any]) -> str:
     return str(file["hash"])
 
 
-def _list(found: dict[str, Any]) -> None:
+def _list(answer: dict[str, Any]) -> None:
     rows: list[tuple[str, ...]] = [("FILE", "WRITTEN BY", "ON", "WHY IT HAS NO AUTHORITY")]
-    rows += [_cells(one) for one in found["files"]]
-    if found["files"]:
+    rows += [_cells(file) for file in answer["files"]]
+    if answer["files"]:
         show(table(rows))
         show("To see one: skerry files show FILE. To make it yours: skerry files trust FILE.")
     else:

@@ -28,27 +28,27 @@ def run(arguments: Namespace) -> int:
 async def _status(arguments: Namespace) -> int:
     address = find(os.environ, url=arguments.url, token=arguments.token)
     try:
-        found = await state(address)
+        report = await state(address)
     except ClientError as error:
         if not arguments.json:
             raise
         show_json({"running": False, "url": address.url, "reason": str(error)})
         return complain(str(error), error.remedy, "skerry gateway status")
     if arguments.json:
-        show_json(found)
+        show_json(report)
         return 0
     rows = [
         ("gateway", f"{styled('running', 'green')} at {address.url}"),
         ("page", f"{page_of(address)} (skerry open)"),
     ]
     labels = {"version": "version", "model": "modelState", "sessions": "sessions", "up": "uptime"}
-    rows += [(label, one_line(str(found[key]))) for label, key in labels.items()]
-    rows += _queue(found["status"].get("queue", {}))
-    if plugins := _plugins(found["status"].get("plugins", {})):
+    rows += [(label, one_line(str(report[key]))) for label, key in labels.items()]
+    rows += _queue(report["status"].get("queue", {}))
+    if plugins := _plugins(report["status"].get("plugins", {})):
         rows.append(("plugins", plugins))
     show(table(rows))
-    for one in found["attention"]:
-        problem, remedy = one_line(one["message"]), one_line(one["remedy"])
+    for notice in report["attention"]:
+        problem, remedy = one_line(notice["message"]), one_line(notice["remedy"])
         show(f"{styled('look:', 'yellow')} {problem} Try: {remedy}")
     return 0
 
@@ -111,11 +111,11 @@ def attention(status: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         )
     if waiting := status.get("devices", {}).get("pending"):
         yield f"Devices that wait for approval: {waiting}.", "skerry devices list"
-    for one in status.get("queue", {}).get("stuck", ()):
-        yield f"{one['what']} was cancelled and still runs.", "skerry doctor"
-    for one in status.get("budgets", ()):
-        if one["state"] != "ok":
-            yield f"{one['budget']}: {one['message']}.", "skerry usage shows where it went."
+    for stuck in status.get("queue", {}).get("stuck", ()):
+        yield f"{stuck['what']} was cancelled and still runs.", "skerry doctor"
+    for stuck in status.get("budgets", ()):
+        if stuck["state"] != "ok":
+            yield f"{stuck['budget']}: {stuck['message']}.", "skerry usage shows where it went."
     if parts := status.get("undelivered"):
         counted = ", ".join(f"{number} {state}" for state, number in sorted(parts.items()))
         yield f"Parts of replies that did not arrive: {counted}.", "skerry doctor"
@@ -142,17 +142,17 @@ def _configuration(configuration: Mapping[str, Any]) -> Iterator[tuple[str, str]
 def _queue(queue: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yields how full the lanes are, and a row for each conversation with work."""
     lanes = [
-        f"{one['name']} {one['running']} of {one['limit']}"
-        + (f" ({one['waiting']} wait)" if one["waiting"] else "")
-        for one in queue.get("lanes", ())
+        f"{lane['name']} {lane['running']} of {lane['limit']}"
+        + (f" ({lane['waiting']} wait)" if lane["waiting"] else "")
+        for lane in queue.get("lanes", ())
     ]
     if lanes:
         yield "lanes", ", ".join(lanes)
-    for one in queue.get("sessions", ()):
-        since = one["since"]
+    for session in queue.get("sessions", ()):
+        since = session["since"]
         lasts = duration(max(0, queue["at"] - since)) if since is not None else ""
         runs = f"runs for {lasts}" if lasts else "waits for a place"
-        yield one_line(one["key"]), f"{runs}, {one['waiting']} waiting, {one['mode']}"
+        yield one_line(session["key"]), f"{runs}, {session['waiting']} waiting, {session['mode']}"
 
 
 def _plugins(plugins: Mapping[str, Any]) -> str:
@@ -202,8 +202,8 @@ async def _synced(client: GatewayClient, params: dict[str, Any], seconds: float 
 
 def _near(method: str, hello: Any) -> str:
     """Returns which methods of the gateway are named much like this one."""
-    known = hello.get("features", {}).get("methods", ())
-    near = ", ".join(get_close_matches(method, known, n=3))
+    methods = hello.get("features", {}).get("methods", ())
+    near = ", ".join(get_close_matches(method, methods, n=3))
     return f"Did you mean {near}?" if near else "docs/reference/protocol.md lists every method."
 
 

@@ -16,14 +16,17 @@ GROUPS = (
 def groups() -> list[tuple[str, list[str]]]:
     """Returns every command in the group of the help that shows it."""
     return [
-        (title, [*names, *(one.command for one in FEATURES if one.cli and one.cli[0] == title)])
+        (
+            title,
+            [*names, *(entry.command for entry in FEATURES if entry.cli and entry.cli[0] == title)],
+        )
         for title, names in GROUPS
     ]
 
 
-def feature(add: Add, one: Feature, *, whole: bool) -> None:
+def feature(add: Add, entry: Feature, *, whole: bool) -> None:
     """Adds the command of a feature; `whole` with what is beneath it, which imports its parser."""
-    _, text = one.cli or ("", "")
-    parser = command(add, one.command, None, text)
+    _, text = entry.cli or ("", "")
+    parser = command(add, entry.command, None, text)
     if whole:
-        one.load("cli:add")(parser)
+        entry.load("cli:add")(parser)

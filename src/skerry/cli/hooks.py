@@ -26,16 +26,16 @@ _STYLES: Final = {"enabled": "green", "disabled": "dim", "missing": "yellow", "f
 def run(arguments: Namespace) -> int:
     """Runs `skerry hooks ...`; returns the exit code."""
     config = load_good(os.environ, fetch=False).config
-    found = [find_hook.report for find_hook in find_hooks(config, os.environ, _records(config))]
+    reports = [find_hook.report for find_hook in find_hooks(config, os.environ, _records(config))]
     match arguments.action:
         case "list":
-            return _list(found, as_json=arguments.json)
+            return _list(reports, as_json=arguments.json)
         case "check":
-            return _check(found, as_json=arguments.json)
-    report = next((one for one in found if one.name == arguments.name), None)
+            return _check(reports, as_json=arguments.json)
+    report = next((hook for hook in reports if hook.name == arguments.name), None)
     if report is None:
-        known = ", ".join(one.name for one in found)
-        raise FailedError(f"Unknown hook {arguments.name!r}.", f"Hooks: {known}.")
+        names = ", ".join(hook.name for hook in reports)
+        raise FailedError(f"Unknown hook {arguments.name!r}.", f"Hooks: {names}.")
     match arguments.action:
         case "info":
             return _info(report, as_json=arguments.json)
@@ -63,32 +63,34 @@ def _records(config: Config) -> Records:
         raise FailedError(message, remedy) from error
 
 
-def _list(found: list[HookReport], *, as_json: bool) -> int:
+def _list(reports: list[HookReport], *, as_json: bool) -> int:
     if as_json:
-        show_json([asdict(one) for one in found])
+        show_json([asdict(hook) for hook in reports])
         return 0
-    for one in found:
-        mark = styled(f"{one.status:8}", _STYLES[one.status])
-        show(f"{mark} {one_line(f'{one.emoji} {one.name}').strip()}  {one_line(one.description)}")
-        if one.reason:
-            show(f"{'':8} {one_line(one.reason)}")
-        for file in one.files:
+    for hook in reports:
+        mark = styled(f"{hook.status:8}", _STYLES[hook.status])
+        show(
+            f"{mark} {one_line(f'{hook.emoji} {hook.name}').strip()}  {one_line(hook.description)}"
+        )
+        if hook.reason:
+            show(f"{'':8} {one_line(hook.reason)}")
+        for file in hook.files:
             mark = one_line(file.told)
             show(f"{'':8} {styled(mark, 'yellow') if file.doubt else styled(mark, 'dim')}")
     return 0
 
 
-def _check(found: list[HookReport], *, as_json: bool) -> int:
+def _check(reports: list[HookReport], *, as_json: bool) -> int:
     """Says what keeps hooks that are switched on from taking part."""
-    wrong = [one for one in found if one.status in {HookStatus.FAILED, HookStatus.MISSING}]
+    wrong = [hook for hook in reports if hook.status in {HookStatus.FAILED, HookStatus.MISSING}]
     if as_json:
-        show_json([asdict(one) for one in wrong])
+        show_json([asdict(hook) for hook in wrong])
     else:
-        on = sum(one.status is HookStatus.ENABLED for one in found)
-        show(f"{on} of {len(found)} hooks take part at the next start.")
-        for one in wrong:
-            show(f"{one_line(one.name)}: {one_line(one.reason)}")
-            show(f"{'':4}Try: {one_line(one.remedy)}")
+        on = sum(hook.status is HookStatus.ENABLED for hook in reports)
+        show(f"{on} of {len(reports)} hooks take part at the next start.")
+        for hook in wrong:
+            show(f"{one_line(hook.name)}: {one_line(hook.reason)}")
+            show(f"{'':4}Try: {one_line(hook.remedy)}")
     return 1 if wrong else 0
 
 

@@ -81,17 +81,17 @@ async def _one(
     store: Store, file: Path, folder: Folder, agent: AgentId, arguments: Namespace
 ) -> _Outcome:
     try:
-        found = await anyio.to_thread.run_sync(_read, file)
-        key = _key(found, folder, agent, arguments.key)
+        transcript = await anyio.to_thread.run_sync(_read, file)
+        key = _key(transcript, folder, agent, arguments.key)
     except (FormatError, OSError, InvalidSessionKeyError) as error:
         return _Outcome(str(file), f"not imported: {error}")
     outcome = "can be imported"
     if not arguments.dry_run:
-        session = folder.incoming(key, found, archived_as(file), mine=arguments.mine)
+        session = folder.incoming(key, transcript, archived_as(file), mine=arguments.mine)
         now = SystemClock().now_ms()
         outcome = await store.write(partial(take, incoming=session, now=now))
     return _Outcome(
-        str(file), str(outcome), str(key), found.session_id, found.report, arguments.mine
+        str(file), str(outcome), str(key), transcript.session_id, transcript.report, arguments.mine
     )
 
 
@@ -115,13 +115,13 @@ def _read(file: Path) -> Imported:
         return read(lines)
 
 
-def _key(found: Imported, folder: Folder, agent: AgentId, wanted: str | None) -> SessionKey:
+def _key(transcript: Imported, folder: Folder, agent: AgentId, key: str | None) -> SessionKey:
     """Returns the conversation: of the session map beside the file, as wanted, or its own."""
-    named = found.session_id in folder.rows
-    known = folder.keys.get(found.session_id) if named or wanted is None else None
-    if known is not None:
-        return SessionKey(agent, SessionKey.parse(known, agent).scope)
-    return SessionKey.parse(wanted or f"imported:{found.session_id}", agent)
+    named = transcript.session_id in folder.rows
+    mapped = folder.keys.get(transcript.session_id) if named or key is None else None
+    if mapped is not None:
+        return SessionKey(agent, SessionKey.parse(mapped, agent).scope)
+    return SessionKey.parse(key or f"imported:{transcript.session_id}", agent)
 
 
 def _tell(outcomes: list[_Outcome], arguments: Namespace) -> None:
@@ -145,9 +145,9 @@ def _tell(outcomes: list[_Outcome], arguments: Namespace) -> None:
         notice("User messages count as yours: your memory is used in these conversations.")
     elif any(outcome.key and SessionKey.parse(outcome.key).is_owners for outcome in outcomes):
         notice("User messages count as a stranger's, so memory is off there; if yours: --mine")
-    known = sum(outcome.outcome == Taken.KNOWN for outcome in outcomes)
-    if known:
-        notice(f"{known} of {len(outcomes)} were there already and stay as they are.")
+    present = sum(outcome.outcome == Taken.KNOWN for outcome in outcomes)
+    if present:
+        notice(f"{present} of {len(outcomes)} were there already and stay as they are.")
 
 
 def left_out(report: Report) -> Iterator[str]:

@@ -37,7 +37,7 @@ def run(arguments: Namespace) -> int:
 
 
 async def _logs(arguments: Namespace) -> int:
-    place = _Place(arguments.json)
+    position = _Place(arguments.json)
     local = arguments.url is None
     try:
         address = find(os.environ, url=arguments.url, token=arguments.token)
@@ -45,26 +45,26 @@ async def _logs(arguments: Namespace) -> int:
 
             async def ask(cursor: int | None, limit: int) -> dict[str, Any]:
                 params: dict[str, Any] = {"limit": limit, "maxBytes": _MOST_BYTES}
-                found = await client.request(
+                answer = await client.request(
                     "logs.tail", params if cursor is None else params | {"cursor": cursor}
                 )
-                return dict(found)
+                return dict(answer)
 
-            await place.show(ask, arguments.lines, follow=arguments.follow)
+            await position.show(ask, arguments.lines, follow=arguments.follow)
     except GatewayUnreachableError:
         if not local:
             raise
         folder = locate(os.environ)[0] / LOGS
         notice(f"No gateway runs. Showing its log from {folder}.")
-        await place.show(_of_file(folder), arguments.lines, follow=arguments.follow)
+        await position.show(_of_file(folder), arguments.lines, follow=arguments.follow)
     return 0
 
 
 def _of_file(folder: Path) -> Read:
     async def read(cursor: int | None, limit: int) -> dict[str, Any]:
         def look() -> dict[str, Any]:
-            found = tail(folder, cursor=cursor, limit=limit, max_bytes=_MOST_BYTES)
-            return {"file": str(found.file), "cursor": found.cursor, "lines": found.lines}
+            end = tail(folder, cursor=cursor, limit=limit, max_bytes=_MOST_BYTES)
+            return {"file": str(end.file), "cursor": end.cursor, "lines": end.lines}
 
         return await anyio.to_thread.run_sync(look)
 
@@ -82,11 +82,11 @@ class _Place:
     async def show(self, read: Read, lines: int, *, follow: bool) -> None:
         """Prints the last `lines`, and with `follow` what comes."""
         while True:
-            found = await read(self.cursor, lines if self.cursor is None else MOST_LINES)
-            if self.file and found["file"] != self.file:  # a new day
-                found = await read(0, MOST_LINES)
-            self.file, self.cursor = found["file"], found["cursor"]
-            for line in found["lines"]:
+            page = await read(self.cursor, lines if self.cursor is None else MOST_LINES)
+            if self.file and page["file"] != self.file:  # a new day
+                page = await read(0, MOST_LINES)
+            self.file, self.cursor = page["file"], page["cursor"]
+            for line in page["lines"]:
                 self._print(line)
             if not follow:
                 return
@@ -94,13 +94,13 @@ class _Place:
             await anyio.sleep(POLL_SECONDS)
 
     def _print(self, line: str) -> None:
-        told: Any = None
+        entry: Any = None
         with suppress(ValueError):
-            told = json.loads(line)
-        if not isinstance(told, dict):
+            entry = json.loads(line)
+        if not isinstance(entry, dict):
             show_json({"message": line}) if self.as_json else show(plain(line))
             return
-        parts = {key: str(told[key]) for key in _SHOWN if key in told}
+        parts = {key: str(entry[key]) for key in _SHOWN if key in entry}
         if self.as_json:
             show_json(parts)
             return

@@ -11,17 +11,18 @@ from skerry import __version__
 from skerry.cli import parsing_extensions
 from skerry.cli.groups import feature, groups
 from skerry.cli.meant import Parser, WrongUsageError
-from skerry.cli.options import Add as _Add
-from skerry.cli.options import bind as _bind
-from skerry.cli.options import command as _command
-from skerry.cli.options import hits as _hits
-from skerry.cli.options import limit as _limit
-from skerry.cli.options import lines as _lines
-from skerry.cli.options import output as _output
-from skerry.cli.options import port as _port
-from skerry.cli.options import reach as _reach
-from skerry.cli.options import session as _session
-from skerry.cli.options import timeout as _timeout
+from skerry.cli.options import (
+    Add,
+    bind,
+    command,
+    group,
+    hits,
+    output,
+    reach,
+    session,
+    timeout,
+    whole,
+)
 from skerry.cli.parsing_memory import add_memory
 from skerry.cli.parsing_state import add_recovered
 from skerry.infra.features import FEATURES
@@ -61,16 +62,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     words = sys.argv[1:] if arguments is None else arguments
     try:
-        given = make_parser(words[0] if words else "").parse_args(words)
+        parsed = make_parser(words[0] if words else "").parse_args(words)
     except WrongUsageError as error:
         if "--json" in words:
             import_module("skerry.cli.failure").show_wrong_usage(error)
         raise
-    if given.module is None:
-        given.parser.print_help()
+    if parsed.module is None:
+        parsed.parser.print_help()
         return 0
     try:
-        code = _load(given.module)(given)
+        code = _load(parsed.module)(parsed)
         sys.stdout.flush()
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -80,7 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     except Exception as error:  # noqa: BLE001 - each becomes three lines on stderr
         report: Callable[..., int] = import_module("skerry.cli.failure").report
-        return report(error, given.parser.prog, as_json=getattr(given, "json", False))
+        return report(error, parsed.parser.prog, as_json=getattr(parsed, "json", False))
     return code
 
 
@@ -94,12 +95,12 @@ def _load(module: str) -> Callable[[Namespace], int]:
     return run
 
 
-def make_parser(wanted: str | None = None) -> "_Top":
+def make_parser(name: str | None = None) -> "_Top":
     """Returns the parser of the whole command line.
 
-    Where a command is `wanted` that there is, only its part is there: to make them all takes
-    20 ms of CPU, and half a megabyte, which a gateway would keep for good. Of a feature that is
-    not wanted there is its name and its text, unless all commands are wanted (None).
+    With the `name` of a command it has that one only: to make them all takes 20 ms of CPU, and
+    half a megabyte, which a gateway would keep for good. Of a feature it then has name and text
+    alone; None makes all of it.
     """
     parser = _Top(
         prog="skerry",
@@ -108,18 +109,20 @@ def make_parser(wanted: str | None = None) -> "_Top":
     )
     parser.add_argument("--version", action="version", version=f"skerry {__version__}")
     parser.set_defaults(module=None, parser=parser)
-    group = parser.add_subparsers(metavar="COMMAND", title="commands", parser_class=Parser)
+    commands = parser.add_subparsers(metavar="COMMAND", title="commands", parser_class=Parser)
     parts = _parts()
-    for one in FEATURES:
-        if one.cli:
-            parts[one.command] = partial(feature, one=one, whole=wanted in {None, one.command})
-    for name in (wanted,) if wanted in parts else parts:
-        parts[name](group.add_parser)
-    parser.texts = {name: one.description or "" for name, one in group.choices.items()}
+    for entry in FEATURES:
+        if entry.cli:
+            parts[entry.command] = partial(
+                feature, entry=entry, whole=name in {None, entry.command}
+            )
+    for part in (name,) if name in parts else parts:
+        parts[part](commands.add_parser)
+    parser.texts = {key: command.description or "" for key, command in commands.choices.items()}
     return parser
 
 
-def _parts() -> dict[str | None, Callable[[_Add], object]]:
+def _parts() -> dict[str | None, Callable[[Add], object]]:
     """Returns the function that adds each command."""
     return {
         "gateway": _gateway,
@@ -140,53 +143,50 @@ def _parts() -> dict[str | None, Callable[[_Add], object]]:
     }
 
 
-def _gateway(add: _Add) -> None:
-    group = _command(add, "gateway", None, "run the gateway, or ask a running one")
-    add = group.add_subparsers(metavar="COMMAND", title="commands").add_parser
-    run = _command(add, "run", "serve", "run the gateway until SIGTERM or Ctrl-C")
-    run.add_argument("--port", type=_port, metavar="N", help="TCP port; 0 lets the system choose")
+def _gateway(add: Add) -> None:
+    add = group(add, "gateway", "run the gateway, or ask a running one")
+    run = command(add, "run", "serve", "run the gateway until SIGTERM or Ctrl-C")
     run.add_argument(
-        "--bind", type=_bind, metavar="ADDR", help="loopback, lan, or an address of this machine"
+        "--port", type=whole(0, 65_535), metavar="N", help="TCP port; 0 lets the system choose"
+    )
+    run.add_argument(
+        "--bind", type=bind, metavar="ADDR", help="loopback, lan, or an address of this machine"
     )
     run.add_argument(
         "--strict-config", action="store_true", help="refuse to start where the file is broken"
     )
     run.add_argument("--verbose", action="store_true", help="log more, on stderr")
     _status(add)
-    call = _command(add, "call", "gateway", "send one request and print the answer")
-    call.set_defaults(action="call")
+    call = command(add, "call", "gateway", "send one request and print the answer")
     call.add_argument("method", metavar="METHOD", help="such as health or sessions.list")
     call.add_argument("--params", default=None, metavar="JSON", help="the parameters, an object")
     call.add_argument(
         "--expect-final", action="store_true", help="wait for the second answer of `agent`"
     )
-    _timeout(call, "seconds to wait (default 30; 600 with --expect-final; memory.sync a day)")
-    _output(_reach(call))
+    timeout(call, "seconds to wait (default 30; 600 with --expect-final; memory.sync a day)")
+    output(reach(call))
 
 
-def _open(add: _Add) -> None:
-    opened = _reach(
-        _command(add, "open", "open", "open the page in a browser, or show its address")
-    )
+def _open(add: Add) -> None:
+    opened = reach(command(add, "open", "open", "open the page in a browser, or show its address"))
     opened.add_argument("--print", action="store_true", help="show the address, open nothing")
 
 
-def _status(add: _Add) -> None:
+def _status(add: Add) -> None:
     text = "show the gateway's state, its page and its model"
-    status = _command(add, "status", "gateway", text)
-    status.set_defaults(action="status")
-    _output(_reach(status))
+    status = command(add, "status", "gateway", text)
+    output(reach(status))
 
 
-def _chat(add: _Add) -> None:
-    chat = _command(add, "chat", "chat", "talk to an agent in the terminal")
+def _chat(add: Add) -> None:
+    chat = command(add, "chat", "chat", "talk to an agent in the terminal")
     chat.add_argument("--message", metavar="TEXT", help="say this first")
     _said(chat, "an image for the first message; may be repeated")
-    _session(_reach(chat))
+    session(reach(chat))
 
 
-def _agent(add: _Add) -> None:
-    agent = _command(add, "agent", "agent", "one message, one answer: for scripts")
+def _agent(add: Add) -> None:
+    agent = command(add, "agent", "agent", "one message, one answer: for scripts")
     agent.add_argument(
         "--message", required=True, metavar="TEXT", help="the message; - reads stdin"
     )
@@ -194,8 +194,8 @@ def _agent(add: _Add) -> None:
     agent.add_argument(
         "--idempotency-key", metavar="K", help="a repeated key runs nothing twice and prints again"
     )
-    _timeout(agent, "seconds the run may take (default: agents.defaults.timeoutSeconds)")
-    _output(_session(_reach(agent)))
+    timeout(agent, "seconds the run may take (default: agents.defaults.timeoutSeconds)")
+    output(session(reach(agent)))
 
 
 def _said(parser: ArgumentParser, image: str) -> None:
@@ -203,16 +203,13 @@ def _said(parser: ArgumentParser, image: str) -> None:
     parser.add_argument("--thinking", choices=THINKING, help="reasoning effort of the model")
 
 
-def _config(add: _Add) -> None:
-    group = _command(add, "config", None, "show, change and check the configuration")
-    add = group.add_subparsers(metavar="COMMAND", title="commands").add_parser
+def _config(add: Add) -> None:
+    add = group(add, "config", "show, change and check the configuration")
 
     def action(name: str, text: str) -> ArgumentParser:
-        parser = _command(add, name, "config", text)
-        parser.set_defaults(action=name)
-        return parser
+        return command(add, name, "config", text)
 
-    get = _output(action("get", "print the effective values, defaults too; secrets are hidden"))
+    get = output(action("get", "print the effective values, defaults too; secrets are hidden"))
     get.add_argument("place", metavar="PATH", nargs="?", help="such as agents.list[0].name")
     get.add_argument("--reveal", action="store_true", help="print secrets too")
     change = action("set", "set one value")
@@ -222,23 +219,24 @@ def _config(add: _Add) -> None:
         "--json", dest="strict", action="store_true", help="refuse a value that is not JSON"
     )
     action("unset", "remove one value").add_argument("place", metavar="PATH")
-    validate = _output(action("validate", "check the file, and print all errors"))
+    validate = output(action("validate", "check the file, and print all errors"))
     validate.add_argument("file", metavar="FILE", nargs="?", help="another file")
     action("schema", "print the JSON Schema of the file")
     action("edit", "open the file in $EDITOR; it is checked before it counts")
     action("path", "print where the file is")
     text = "show an older file in the keys of this version"
-    migrate = _output(_command(add, "migrate", "migrate", text))
+    migrate = output(command(add, "migrate", "migrate", text))
     migrate.add_argument("--apply", action="store_true", help="write it; the old one is kept")
 
 
-def _sessions(add: _Add) -> None:
-    group = _command(add, "sessions", None, "list, read, name, delete and restore conversations")
-    add = group.add_subparsers(metavar="COMMAND", title="commands").add_parser
+def _sessions(add: Add) -> None:
+    add = group(add, "sessions", "list, read, name, delete and restore conversations")
     listing = _sessions_command(add, "list", "the conversations, the latest used first")
     listing.add_argument("--search", metavar="TEXT", help="in key, label, first or last message")
     listing.add_argument("--archived", action="store_true", help="those that can be restored")
-    listing.add_argument("--limit", type=_limit, default=50, metavar="N", help="how many, to 1000")
+    listing.add_argument(
+        "--limit", type=whole(1, 1000), default=50, metavar="N", help="how many, to 1000"
+    )
     shown = _sessions_command(add, "show", "print a conversation", name=True)
     shown.add_argument("--jsonl", action="store_true", help="as the lines of a pi session v3")
     export = _sessions_command(add, "export", "write a conversation to a file", name=True)
@@ -254,14 +252,14 @@ def _sessions(add: _Add) -> None:
     found = _sessions_command(add, "search", "search messages, however old")
     found.add_argument("text", metavar="TEXT", help="words of it")
     found.add_argument("--session", metavar="SESSION", help="in this conversation only")
-    found.add_argument("--limit", type=_hits, default=8, metavar="N", help="how many, to 50")
+    found.add_argument("--limit", type=hits, default=8, metavar="N", help="how many, to 50")
     _session_files(add)
 
 
-def _session_files(add: _Add) -> None:
+def _session_files(add: Add) -> None:
     prune = _sessions_command(add, "prune", "archive and remove sessions over the limits")
     prune.add_argument("--dry-run", action="store_true", help="print the plan, change nothing")
-    importing = _command(add, "import", "imports", "import transcripts; no gateway may run")
+    importing = command(add, "import", "imports", "import transcripts; no gateway may run")
     importing.add_argument(
         "--mine", action="store_true", help="the user messages are yours, so memory is used there"
     )
@@ -276,44 +274,45 @@ def _session_files(add: _Add) -> None:
         "--agent", metavar="ID", help="agent of the transcripts (the default agent)"
     )
     importing.add_argument("--dry-run", action="store_true", help="check them, change nothing")
-    _output(importing)
-    mirror = _command(
+    output(importing)
+    mirror = command(
         add, "mirror", "sessions", "rewrite sessions.json and the transcripts; no gateway may run"
     )
-    mirror.set_defaults(action="mirror")
-    _output(mirror)
+    output(mirror)
     add_recovered(add)
 
 
-def _sessions_command(add: _Add, action: str, text: str, *, name: bool = False) -> ArgumentParser:
-    parser = _command(add, action, "sessions", text)
-    parser.set_defaults(action=action)
+def _sessions_command(add: Add, action: str, text: str, *, name: bool = False) -> ArgumentParser:
+    parser = command(add, action, "sessions", text)
     if name:
         parser.add_argument("name", metavar="SESSION", help="its key, label or session id")
     parser.add_argument("--agent", metavar="ID", help="of this agent only")
     if action != "export":
-        _output(parser)
-    return _reach(parser)
+        output(parser)
+    return reach(parser)
 
 
-def _update(add: _Add) -> None:
-    group = _command(add, "update", None, "check for a newer version")
-    add = group.add_subparsers(metavar="COMMAND", title="commands").add_parser
+def _update(add: Add) -> None:
+    add = group(add, "update", "check for a newer version")
     text = "ask the origin of this installation for a newer version; change nothing"
-    _output(_command(add, "check", "update", text))
+    output(command(add, "check", "update", text))
 
 
-def _completion(add: _Add) -> None:
+def _completion(add: Add) -> None:
     text = "print the completion script of a shell"
-    parser = _command(add, "completion", "completion", text)
+    parser = command(add, "completion", "completion", text)
     parser.add_argument("shell", choices=["bash", "zsh", "fish", "tcsh"])
     parser.epilog = 'bash: eval "$(skerry completion bash)"'
 
 
-def _logs(add: _Add) -> None:
-    logs = _command(add, "logs", "logs", "the log of the gateway, running or not")
+def _logs(add: Add) -> None:
+    logs = command(add, "logs", "logs", "the log of the gateway, running or not")
     logs.add_argument("--follow", action="store_true", help="go on until Ctrl-C")
     logs.add_argument(
-        "--lines", type=_lines, default=100, metavar="N", help="how many to begin with (100)"
+        "--lines",
+        type=whole(1, 5000),
+        default=100,
+        metavar="N",
+        help="how many to begin with (100)",
     )
-    _output(_reach(logs))
+    output(reach(logs))

@@ -25,14 +25,14 @@ class Parser(ArgumentParser):
         Raises:
             WrongUsageError: always.
         """
-        found = re.fullmatch(
+        invalid = re.fullmatch(
             r"argument COMMAND: invalid choice: '(.{0,64})' \(choose from (.*)\)", message
         )
-        if found is not None:
-            near = get_close_matches(found[1], re.findall(r"[\w-]+", found[2]), n=1)
-            meant = f" Did you mean `{self.prog} {near[0]}`?" if near else ""
+        if invalid is not None:
+            near = get_close_matches(invalid[1], re.findall(r"[\w-]+", invalid[2]), n=1)
+            hint = f" Did you mean `{self.prog} {near[0]}`?" if near else ""
             message = (
-                f"unknown command `{self.prog} {found[1]}`.{meant} `{self.prog} --help` lists all."
+                f"unknown command `{self.prog} {invalid[1]}`.{hint} `{self.prog} --help` lists all."
             )
         self.print_usage(sys.stderr)
         self._print_message(f"{self.prog}: error: {message}\n", sys.stderr)

@@ -26,8 +26,8 @@ def run(arguments: Namespace) -> int:
     """
     state_dir, path = locate(os.environ)
     before = source.read(path)
-    found = migrate(before.parsed)
-    changed = found.tree != before.parsed
+    migrated = migrate(before.parsed)
+    changed = migrated.tree != before.parsed
     written = changed and arguments.apply
     if written:
 
@@ -35,9 +35,9 @@ def run(arguments: Namespace) -> int:
             return migrate(now.parsed).tree
 
         rewrite(path, edit, Author(_BY, os.environ, state_dir))
-    difference = list(_difference(before.parsed, found.tree, str(path)))
+    difference = list(_difference(before.parsed, migrated.tree, str(path)))
     if arguments.json:
-        report = {"path": str(path), "done": found.done, "diff": difference, "written": written}
+        report = {"path": str(path), "done": migrated.done, "diff": difference, "written": written}
         show_json(report)
         return 0
     if not changed:
@@ -45,8 +45,8 @@ def run(arguments: Namespace) -> int:
         return 0
     for line in difference:
         show(plain(line))
-    for one in found.done:
-        show(f"- {one_line(one)}")
+    for change in migrated.done:
+        show(f"- {one_line(change)}")
     if written:
         show(f"Written. The file as it was is {beside(path.resolve(), BACKUPS[0])}.")
     else:

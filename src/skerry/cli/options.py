@@ -9,14 +9,24 @@ TOKEN_CHARACTERS = 4096
 
 
 def command(add: Add, name: str, module: str | None, text: str) -> ArgumentParser:
-    """Returns the parser of a new command; `module` runs it, None has some beneath it."""
+    """Returns the parser of a new command; `module` runs it, with its name as the action."""
     parser = add(name, help=text, description=text[0].upper() + text[1:] + ".")
-    parser.set_defaults(module=module, parser=parser)
+    parser.set_defaults(module=module, action=name, parser=parser)
     return parser
 
 
+def group(add: Add, name: str, text: str) -> Add:
+    """Adds a command with commands of its own; returns the function that adds those."""
+    return subcommands(command(add, name, None, text))
+
+
+def subcommands(parser: ArgumentParser) -> Add:
+    """Returns the function that adds commands to a command."""
+    return parser.add_subparsers(metavar="COMMAND", title="commands").add_parser
+
+
 def reach(parser: ArgumentParser) -> ArgumentParser:
-    """Lets the command name the gateway that it speaks to."""
+    """Adds the options that name the gateway."""
     parser.add_argument("--url", help="the gateway's address (default: from the configuration)")
     parser.add_argument(
         "--token",
@@ -28,19 +38,19 @@ def reach(parser: ArgumentParser) -> ArgumentParser:
 
 
 def session(parser: ArgumentParser) -> ArgumentParser:
-    """Lets the command name a conversation."""
+    """Adds the options that name a conversation."""
     parser.add_argument("--session", default="main", metavar="KEY", help="which conversation")
     parser.add_argument("--agent", metavar="ID", help="agent (default: the default agent)")
     return parser
 
 
 def timeout(parser: ArgumentParser, text: str) -> None:
-    """Lets the command wait for so long."""
+    """Adds the time limit."""
     parser.add_argument("--timeout", type=seconds, metavar="S", help=text)
 
 
 def output(parser: ArgumentParser) -> ArgumentParser:
-    """Lets the command print for scripts."""
+    """Adds the option for scripts."""
     parser.add_argument("--json", action="store_true", help="print JSON for scripts")
     return parser
 
@@ -51,32 +61,34 @@ def token(text: str) -> str:
         return text
     try:
         with open(text[1:], encoding="utf-8") as file:  # noqa: PTH123 - help does without pathlib
-            found = file.readline(TOKEN_CHARACTERS).strip()
+            first = file.readline(TOKEN_CHARACTERS).strip()
     except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is no text"
+        reason = getattr(error, "strerror", None) or "it is not text"
         raise ArgumentTypeError(f"{text[1:]!r} cannot be read: {reason}") from None
-    if not found:
+    if not first:
         raise ArgumentTypeError(f"{text[1:]!r} begins with an empty line")
-    return found
+    return first
 
 
-def port(text: str) -> int:
-    """Returns a TCP port; 0 lets the system choose."""
-    if not (text.isdecimal() and int(text) <= 65_535):  # noqa: PLR2004 - the highest TCP port
-        raise ArgumentTypeError(f"{text!r} is not a port from 0 to 65535")
-    return int(text)
+def whole(least: int, most: int) -> Callable[[str], int]:
+    """Returns the check of an option whose value is a whole number from `least` to `most`."""
+
+    def parse(text: str) -> int:
+        if not (text.isascii() and text.isdecimal() and least <= int(text) <= most):
+            raise ArgumentTypeError(f"{text!r} is not a number from {least} to {most}")
+        return int(text)
+
+    return parse
 
 
-def lines(text: str) -> int:
-    """Returns how many lines of the log, as many as a gateway gives."""
-    if not (text.isdecimal() and 0 < int(text) <= 5000):  # noqa: PLR2004 - as many as a gateway gives
-        raise ArgumentTypeError(f"{text!r} is not a number from 1 to 5000")
-    return int(text)
+hits = whole(1, 50)
+"""Limit of a search: as many as `store.search` returns."""
+days = whole(1, 366)
 
 
 def bind(text: str) -> str:
-    """Returns where to listen: `loopback`, `lan` or an address."""
-    from ipaddress import ip_address  # noqa: PLC0415 - help does without it
+    """Returns the address to listen on: `loopback`, `lan` or an address."""
+    from ipaddress import ip_address  # noqa: PLC0415 - for this option alone; help does without it
 
     if text not in {"loopback", "lan"}:
         try:
@@ -86,33 +98,12 @@ def bind(text: str) -> str:
     return text
 
 
-def limit(text: str) -> int:
-    """Returns how many rows, as many as a method gives."""
-    if not (text.isdecimal() and 1 <= int(text) <= 1000):  # noqa: PLR2004 - the method's limit
-        raise ArgumentTypeError(f"{text!r} is not a number from 1 to 1000")
-    return int(text)
-
-
-def hits(text: str) -> int:
-    """Returns how many hits, as many as a search gives."""
-    if not (text.isdecimal() and 1 <= int(text) <= 50):  # noqa: PLR2004 - as `store.search` has it
-        raise ArgumentTypeError(f"{text!r} is not a number from 1 to 50")
-    return int(text)
-
-
 def seconds(text: str) -> float:
     """Returns a time of at most a day."""
     try:
-        given = float(text)
+        number = float(text)
     except ValueError:
-        given = 0.0
-    if not 0 < given <= 86_400:  # noqa: PLR2004 - a day
+        number = 0.0
+    if not 0 < number <= 86_400:  # noqa: PLR2004 - a day
         raise ArgumentTypeError(f"{text!r} is not a number of seconds above 0, up to 86400")
-    return given
-
-
-def days(text: str) -> int:
-    """Returns a number of days of at most a year, as the method takes them."""
-    if not (text.isdecimal() and 1 <= int(text) <= 366):  # noqa: PLR2004 - the method's limit
-        raise ArgumentTypeError(f"{text!r} is not a number from 1 to 366")
-    return int(text)
+    return number

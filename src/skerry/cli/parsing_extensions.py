@@ -1,12 +1,11 @@
 """The parsers of the commands about prompts, fenced files, plugins and hooks."""
 
-from skerry.cli.options import Add, command, output, reach, session
+from skerry.cli.options import Add, command, group, output, reach, session
 
 
 def prompt(add: Add) -> None:
     """Adds `skerry prompt`."""
-    group = command(add, "prompt", None, "show the prompt of a conversation")
-    add = group.add_subparsers(metavar="COMMAND", title="commands").add_parser
+    add = group(add, "prompt", "show the prompt of a conversation")
     shown = command(add, "show", "prompt", "print the system prompt, or what its parts cost")
     shown.add_argument("--sizes", action="store_true", help="the parts: characters, tokens, share")
     output(session(reach(shown)))
@@ -14,15 +13,13 @@ def prompt(add: Add) -> None:
 
 def files(add: Add) -> None:
     """Adds `skerry files`."""
-    group = command(add, "files", None, "files that a prompt shows as data, without authority")
-    add = group.add_subparsers(metavar="COMMAND", title="commands").add_parser
+    add = group(add, "files", "files that a prompt shows as data, without authority")
     for name, text in (
         ("list", "list them, with their writers and the reasons"),
         ("show", "print one, with its record"),
         ("trust", "make what a file holds now your word"),
     ):
         parser = command(add, name, "files", text)
-        parser.set_defaults(action=name)
         if name != "list":
             parser.add_argument("path", metavar="PATH", help="in the workspace")
         if name == "trust":
@@ -35,8 +32,7 @@ def files(add: Add) -> None:
 
 def plugins(add: Add) -> None:
     """Adds `skerry plugins`."""
-    group = command(add, "plugins", None, "the plugins of a running gateway, and making one")
-    add = group.add_subparsers(metavar="COMMAND", title="commands").add_parser
+    add = group(add, "plugins", "the plugins of a running gateway, and making one")
     text = "list them with their parts, failures and remedies"
     output(reach(command(add, "list", "plugins", text)))
     new = command(add, "new", "plugin_new", "make a plugin with a test that passes")
@@ -47,8 +43,7 @@ def plugins(add: Add) -> None:
 
 def hooks(add: Add) -> None:
     """Adds `skerry hooks`."""
-    group = command(add, "hooks", None, "small programs that run at events of the gateway")
-    add = group.add_subparsers(metavar="COMMAND", title="commands").add_parser
+    add = group(add, "hooks", "small programs that run at events of the gateway")
     for name, text in (
         ("list", "list the hooks and their state"),
         ("info", "show one hook"),
@@ -57,7 +52,6 @@ def hooks(add: Add) -> None:
         ("disable", "disable a hook from the next start"),
     ):
         parser = command(add, name, "hooks", text)
-        parser.set_defaults(action=name)
         if name not in {"list", "check"}:
             parser.add_argument("name", metavar="HOOK")
         if name == "enable":

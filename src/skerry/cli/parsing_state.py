@@ -1,13 +1,12 @@
 """The parser of `skerry sessions recovered`."""
 
-from skerry.cli.options import Add, command, output
+from skerry.cli.options import Add, command, group, output
 
 
 def add_recovered(add: Add) -> None:
     """Adds `skerry sessions recovered`."""
     text = "messages that transcript files have and the database does not"
-    group = command(add, "recovered", None, text)
-    add = group.add_subparsers(metavar="COMMAND", title="commands").add_parser
+    add = group(add, "recovered", text)
     listing = command(add, "list", "recovered", "list the kept messages")
     taking = command(add, "import", "recovered", "import them; the gateway must be stopped")
     taking.add_argument(
@@ -23,7 +22,5 @@ def add_recovered(add: Add) -> None:
     which = discard.add_mutually_exclusive_group(required=True)
     which.add_argument("name", nargs="?", metavar="SESSION", help="of this session, key or file")
     which.add_argument("--all", action="store_true", help="all of it")
-    parsers = {"list": listing, "import": taking, "accept": accept, "discard": discard}
-    for name, parser in parsers.items():
-        parser.set_defaults(action=name)
+    for parser in (listing, taking, accept, discard):
         output(parser)

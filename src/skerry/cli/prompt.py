@@ -22,42 +22,42 @@ async def _show(arguments: Namespace) -> int:
     if arguments.agent:
         params["agentId"] = arguments.agent
     async with GatewayClient(address, scopes=("operator.read",)) as client:
-        found: dict[str, Any] = await client.request("prompt.show", params)
+        report: dict[str, Any] = await client.request("prompt.show", params)
     if arguments.json:
-        show_json(found)
+        show_json(report)
     elif arguments.sizes:
-        _sizes(found)
+        _sizes(report)
     else:
-        show(plain(found["systemPrompt"]))
-        notice(f"{found['tokens']} tokens with the tools; --sizes says what each part costs.")
+        show(plain(report["systemPrompt"]))
+        notice(f"{report['tokens']} tokens with the tools; --sizes says what each part costs.")
     return 0
 
 
-def _sizes(found: dict[str, Any]) -> None:
-    show(f"{one_line(found['sessionKey'])}, answered by {one_line(found['model'])}")
+def _sizes(report: dict[str, Any]) -> None:
+    show(f"{one_line(report['sessionKey'])}, answered by {one_line(report['model'])}")
     show()
     rows = [("part", "characters", "about tokens", "share")]
-    rows += [_row(one["name"], one, one["share"]) for one in found["parts"]]
-    rows.append(_row("together", found, 1))
+    rows += [_row(part["name"], part, part["share"]) for part in report["parts"]]
+    rows.append(_row("together", report, 1))
     show(table(rows))
-    if found["files"]:
+    if report["files"]:
         show()
         rows = [("file", "characters", "in the prompt", "")]
         rows += [
             (
-                one_line(one["name"]),
-                str(one["rawChars"]),
-                str(one["chars"]),
-                "cut" if one["truncated"] else "",
+                one_line(file["name"]),
+                str(file["rawChars"]),
+                str(file["chars"]),
+                "cut" if file["truncated"] else "",
             )
-            for one in found["files"]
+            for file in report["files"]
         ]
         show(table(rows))
     show()
-    last = found["contextTokens"]
+    last = report["contextTokens"]
     used = f"; at the last call all of it was {last} tokens" if last else ""
-    show(f"The conversation has {found['entries']} entries{used}.")
-    for note in found["notes"]:
+    show(f"The conversation has {report['entries']} entries{used}.")
+    for note in report["notes"]:
         show(one_line(note))
 
 

@@ -84,7 +84,7 @@ def table(rows: Sequence[Sequence[str]]) -> str:
 
 def width(text: str) -> int:
     """Returns how many columns of a terminal the text takes."""
-    return sum(_columns(one) for one in text)
+    return sum(_columns(character) for character in text)
 
 
 def _columns(character: str) -> int:
@@ -98,13 +98,13 @@ def _columns(character: str) -> int:
 def _cut(line: str, edge: int) -> str:
     if width(line) <= edge:
         return line
-    kept, used = [], 1
-    for one in line:
-        used += _columns(one)
+    fitting, used = [], 1
+    for character in line:
+        used += _columns(character)
         if used > edge:
             break
-        kept.append(one)
-    return "".join(kept) + "…"
+        fitting.append(character)
+    return "".join(fitting) + "…"
 
 
 def model_line(status: ModelStatus) -> str:

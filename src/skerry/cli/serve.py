@@ -68,8 +68,8 @@ def _with_flags(loaded: Loaded, arguments: Namespace) -> Loaded:
     try:
         gateway = GatewayConfig.model_validate({**dict(before), **changes})
     except ValidationError as error:
-        said = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        failure = ConfigError(f"--bind: {said['msg'].removeprefix('Value error, ')}.")
+        detail = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        failure = ConfigError(f"--bind: {detail['msg'].removeprefix('Value error, ')}.")
         failure.remedy = "`--bind loopback` listens to this machine only."
         raise failure from None
     return replace(loaded, config=loaded.config.model_copy(update={"gateway": gateway}))

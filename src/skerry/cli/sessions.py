@@ -50,17 +50,17 @@ async def _ask(arguments: Namespace) -> int:
 
 
 async def _list(client: GatewayClient, arguments: Namespace) -> None:
-    asked: dict[str, Any] = {
+    params: dict[str, Any] = {
         "limit": arguments.limit,
         "archived": arguments.archived,
         "includeDerivedTitles": True,
         "includeLastMessage": True,
     }
     if arguments.agent:
-        asked["agentId"] = arguments.agent
+        params["agentId"] = arguments.agent
     if arguments.search:
-        asked["search"] = arguments.search
-    payload = await client.request("sessions.list", asked)
+        params["search"] = arguments.search
+    payload = await client.request("sessions.list", params)
     rows = payload["sessions"]
     if arguments.json:
         show_json(rows)
@@ -163,21 +163,21 @@ async def _rename(client: GatewayClient, arguments: Namespace) -> None:
 
 
 async def _search(client: GatewayClient, arguments: Namespace) -> None:
-    asked: dict[str, Any] = {"query": arguments.text, "limit": arguments.limit}
+    params: dict[str, Any] = {"query": arguments.text, "limit": arguments.limit}
     if arguments.agent:
-        asked["agentId"] = arguments.agent
+        params["agentId"] = arguments.agent
     if arguments.session:
-        asked["key"], _ = await transcripts.find(client, arguments.session, arguments.agent)
-    found = await client.request("sessions.search", asked)
+        params["key"], _ = await transcripts.find(client, arguments.session, arguments.agent)
+    answer = await client.request("sessions.search", params)
     if arguments.json:
-        show_json(found)
+        show_json(answer)
         return
-    for hit in found["hits"]:
+    for hit in answer["hits"]:
         for line in _found(hit):
             show(line)
-    if not found["hits"]:
+    if not answer["hits"]:
         show("Nothing was found. Other words may have been used.")
-    if not found["complete"]:
+    if not answer["complete"]:
         notice("Not everything is indexed yet; ask again in a moment.")
 
 
@@ -186,9 +186,9 @@ def _found(hit: dict[str, Any]) -> Iterator[str]:
     archived = ", earlier session" if hit["archived"] else ""
     when = datetime.fromtimestamp(hit["at"] / 1000, UTC).astimezone()
     yield f"{when:%Y-%m-%d %H:%M}  {hit['key']}{archived}  {hit['sessionId']}"
-    for said in (hit["before"], hit, hit["after"]):
-        if said and said["text"]:
-            yield f"  {said['role']}: {one_line(said['text'])}"
+    for message in (hit["before"], hit, hit["after"]):
+        if message and message["text"]:
+            yield f"  {message['role']}: {one_line(message['text'])}"
 
 
 async def _prune(client: GatewayClient, arguments: Namespace) -> None:

@@ -49,10 +49,10 @@ class Folder:
     ) -> Incoming:
         """Returns the session as it is taken in."""
         row = self.rows.get(made.session_id)
-        told = self.keys.get(made.session_id)
-        if row is None and archived is None and told is not None:
+        key_text = self.keys.get(made.session_id)
+        if row is None and archived is None and key_text is not None:
             # The map names another session as the present one of that conversation.
-            same = SessionKey.parse(told, key.agent).scope == key.scope
+            same = SessionKey.parse(key_text, key.agent).scope == key.scope
             archived = Archived.RESET if same else None
         return incoming(key, made, row, archived, mine=mine)
 
@@ -82,7 +82,7 @@ def incoming(
 
 def transcripts(folder: Path) -> Iterator[tuple[Path, Archived | None]]:
     """Yields the transcript files of a folder, what was archived first, each with what as."""
-    for file in sorted(files(folder), key=lambda one: one.name.endswith(".jsonl")):
+    for file in sorted(files(folder), key=lambda path: path.name.endswith(".jsonl")):
         if not file.is_symlink():
             yield file, archived_as(file)
 
@@ -99,4 +99,6 @@ def files(path: Path) -> Iterator[Path]:
         yield path
         return
     # What was archived first is imported first, and what is present last.
-    yield from sorted(one for one in path.iterdir() if one.is_file() and NAME.fullmatch(one.name))
+    yield from sorted(
+        file for file in path.iterdir() if file.is_file() and NAME.fullmatch(file.name)
+    )

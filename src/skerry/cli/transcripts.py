@@ -35,10 +35,10 @@ async def find(client: GatewayClient, name: str, agent: str | None) -> tuple[str
         ClientError: there is no such conversation.
     """
     for kind in ("key", "sessionId", "label"):
-        asked = {kind: name, "allowMissing": True} | ({"agentId": agent} if agent else {})
-        found = await client.request("sessions.resolve", asked)
-        if found.get("ok"):
-            return found["key"], None
+        params = {kind: name, "allowMissing": True} | ({"agentId": agent} if agent else {})
+        answer = await client.request("sessions.resolve", params)
+        if answer.get("ok"):
+            return answer["key"], None
     row = await find_archived(client, name, agent)
     return row["key"], row["sessionId"]
 
@@ -49,16 +49,16 @@ async def find_archived(client: GatewayClient, name: str, agent: str | None) -> 
     Raises:
         ClientError: there is none.
     """
-    asked = {"archived": True, "search": name} | ({"agentId": agent} if agent else {})
-    rows = (await client.request("sessions.list", asked))["sessions"]
-    meant = [
+    params = {"archived": True, "search": name} | ({"agentId": agent} if agent else {})
+    rows = (await client.request("sessions.list", params))["sessions"]
+    matches = [
         row
         for row in rows
         if row["sessionId"].startswith(name)
         or name in {row["key"], row["displayName"], row.get("label")}
     ]
-    if meant:
-        latest: dict[str, Any] = max(meant, key=lambda row: row["archivedAt"])
+    if matches:
+        latest: dict[str, Any] = max(matches, key=lambda row: row["archivedAt"])
         return latest
     error = ClientError(f"There is no conversation {name!r}.")
     error.remedy = "`skerry sessions list` names all; with --archived, those that can be restored."
@@ -67,19 +67,19 @@ async def find_archived(client: GatewayClient, name: str, agent: str | None) -> 
 
 async def read(client: GatewayClient, key: str, session_id: str | None) -> Transcript:
     """Returns the whole conversation; messages that come meanwhile may be in it."""
-    asked: dict[str, Any] = {"sessionKey": key, "limit": PAGE}
+    params: dict[str, Any] = {"sessionKey": key, "limit": PAGE}
     if session_id is not None:
-        asked["sessionId"] = session_id
+        params["sessionId"] = session_id
     by_seq: dict[int, dict[str, Any]] = {}
     offset: int | None = 0
     page: dict[str, Any] = {}
     while offset is not None:
-        page = await client.request("chat.history", asked | {"offset": offset})
-        by_seq |= {one["__openclaw"]["seq"]: one for one in page["messages"]}
+        page = await client.request("chat.history", params | {"offset": offset})
+        by_seq |= {message["__openclaw"]["seq"]: message for message in page["messages"]}
         offset = page.get("nextOffset")
     agents = await client.request("agents.list")
     about = page.get("sessionInfo") or {}
-    folders = {one["id"]: one.get("workspace", "") for one in agents["agents"]}
+    folders = {entry["id"]: entry.get("workspace", "") for entry in agents["agents"]}
     return Transcript(
         key=page["sessionKey"],
         session_id=page["sessionId"] or "",
@@ -112,12 +112,12 @@ def as_jsonl(transcript: Transcript) -> Iterator[str]:
         if about.get("kind") == "compaction":
             yield _compact({"type": "compaction", **head, **about["compaction"]})
         else:
-            said = {
+            body = {
                 name: value
                 for name, value in message.items()
                 if name not in {"__openclaw", "idempotencyKey"}
             }
-            yield _compact({"type": "message", **head, "message": said})
+            yield _compact({"type": "message", **head, "message": body})
         parent = about["id"]
 
 
@@ -155,10 +155,10 @@ def as_text(transcript: Transcript) -> Iterator[str]:
         yield ""
 
 
-def _parts(one: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _parts(message: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """Gives what a message holds as (`text`, `thinking`, `call` or `result`, text)."""
-    is_result = one.get("role") == "toolResult"
-    for block in one.get("content", ()):
+    is_result = message.get("role") == "toolResult"
+    for block in message.get("content", ()):
         match block:
             case {"type": "text", "text": str(text)}:
                 yield "result" if is_result else "text", text
@@ -168,25 +168,25 @@ def _parts(one: dict[str, Any]) -> Iterator[tuple[str, str]]:
                 yield "call", f"{name} {json.dumps(arguments, ensure_ascii=False)}"
             case {"type": "image", "mimeType": kind}:
                 yield "text", f"(an image, {kind})"
-    if problem := one.get("errorMessage"):
+    if problem := message.get("errorMessage"):
         yield "text", f"({problem})"
 
 
-def _is_silent(one: dict[str, Any]) -> bool:
+def _is_silent(message: dict[str, Any]) -> bool:
     """Returns whether an answer says nothing, as NO_REPLY means it."""
-    return one.get("role") == "assistant" and next(_parts(one), None) is None
+    return message.get("role") == "assistant" and next(_parts(message), None) is None
 
 
-def _who(one: dict[str, Any]) -> str:
-    match one.get("role"):
+def _who(message: dict[str, Any]) -> str:
+    match message.get("role"):
         case "user":
             return markdown.PERSON
         case "toolResult":
-            return f"{markdown.RESULT}{one_line(one.get('toolName', 'a tool'))}"
+            return f"{markdown.RESULT}{one_line(message.get('toolName', 'a tool'))}"
         case "system":
             return markdown.NOTE
         case _:
-            return f"Assistant ({one_line(one.get('model') or markdown.NO_MODEL)})"
+            return f"Assistant ({one_line(message.get('model') or markdown.NO_MODEL)})"
 
 
 def _longest_run(text: str) -> int:

@@ -88,12 +88,12 @@ def check_source(root: Path) -> Update:
         return Update(__version__, None, reason=listed.reason)
     if isinstance(head, Failure) or not listed.split():
         return Update(__version__, None, reason="the working copy has no commit or no origin.")
-    there = listed.split()[0]
-    known = _output([git, "-C", str(root), "merge-base", "--is-ancestor", there, "HEAD"])
-    if not isinstance(known, Failure):
+    commit = listed.split()[0]
+    ancestor = _output([git, "-C", str(root), "merge-base", "--is-ancestor", commit, "HEAD"])
+    if not isinstance(ancestor, Failure):
         return Update(__version__, newer=False)
     remedy = f"git -C {root} pull, then make start; state and configuration stay."
-    return Update(__version__, newer=True, available=f"commit {there[:12]}", remedy=remedy)
+    return Update(__version__, newer=True, available=f"commit {commit[:12]}", remedy=remedy)
 
 
 def check_index(command: Sequence[str] = _PIP) -> Update:
@@ -101,10 +101,10 @@ def check_index(command: Sequence[str] = _PIP) -> Update:
     listed = _output(command)
     if isinstance(listed, Failure):
         return Update(__version__, None, reason=listed.reason)
-    found = _LATEST.search(listed) or _FIRST.search(listed)
-    if found is None:
+    match = _LATEST.search(listed) or _FIRST.search(listed)
+    if match is None:
         return Update(__version__, None, reason="the package index does not know Skerry.")
-    newest = found[1]
+    newest = match[1]
     if newest == __version__:
         return Update(__version__, newer=False)
     remedy = "pip install --upgrade skerry, then restart the gateway; state and configuration stay."

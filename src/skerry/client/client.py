@@ -190,8 +190,8 @@ class GatewayClient(anyio.AsyncContextManagerMixin):
 
     async def _device(self, key: Path, introduction: JSON, challenge: object) -> JSON:
         """Returns the proof of who this machine is, for a gateway on another one."""
-        asked: JSON = challenge.payload if isinstance(challenge, Event) else None
-        sign = partial(identity.device, key, introduction, asked)
+        payload: JSON = challenge.payload if isinstance(challenge, Event) else None
+        sign = partial(identity.device, key, introduction, payload)
         try:
             return await anyio.to_thread.run_sync(sign)
         except (KeyError, TypeError) as error:
@@ -289,8 +289,8 @@ def _refused(response: Response) -> GatewayRefusedError:
     error = response.error or WireError()
     details = error.details if isinstance(error.details, dict) else {}
     code = str(details.get("code", ""))
-    said = error.message or "The gateway refused and gave no reason."
-    message = _MESSAGES.get(code, said)
+    text = error.message or "The gateway refused and gave no reason."
+    message = _MESSAGES.get(code, text)
     refused = GatewayRefusedError(error.code, message, code, response.payload)
     own = str(details.get("remedy") or details.get("remediationHint") or "")
     refused.remedy = _REMEDIES.get(code) or own or _REMEDIES.get(error.code, "")

@@ -80,12 +80,14 @@ def _status(status: dict[str, Any]) -> ModelStatus:
         status.get("message", ""),
         status.get("remedy", ""),
         tuple(
-            Resting(one["profile"], one["model"], one["reason"], one["until"])
-            for one in status.get("resting", ())
+            Resting(rest["profile"], rest["model"], rest["reason"], rest["until"])
+            for rest in status.get("resting", ())
         ),
         tuple(
-            ModelOffer(one["id"], one["name"], one["address"], one["owner"], one["before"])
-            for one in status.get("offers", ())
+            ModelOffer(
+                offer["id"], offer["name"], offer["address"], offer["owner"], offer["before"]
+            )
+            for offer in status.get("offers", ())
         ),
         failure=_failure(status.get("failure")),
     )
@@ -115,5 +117,5 @@ def _info(model: dict[str, Any]) -> ModelInfo:
 
 def _cost(cost: dict[str, float]) -> ModelCost:
     names = ("input", "output", "cacheRead", "cacheWrite")
-    given, taken, read, written = (cost.get(name, 0.0) for name in names)
-    return ModelCost(given, taken, read, written, known=any((given, taken, read, written)))
+    sent, received, read, written = (cost.get(name, 0.0) for name in names)
+    return ModelCost(sent, received, read, written, known=any((sent, received, read, written)))

@@ -1,8 +1,8 @@
-"""Directives: commands within a message that set how it is answered, such as `/think high` (pure).
+"""Directives: commands within a message that set how it is answered, as `/think high` (pure).
 
-One begins the text or stands behind white space, and counts only with a level that it knows: else
-it is a word of the person, as it is in code, in a quotation and in a path. Taking directives out
-takes nothing else. Source: openclaw-behaviour 4.9.
+A directive begins the text or follows white space, and counts only with one of its levels: else it
+is ordinary text, as in code, in a quotation and in a path. Removing directives removes nothing
+else. Source: openclaw-behaviour 4.9.
 """
 
 import re
@@ -18,9 +18,9 @@ from skerry.model.thinking import ThinkingLevel, thinking_level
 IsModel = Callable[[str], bool]
 
 MAX_TEXT: Final = 16_384
-"""Characters of a message that is looked at: a longer one was pasted, not typed."""
+"""Characters of a message that is searched: a longer one was pasted, not typed."""
 NAMES: Final = ("think", "verbose", "reasoning", "status", "model", "queue")
-"""Names in the order in which the directives are done."""
+"""Names in the order in which the directives are carried out."""
 LEVELS: Final = {
     "think": tuple(ThinkingLevel),
     "verbose": ("off", "on", "full"),
@@ -41,7 +41,7 @@ _CODE: Final = re.compile(
 
 
 class Directive(Struct, frozen=True):
-    """One directive, and where it stands."""
+    """One directive and its position in the text."""
 
     name: str
     """The command's name, whatever alias was written."""
@@ -55,44 +55,44 @@ def directives(text: str, is_model: IsModel) -> list[Directive]:
     """Returns the directives within a message, in the order of the text."""
     if "/" not in text or len(text) > MAX_TEXT or _NAME.search(text) is None:
         return []
-    code = [one.span() for one in _CODE.finditer(text)]
-    found: list[Directive] = []
-    for one in _NAME.finditer(text):
-        before = bisect_right(code, (one.start(), len(text)))
-        if before and one.start() < code[before - 1][1]:
+    code = [match.span() for match in _CODE.finditer(text)]
+    matches: list[Directive] = []
+    for match in _NAME.finditer(text):
+        before = bisect_right(code, (match.start(), len(text)))
+        if before and match.start() < code[before - 1][1]:
             continue
-        directive = _read(text, one, is_model)
+        directive = _read(text, match, is_model)
         if directive is not None:
-            found.append(directive)
-    return found
+            matches.append(directive)
+    return matches
 
 
 def alone(text: str) -> list[Directive]:
     """Returns the directives of a message that has nothing else; nothing where it has.
 
-    Each may be followed by whatever single word, or by none: there is nobody else's word to take.
+    Each may be followed by any single word, or by none: no other text is taken for its level.
     """
-    found: list[Directive] = []
+    matches: list[Directive] = []
     at = 0
-    for one in _NAME.finditer(text):
-        if text[at : one.start()].strip():
+    for match in _NAME.finditer(text):
+        if text[at : match.start()].strip():
             return []
-        word = _WORD.match(text, one.end())
+        word = _WORD.match(text, match.end())
         level = (word[2] if word else "") or ""
-        name = _name(one)
-        taken = bool(word and level and name != "status" and not level.startswith("/"))
-        end = word.end() if word and taken else one.end()
+        name = _name(match)
+        has_level = bool(word and level and name != "status" and not level.startswith("/"))
+        end = word.end() if word and has_level else match.end()
         end = _behind_options(text, end) if name == "queue" else end
-        level = text[one.end() : end].strip().removeprefix(":").strip()
-        found.append(Directive(name, level, one.start(), end))
+        level = text[match.end() : end].strip().removeprefix(":").strip()
+        matches.append(Directive(name, level, match.start(), end))
         at = end
-    return [] if text[at:].strip() else found
+    return [] if text[at:].strip() else matches
 
 
-def without(text: str, found: Sequence[Directive]) -> str:
-    """Returns the text without its directives, and without the white space that they leave over."""
-    for one in reversed(found):
-        before, behind = text[: one.begin], text[one.end :]
+def without(text: str, parsed: Sequence[Directive]) -> str:
+    """Returns the text without its directives, and without the white space around them."""
+    for directive in reversed(parsed):
+        before, behind = text[: directive.begin], text[directive.end :]
         fresh = not before or before.endswith("\n")
         if fresh and behind.startswith("\n"):
             behind = behind[1:]  # the line was the directive's
@@ -104,26 +104,26 @@ def without(text: str, found: Sequence[Directive]) -> str:
     return text
 
 
-def in_order(found: Sequence[Directive]) -> Iterator[Directive]:
-    """Yields them in the order in which they are done; of two of a name the last counts."""
-    by_name = {one.name: one for one in found}
+def in_order(parsed: Sequence[Directive]) -> Iterator[Directive]:
+    """Yields them in the order of execution; of two with the same name the last counts."""
+    by_name = {directive.name: directive for directive in parsed}
     return (by_name[name] for name in NAMES if name in by_name)
 
 
-def _read(text: str, found: re.Match[str], is_model: IsModel) -> Directive | None:
-    name, begin = _name(found), found.start()
+def _read(text: str, match: re.Match[str], is_model: IsModel) -> Directive | None:
+    name, begin = _name(match), match.start()
     if name == "status":
-        # Elsewhere it is as likely to be a path that the person writes of.
-        is_first = begin == 0 and text[found.end() : found.end() + 1] != ":"
-        return Directive(name, "", begin, found.end()) if is_first else None
-    word = _WORD.match(text, found.end())
+        # Elsewhere it is as likely to be a path.
+        is_first = begin == 0 and text[match.end() : match.end() + 1] != ":"
+        return Directive(name, "", begin, match.end()) if is_first else None
+    word = _WORD.match(text, match.end())
     if word is None or not word[2]:
         return None
     level = word[2] if name == "model" else word[2].lower()
     if name == "model":
         return Directive(name, level, begin, word.end()) if is_model(level) else None
     if name == "think" and word[1]:
-        level = _thinking(level)  # behind a colon it is no word of a sentence: `/think on this`
+        level = _thinking(level)  # after a colon it cannot be a sentence such as `/think on this`
     if level not in LEVELS[name]:
         return None
     end = _behind_options(text, word.end()) if name == "queue" else word.end()
@@ -131,8 +131,8 @@ def _read(text: str, found: re.Match[str], is_model: IsModel) -> Directive | Non
     return Directive(name, f"{level}{options}", begin, end)
 
 
-def _name(found: re.Match[str]) -> str:
-    name = found[1].lower()
+def _name(match: re.Match[str]) -> str:
+    name = match[1].lower()
     return ALIASES.get(name, name)
 
 

@@ -1,4 +1,4 @@
-"""The words of `/queue`, as a command and as a directive (pure)."""
+"""The options of `/queue`, as a command and as a directive (pure)."""
 
 import re
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from skerry.commands.table import CommandError
 from skerry.config.messages import MAX_CAP, MAX_DEBOUNCE_MS
 from skerry.model.queue import CHOICES, DropPolicy, queue_mode
 
-_TAKEN_BACK: Final = {
+_RESET: Final = {
     "queue_mode": None,
     "queue_debounce_ms": None,
     "queue_cap": None,
@@ -17,22 +17,22 @@ _TAKEN_BACK: Final = {
 _DURATION: Final = re.compile(r"(\d{1,6})(ms|s|m)?")
 _FACTORS: Final = {"ms": 1, "s": 1000, "m": 60_000}
 _USAGE: Final = (
-    f"Write `/queue`, one of {', '.join(f'`{one}`' for one in CHOICES)} or `default`, and where you"
-    " like `debounce:2s`, `cap:25`, `drop:old`, `drop:new` or `drop:summarize`."
+    f"Write `/queue`, one of {', '.join(f'`{choice}`' for choice in CHOICES)} or `default`, and"
+    " optionally `debounce:2s`, `cap:25`, `drop:old`, `drop:new` or `drop:summarize`."
 )
 
 
 def parse(arguments: str) -> dict[str, Any]:
-    """Returns the settings that the words of `/queue` change; None takes one back.
+    """Returns the settings that the options of `/queue` change; None takes one back.
 
     Raises:
-        CommandError: a word means nothing; the message says what does.
+        CommandError: an option is unknown or its value is invalid.
     """
     changes: dict[str, Any] = {}
     for word in arguments.lower().split():
         name, _, value = word.partition(":")
         if word in {"default", "reset"}:
-            changes |= _TAKEN_BACK
+            changes |= _RESET
         elif not value:
             changes["queue_mode"] = _read(queue_mode, word)
         elif name == "debounce":
@@ -54,10 +54,10 @@ def _read(reader: Callable[[str], Any], word: str) -> Any:
 
 
 def _milliseconds(text: str) -> int:
-    found = _DURATION.fullmatch(text)
-    if found is None:
+    duration = _DURATION.fullmatch(text)
+    if duration is None:
         raise CommandError(f"Invalid time `{text}`: write `500ms`, `2s` or `1m`.")
-    return int(found[1]) * _FACTORS[found[2] or "ms"]
+    return int(duration[1]) * _FACTORS[duration[2] or "ms"]
 
 
 def _within(number: int, least: int, most: int, word: str) -> int:

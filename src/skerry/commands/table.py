@@ -30,7 +30,7 @@ MAX_ANSWER: Final = 65_536
 """Characters of an answer; what is longer is cut."""
 _AROUND: Final = " \t\n.!…。"
 _SPARE: Final = 8
-"""Characters that may stand around a word which is a command."""
+"""Characters that may surround a word which is a command."""
 _MISSING: Final = re.compile(rf"/({NAME.pattern})(?:\s|\Z)")
 _TYPED: Final = re.compile(r"/([A-Za-z][A-Za-z0-9_-]{0,31})(?::|\s+|$)(.*)", re.DOTALL)
 
@@ -42,7 +42,7 @@ class CommandError(SkerryError):
 
 
 class CommandCall(Struct, frozen=True):
-    """One command, as somebody gave it."""
+    """One command, as it was given."""
 
     name: str
     arguments: str
@@ -59,7 +59,7 @@ class CommandCall(Struct, frozen=True):
     opening: Opening | None = None
     """Effect of the message on the conversation before the command ran."""
     compact: Callable[[str], Awaitable[str]] | None = None
-    """Summarises the conversation as the text asks, and returns what to tell; raises
+    """Summarises the conversation as the text asks, and returns the answer; raises
     `CommandError` where there is nothing to summarise."""
     run_id: RunId | None = None
     """The run that answers it."""
@@ -146,7 +146,7 @@ class Command(Struct, frozen=True):
 class CommandTable:
     """Commands by name.
 
-    `ours` gives those that are there from the beginning; it is asked when somebody first looks.
+    `ours` returns the commands of Skerry itself; it is called when the table is first used.
     """
 
     def __init__(self) -> None:
@@ -158,14 +158,14 @@ class CommandTable:
 
     def __iter__(self) -> Iterator[Command]:
         self._fill()
-        return iter(sorted(self._commands.values(), key=lambda one: one.name))
+        return iter(sorted(self._commands.values(), key=lambda command: command.name))
 
     def provide(self, ours: Callable[[], Iterable[Command]]) -> None:
-        """Takes what makes our own commands, which is called when somebody first looks."""
+        """Sets the function that returns our own commands; it is called at the first use."""
         self._ours = ours
 
     def add(self, command: Command) -> None:
-        """Makes the command known.
+        """Adds the command.
 
         Raises:
             ValueError: the name is none, or is taken.
@@ -181,9 +181,11 @@ class CommandTable:
         self._index()
 
     def remove(self, plugin: str) -> None:
-        """Forgets every command of the plugin."""
+        """Removes every command of the plugin."""
         self._fill()
-        self._commands = {name: one for name, one in self._commands.items() if one.plugin != plugin}
+        self._commands = {
+            name: command for name, command in self._commands.items() if command.plugin != plugin
+        }
         self._index()
 
     def find(self, name: str) -> Command | None:
@@ -193,59 +195,62 @@ class CommandTable:
 
     def offered(self, rights: Rights) -> list[Command]:
         """Returns the commands shown to a caller with these rights: those enabled and permitted."""
-        return [one for one in self if one.is_on() and one.permits(rights)]
+        return [command for command in self if command.is_on() and command.permits(rights)]
 
     def match(self, text: str) -> tuple[Command, str] | None:
         r"""Returns the command that the text gives, and its arguments; None is an ordinary message.
 
-        A command stands at the begin; its name ends at a space, a colon or the end. A path is an
-        ordinary message, and so is a text that says more than the directives within it. Several
+        A command begins the text; its name ends at a space, a colon or the end. A path is an
+        ordinary message, and so is a text that has more than the directives within it. Several
         directives alone are one command. A name that no command has is refused with those near it,
         and not sent to a model; `//name` and `\name` send it as text.
         """
         self._fill()
         if not text.startswith("/"):
-            return self._said(text) if len(text) <= self._longest else None
+            return self._by_word(text) if len(text) <= self._longest else None
         typed = _TYPED.match(text)
         command = self._names.get(typed[1].lower()) if typed else None
         if typed is None or command is None:
-            return (self._missing(found[1]), "") if (found := _MISSING.match(text)) else None
+            missing = _MISSING.match(text)
+            return (self._missing(missing[1]), "") if missing else None
         arguments = typed[2].strip()
         if arguments and command.name in NAMES:
             several = alone(text)
             if not several and directives(text, lambda _: False):
                 return None
             if len(several) > 1:
-                named = [(self._names.get(one.name), one.level) for one in several]
-                return _in_turn([(one, level) for one, level in named if one is not None]), text
+                named = [
+                    (self._names.get(directive.name), directive.level) for directive in several
+                ]
+                return _in_turn([(each, level) for each, level in named if each is not None]), text
         return (command, arguments) if command.accepts_arguments or not arguments else None
 
     def given(self, request: RunRequest) -> tuple[Command, str] | None:
         """Returns the command that a request gives, and its arguments.
 
-        A mere word is one only of those who may give the command.
+        A word without a slash is a command only of those who may give it.
         """
         text = request.command
-        found = self.match(text)
-        if found is None or text.startswith("/") or found[0].permits(request.may):
-            return found
+        command = self.match(text)
+        if command is None or text.startswith("/") or command[0].permits(request.may):
+            return command
         return None
 
     def _missing(self, name: str) -> Command:
-        """Returns the command that says of a name that there is none."""
+        """Returns the command that answers that a name is unknown."""
 
         async def run(call: CommandCall) -> str:
             offered = self.offered(call.may)
-            names = [name for one in offered for name in (one.name, *one.aliases)]
+            names = [name for command in offered for name in (command.name, *command.aliases)]
             near = get_close_matches(name, names, n=3)
-            said = [f"Unknown command `/{name}`."]
+            sentences = [f"Unknown command `/{name}`."]
             if near:
-                said.append(f"Near: {', '.join(f'`/{one}`' for one in near)}.")
-            said.append("`/commands` lists all.")
+                sentences.append(f"Near: {', '.join(f'`/{near_name}`' for near_name in near)}.")
+            sentences.append("`/commands` lists all.")
             if call.may is Rights.OWNER:
-                said.append("`skerry plugins list` shows which plugins failed to load.")
-            said.append(f"To send it as text, write `//{name}`.")
-            return " ".join(said)
+                sentences.append("`skerry plugins list` shows which plugins failed to load.")
+            sentences.append(f"To send it as text, write `//{name}`.")
+            return " ".join(sentences)
 
         return Command(name, "", run, owner_only=False, at_once=True, scope=WRITE)
 
@@ -255,7 +260,7 @@ class CommandTable:
             for command in ours():
                 self.add(command)
 
-    def _said(self, text: str) -> tuple[Command, str] | None:
+    def _by_word(self, text: str) -> tuple[Command, str] | None:
         command = self._words.get(text.strip(_AROUND).lower())
         return (command, "") if command else None
 
@@ -264,33 +269,34 @@ class CommandTable:
         for command in self._commands.values():
             self._names |= dict.fromkeys((command.name, *command.aliases), command)
             self._words |= dict.fromkeys(command.words, command)
-        # Whatever white space is around a word, no long message is looked at.
+        # A message longer than any word with its surroundings is not compared with the words.
         self._longest = max(map(len, self._words), default=-_SPARE) + _SPARE
 
 
 def _in_turn(parts: list[tuple[Command, str]]) -> Command:
-    """Returns a command that does each; what one may not do the others still do."""
+    """Returns a command that runs each; a refused one does not stop the others."""
 
     async def run(call: CommandCall) -> str:
-        said = [
-            await answer(one, replace(call, name=one.name, arguments=level)) for one, level in parts
+        answers = [
+            await answer(command, replace(call, name=command.name, arguments=level))
+            for command, level in parts
         ]
-        return "\n\n".join(said)
+        return "\n\n".join(answers)
 
     return Command(
         "directives",
         "",
         run,
-        scope=strongest(one.need.scope or ADMIN for one, _ in parts),
+        scope=strongest(command.need.scope or ADMIN for command, _ in parts),
         accepts_arguments=True,
-        owner_only=any(one.owner_only for one, _ in parts),
-        listed=all(one.listed or not one.owner_only for one, _ in parts),
-        at_once=all(one.at_once for one, _ in parts),
+        owner_only=any(command.owner_only for command, _ in parts),
+        listed=all(command.listed or not command.owner_only for command, _ in parts),
+        at_once=all(command.at_once for command, _ in parts),
     )
 
 
 def tell_command(hooks: Hooks, call: CommandCall, session_id: SessionId | None = None) -> None:
-    """Tells plugins of a command; nothing waits for them."""
+    """Passes a command to plugins, without waiting for them."""
     if hooks.command.handlers:
         hooks.command.start(
             CommandGiven(

@@ -22,7 +22,7 @@ LOCKED_AFTER: Final = 10
 LOCKED_SECONDS: Final = 300.0
 
 
-def claimed(scopes: Iterable[str] | None) -> tuple[str, ...]:
+def operator_scopes(scopes: Iterable[str] | None) -> tuple[str, ...]:
     """Returns the scopes that an operator asks for: of the claimed ones those that exist.
 
     Who claims nothing asks for reading alone.
@@ -32,36 +32,36 @@ def claimed(scopes: Iterable[str] | None) -> tuple[str, ...]:
     return tuple(scope for scope in dict.fromkeys(scopes) if scope in OPERATOR_SCOPES)
 
 
-class Shown(Enum):
+class SecretCheck(Enum):
     """Result of checking a client's shared secret."""
 
     RIGHT = auto()
     """Correct secret, or none is required."""
     WRONG = auto()
-    NOTHING = auto()
+    MISSING = auto()
 
 
-def judge(config: AuthConfig, token: str | None, password: str | None) -> Shown:
+def check_secret(config: AuthConfig, token: str | None, password: str | None) -> SecretCheck:
     """Returns whether the client showed the secret of the mode that is set.
 
     A password is also taken where a client has only a field for a token. Where a token is asked
     for, a password alone is a wrong answer, not none.
     """
     if config.mode is AuthMode.NONE:
-        return Shown.RIGHT
-    given = (password or token) if config.mode is AuthMode.PASSWORD else token
-    if not given and password:
-        return Shown.WRONG
-    if not given:
-        return Shown.NOTHING
+        return SecretCheck.RIGHT
+    presented = (password or token) if config.mode is AuthMode.PASSWORD else token
+    if not presented and password:
+        return SecretCheck.WRONG
+    if not presented:
+        return SecretCheck.MISSING
     secret = config.secret
-    right = secret is not None and same_secret(secret, given)
-    return Shown.RIGHT if right else Shown.WRONG
+    right = secret is not None and same_secret(secret, presented)
+    return SecretCheck.RIGHT if right else SecretCheck.WRONG
 
 
-def same_secret(expected: str, given: str) -> bool:
+def same_secret(expected: str, presented: str) -> bool:
     """Returns whether the secrets are equal, in a time that does not tell where they differ."""
-    return hmac.compare_digest(expected.encode(), given.encode())
+    return hmac.compare_digest(expected.encode(), presented.encode())
 
 
 class _Record(Struct):

@@ -20,22 +20,22 @@ PERIOD_MS: Final = 60_000
 _MOST_WRITERS: Final = 1000
 
 
-class Look(Struct, frozen=True):
-    """The file as it stands. `meant` is None where it is broken, and `issues` say why."""
+class ConfigFile(Struct, frozen=True):
+    """The file as it is now. `loaded` is None when it is invalid; `issues` has the reasons."""
 
     source: Source
-    meant: Loaded | None
+    loaded: Loaded | None
     issues: tuple[ConfigIssue, ...]
     exists: bool = True
 
     @property
     def expanded(self) -> Expanded | None:
         """Returns the expanded file, if it is valid."""
-        return self.meant.expanded if self.meant else None
+        return self.loaded.expanded if self.loaded else None
 
 
 class Applied(Struct, frozen=True):
-    """Configuration now in force, and the places at which it differs from the one before."""
+    """Configuration now in force, and the paths at which it differs from the previous one."""
 
     source: Source
     expanded: Expanded
@@ -43,7 +43,7 @@ class Applied(Struct, frozen=True):
 
 
 class Configuration(Protocol):
-    """Keeps the configuration: the file, and what is in force."""
+    """The configuration: the file, and the configuration in force."""
 
     hash_key: bytes
     """Key of the hashes of protocol 4; another in every process."""
@@ -65,20 +65,20 @@ class Configuration(Protocol):
 
     @property
     def pending(self) -> list[str]:
-        """Returns the places that differ from what the gateway started with and need a restart."""
+        """Returns the changed paths that take effect after a restart."""
         ...
 
     @property
     def restart(self) -> str:
-        """Returns whether a restart is due: `none`, `automatic`, or `needed` from a person."""
+        """Returns which restart is due: `none`, `automatic`, or `needed` from a person."""
         ...
 
     def revision_of(self, expanded: Expanded) -> str:
-        """Returns the hash of all that a file means."""
+        """Returns the hash of a file with its included files."""
         ...
 
-    async def look(self) -> Look:
-        """Returns the file as it stands now, with what is wrong with it."""
+    async def look(self) -> ConfigFile:
+        """Reads the file, with its issues."""
         ...
 
     async def edit(
@@ -88,19 +88,19 @@ class Configuration(Protocol):
         *,
         agents: bool = False,
     ) -> Applied:
-        """Writes the tree that `edit` makes of the file, and uses it from now on.
+        """Writes the tree that `edit` returns for the file, and applies it.
 
         With `agents` it may change which agents there are: `edit` is ours, not a client's text.
         """
         ...
 
     async def reload(self) -> Applied:
-        """Uses the file as it stands from now on."""
+        """Applies the file as it is now."""
         ...
 
 
 def condition(keeper: Configuration, path: Path) -> dict[str, Json]:
-    """Returns whether the file is in force, or the last good one, and what waits for a restart."""
+    """Returns which configuration is in force, and the paths that need a restart."""
     pending: list[Json] = list(keeper.pending)
     due: dict[str, Json] = {"restart": keeper.restart, "restartPaths": pending} if pending else {}
     if keeper.broken is None:

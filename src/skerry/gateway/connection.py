@@ -22,7 +22,7 @@ from skerry.gateway.frames import (
     Malformed,
     RequestFrame,
 )
-from skerry.gateway.handshake import Admitted, Door, admit, introduction
+from skerry.gateway.handshake import Admitted, Handshake, admit, introduction
 from skerry.gateway.handshake_errors import HandshakeError
 from skerry.gateway.method import Call, RefusedError
 from skerry.gateway.methods.system import snapshot
@@ -126,8 +126,8 @@ class Connection:
                 if text is None:
                     return None
                 try:
-                    door = Door(self._context, self._failures, self._peer, nonce)
-                    return await admit(frames.parse(text), door)
+                    handshake = Handshake(self._context, self._failures, self._peer, nonce)
+                    return await admit(frames.parse(text), handshake)
                 except HandshakeError as error:
                     await self._refuse(error)
         except TimeoutError:

@@ -129,13 +129,13 @@ class GatewayContext(Struct, frozen=True):
         await self.store.works()
         condition = self.store.condition
         state = condition.storage
-        told: dict[str, Json] = {"state": state}
+        report: dict[str, Json] = {"state": state}
         if state is not Storage.OK:
             message, remedy = condition.told
-            told |= {"message": message, "remedy": remedy}
+            report |= {"message": message, "remedy": remedy}
         if (aside := condition.aside) is not None:
-            told["recovered"] = {"message": aside.message, "remedy": aside.remedy}
-        return told
+            report["recovered"] = {"message": aside.message, "remedy": aside.remedy}
+        return report
 
     async def failing(self) -> list[str]:
         """Returns the parts that do not work now; `state` is the database, as on a full disk."""

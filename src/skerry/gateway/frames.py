@@ -126,8 +126,8 @@ def _look_closer(text: str) -> RequestFrame | Malformed | None:
         return TOO_DEEP
     except msgspec.MsgspecError:  # it has `NaN` or `Infinity`, as Python writes them
         name = loaded.get("id") if isinstance(loaded, dict) else None
-        told = name.encode(errors="replace").decode() if isinstance(name, str) else _NO_ID
-        return Malformed(told, "has a number that JSON cannot hold")
+        request_id = name.encode(errors="replace").decode() if isinstance(name, str) else _NO_ID
+        return Malformed(request_id, "has a number that JSON cannot hold")
     except ValueError:
         return None
     if not isinstance(value, dict):
@@ -139,17 +139,17 @@ def _look_closer(text: str) -> RequestFrame | Malformed | None:
 
 
 def _problems(frame: dict[str, Json]) -> list[str]:
-    found = [
+    problems = [
         f"must have required property '{key}'"
         for key in ("type", "id", "method")
         if key not in frame
     ]
-    found += [f"at root: unexpected property '{key[:64]}'" for key in frame if key not in _KEYS]
+    problems += [f"at root: unexpected property '{key[:64]}'" for key in frame if key not in _KEYS]
     if frame.get("type", "req") != "req":
-        found.append("at /type: must be equal to constant")
+        problems.append("at /type: must be equal to constant")
     for key, longest in (("id", 512), ("method", 128), ("traceparent", 128)):
-        found += _text_problems(key, frame.get(key), longest)
-    return found or ["validation error"]
+        problems += _text_problems(key, frame.get(key), longest)
+    return problems or ["validation error"]
 
 
 def _text_problems(key: str, value: Json, longest: int) -> list[str]:

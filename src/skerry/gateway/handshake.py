@@ -8,12 +8,12 @@ from pydantic import Field, ValidationError
 
 from skerry.config.gateway import AuthMode
 from skerry.gateway import auth, handshake_errors, identity, pairing
-from skerry.gateway.auth import Failures, Shown
+from skerry.gateway.auth import Failures, SecretCheck
 from skerry.gateway.context import GatewayContext
 from skerry.gateway.frames import PROTOCOLS, TOO_DEEP, Json, Malformed, RequestFrame
 from skerry.gateway.handshake_errors import HandshakeError
 from skerry.gateway.method import Name, Params
-from skerry.gateway.pairing import Paired, Wish
+from skerry.gateway.pairing import Paired
 from skerry.gateway.peer import Peer
 from skerry.gateway.problems import describe
 from skerry.model.errors import StateError
@@ -64,7 +64,7 @@ class ClientParams(Params):
 
 
 class DeviceParams(Params):
-    """A device's identity: its key, and what it signed with it."""
+    """A device's identity: its key and its signature."""
 
     id: Name
     public_key: Name
@@ -120,8 +120,8 @@ class Admitted(Struct, frozen=True):
     """The client, as the policy sees it."""
 
 
-class Door(Struct, frozen=True):
-    """Context in which one handshake is checked."""
+class Handshake(Struct, frozen=True):
+    """One handshake: its challenge, and the services that check it."""
 
     context: GatewayContext
     failures: Failures
@@ -130,18 +130,18 @@ class Door(Struct, frozen=True):
     """Nonce of the challenge that the client received."""
 
 
-async def admit(frame: RequestFrame | Malformed | None, door: Door) -> Admitted:
+async def admit(frame: RequestFrame | Malformed | None, handshake: Handshake) -> Admitted:
     """Returns the client that the first frame introduces.
 
     Raises:
-        HandshakeError: it is not let in.
+        HandshakeError: it is not admitted.
     """
     if frame is None or frame == TOO_DEEP:
         raise HandshakeError(1000, "")
     if isinstance(frame, Malformed):
         raise HandshakeError(1008, "invalid request frame")
     try:
-        return await _admit(frame, door)
+        return await _admit(frame, handshake)
     except StateError:
         error = handshake_errors.not_ready(["state"])
         error.request_id = frame.id
@@ -151,26 +151,26 @@ async def admit(frame: RequestFrame | Malformed | None, door: Door) -> Admitted:
         raise
 
 
-async def _admit(frame: RequestFrame, door: Door) -> Admitted:
+async def _admit(frame: RequestFrame, handshake: Handshake) -> Admitted:
     if frame.method != "connect":
         raise handshake_errors.invalid("invalid handshake: first request must be connect")
     try:
         params = ConnectParams.model_validate_json(bytes(frame.params) or b"{}")
     except ValidationError as error:
         raise handshake_errors.invalid(f"invalid connect params: {describe(error)}") from None
-    if not door.context.health.ready:
-        raise handshake_errors.not_ready(door.context.health.failing)
+    if not handshake.context.health.ready:
+        raise handshake_errors.not_ready(handshake.context.health.failing)
     protocol = _agree(params)
     role = _role(params)
-    if seconds := door.failures.locked(door.peer, anyio.current_time()):
+    if seconds := handshake.failures.locked(handshake.peer, anyio.current_time()):
         raise handshake_errors.locked_out(seconds)
-    gateway = door.context.config().gateway
-    shown = auth.judge(gateway.auth, params.auth.token, params.auth.password)
-    scopes = auth.claimed(params.scopes) if role is Role.OPERATOR else ()
+    gateway = handshake.context.config().gateway
+    secret = auth.check_secret(gateway.auth, params.auth.token, params.auth.password)
+    scopes = auth.operator_scopes(params.scopes) if role is Role.OPERATOR else ()
     if params.device is None:
-        _check_alone(role, shown, door, _is_named(params, gateway.auth.mode, protocol))
+        _check_alone(role, secret, handshake, _is_named(params, gateway.auth.mode, protocol))
         return Admitted(frame.id, params, protocol, role, scopes, None, _actor(role, scopes))
-    paired = await _pair(params, params.device, Wish(role, scopes), shown, door)
+    paired = await _pair(params, params.device, (role, scopes), secret, handshake)
     actor = _actor(role, paired.scopes)
     return Admitted(frame.id, params, protocol, role, paired.scopes, paired, actor)
 
@@ -195,29 +195,33 @@ def _role(params: ConnectParams) -> Role:
 
 
 def _is_named(params: ConnectParams, mode: AuthMode, protocol: int) -> bool:
-    """Returns whether a wrong secret is named so; version 3 calls a password a missing token."""
+    """Returns whether a wrong secret is reported so; version 3 calls a password a missing token."""
     return protocol > 3 or mode is not AuthMode.TOKEN or bool(params.auth.token)  # noqa: PLR2004 - the version
 
 
-def _check_alone(role: Role, shown: Shown, door: Door, is_named: bool) -> None:  # noqa: FBT001 - of one caller
-    """Lets a client without a device in only with the secret, as an operator, on this machine."""
-    gateway = door.context.config().gateway
-    if shown is Shown.WRONG:
+def _check_alone(role: Role, secret: SecretCheck, handshake: Handshake, is_named: bool) -> None:  # noqa: FBT001 - of one caller
+    """Admits a client without a device only with the secret, as an operator, on this machine."""
+    gateway = handshake.context.config().gateway
+    if secret is SecretCheck.WRONG:
         raise handshake_errors.unauthorized(gateway.auth.mode, shown=is_named, is_guess=True)
-    alone = door.peer.local or gateway.control_ui.dangerously_disable_device_auth
-    if shown is Shown.NOTHING or role is not Role.OPERATOR or not alone:
+    alone = handshake.peer.local or gateway.control_ui.dangerously_disable_device_auth
+    if secret is SecretCheck.MISSING or role is not Role.OPERATOR or not alone:
         raise handshake_errors.no_device()
 
 
 async def _pair(
-    params: ConnectParams, device: DeviceParams, wish: Wish, shown: Shown, door: Door
+    params: ConnectParams,
+    device: DeviceParams,
+    requested: tuple[Role, tuple[str, ...]],
+    secret: SecretCheck,
+    handshake: Handshake,
 ) -> Paired:
-    """Pairs the device; returns what it requested and is allowed."""
-    given = params.auth
-    mode = door.context.config().gateway.auth.mode
-    token = given.device_token or given.token
-    if shown is not Shown.RIGHT and not token:
-        raise handshake_errors.unauthorized(mode, shown=shown is Shown.WRONG)
+    """Pairs the device; returns it with the scopes that it has."""
+    credentials, (role, scopes) = params.auth, requested
+    mode = handshake.context.config().gateway.auth.mode
+    token = credentials.device_token or credentials.token
+    if secret is not SecretCheck.RIGHT and not token:
+        raise handshake_errors.unauthorized(mode, shown=secret is SecretCheck.WRONG)
     key = identity.key(device.id, device.public_key)
     claim = identity.Claim(
         device_id=device.id,
@@ -226,36 +230,37 @@ async def _pair(
         role=params.role,
         scopes=params.scopes or [],
         signed_at=device.signed_at,
-        token=given.token or given.device_token or given.bootstrap_token or "",
+        token=credentials.token or credentials.device_token or credentials.bootstrap_token or "",
         nonce=device.nonce,
         platform=params.client.platform,
         device_family=params.client.device_family or "",
     )
-    now = door.context.clock.now_ms()
-    await identity.check(claim, key, device.signature, door.nonce, now)
-    asks = pairing.Asks(
+    now = handshake.context.clock.now_ms()
+    await identity.check(claim, key, device.signature, handshake.nonce, now)
+    connecting = pairing.ConnectingDevice(
         device_id=device.id.lower(),
         public_key=device.public_key,
-        wish=wish,
+        role=role,
+        scopes=scopes,
         about=About(
             params.client.id,
             params.client.mode,
             params.client.platform,
-            door.peer.shown,
+            handshake.peer.shown,
             params.client.display_name,
             params.client.device_family,
         ),
         token=token,
-        by_secret=shown is Shown.RIGHT,
-        local=door.peer.local,
+        by_secret=secret is SecretCheck.RIGHT,
+        local=handshake.peer.local,
     )
-    outcome = await pairing.meet(door.context, asks)
+    outcome = await pairing.pair(handshake.context, connecting)
     match outcome:
         case Paired():
             return outcome
-        case pairing.Waiting(request, revoked):
+        case pairing.PendingApproval(request, revoked):
             raise handshake_errors.not_paired(request, revoked=revoked)
-        case pairing.WrongToken(known, revoked) if given.device_token:
+        case pairing.WrongToken(known, revoked) if credentials.device_token:
             raise handshake_errors.wrong_device_token(revoked=revoked)
         case pairing.WrongToken(known):
             raise handshake_errors.unauthorized(mode, shown=True, device_may_retry=known)
@@ -264,7 +269,7 @@ async def _pair(
 def introduction(params: ConnectParams, address: str) -> dict[str, Json]:
     """Returns the description that a node sent, for `node.list`."""
     client = params.client
-    said = {
+    description = {
         "displayName": client.display_name,
         "platform": client.platform,
         "version": client.version,
@@ -276,4 +281,4 @@ def introduction(params: ConnectParams, address: str) -> dict[str, Json]:
         "permissions": params.permissions or None,
         "pathEnv": params.path_env,
     }
-    return {key: value for key, value in said.items() if value is not None}
+    return {key: value for key, value in description.items() if value is not None}

@@ -126,26 +126,26 @@ def _linked(state: "StateCore", token: "Token") -> list["Token"]:
     return [*made, token.copy(content=token.content[end:])]
 
 
-def _fence(tokens: Sequence["Token"], place: int, *_: Any) -> str:
-    token = tokens[place]
+def _fence(tokens: Sequence["Token"], index: int, *_: Any) -> str:
+    token = tokens[index]
     name = token.info.split(maxsplit=1)[0] if token.info.strip() else ""
     language = f' data-language="{name}"' if _LANGUAGE.fullmatch(name) else ""
     return f"<pre{language}><code>{_escape(token.content.translate(_CODE_CONTROLS))}</code></pre>\n"
 
 
-def _code(tokens: Sequence["Token"], place: int, *_: Any) -> str:
-    return f"<code>{_escape(tokens[place].content.translate(_CODE_CONTROLS))}</code>"
+def _code(tokens: Sequence["Token"], index: int, *_: Any) -> str:
+    return f"<code>{_escape(tokens[index].content.translate(_CODE_CONTROLS))}</code>"
 
 
-def _image(tokens: Sequence["Token"], place: int, *_: Any) -> str:
+def _image(tokens: Sequence["Token"], index: int, *_: Any) -> str:
     """Returns a link: a page must not load what a model, or who spoke to it, names."""
-    token = tokens[place]
+    token = tokens[index]
     source = str(token.attrs.get("src", ""))
     return f'<a href="{_escape(source)}">{_escape(token.content or source)}</a>'
 
 
-def _cell(tokens: Sequence["Token"], place: int, *_: Any) -> str:
-    token = tokens[place]
+def _cell(tokens: Sequence["Token"], index: int, *_: Any) -> str:
+    token = tokens[index]
     align = str(token.attrs.get("style", "")).removeprefix("text-align:")
     return f'<{token.tag} data-align="{align}">' if align else f"<{token.tag}>"
 

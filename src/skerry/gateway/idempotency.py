@@ -52,8 +52,8 @@ class _Once:
         self._joins = joins
 
     async def carry_out(self, call: Call, params: OnceParams, key: str) -> Json:
-        said = params.model_dump_json(exclude={"idempotency_key"}).encode()
-        digest = hashlib.blake2b(said, digest_size=16).digest()
+        content = params.model_dump_json(exclude={"idempotency_key"}).encode()
+        digest = hashlib.blake2b(content, digest_size=16).digest()
         store, in_flight, name = call.context.store, call.context.in_flight, (self._method, key)
         if name in in_flight:
             _check(in_flight[name] == digest, key)
@@ -62,10 +62,10 @@ class _Once:
             raise self._refused("is being carried out", "IN_FLIGHT", retryable=True)
         in_flight[name] = digest
         try:
-            known = await store.read(lambda reader: keys.find(reader, *name))
-            if known is not None:
-                _check(known.digest == digest, key)
-                return self._again(known)
+            recorded = await store.read(lambda reader: keys.find(reader, *name))
+            if recorded is not None:
+                _check(recorded.digest == digest, key)
+                return self._again(recorded)
             effect = _using(*name, digest)
             if self._first:
                 await store.write(effect)
@@ -76,8 +76,8 @@ class _Once:
                 if self._first:
                     await store.write(lambda unit: keys.free(unit, *name))
                 raise
-            given = msgspec.json.encode(answer)
-            await store.write(lambda unit: keys.answer(unit, *name, given))
+            encoded = msgspec.json.encode(answer)
+            await store.write(lambda unit: keys.answer(unit, *name, encoded))
             return answer
         finally:
             del in_flight[name]
@@ -86,10 +86,10 @@ class _Once:
         answer = self._handler(call, params)
         return await answer if isinstance(answer, Coroutine) else answer
 
-    def _again(self, known: keys.Answered) -> Json:
+    def _again(self, recorded: keys.Answered) -> Json:
         """Returns the answer of the first request."""
-        if known.answer is not None:
-            return Raw(known.answer)
+        if recorded.answer is not None:
+            return Raw(recorded.answer)
         what = "may have been" if self._first else "was"
         raise self._refused(f"{what} carried out, and its answer was lost", "ANSWER_LOST")
 

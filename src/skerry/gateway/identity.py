@@ -108,4 +108,4 @@ def _decoded(text: str) -> bytes:
 
 def _lower(text: str) -> str:
     """Returns the text as devices sign it: trimmed, ASCII letters in lower case."""
-    return "".join(one.lower() if one.isascii() else one for one in text.strip())
+    return "".join(letter.lower() if letter.isascii() else letter for letter in text.strip())

@@ -35,10 +35,10 @@ class Pages:
     async def serve(self, request: Request) -> Response:
         """Returns a file, 304 when the browser has it, 404 when there is none."""
         path = request.scope["path"]
-        found = self._files.get("/index.html" if path == "/" else path)
-        if found is None:
+        file = self._files.get("/index.html" if path == "/" else path)
+        if file is None:
             return Response("Not found.\n", 404, media_type="text/plain")
-        content, kind, tag = found
+        content, kind, tag = file
         headers = {
             "etag": tag,
             "cache-control": "no-cache",

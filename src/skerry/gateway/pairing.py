@@ -1,4 +1,4 @@
-"""Pairing: what a device is let in with, who approves it, and how that is taken back."""
+"""Pairing: the tokens of devices, requests for approval, and their revocation."""
 
 import secrets
 import unicodedata
@@ -17,19 +17,14 @@ from skerry.store.devices import About, Grant, Request
 _TOKEN_BYTES: Final = 32
 
 
-class Wish(Struct, frozen=True):
-    """Role and scopes that a connection requests."""
-
-    role: Role
-    scopes: tuple[str, ...]
-
-
-class Asks(Struct, frozen=True, kw_only=True):
-    """A device that connects; its identity is proved."""
+class ConnectingDevice(Struct, frozen=True, kw_only=True):
+    """A device that connects, with its proved identity."""
 
     device_id: str
     public_key: str
-    wish: Wish
+    role: Role
+    scopes: tuple[str, ...]
+    """Scopes that it requests."""
     about: About
     token: str | None
     """Token presented as its own, unless that is the shared secret."""
@@ -39,7 +34,7 @@ class Asks(Struct, frozen=True, kw_only=True):
 
 
 class Paired(Struct, frozen=True):
-    """A device that is let in, with what it asked for and is allowed."""
+    """A device that is admitted, with the requested scopes that it has."""
 
     device_id: str
     scopes: tuple[str, ...]
@@ -48,8 +43,8 @@ class Paired(Struct, frozen=True):
     issued_at: int
 
 
-class Waiting(Struct, frozen=True):
-    """A device that is let in when a person approves the request."""
+class PendingApproval(Struct, frozen=True):
+    """A device that is admitted when a person approves the request."""
 
     request: Request
     revoked: bool
@@ -57,86 +52,87 @@ class Waiting(Struct, frozen=True):
 
 
 class WrongToken(Struct, frozen=True):
-    """A device that showed neither the secret nor a token of its own; `known`: it is paired."""
+    """A device that presented neither the secret nor its own token; `known`: it is paired."""
 
     known: bool
     revoked: bool
 
 
-async def meet(context: GatewayContext, asks: Asks) -> Paired | Waiting | WrongToken:
-    """Lets the device in, or note that it waits, and tells those who may approve it."""
+async def pair(
+    context: GatewayContext, device: ConnectingDevice
+) -> Paired | PendingApproval | WrongToken:
+    """Admits the device, or records its request and announces it to those who may approve it."""
     now = context.clock.now_ms()
-    names = _Names(str(uuid4()), new_token())
-    outcome, fresh = await context.store.write(lambda unit: _meet(unit, asks, now, names))
-    if isinstance(outcome, Waiting) and fresh:
+    ids = _NewIds(str(uuid4()), new_token())
+    outcome, fresh = await context.store.write(lambda unit: _pair(unit, device, now, ids))
+    if isinstance(outcome, PendingApproval) and fresh:
         tell(context, outcome.request.role, "requested", pending(outcome.request))
     return outcome
 
 
-class _Names(Struct, frozen=True):
+class _NewIds(Struct, frozen=True):
     """Ids made outside the unit, which may run twice."""
 
     request_id: str
     token: str
 
 
-def _meet(
-    unit: Unit, asks: Asks, now: int, names: _Names
-) -> tuple[Paired | Waiting | WrongToken, bool]:
-    wish = asks.wish
-    grant = devices.find(unit, asks.device_id, wish.role)
+def _pair(
+    unit: Unit, device: ConnectingDevice, now: int, ids: _NewIds
+) -> tuple[Paired | PendingApproval | WrongToken, bool]:
+    grant = devices.find(unit, device.device_id, device.role)
     stands = grant is not None and grant.revoked_at is None
     revoked = grant is not None and not stands
     holds = (
         stands
-        and asks.token is not None
-        and devices.holds(unit, asks.device_id, wish.role, asks.token)
+        and device.token is not None
+        and devices.holds(unit, device.device_id, device.role, device.token)
     )
-    if not (holds or asks.by_secret):
+    if not (holds or device.by_secret):
         return WrongToken(known=stands, revoked=revoked), False
-    reason = _missing(unit, asks, grant)
+    reason = _missing(unit, device, grant)
     if reason:
-        asked = Request(
-            names.request_id,
-            asks.device_id,
-            wish.role,
-            asks.public_key,
-            wish.scopes,
-            asks.about,
+        request = Request(
+            ids.request_id,
+            device.device_id,
+            device.role,
+            device.public_key,
+            device.scopes,
+            device.about,
             reason,
             now,
         )
-        # What was revoked comes back only by a person's word; a token alone never widens itself.
-        if not (asks.local and asks.by_secret) or revoked:
-            waiting, fresh = devices.ask(unit, asked)
-            return Waiting(waiting, revoked), fresh
-        grant = devices.allow(unit, asked, now)
+        # Only a person restores what was revoked; a token alone never gets more scopes.
+        if not (device.local and device.by_secret) or revoked:
+            waiting, fresh = devices.ask(unit, request)
+            return PendingApproval(waiting, revoked), fresh
+        grant = devices.allow(unit, request, now)
     if grant is None:
-        raise AssertionError("a device without a grant misses something")
-    devices.see(unit, grant, asks.about, now)
-    token = asks.token if holds and asks.token else names.token
+        raise AssertionError("a device without a grant must lack something")
+    devices.see(unit, grant, device.about, now)
+    token = device.token if holds and device.token else ids.token
     if not holds:
         devices.issue(unit, grant, token, now)
-    scopes = tuple(scope for scope in wish.scopes if allows(grant.scopes, scope))
-    return Paired(asks.device_id, scopes, token, now), False
+    scopes = tuple(scope for scope in device.scopes if allows(grant.scopes, scope))
+    return Paired(device.device_id, scopes, token, now), False
 
 
-def _missing(unit: Unit, asks: Asks, grant: Grant | None) -> str:
-    """Returns why the device has to be approved, or nothing."""
+def _missing(unit: Unit, device: ConnectingDevice, grant: Grant | None) -> str:
+    """Returns why the device has to be approved; empty when it has not."""
     if grant is not None and grant.revoked_at is None:
-        if _kind(grant.about) != _kind(asks.about):
+        if _kind(grant.about) != _kind(device.about):
             return "metadata-upgrade"
-        enough = all(allows(grant.scopes, scope) for scope in asks.wish.scopes)
+        enough = all(allows(grant.scopes, scope) for scope in device.scopes)
         return "" if enough else "scope-upgrade"
-    if any(one.revoked_at is None for one in devices.grants(unit, asks.device_id)):
+    if any(other.revoked_at is None for other in devices.grants(unit, device.device_id)):
         return "role-upgrade"
     return "not-paired"
 
 
 def _kind(about: About) -> tuple[str, str]:
-    """Returns which kind of machine the device claims to be, pinned when it was approved.
+    """Returns the kind of machine that the device claims to be, pinned when it was approved.
 
-    Numbers do not count: "iOS 26.1" becomes "iOS 26.2" without anybody's word.
+    Numbers do not count: "iOS 26.1" becomes "iOS 26.2" without approval.
     """
     name = unicodedata.normalize("NFKC", about.platform).casefold()
     platform = "".join(char for char in name if not char.isdecimal() and char not in " ._-")
@@ -144,34 +140,34 @@ def _kind(about: About) -> tuple[str, str]:
 
 
 def tell(context: GatewayContext, role: str, what: str, payload: Json) -> None:
-    """Tells those who may pair that something happened to a request."""
+    """Sends an event about a request to the clients that may approve devices."""
     context.broadcast.send(f"device.pair.{what}", payload)
     if role == Role.NODE:
         context.broadcast.send(f"node.pair.{what}", payload | {"nodeId": payload["deviceId"]})
 
 
-def pending(asked: Request) -> dict[str, Json]:
+def pending(request: Request) -> dict[str, Json]:
     """Returns a request as the wire has it."""
     return {
-        "requestId": asked.request_id,
-        "deviceId": asked.device_id,
-        "publicKey": asked.public_key,
-        **_said(asked.about),
-        "role": asked.role,
-        "roles": [asked.role],
-        "scopes": asked.scopes,
-        "isRepair": asked.reason != "not-paired",
-        "ts": asked.created_at,
+        "requestId": request.request_id,
+        "deviceId": request.device_id,
+        "publicKey": request.public_key,
+        **_said(request.about),
+        "role": request.role,
+        "roles": [request.role],
+        "scopes": request.scopes,
+        "isRepair": request.reason != "not-paired",
+        "ts": request.created_at,
     }
 
 
 def paired(grants: Iterable[Grant]) -> list[dict[str, Json]]:
-    """Returns the devices of the grants as the wire has them; tokens are never told."""
-    found: dict[str, dict[str, Json]] = {}
+    """Returns the devices of the grants as the wire has them; tokens are never sent."""
+    by_id: dict[str, dict[str, Json]] = {}
     for grant in grants:
-        device = found.get(grant.device_id)
+        device = by_id.get(grant.device_id)
         if device is None:
-            device = found[grant.device_id] = {
+            device = by_id[grant.device_id] = {
                 "deviceId": grant.device_id,
                 "publicKey": grant.public_key,
                 **_said(grant.about),
@@ -197,7 +193,7 @@ def paired(grants: Iterable[Grant]) -> list[dict[str, Json]]:
             device["roles"].append(grant.role)
             device["scopes"] += [scope for scope in grant.scopes if scope not in device["scopes"]]
         device["tokens"].append(token)
-    return list(found.values())
+    return list(by_id.values())
 
 
 def new_token() -> str:
@@ -206,7 +202,7 @@ def new_token() -> str:
 
 
 def _said(about: About) -> dict[str, Json]:
-    said = {
+    fields = {
         "displayName": about.display_name,
         "platform": about.platform,
         "deviceFamily": about.device_family,
@@ -214,4 +210,4 @@ def _said(about: About) -> dict[str, Json]:
         "clientMode": about.client_mode,
         "remoteIp": about.remote_ip,
     }
-    return {key: value for key, value in said.items() if value}
+    return {key: value for key, value in fields.items() if value}

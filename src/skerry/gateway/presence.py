@@ -34,13 +34,13 @@ class PresenceEntry(msgspec.Struct, frozen=True, rename="camel", omit_defaults=T
     tags: tuple[str, ...] | None = None
 
 
-class Told(Struct, frozen=True):
-    """Description that a client sends."""
+class PresenceUpdate(Struct, frozen=True):
+    """Changes of its entry that a client sends."""
 
     text: str
     reason: str | None = None
     last_input_seconds: int | None = None
-    """Since a person touched that machine."""
+    """Seconds since a person used that machine."""
     tags: tuple[str, ...] = ()
 
 
@@ -70,16 +70,16 @@ class Presence:
         self._clients[connection_id] = entry
         self._change()
 
-    def tell(self, connection_id: str, told: Told) -> None:
-        """Notes what a client says of itself."""
+    def update(self, connection_id: str, update: PresenceUpdate) -> None:
+        """Changes the entry of a client."""
         entry = self._clients.get(connection_id)
         if entry is not None:
             self._clients[connection_id] = msgspec.structs.replace(
                 entry,
-                text=told.text[:_TEXT],
-                reason=told.reason or entry.reason,
-                last_input_seconds=told.last_input_seconds,
-                tags=told.tags or None,
+                text=update.text[:_TEXT],
+                reason=update.reason or entry.reason,
+                last_input_seconds=update.last_input_seconds,
+                tags=update.tags or None,
                 ts=self._clock.now_ms(),
             )
             self._change()

@@ -38,21 +38,21 @@ def describe(error: ValidationError) -> str:
 
 
 def _one(detail: ErrorDetails) -> str:
-    place = [str(part)[:64] for part in detail["loc"]]
+    path = [str(part)[:64] for part in detail["loc"]]
     kind = detail["type"]
     if kind == "extra_forbidden":
-        where = _path(place[:-1])
-        return f"at {where or 'root'}: unexpected property '{place[-1]}'"
+        where = _path(path[:-1])
+        return f"at {where or 'root'}: unexpected property '{path[-1]}'"
     if kind == "missing":
-        return _at(place[:-1], f"must have required property '{place[-1]}'")
+        return _at(path[:-1], f"must have required property '{path[-1]}'")
     sentence = _SENTENCES.get(kind)
-    return _at(place, sentence(detail.get("ctx", {})) if sentence else "is not valid")
+    return _at(path, sentence(detail.get("ctx", {})) if sentence else "is not valid")
 
 
-def _at(place: list[str], sentence: str) -> str:
-    where = _path(place)
+def _at(path: list[str], sentence: str) -> str:
+    where = _path(path)
     return f"at {where}: {sentence}" if where else sentence
 
 
-def _path(place: list[str]) -> str:
-    return "".join(f"/{part}" for part in place)
+def _path(path: list[str]) -> str:
+    return "".join(f"/{part}" for part in path)

@@ -20,8 +20,8 @@ async def starting(*listening: socket.socket) -> AsyncGenerator[None]:
     connections: set[asyncio.Transport] = set()
     loop = asyncio.get_running_loop()
     servers = [
-        await loop.create_server(lambda: _Starting(connections), sock=one.dup())
-        for one in listening
+        await loop.create_server(lambda: _Starting(connections), sock=listener.dup())
+        for listener in listening
     ]
     try:
         yield

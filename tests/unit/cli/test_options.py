@@ -15,7 +15,7 @@ def test_a_token_is_taken_as_it_is_or_from_the_first_line_of_a_file(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("content", "says"), [(None, "No such file"), (b"\n", "empty line"), (b"\xff", "no text")]
+    ("content", "says"), [(None, "No such file"), (b"\n", "empty line"), (b"\xff", "not text")]
 )
 def test_a_file_without_a_token_is_refused(
     tmp_path: Path, content: bytes | None, says: str

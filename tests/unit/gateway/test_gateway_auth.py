@@ -4,13 +4,13 @@ import pytest
 
 from skerry.config.gateway import AuthConfig
 from skerry.gateway import auth
-from skerry.gateway.auth import LOCKED_AFTER, Failures, Shown
+from skerry.gateway.auth import LOCKED_AFTER, Failures, SecretCheck
 from skerry.gateway.peer import Peer
 from skerry.policy.access import READ
 
 
 def test_who_claims_nothing_may_only_read() -> None:
-    assert auth.claimed(None) == (READ,)
+    assert auth.operator_scopes(None) == (READ,)
 
 
 def test_tokens_of_any_text_can_be_compared() -> None:
@@ -100,21 +100,21 @@ PASSWORD = {"mode": "password", "password": "right", "token": "other"}
 @pytest.mark.parametrize(
     ("config", "token", "password", "shown"),
     [
-        ({"mode": "none"}, None, None, Shown.RIGHT),
-        (TOKEN, "right", None, Shown.RIGHT),
-        (TOKEN, "wrong", "right", Shown.WRONG),
-        (TOKEN, None, "right", Shown.WRONG),
-        (TOKEN, "", None, Shown.NOTHING),
-        (PASSWORD, None, "right", Shown.RIGHT),
-        (PASSWORD, "right", None, Shown.RIGHT),
-        (PASSWORD, "other", None, Shown.WRONG),
-        (PASSWORD, "right", "wrong", Shown.WRONG),
-        (PASSWORD, None, None, Shown.NOTHING),
-        ({"mode": "token"}, "x", None, Shown.WRONG),
-        ({"mode": "password"}, None, "x", Shown.WRONG),
+        ({"mode": "none"}, None, None, SecretCheck.RIGHT),
+        (TOKEN, "right", None, SecretCheck.RIGHT),
+        (TOKEN, "wrong", "right", SecretCheck.WRONG),
+        (TOKEN, None, "right", SecretCheck.WRONG),
+        (TOKEN, "", None, SecretCheck.MISSING),
+        (PASSWORD, None, "right", SecretCheck.RIGHT),
+        (PASSWORD, "right", None, SecretCheck.RIGHT),
+        (PASSWORD, "other", None, SecretCheck.WRONG),
+        (PASSWORD, "right", "wrong", SecretCheck.WRONG),
+        (PASSWORD, None, None, SecretCheck.MISSING),
+        ({"mode": "token"}, "x", None, SecretCheck.WRONG),
+        ({"mode": "password"}, None, "x", SecretCheck.WRONG),
     ],
 )
 def test_what_was_shown_is_judged_by_the_mode(
-    config: dict[str, str], token: str | None, password: str | None, shown: Shown
+    config: dict[str, str], token: str | None, password: str | None, shown: SecretCheck
 ) -> None:
-    assert auth.judge(AuthConfig.model_validate(config), token, password) is shown
+    assert auth.check_secret(AuthConfig.model_validate(config), token, password) is shown

@@ -37,8 +37,8 @@ def run(arguments: Namespace) -> int:
         case "add":
             return _add(keeper, arguments)
         case "remove":
-            gone = keeper.remove(arguments.profile)
-            return _done(arguments, {"removed": gone.id}, f"{gone.id} is removed.")
+            removed = keeper.remove(arguments.profile)
+            return _done(arguments, {"removed": removed.id}, f"{removed.id} is removed.")
         case "order":
             return _order(keeper, arguments)
         case "login":
@@ -48,13 +48,13 @@ def run(arguments: Namespace) -> int:
 
 
 def _list(keeper: Keeper, arguments: Namespace) -> int:
-    found = keeper.profiles()
+    stored = keeper.profiles()
     rests = anyio.run(_resting, os.environ)
-    rows = [_row(profile, keeper, rests) for profile in found.profiles.values()]
-    for text in found.problems:
+    rows = [_row(profile, keeper, rests) for profile in stored.profiles.values()]
+    for text in stored.problems:
         notice(f"Left out: {one_line(text)}")
     if arguments.json:
-        order = {provider: list(ids) for provider, ids in found.order.items()}
+        order = {provider: list(ids) for provider, ids in stored.order.items()}
         show_json({"agent": keeper.agent, "profiles": rows, "order": order})
     elif not rows:
         show(_EMPTY)
@@ -62,7 +62,7 @@ def _list(keeper: Keeper, arguments: Namespace) -> int:
         head = ("PROFILE", "PROVIDER", "TYPE", "SECRET IN", "STATE")
         keys = ("id", "provider", "type", "secretIn", "state")
         show(table([head, *(tuple(one_line(str(row[key])) for key in keys) for row in rows)]))
-        for provider, ids in found.order.items():
+        for provider, ids in stored.order.items():
             show(f"order of {one_line(provider)}: {', '.join(map(one_line, ids))}")
     return 0
 
@@ -70,7 +70,7 @@ def _list(keeper: Keeper, arguments: Namespace) -> int:
 def _row(profile: Profile, keeper: Keeper, rests: list[Resting]) -> dict[str, Any]:
     mine = [rest for rest in rests if rest.profile == profile.key]
     why = problem(profile, keeper, SystemClock().now_ms())
-    state = why or "; ".join(f"rests for {one.model}: {one.reason}" for one in mine) or "ready"
+    state = why or "; ".join(f"rests for {rest.model}: {rest.reason}" for rest in mine) or "ready"
     return {
         "id": profile.id,
         "provider": profile.provider,
@@ -79,7 +79,9 @@ def _row(profile: Profile, keeper: Keeper, rests: list[Resting]) -> dict[str, An
         "usable": not why,
         "state": state,
         "expires": profile.expires,
-        "resting": [{"model": one.model, "reason": one.reason, "until": one.until} for one in mine],
+        "resting": [
+            {"model": rest.model, "reason": rest.reason, "until": rest.until} for rest in mine
+        ],
     }
 
 
@@ -92,13 +94,13 @@ def _add(keeper: Keeper, arguments: Namespace) -> int:
         raise FailedError("Nothing was entered.", "Enter it, or pipe it in.", 2)
     entered = Entered(provider, arguments.name, kind, {field: secret}, plain=arguments.plain)
     took = None if arguments.no_test else _tried(keeper, entered, arguments.model)
-    kept = keeper.keep(entered, SystemClock())
-    if problem_now := problem(kept, keeper, SystemClock().now_ms()):
+    profile = keeper.keep(entered, SystemClock())
+    if problem_now := problem(profile, keeper, SystemClock().now_ms()):
         notice(f"It cannot be used yet: {problem_now}")
-    value = {"kept": kept.id, "secretIn": where(kept), "tried": took is not None}
+    value = {"kept": profile.id, "secretIn": where(profile), "tried": took is not None}
     answered = f"It answered in {took / 1000:.1f} s. " if took is not None else ""
     more = {} if took is None else {"latencyMs": took}
-    return _done(arguments, value | more, answered + _kept(kept))
+    return _done(arguments, value | more, answered + _kept(profile))
 
 
 def _tried(keeper: Keeper, entered: Entered, model: str) -> int | None:
@@ -151,12 +153,12 @@ def _order(keeper: Keeper, arguments: Namespace) -> int:
 
 
 def _login(keeper: Keeper, arguments: Namespace) -> int:
-    kept = anyio.run(sign_in, keeper, arguments.provider, arguments.name, notice)
-    text = _kept(kept)
-    if kept.expires:
-        end = datetime.fromtimestamp(kept.expires / 1000, UTC).astimezone()
+    profile = anyio.run(sign_in, keeper, arguments.provider, arguments.name, notice)
+    text = _kept(profile)
+    if profile.expires:
+        end = datetime.fromtimestamp(profile.expires / 1000, UTC).astimezone()
         text += f" Its token is valid until {end:%Y-%m-%d %H:%M} and is renewed before."
-    return _done(arguments, {"kept": kept.id, "secretIn": where(kept)}, text)
+    return _done(arguments, {"kept": profile.id, "secretIn": where(profile)}, text)
 
 
 def _done(arguments: Namespace, value: Mapping[str, Any], text: str) -> int:

@@ -38,20 +38,20 @@ def run(arguments: Namespace) -> int:
 
 
 def _list(arguments: Namespace) -> int:
-    found = anyio.run(partial(standing, os.environ, ask=not arguments.offline))
-    for problem in found.problems:
+    report = anyio.run(partial(standing, os.environ, ask=not arguments.offline))
+    for problem in report.problems:
         notice(one_line(f"{problem} Listed is what is known of it."))
-    models = list(found.models)
+    models = list(report.models)
     if arguments.all:
         usable = {model.ref for model in models}
-        models += [one for one in anyio.run(known, os.environ) if one.ref not in usable]
+        models += [model for model in anyio.run(known, os.environ) if model.ref not in usable]
     if arguments.provider:
         models = [model for model in models if model.provider == arguments.provider]
     if arguments.json:
         show_json([_row(model) for model in models])
         return 0
     if not models:
-        return _status(found, as_json=False) if not found.models else _none(arguments.provider)
+        return _status(report, as_json=False) if not report.models else _none(arguments.provider)
     lines = [("MODEL", "NAME", "CONTEXT", "IMAGES", "$/M IN", "$/M OUT", "NOTE")]
     lines += [
         (
@@ -66,7 +66,7 @@ def _list(arguments: Namespace) -> int:
         for model in models
     ]
     show(table(lines))
-    _tell_offers(found.status)
+    _tell_offers(report.status)
     return 0
 
 
@@ -108,8 +108,8 @@ def _test(arguments: Namespace) -> int:
     return 0
 
 
-def _status(found: Standing, *, as_json: bool) -> int:
-    status = found.status
+def _status(report: Standing, *, as_json: bool) -> int:
+    status = report.status
     usable = status.state is not ModelState.UNAVAILABLE
     if as_json:
         show_json(
@@ -118,7 +118,7 @@ def _status(found: Standing, *, as_json: bool) -> int:
                 "model": _row(status.model) if status.model else None,
                 "message": status.message,
                 "remedy": status.remedy,
-                "gatewayRunning": found.running,
+                "gatewayRunning": report.running,
                 "resting": msgspec.to_builtins(status.resting),
                 "offers": msgspec.to_builtins(status.offers),
                 "failure": msgspec.to_builtins(status.failure),
@@ -126,12 +126,14 @@ def _status(found: Standing, *, as_json: bool) -> int:
         )
     else:
         if usable:
-            show(f"{_who(found)}: {model_line(status)}")
+            show(f"{_who(report)}: {model_line(status)}")
         if status.failure is not None:
             notice(one_line(f"Its last call failed: {status.failure.message}"))
             notice(status.failure.remedy)
-        for one in status.resting:
-            show(one_line(f"passed over {_end(one)} ({one.reason}): {one.profile}, {one.model}"))
+        for rest in status.resting:
+            show(
+                one_line(f"passed over {_end(rest)} ({rest.reason}): {rest.profile}, {rest.model}")
+            )
         _tell_offers(status)
     if usable:
         return 0
@@ -145,16 +147,16 @@ def _tell_offers(status: ModelStatus) -> None:
 
 def _trust(arguments: Namespace) -> int:
     """Uses a local server that was found, or no longer; tells which model answers then."""
-    wanted = not arguments.withdraw
-    found = anyio.run(partial(trust, os.environ, arguments.server, is_trusted=wanted))
+    is_trusted = not arguments.withdraw
+    report = anyio.run(partial(trust, os.environ, arguments.server, is_trusted=is_trusted))
     if not arguments.json:
-        show(f"{arguments.server} is {'used from now on' if wanted else 'used no longer'}.")
-    _status(found, as_json=arguments.json)
+        show(f"{arguments.server} is {'used from now on' if is_trusted else 'used no longer'}.")
+    _status(report, as_json=arguments.json)
     return 0
 
 
-def _end(one: Resting) -> str:
-    end = datetime.fromtimestamp(one.until / 1000, UTC).astimezone()
+def _end(rest: Resting) -> str:
+    end = datetime.fromtimestamp(rest.until / 1000, UTC).astimezone()
     return "until somebody signs in" if end.year == MAXYEAR else f"until {end:%Y-%m-%d %H:%M:%S}"
 
 
@@ -172,9 +174,9 @@ def _use(arguments: Namespace) -> int:
             "`skerry models list` shows what can be used.",
             2,
         )
-    found = anyio.run(use, os.environ, pick)
-    code = _status(found, as_json=arguments.json)
-    model = found.status.model
+    report = anyio.run(use, os.environ, pick)
+    code = _status(report, as_json=arguments.json)
+    model = report.status.model
     if pick.file and model is not None and model.provider != EMBEDDED:
         notice(f"Not the file, because {_reason()}. To use the file all the same:")
         notice(f"  skerry models use {choice} --pin")
@@ -192,8 +194,8 @@ def _reason() -> str:
     return "a provider's key in the environment and a local model server come before a file"
 
 
-def _who(found: Standing) -> str:
-    return "The running gateway answers with" if found.running else "A gateway would answer with"
+def _who(report: Standing) -> str:
+    return "The running gateway answers with" if report.running else "A gateway would answer with"
 
 
 def _row(model: ModelInfo) -> dict[str, Any]:

@@ -68,9 +68,9 @@ def _install(*, start: bool) -> int:
 
 def _hint_at_keys() -> None:
     """Says which keys of this shell a service does not see."""
-    known = {name for provider in KNOWN for name in provider.variables}
+    variables = {name for provider in KNOWN for name in provider.variables}
     referred = configured(os.environ).expanded.used
-    names = sorted(name for name in known.union(referred) if os.environ.get(name))
+    names = sorted(name for name in variables.union(referred) if os.environ.get(name))
     if names:
         file = locate(os.environ)[0] / ENVIRONMENT
         notice(
@@ -106,24 +106,24 @@ def _uninstall() -> int:
 
 def _status(*, as_json: bool) -> int:
     file = path(os.environ)
-    found = {"installed": file.exists(), "path": str(file), "active": "unknown", "enabled": ""}
+    state = {"installed": file.exists(), "path": str(file), "active": "unknown", "enabled": ""}
     if file.exists():
         text = _systemctl("show", NAME, "--property=ActiveState,UnitFileState")
         states = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
-        found["active"] = states.get("ActiveState", "unknown")
-        found["enabled"] = states.get("UnitFileState", "")
-        found["current"] = file.read_text(encoding="utf-8") == _unit()
+        state["active"] = states.get("ActiveState", "unknown")
+        state["enabled"] = states.get("UnitFileState", "")
+        state["current"] = file.read_text(encoding="utf-8") == _unit()
     if as_json:
-        show_json(found)
+        show_json(state)
     elif not file.exists():
         return complain(
             "The service is not installed.", "skerry service install", "skerry service status"
         )
     else:
-        show(f"{found['active']}, {found['enabled'] or 'not enabled'}: {file}")
-        if not found["current"]:
+        show(f"{state['active']}, {state['enabled'] or 'not enabled'}: {file}")
+        if not state["current"]:
             notice("The unit is from another installation or version: skerry service install")
-    return 0 if found["active"] == "active" else 1
+    return 0 if state["active"] == "active" else 1
 
 
 def _systemctl(*arguments: str) -> str:

@@ -63,8 +63,8 @@ async def agents_create(call: Call, params: AgentsCreateParams) -> Json:
     if agent in config.agents.ids:
         raise RefusedError(f'agent "{agent}" already exists', "Choose another name, or update it.")
     own: Tree = {"id": agent, "name": params.name}
-    place = _place(config, agent)
-    _check_place(params.workspace, place)
+    workspace = _place(config, agent)
+    _check_place(params.workspace, workspace)
     if params.model is not None:
         own["model"] = {SHORT_FORMS["agents.defaults.model"]: await _model(call, params.model)}
     if shown := _shown(params.emoji, params.avatar):
@@ -76,7 +76,7 @@ async def agents_create(call: Call, params: AgentsCreateParams) -> Json:
         return _with(before, expanded, lambda rows: [*(rows or [{"id": default}]), own])
 
     await written(call, edit, "agents.create", agents=True)
-    answer: Tree = {"ok": True, "agentId": agent, "name": params.name, "workspace": str(place)}
+    answer: Tree = {"ok": True, "agentId": agent, "name": params.name, "workspace": str(workspace)}
     return answer | ({"model": own["model"]["primary"]} if "model" in own else {})
 
 
@@ -85,7 +85,7 @@ async def agents_update(call: Call, params: AgentsUpdateParams) -> Json:
     agent = call.agent(params.agent_id)
     config = call.context.config()
     _check_place(params.workspace, config.workspace(agent))
-    given = params.model_fields_set
+    sent = params.model_fields_set
     model = await _model(call, params.model) if params.model is not None else None
 
     def change(row: Tree) -> Tree:
@@ -94,7 +94,7 @@ async def agents_update(call: Call, params: AgentsUpdateParams) -> Json:
             row["name"] = params.name
         if model is not None:
             row["model"] = {**_long(row.get("model")), "primary": model}
-        elif "model" in given:
+        elif "model" in sent:
             row.pop("model", None)
         if shown := _shown(params.emoji, params.avatar):
             row["identity"] = {**row.get("identity", {}), **shown}
@@ -126,31 +126,38 @@ async def agents_delete(call: Call, params: AgentsDeleteParams) -> Json:
         remedy = "Make another agent the default one first, in skerry.json."
         raise RefusedError(f'"{agent}" is the default agent and cannot be deleted', remedy)
     if any(key.agent == agent for key in _busy(call)):
-        message = f'agent "{agent}" is at work'
-        raise RefusedError(message, code=ErrorCode.UNAVAILABLE, retryable=True)
-    place, shared = config.workspace(agent), _shared(config, agent)
+        raise RefusedError(
+            f'agent "{agent}" is at work', code=ErrorCode.UNAVAILABLE, retryable=True
+        )
+    workspace, shared = config.workspace(agent), _shared(config, agent)
     removed = sum(binding.agent_id == agent for binding in config.bindings)
 
     def edit(before: Source, expanded: Expanded) -> Tree:
         tree = _with(before, expanded, lambda rows: [row for row in rows if row.get("id") != agent])
         if isinstance(tree.get("bindings"), list):
-            tree["bindings"] = [one for one in tree["bindings"] if one.get("agentId") != agent]
+            tree["bindings"] = [
+                binding for binding in tree["bindings"] if binding.get("agentId") != agent
+            ]
         return tree
 
     await written(call, edit, "agents.delete", agents=True)
     answer: Tree = {"ok": True, "agentId": agent, "removedBindings": removed}
     if not params.delete_files:
         return answer
-    if shared or place != _place(config, agent):
-        call.warn("deleteFiles", f"{place} was kept: it is not a workspace of the gateway's own.")
+    if shared or workspace != _place(config, agent):
+        call.warn(
+            "deleteFiles", f"{workspace} was kept: it is not a workspace of the gateway's own."
+        )
         return answer
     now = context.clock.now_ms()
     try:
-        is_there = await anyio.to_thread.run_sync(_discard, place, config.state_dir, now)
+        is_there = await anyio.to_thread.run_sync(_discard, workspace, config.state_dir, now)
     except OSError as error:
-        return answer | {"failed": [{"path": str(place), "reason": error.strerror or str(error)}]}
+        return answer | {
+            "failed": [{"path": str(workspace), "reason": error.strerror or str(error)}]
+        }
     return answer | {
-        "removed": [{"path": str(place), "method": "trash" if is_there else "missing"}]
+        "removed": [{"path": str(workspace), "method": "trash" if is_there else "missing"}]
     }
 
 
@@ -173,25 +180,26 @@ def _place(config: Config, agent: AgentId) -> Path:
     return config.state_dir / f"workspace-{agent}"
 
 
-def _check_place(asked: str | None, place: Path) -> None:
+def _check_place(requested: str | None, workspace: Path) -> None:
     """Refuses another directory than the one that it has anyway: files are read from it."""
-    if asked is not None and Path(asked).expanduser() != place:
-        message = f"a workspace is not chosen over the wire: {asked} is not {place}"
-        raise RefusedError(message, _AT_THE_FILE)
+    if requested is not None and Path(requested).expanduser() != workspace:
+        raise RefusedError(
+            f"a workspace is not chosen over the wire: {requested} is not {workspace}", _AT_THE_FILE
+        )
 
 
 def _shared(config: Config, agent: AgentId) -> bool:
-    place = config.workspace(agent)
-    others = (one for one in config.agents.ids if one != agent)
-    return any(config.workspace(other).is_relative_to(place) for other in others)
+    workspace = config.workspace(agent)
+    others = (other for other in config.agents.ids if other != agent)
+    return any(config.workspace(other).is_relative_to(workspace) for other in others)
 
 
-def _discard(place: Path, state: Path, now: int) -> bool:
+def _discard(workspace: Path, state: Path, now: int) -> bool:
     """Moves a workspace to the trash; returns whether it was there."""
-    if not place.is_dir() or place.is_symlink():
+    if not workspace.is_dir() or workspace.is_symlink():
         return False
     make_private(state / TRASH)
-    place.rename(state / TRASH / f"{place.name}-{now}")
+    workspace.rename(state / TRASH / f"{workspace.name}-{now}")
     return True
 
 
@@ -206,8 +214,8 @@ def _long(model: object) -> Tree:
 
 
 def _shown(emoji: str | None, avatar: str | None) -> Tree:
-    given = {"emoji": emoji, "avatar": avatar}
-    return {key: text for key, text in given.items() if text is not None}
+    identity = {"emoji": emoji, "avatar": avatar}
+    return {key: text for key, text in identity.items() if text is not None}
 
 
 METHODS: Final = (

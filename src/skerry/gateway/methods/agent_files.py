@@ -96,8 +96,9 @@ def _text(data: bytes, name: str) -> str:
     except UnicodeDecodeError:
         problem, text = problem or "it is not UTF-8", ""
     if problem:
-        message = f"{name} cannot be shown: {problem}."
-        raise RefusedError(message, "Edit it on the machine of the gateway.")
+        raise RefusedError(
+            f"{name} cannot be shown: {problem}.", "Edit it on the machine of the gateway."
+        )
     return text
 
 
@@ -114,8 +115,7 @@ def _written(config: Config, agent: AgentId, params: FilesSetParams, records: Re
         return data
 
     if len(data) > MAX_BYTES:
-        message = f"{params.name} would have more than {MAX_BYTES} bytes"
-        raise RefusedError(message)
+        raise RefusedError(f"{params.name} would have more than {MAX_BYTES} bytes")
     root = config.workspace(agent)
     try:
         rules = gate(config, records=records)  # admins alone get here: it is the owner's word now

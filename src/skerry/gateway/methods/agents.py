@@ -29,32 +29,32 @@ class AgentIdentityParams(Params):
 async def agents_list(call: Call, _params: NoParams) -> Json:
     """Returns the configured agents."""
     config = call.context.config()
-    found = await anyio.to_thread.run_sync(_rows, config, call.context.records)
+    agents = await anyio.to_thread.run_sync(_rows, config, call.context.records)
     if call.protocol > 3:  # noqa: PLR2004 - the version of the protocol
-        for row in found:
-            asked = config.thinking(row["id"])
-            row |= {"agentRuntime": rows.runtime(), **await _thinking(call, row, asked)}
+        for row in agents:
+            level = config.thinking(row["id"])
+            row |= {"agentRuntime": rows.runtime(), **await _thinking(call, row, level)}
     return {
         "defaultId": config.agents.default_id,
         "mainKey": "main",
         "scope": "per-sender",
-        "agents": found,
+        "agents": agents,
     }
 
 
 async def _thinking(
-    call: Call, row: dict[str, Json], asked: ThinkingLevel | None
+    call: Call, row: dict[str, Json], level: ThinkingLevel | None
 ) -> dict[str, Json]:
     """Returns how much an agent's model thinks; nothing where there is none."""
     try:
         _, model = await call.context.models.choose(row.get("model", {}).get("primary"))
     except ModelUnavailableError:
         return {}
-    return rows.thinking(model, asked)
+    return rows.thinking(model, level)
 
 
 def _rows(config: Config, records: Records) -> list[dict[str, Json]]:
-    found: list[dict[str, Json]] = []
+    agents: list[dict[str, Json]] = []
     for agent in config.agents.ids:
         row: dict[str, Json] = {"id": agent, "workspace": str(config.workspace(agent))}
         own = config.agents.get(agent)
@@ -65,8 +65,8 @@ def _rows(config: Config, records: Records) -> list[dict[str, Json]]:
         primary = config.primary_model(agent)
         if primary:
             row["model"] = {"primary": primary}
-        found.append(row)
-    return found
+        agents.append(row)
+    return agents
 
 
 async def agent_identity(call: Call, params: AgentIdentityParams) -> Json:
@@ -77,30 +77,30 @@ async def agent_identity(call: Call, params: AgentIdentityParams) -> Json:
 
 
 def _identity(config: Config, agent: AgentId, records: Records) -> Json:
-    found = identity(config, agent, records)
-    name = found.get("name") or "Assistant"
-    avatar = found.get("avatar", "")
+    fields = identity(config, agent, records)
+    name = fields.get("name") or "Assistant"
+    avatar = fields.get("avatar", "")
     local = picture(config.workspace(agent), avatar)
     if local is None and ("/" in avatar and "://" not in avatar):
         avatar = ""  # a path that leads to no picture is nothing to show
     return {
         "agentId": agent,
         "name": name,
-        "nameSource": _source(config, agent, found),
-        "avatar": local or avatar or found.get("emoji") or name[0].upper(),
-        **{key: found[key] for key in ("emoji", "theme") if key in found},
+        "nameSource": _source(config, agent, fields),
+        "avatar": local or avatar or fields.get("emoji") or name[0].upper(),
+        **{key: fields[key] for key in ("emoji", "theme") if key in fields},
     }
 
 
-def _source(config: Config, agent: AgentId, found: Mapping[str, str]) -> str:
+def _source(config: Config, agent: AgentId, fields: Mapping[str, str]) -> str:
     own = config.agents.get(agent)
     if own is not None and (own.name or (own.identity is not None and own.identity.name)):
         return "config"
-    return "workspace" if "name" in found else "default"
+    return "workspace" if "name" in fields else "default"
 
 
-def _shown(found: Mapping[str, str]) -> dict[str, Json]:
-    return {key: found[key] for key in _ON_THE_WIRE if key in found}
+def _shown(fields: Mapping[str, str]) -> dict[str, Json]:
+    return {key: fields[key] for key in _ON_THE_WIRE if key in fields}
 
 
 METHODS: Final = (

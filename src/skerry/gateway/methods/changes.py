@@ -141,13 +141,13 @@ async def sessions_patch(call: Call, params: SessionsPatchParams) -> Json:
     """Changes what holds for one conversation; one that has none begins."""
     context = call.context
     key = call.session_key(params.key, params.agent_id)
-    given = params.model_fields_set - SessionParams.model_fields.keys() - {_MARK}
-    if not given <= _HARMLESS:
+    sent = params.model_fields_set - SessionParams.model_fields.keys() - {_MARK}
+    if not sent <= _HARMLESS:
         overrides.need_admin(call)
     if params.archived is not None:
-        return await _shelved(call, params, key, alone=given == {"archived"})
-    changes = await _changes(call, params, given)
-    label = (params.label or "").strip() if "label" in given else None
+        return await _shelved(call, params, key, alone=sent == {"archived"})
+    changes = await _changes(call, params, sent)
+    label = (params.label or "").strip() if "label" in sent else None
     now, new_id = context.clock.now_ms(), SessionId(str(uuid.uuid4()))
 
     def write(unit: Unit) -> SessionEntry:
@@ -158,9 +158,13 @@ async def sessions_patch(call: Call, params: SessionsPatchParams) -> Json:
         session = _present(unit, session_id)
         if label:
             check_free(unit, key.agent, label, str(key))
-        seen = _only_seen(params) and session.settings.unread
-        wanted = {name: one for name, one in changes.items() if not (seen and name == "unread")}
-        settings = msgspec.structs.replace(session.settings, **wanted)
+        keeps_unread = _only_seen(params) and session.settings.unread
+        applied = {
+            name: value
+            for name, value in changes.items()
+            if not (keeps_unread and name == "unread")
+        }
+        settings = msgspec.structs.replace(session.settings, **applied)
         own = session.label if label is None else label
         archive.change(unit, session_id, label=own, settings=settings)
         return _present(unit, session_id)
@@ -170,10 +174,10 @@ async def sessions_patch(call: Call, params: SessionsPatchParams) -> Json:
 
 
 async def _changes(
-    call: Call, params: SessionsPatchParams, given: AbstractSet[str]
+    call: Call, params: SessionsPatchParams, sent: AbstractSet[str]
 ) -> dict[str, Any]:
     """Returns the settings that are given, but the label."""
-    changes = {name: getattr(params, name) for name in given - {"label", "archived"}}
+    changes = {name: getattr(params, name) for name in sent - {"label", "archived"}}
     model = changes.get("model")
     if model is not None:
         changes["model"] = await overrides.known_model(call, model)
@@ -189,12 +193,11 @@ async def _shelved(
 ) -> Json:
     """Archives the conversation, or brings it back."""
     if not alone:
-        message = "`archived` comes alone: change the rest by another call."
-        raise RefusedError(message)
+        raise RefusedError("`archived` comes alone: change the rest by another call.")
 
     def check(session: SessionEntry | None) -> None:
-        seen = (params.expected_session_id, params.expected_lifecycle_revision)
-        _expect(session, params.key, *seen)
+        expected = (params.expected_session_id, params.expected_lifecycle_revision)
+        _expect(session, params.key, *expected)
 
     change = shelving.put_away if params.archived else shelving.bring_back
     return await _patched(call, key, await change(call, key, check))
@@ -223,8 +226,8 @@ async def sessions_reset(call: Call, params: SessionsResetParams) -> Json:
     context = call.context
     key = call.session_key(params.key, params.agent_id)
     if params.expected_session_id is not None:  # before runs are stopped for nothing
-        seen = await context.store.read(lambda reader: sessions.find(reader, str(key)))
-        _expect(seen, params.key, params.expected_session_id)
+        present = await context.store.read(lambda reader: sessions.find(reader, str(key)))
+        _expect(present, params.key, params.expected_session_id)
     tell_command(context.hooks, CommandCall(params.reason, "", key, WEBCHAT, is_owner=True))
     new_id, now = SessionId(str(uuid.uuid4())), context.clock.now_ms()
 
@@ -285,10 +288,10 @@ async def sessions_delete(call: Call, params: SessionsDeleteParams) -> Json:
 async def sessions_restore(call: Call, params: SessionsRestoreParams) -> Json:
     """Brings an archived session back; one that took its place meanwhile is archived instead."""
     context = call.context
-    found = await context.store.read(lambda reader: sessions.get(reader, params.session_id))
-    if found is None:
+    archived = await context.store.read(lambda reader: sessions.get(reader, params.session_id))
+    if archived is None:
         raise RefusedError(f"unknown session id: {params.session_id}")
-    key, now = SessionKey.parse(found.key), context.clock.now_ms()
+    key, now = SessionKey.parse(archived.key), context.clock.now_ms()
 
     def write(unit: Unit) -> tuple[SessionEntry, bool, SessionEntry | None]:
         session = _present(unit, params.session_id)
@@ -298,8 +301,8 @@ async def sessions_restore(call: Call, params: SessionsRestoreParams) -> Json:
         displaced = archive.restore(unit, session, now)
         return _present(unit, params.session_id), True, displaced
 
-    if found.archived is not None:
-        context.session_events.skip(found)
+    if archived.archived is not None:
+        context.session_events.skip(archived)
     session, restored, displaced = await context.dispatcher.alone(
         key, lambda: context.store.write(write)
     )
@@ -344,10 +347,10 @@ def _present(reader: Reader, session_id: str) -> SessionEntry:
     return session
 
 
-def _expect(session: SessionEntry | None, key: str, *wanted: str | None) -> None:
+def _expect(session: SessionEntry | None, key: str, *expected: str | None) -> None:
     """Refuses to change another session than the one that the client saw."""
-    for one in wanted:
-        if one is not None and (session is None or session.session_id != one):
+    for session_id in expected:
+        if session_id is not None and (session is None or session.session_id != session_id):
             raise _changed(key)
 
 

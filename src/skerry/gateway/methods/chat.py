@@ -129,7 +129,7 @@ async def chat_history(call: Call, params: ChatHistoryParams) -> dict[str, Json]
             break
     text = call.context.broadcast.text
     shown: list[Json] = [
-        {"runId": one.run_id, "text": text(one.run_id), **_not_written(one)} for one in running
+        {"runId": run.run_id, "text": text(run.run_id), **_not_written(run)} for run in running
     ]
     payload["activeRuns"] = shown
     if shown:
@@ -141,8 +141,8 @@ def _not_written(run: InLine) -> dict[str, Json]:
     """Returns the parts of the run that no transcript has: `queued` while it waits for its turn."""
     if run.waits:
         return {"queued": run.says[-1][1]}
-    said: list[Json] = [{"runId": run_id, "text": text} for run_id, text in run.says]
-    return {"said": said} if said else {}
+    messages: list[Json] = [{"runId": run_id, "text": text} for run_id, text in run.says]
+    return {"said": messages} if messages else {}
 
 
 def _read(
@@ -158,16 +158,16 @@ def _read(
         return {"sessionKey": str(key), "sessionId": None, **nothing}
     offset = _offset(params, session.tail)
     newest = session.tail - offset
-    found = sessions.entries(reader, session.session_id, limit=params.limit, before=newest + 1)
+    entries = sessions.entries(reader, session.session_id, limit=params.limit, before=newest + 1)
     shown: list[Raw] = []
     size, most = 0, min(params.max_bytes, _HISTORY_BYTES)
-    for entry in reversed(found):
+    for entry in reversed(entries):
         if sessions.is_compaction(entry.message):
             whole = compactions.at(reader, session.session_id, entry.seq)
             line = msgspec.json.encode(_divider(entry, compactions.told(whole)))
         else:
-            said = _said(reader, entry, params.max_chars)
-            line = transcript_line(entry, protocol, params.max_chars, said=said)
+            collected = _said(reader, entry, params.max_chars)
+            line = transcript_line(entry, protocol, params.max_chars, collected=collected)
         if size + len(line) > most and has_images(entry.message):
             line = without_images(line)
         size += len(line)
@@ -228,7 +228,7 @@ def transcript_line(
     protocol: int,
     max_chars: int | None = None,
     *,
-    said: Sequence[Json] = (),
+    collected: Sequence[Json] = (),
 ) -> bytes:
     """Returns the message with what the wire of version 4 adds to it, encoded.
 
@@ -252,8 +252,8 @@ def transcript_line(
         about["runId"] = entry.run_id
         if isinstance(entry.message, UserMessage):
             added["idempotencyKey"] = f"{entry.run_id}:user"
-    if said:
-        about["said"] = list(said)
+    if collected:
+        about["said"] = list(collected)
     return encoded[:-1] + b"," + msgspec.json.encode(added)[1:]
 
 
@@ -278,15 +278,15 @@ def _divider(entry: TranscriptEntry, compaction: Json = None) -> dict[str, Json]
     }
 
 
-def _cut(said: message.Message, max_chars: int) -> message.Message:
+def _cut(whole: message.Message, max_chars: int) -> message.Message:
     """Returns the message with every text cut to `max_chars` characters."""
     blocks: tuple[Any, ...] = tuple(
         TextBlock(block.text[:max_chars] + _CUT)
         if isinstance(block, TextBlock) and len(block.text) > max_chars
         else block
-        for block in said.content
+        for block in whole.content
     )
-    return msgspec.structs.replace(said, content=blocks)
+    return msgspec.structs.replace(whole, content=blocks)
 
 
 async def chat_inject(call: Call, params: ChatInjectParams) -> Json:
@@ -322,7 +322,7 @@ async def chat_inject(call: Call, params: ChatInjectParams) -> Json:
 
     # Beside a run it would take the place that the run's next entry has.
     session_id, seq, entry = await context.dispatcher.alone(key, write)
-    told: Json = {
+    event: Json = {
         "runId": f"inject-{session_id}-{seq}",
         "sessionKey": str(key),
         "agentId": key.agent,
@@ -330,7 +330,7 @@ async def chat_inject(call: Call, params: ChatInjectParams) -> Json:
         "state": "final",
         "message": Raw(message.encode(entry)),
     }
-    context.broadcast.send("chat", told)
+    context.broadcast.send("chat", event)
     return {"ok": True, "messageId": entry_id(seq)}
 
 

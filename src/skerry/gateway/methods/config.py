@@ -25,7 +25,7 @@ from skerry.config.redact import public, redact_config
 from skerry.config.reload_rules import needs_restart
 from skerry.config.schema import for_forms
 from skerry.config.source import MAX_BYTES, Source
-from skerry.gateway.configuration import WRITES, Applied, Look
+from skerry.gateway.configuration import WRITES, Applied, ConfigFile
 from skerry.gateway.frames import ErrorCode, Json
 from skerry.gateway.method import Call, Method, NoParams, Params, RefusedError
 from skerry.infra.clock import iso
@@ -78,57 +78,59 @@ class PatchParams(ApplyParams):
 
 async def config_get(call: Call, _params: NoParams) -> Json:
     """Returns the file, what it says, and what holds with the defaults filled in."""
-    keeper = call.context.configuration
-    look = await keeper.look()
-    seen = _seen(call, look)
+    configuration = call.context.configuration
+    file = await configuration.look()
+    view = _view(call, file)
     payload: dict[str, Json] = {
-        "path": str(look.source.path),
-        "exists": look.exists,
+        "path": str(file.source.path),
+        "exists": file.exists,
         # Comments may hold secrets too, so the text is written anew from what was parsed.
-        "raw": _text(seen.parsed) if look.source.exists else None,
-        "parsed": seen.parsed,
-        "resolved": seen.resolved,
-        "config": seen.config,
-        "valid": not look.issues,
-        "hash": _hash(call, look.source),
-        "issues": [_issue(issue) for issue in look.issues],
-        "warnings": [_issue(issue) for issue in look.meant.warnings] if look.meant else [],
+        "raw": _text(view.parsed) if file.source.exists else None,
+        "parsed": view.parsed,
+        "resolved": view.resolved,
+        "config": view.config,
+        "valid": not file.issues,
+        "hash": _hash(call, file.source),
+        "issues": [_issue(issue) for issue in file.issues],
+        "warnings": [_issue(issue) for issue in file.loaded.warnings] if file.loaded else [],
         "legacyIssues": [],
     }
     if call.protocol >= 4:  # noqa: PLR2004 - the version that has these
-        files = look.expanded.files if look.expanded else ()
+        files = file.expanded.files if file.expanded else ()
         payload |= {
-            "includedPaths": [str(file) for file in files],
+            "includedPaths": [str(path) for path in files],
             "includeProvenance": [],
-            "agentRosterIncludeOwned": _owned(look, "agents"),
-            "bindingsIncludeOwned": _owned(look, "bindings"),
-            "sourceConfig": seen.resolved,
-            "runtimeConfig": redact_config(call.context.config(), keeper.expanded.used),
-            "configRevisionHash": keeper.revision_of(look.expanded) if look.expanded else None,
-            "appliedConfigHash": keeper.revision,
+            "agentRosterIncludeOwned": _owned(file, "agents"),
+            "bindingsIncludeOwned": _owned(file, "bindings"),
+            "sourceConfig": view.resolved,
+            "runtimeConfig": redact_config(call.context.config(), configuration.expanded.used),
+            "configRevisionHash": configuration.revision_of(file.expanded)
+            if file.expanded
+            else None,
+            "appliedConfigHash": configuration.revision,
         }
     return payload
 
 
 async def config_set(call: Call, params: SetParams) -> Json:
-    """Writes a whole configuration, and uses it from now on."""
+    """Writes a whole configuration, and applies it."""
     return await _replace(call, params, "config.set")
 
 
 async def config_apply(call: Call, params: ApplyParams) -> Json:
-    """Does the same; where the file says it already, only use it from now on."""
+    """Writes a whole configuration, and applies it, also when the file has it already."""
     return await _replace(call, params, "config.apply")
 
 
 async def config_patch(call: Call, params: PatchParams) -> Json:
-    """Merges an object into the file, where null deletes, and uses it from now on."""
-    look = await _checked_look(call, params)
-    patch = _parsed(call, params, look)
-    seen = _seen(call, look)
+    """Merges an object into the file, where null deletes, and applies it."""
+    file = await _checked_file(call, params)
+    patch = _parsed(call, params, file)
+    view = _view(call, file)
 
     def edit(before: Source, expanded: Expanded) -> dict[str, Any]:
-        _same(call, before, look)
-        views = (seen.parsed, seen.resolved, seen.config, expanded.tree)
+        _same(call, before, file)
+        views = (view.parsed, view.resolved, view.config, expanded.tree)
         return patched(patch, before.parsed, *views)
 
     return await _write(call, edit, "config.patch")
@@ -146,39 +148,39 @@ async def config_schema(call: Call, _params: NoParams) -> Json:
 
 
 async def _replace(call: Call, params: SetParams, method: str) -> Json:
-    look = await _checked_look(call, params)
-    tree = _parsed(call, params, look)
-    if method == "config.apply" and look.expanded and tree == look.source.parsed:
+    file = await _checked_file(call, params)
+    tree = _parsed(call, params, file)
+    if method == "config.apply" and file.expanded and tree == file.source.parsed:
         return _applied(call, await _guarded(call, call.context.configuration.reload()), method)
-    seen = _seen(call, look)
+    view = _view(call, file)
 
     def edit(before: Source, expanded: Expanded) -> dict[str, Any]:
-        _same(call, before, look)
-        return replacement(tree, before, expanded, seen)
+        _same(call, before, file)
+        return replacement(tree, before, expanded, view)
 
     return await _write(call, edit, method)
 
 
-async def _checked_look(call: Call, params: SetParams) -> Look:
-    look = await call.context.configuration.look()
-    if not look.exists:
-        return look
+async def _checked_file(call: Call, params: SetParams) -> ConfigFile:
+    file = await call.context.configuration.look()
+    if not file.exists:
+        return file
     if params.base_hash is None:
         raise RefusedError(_HASH_REQUIRED)
-    if not is_hash_of(params.base_hash, call.context.configuration.hash_key, look.source):
+    if not is_hash_of(params.base_hash, call.context.configuration.hash_key, file.source):
         raise RefusedError(_HASH_CHANGED)
-    return look
+    return file
 
 
-def _same(call: Call, before: Source, look: Look) -> None:
-    """Refuses when somebody wrote between the look and the write."""
-    if not is_hash_of(before.hash, call.context.configuration.hash_key, look.source):
+def _same(call: Call, before: Source, file: ConfigFile) -> None:
+    """Refuses a file that was changed since it was read."""
+    if not is_hash_of(before.hash, call.context.configuration.hash_key, file.source):
         raise RefusedError(_HASH_CHANGED)
 
 
-def _parsed(call: Call, params: SetParams, look: Look) -> dict[str, Any]:
+def _parsed(call: Call, params: SetParams, file: ConfigFile) -> dict[str, Any]:
     try:
-        return as_object(params.raw, str(look.source.path))
+        return as_object(params.raw, str(file.source.path))
     except ConfigInvalidError as error:
         raise _invalid(call, error) from None
 
@@ -188,7 +190,7 @@ async def _write(call: Call, edit: Any, method: str) -> Json:
 
 
 async def written(call: Call, edit: Any, method: str, *, agents: bool = False) -> Applied:
-    """Writes what `edit` makes of the file, and uses it; refuses it as clients know refusals."""
+    """Writes and applies the tree that `edit` returns; failures become refusals."""
     now = call.context.clock.now_ms()
     wait = 0 if agents else call.context.config_writes.wait_ms(call.device_id or "", now)
     if wait:
@@ -210,8 +212,7 @@ async def _guarded(call: Call, change: Any) -> Applied:
         raise _invalid(call, error) from None
     except ConfigProtectedError as error:
         details = {"code": error.code, "paths": list(error.places), "remedy": error.remedy}
-        message = f"{error} {error.remedy}"
-        raise RefusedError(message, details=details) from None
+        raise RefusedError(f"{error} {error.remedy}", details=details) from None
     except ConfigRewriteError as error:
         error.remedy = "Edit the file by hand, or remove its comments."
         raise
@@ -219,7 +220,7 @@ async def _guarded(call: Call, change: Any) -> Applied:
 
 
 def _applied(call: Call, applied: Applied, method: str) -> Json:
-    changed = [show_place(place) for place in applied.changed]
+    changed = [show_place(path) for path in applied.changed]
     restart = needs_restart(applied.changed)
     due = call.context.configuration.restart
     hint = _HINTS[due].format(", ".join(restart)) if restart and due != "none" else None
@@ -251,16 +252,16 @@ def _applied(call: Call, applied: Applied, method: str) -> Json:
     return payload
 
 
-def _seen(call: Call, look: Look) -> Shown:
-    keeper = call.context.configuration
-    if look.meant is not None:
-        return shown(look.source, look.meant.expanded, look.meant.config)
-    held = redact_config(call.context.config(), keeper.expanded.used)
-    return Shown(public(look.source.parsed), public(keeper.expanded.merged), held)
+def _view(call: Call, file: ConfigFile) -> Shown:
+    configuration = call.context.configuration
+    if file.loaded is not None:
+        return shown(file.source, file.loaded.expanded, file.loaded.config)
+    held = redact_config(call.context.config(), configuration.expanded.used)
+    return Shown(public(file.source.parsed), public(configuration.expanded.merged), held)
 
 
-def _owned(look: Look, section: str) -> bool:
-    return look.expanded is not None and look.expanded.includes.owner((section,)) is not None
+def _owned(file: ConfigFile, section: str) -> bool:
+    return file.expanded is not None and file.expanded.includes.owner((section,)) is not None
 
 
 def _hash(call: Call, read: Source) -> str:
@@ -279,7 +280,7 @@ def _invalid(call: Call, error: ConfigInvalidError) -> RefusedError:
 
 
 def _issue(issue: ConfigIssue) -> dict[str, str]:
-    """Returns the issue as clients know it: an unknown key is one of the section it stands in."""
+    """Returns the issue as clients expect it: an unknown key is an issue of its section."""
     if issue.message in _UNRECOGNISED:
         section, _, key = issue.path.rpartition(".")
         return {"path": section, "message": f'Unrecognized key: "{key}"', "remedy": issue.remedy}

@@ -31,7 +31,7 @@ def commands_list(call: Call, params: CommandsListParams) -> dict[str, Json]:
     """Returns the commands that a message may begin with."""
     offered = call.context.commands.offered(Rights.OWNER) if params.scope != "native" else ()
     arguments = params.include_args is not False
-    return {"commands": [_command(one, arguments=arguments) for one in offered]}
+    return {"commands": [_command(command, arguments=arguments) for command in offered]}
 
 
 def _command(command: Command, *, arguments: bool) -> Json:
@@ -50,14 +50,14 @@ def _command(command: Command, *, arguments: bool) -> Json:
     return shown
 
 
-def _argument(one: Argument) -> Json:
+def _argument(argument: Argument) -> Json:
     shown: dict[str, Json] = {
-        "name": one.name,
-        "description": one.description,
+        "name": argument.name,
+        "description": argument.description,
         "type": "string",
     }
-    if one.choices:
-        shown["choices"] = [{"value": choice, "label": choice} for choice in one.choices]
+    if argument.choices:
+        shown["choices"] = [{"value": choice, "label": choice} for choice in argument.choices]
     return shown
 
 
@@ -103,17 +103,17 @@ def plugins_panels(call: Call, _: NoParams) -> Json:
     }
 
 
-def method(given: GatewayMethod) -> Method[BaseModel]:
+def method(registered: GatewayMethod) -> Method[BaseModel]:
     """Returns a plugin's method as one of ours."""
 
     def handler(call: Call, params: BaseModel) -> Coroutine[Any, Any, Json]:
-        return _call(given, call, params)
+        return _call(registered, call, params)
 
-    return Method(given.name, given.params, handler)
+    return Method(registered.name, registered.params, handler)
 
 
-async def _call(given: GatewayMethod, call: Call, params: BaseModel) -> Json:
-    answer: Json = await given.run(params, MethodCall(call.scopes, call.connection_id))
+async def _call(registered: GatewayMethod, call: Call, params: BaseModel) -> Json:
+    answer: Json = await registered.run(params, MethodCall(call.scopes, call.connection_id))
     return answer
 
 

@@ -43,34 +43,36 @@ async def fences_list(call: Call, params: FencesParams) -> Json:
     context, agent = call.context, call.agent(params.agent_id)
     config = context.config()
     root, rules = config.workspace(agent), gate(config)
-    found = await anyio.to_thread.run_sync(lambda: list(fenced(root, rules, context.records)))
+    fenced_files = await anyio.to_thread.run_sync(
+        lambda: list(fenced(root, rules, context.records))
+    )
     return {
         "agentId": agent,
         "workspace": str(root),
-        "files": [await _row(call, one) for one in found],
+        "files": [await _row(call, file) for file in fenced_files],
     }
 
 
 async def fences_get(call: Call, params: FenceParams) -> Json:
     """Returns a file with what it holds, whether it counts as the owner's word, and if not, why."""
-    root, seen = await _seen(call, params)
-    text = seen.data.decode("utf-8", "replace")
-    return {"workspace": str(root), "file": await _row(call, seen) | {"content": text}}
+    root, file = await _seen(call, params)
+    text = file.data.decode("utf-8", "replace")
+    return {"workspace": str(root), "file": await _row(call, file) | {"content": text}}
 
 
 async def fences_trust(call: Call, params: TrustParams) -> Json:
     """Takes what a file holds as the owner's word, if it still holds what was read."""
-    root, seen = await _seen(call, params)
-    if seen.digest.hex() != params.hash:
+    root, file = await _seen(call, params)
+    if file.digest.hex() != params.hash:
         raise RefusedError(
-            f"{seen.name} changed since it was read", "Read it again, then trust it."
+            f"{file.name} changed since it was read", "Read it again, then trust it."
         )
-    if (reason := _REFUSED.get(seen.kind)) is not None:
-        raise RefusedError(f"{seen.name} cannot be trusted: {reason}")
-    if seen.is_foreign:
-        remedy = f"Take it over on the machine of the gateway: chown $USER {seen.path}"
-        raise RefusedError(f"{seen.name} belongs to another user of this machine", remedy)
-    call.context.records.trust(seen.path, seen.digest, len(seen.data))
+    if (reason := _REFUSED.get(file.kind)) is not None:
+        raise RefusedError(f"{file.name} cannot be trusted: {reason}")
+    if file.is_foreign:
+        remedy = f"Take it over on the machine of the gateway: chown $USER {file.path}"
+        raise RefusedError(f"{file.name} belongs to another user of this machine", remedy)
+    call.context.records.trust(file.path, file.digest, len(file.data))
     return {"workspace": str(root), "file": await _row(call, (await _seen(call, params))[1])}
 
 
@@ -79,28 +81,28 @@ async def _seen(call: Call, params: FenceParams) -> tuple[Path, Seen]:
     config = context.config()
     root, rules = config.workspace(agent), gate(config)
     try:
-        seen = await anyio.to_thread.run_sync(look, root, params.path, rules, context.records)
+        file = await anyio.to_thread.run_sync(look, root, params.path, rules, context.records)
     except EscapeError as error:
         raise RefusedError(f"{params.path} cannot be shown: {error.reason}") from None
     except OSError as error:
         reason = error.strerror or "it cannot be read"
         remedy = f"Name a file beneath {root}; `skerry files list` has those that are fenced."
         raise RefusedError(f"{params.path} cannot be read: {reason}", remedy) from None
-    return root, seen
+    return root, file
 
 
-async def _row(call: Call, seen: Seen) -> dict[str, Json]:
-    known = call.context.records.of(seen.path)
-    at = await call.context.store.read(lambda reader: files.written_at(reader, seen.path))
+async def _row(call: Call, file: Seen) -> dict[str, Json]:
+    record = call.context.records.of(file.path)
+    at = await call.context.store.read(lambda reader: files.written_at(reader, file.path))
     return {
-        "path": seen.name,
-        "kind": seen.kind.value,
-        "size": len(seen.data),
-        "hash": seen.digest.hex(),
-        "trusted": not seen.doubt,
-        "reason": seen.doubt or None,
-        "origins": [*sorted(seen.taint)],
-        "writer": known.who if known else None,
+        "path": file.name,
+        "kind": file.kind.value,
+        "size": len(file.data),
+        "hash": file.digest.hex(),
+        "trusted": not file.doubt,
+        "reason": file.doubt or None,
+        "origins": [*sorted(file.taint)],
+        "writer": record.who if record else None,
         "recordedAt": at,
     }
 

@@ -18,8 +18,8 @@ def check_free(reader: Reader, agent: AgentId, label: str, key: str) -> None:
     Raises:
         RefusedError: it has.
     """
-    found = listing.recent(reader, Wanted(agent, label=label), limit=2)
-    if any(one.key != key for one in found):
+    conversations = listing.recent(reader, Wanted(agent, label=label), limit=2)
+    if any(conversation.key != key for conversation in conversations):
         raise RefusedError(
             f"label already in use: {label}",
             "Choose another name, or rename the other conversation first.",

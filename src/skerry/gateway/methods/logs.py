@@ -25,16 +25,16 @@ async def logs_tail(call: Call, params: LogsTailParams) -> Json:
     folder = call.context.config().state_dir / log.LOGS
 
     def read() -> Json:
-        found = log.tail(
+        tail = log.tail(
             folder, cursor=params.cursor, limit=params.limit, max_bytes=params.max_bytes
         )
         return {
-            "file": str(found.file),
-            "cursor": found.cursor,
-            "size": found.size,
-            "lines": [_dressed(line) for line in found.lines],
-            "truncated": found.truncated,
-            "reset": found.reset,
+            "file": str(tail.file),
+            "cursor": tail.cursor,
+            "size": tail.size,
+            "lines": [_dressed(line) for line in tail.lines],
+            "truncated": tail.truncated,
+            "reset": tail.reset,
         }
 
     return await anyio.to_thread.run_sync(read)
@@ -43,14 +43,14 @@ async def logs_tail(call: Call, params: LogsTailParams) -> Json:
 def _dressed(line: str) -> str:
     """Returns the line with the keys beside ours that clients of the protocol read."""
     try:
-        told = json.loads(line)
-        level, time = told["level"].upper(), told["time"]
-        who = json.dumps({"subsystem": told["logger"]})
-        told |= {"0": who, "1": told["message"]}
+        entry = json.loads(line)
+        level, time = entry["level"].upper(), entry["time"]
+        who = json.dumps({"subsystem": entry["logger"]})
+        entry |= {"0": who, "1": entry["message"]}
     except (ValueError, KeyError, TypeError, AttributeError):  # somebody else's line
         return line
     meta = {"_meta": {"logLevelName": level, "date": time, "name": who}}
-    return msgspec.json.encode(told | meta).decode()
+    return msgspec.json.encode(entry | meta).decode()
 
 
 METHODS: Final = (Method("logs.tail", LogsTailParams, logs_tail),)

@@ -56,7 +56,7 @@ def _alone(renders: Expendable, text: str) -> str:
 def _checked(answer: object, count: int) -> list[str]:
     if not isinstance(answer, list) or len(answer) != count:
         raise ExpendableError("it answered with something else")
-    return [str(one) for one in answer]
+    return [str(html) for html in answer]
 
 
 METHODS: Final = (Method("markdown.render", MarkdownRenderParams, markdown_render),)

@@ -36,8 +36,7 @@ def _memory(call: Call, params: MemoryStatusParams) -> MemoryBackend:
     desk = call.context.memory
     found = None if desk is None else desk.of(agent)
     if found is None:
-        message = f"agent {agent!r} has no memory: see agents.defaults.memorySearch"
-        raise RefusedError(message)
+        raise RefusedError(f"agent {agent!r} has no memory: see agents.defaults.memorySearch")
     return found
 
 

@@ -87,13 +87,13 @@ async def models_list(call: Call, params: ModelsListParams) -> Json:
     else:
         listing = await models.listing()
     config = call.context.config()
-    asked = config.thinking(config.agents.default_id)
-    found = [
-        _model(model, default=not place) | _thinks(call, model, asked)
-        for place, model in enumerate(listing)
+    level = config.thinking(config.agents.default_id)
+    entries = [
+        _model(model, default=not position) | _thinks(call, model, level)
+        for position, model in enumerate(listing)
         if params.provider in {None, model.provider}
     ]
-    return {"models": found} | ({"problems": problems} if problems else {})
+    return {"models": entries} | ({"problems": problems} if problems else {})
 
 
 async def models_offered(call: Call, params: ModelsOfferedParams) -> Json:
@@ -149,8 +149,8 @@ async def models_trust(call: Call, params: ModelsTrustParams) -> Json:
     return _status(await call.context.models.trust(params.server, is_trusted=params.trusted))
 
 
-def _thinks(call: Call, model: ModelInfo, asked: ThinkingLevel | None) -> dict[str, Json]:
-    return rows.thinking(model, asked) if call.protocol > 3 else {}  # noqa: PLR2004 - the version
+def _thinks(call: Call, model: ModelInfo, level: ThinkingLevel | None) -> dict[str, Json]:
+    return rows.thinking(model, level) if call.protocol > 3 else {}  # noqa: PLR2004 - the version
 
 
 def _model(model: ModelInfo, *, default: bool) -> dict[str, Json]:
@@ -184,8 +184,13 @@ def _status(status: ModelStatus) -> Json:
         "message": status.message,
         "remedy": status.remedy,
         "resting": [
-            {"profile": one.profile, "model": one.model, "reason": one.reason, "until": one.until}
-            for one in status.resting
+            {
+                "profile": resting.profile,
+                "model": resting.model,
+                "reason": resting.reason,
+                "until": resting.until,
+            }
+            for resting in status.resting
         ],
         "offers": [
             {

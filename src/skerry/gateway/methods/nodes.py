@@ -95,23 +95,23 @@ async def node_list(call: Call, _params: NoParams) -> Json:
 
 async def describe(call: Call, params: DescribeParams) -> Json:
     """Describes a node."""
-    found = (await _known(call)).get(params.node_id)
-    if found is None:
+    node = (await _known(call)).get(params.node_id)
+    if node is None:
         raise RefusedError("unknown nodeId")
-    return {"ts": call.context.clock.now_ms(), **found}
+    return {"ts": call.context.clock.now_ms(), **node}
 
 
 async def _known(call: Call) -> dict[str, dict[str, Json]]:
     grants = await call.context.store.read(devices.grants)
     standing = [grant for grant in grants if grant.role == Role.NODE and grant.revoked_at is None]
     rows: dict[str, dict[str, Json]] = {}
-    for one in pairing.paired(standing):
+    for device in pairing.paired(standing):
         keep = ("displayName", "platform", "deviceFamily", "remoteIp")
-        said = {key: one[key] for key in keep if key in one}
+        about = {key: device[key] for key in keep if key in device}
         lists: Json = {"caps": [], "commands": []}
-        rows[one["deviceId"]] = {
-            "nodeId": one["deviceId"],
-            **said,
+        rows[device["deviceId"]] = {
+            "nodeId": device["deviceId"],
+            **about,
             **lists,
             "paired": True,
             "connected": False,
@@ -154,8 +154,7 @@ def _may_invoke(call: Call, params: InvokeParams) -> Node:
     if params.command.startswith(_EXECUTES) and not allows(call.scopes, ADMIN):
         raise RefusedError.of(missing_scope(ADMIN), None)
     if params.command not in node.commands:
-        message = f"node command not allowed: the node does not offer {params.command!r}"
-        raise RefusedError(message)
+        raise RefusedError(f"node command not allowed: the node does not offer {params.command!r}")
     if len(node.invocations) >= MAX_INVOCATIONS:
         details = {"code": "BUSY"}
         raise RefusedError(
@@ -180,14 +179,17 @@ def _request(params: InvokeParams, name: str, timeout: int) -> Json:
 def _answer(params: InvokeParams, answer: dict[str, Json]) -> Json:
     if not answer["ok"]:
         error = answer["error"] or {}
-        message = str(error.get("message") or "node invoke failed")[:2000]
-        raise RefusedError(message, code=ErrorCode.UNAVAILABLE, details={"nodeError": error})
-    given: dict[str, Json] = {"payload": answer["payload"]}
+        raise RefusedError(
+            str(error.get("message") or "node invoke failed")[:2000],
+            code=ErrorCode.UNAVAILABLE,
+            details={"nodeError": error},
+        )
+    result: dict[str, Json] = {"payload": answer["payload"]}
     if answer["payload_json"] is not None:
-        given["payloadJSON"] = answer["payload_json"]
-        if given["payload"] is None:
-            given["payload"] = _parsed(answer["payload_json"])
-    return {"ok": True, "nodeId": params.node_id, "command": params.command, **given}
+        result["payloadJSON"] = answer["payload_json"]
+        if result["payload"] is None:
+            result["payload"] = _parsed(answer["payload_json"])
+    return {"ok": True, "nodeId": params.node_id, "command": params.command, **result}
 
 
 def _parsed(text: str) -> Json:
@@ -243,12 +245,11 @@ def inventory(key: str) -> Callable[[Call, InventoryParams], Json]:
 
     def keep(call: Call, params: InventoryParams) -> Json:
         node = _self(call)
-        told = params.model_extra or {}
-        size = len(msgspec.json.encode(told))
+        content = params.model_extra or {}
+        size = len(msgspec.json.encode(content))
         if size > MAX_INVENTORY:
-            message = f"{size} bytes are more than the {MAX_INVENTORY} that are kept"
-            raise RefusedError(message)
-        node.inventory[key] = told
+            raise RefusedError(f"{size} bytes are more than the {MAX_INVENTORY} that are kept")
+        node.inventory[key] = content
         return {"ok": True}
 
     return keep

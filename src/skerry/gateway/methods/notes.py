@@ -154,8 +154,10 @@ def desk_of(call: Call, given: str | None) -> tuple[MemoryDesk, AgentId]:
     """Returns who answers, and the agent whose memory is meant."""
     agent = call.agent(given)
     if call.context.memory is None:
-        message = "our memory is not in the slot: plugins.slots.memory names another"
-        raise RefusedError(message, code=ErrorCode.UNAVAILABLE)
+        raise RefusedError(
+            "our memory is not in the slot: plugins.slots.memory names another",
+            code=ErrorCode.UNAVAILABLE,
+        )
     return call.context.memory, agent
 
 

@@ -21,13 +21,13 @@ async def prompt_show(call: Call, params: PromptShowParams) -> Json:
     call.agent(key.agent)
     if context.show_prompt is None:
         raise RefusedError("this gateway runs no agent", code=ErrorCode.UNAVAILABLE)
-    found = await context.show_prompt(key)
-    total = sum(part.chars for part in found.parts)
+    report = await context.show_prompt(key)
+    total = sum(part.chars for part in report.parts)
     return {
-        "sessionKey": found.session_key,
-        "sessionId": found.session_id or None,
-        "model": found.model,
-        "systemPrompt": found.system,
+        "sessionKey": report.session_key,
+        "sessionId": report.session_id or None,
+        "model": report.model,
+        "systemPrompt": report.system,
         "parts": [
             {
                 "name": part.name,
@@ -35,7 +35,7 @@ async def prompt_show(call: Call, params: PromptShowParams) -> Json:
                 "tokens": -(-part.chars // CHARS_PER_TOKEN),
                 "share": round(part.chars / total, 4),
             }
-            for part in found.parts
+            for part in report.parts
         ],
         "files": [
             {
@@ -44,13 +44,13 @@ async def prompt_show(call: Call, params: PromptShowParams) -> Json:
                 "chars": file.chars,
                 "truncated": file.chars < file.raw,
             }
-            for file in found.files
+            for file in report.files
         ],
         "chars": total,
         "tokens": -(-total // CHARS_PER_TOKEN),
-        "entries": found.entries,
-        "contextTokens": found.conversation_tokens or None,
-        "notes": [*found.notes],
+        "entries": report.entries,
+        "contextTokens": report.conversation_tokens or None,
+        "notes": [*report.notes],
     }
 
 

@@ -22,26 +22,28 @@ async def sessions_prune(call: Call, params: SessionsPruneParams) -> Json:
     if not params.dry_run:
         agents = config.state_dir / "agents"
         due = await carry_out(context.store, context.hooks, agents, due, now)
-        context.session_events.touch([one.session.session_id for one in due.archive], "delete")
+        context.session_events.touch(
+            [archived.session.session_id for archived in due.archive], "delete"
+        )
     return {"ok": True, "dryRun": params.dry_run, **_shown(due)}
 
 
 def _shown(due: Plan) -> dict[str, Json]:
     return {
-        "archived": [_row(one) for one in due.archive],
-        "removed": [_row(one) for one in due.remove],
+        "archived": [_row(archived) for archived in due.archive],
+        "removed": [_row(removed) for removed in due.remove],
         "bytes": due.size,
     }
 
 
-def _row(one: Due) -> Json:
-    session = one.session
+def _row(due: Due) -> Json:
+    session = due.session
     return {
         "key": session.key,
         "sessionId": session.session_id,
         "updatedAt": session.updated_at,
         "bytes": session.size,
-        "why": one.why,
+        "why": due.why,
     }
 
 

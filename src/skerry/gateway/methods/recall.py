@@ -31,11 +31,11 @@ async def sessions_search(call: Call, params: SessionsSearchParams) -> Json:
     everywhere = params.key is None
     only: frozenset[str] | None = None
     if params.session_keys is not None:
-        keys = (call.session_key(one, params.agent_id) for one in params.session_keys)
+        keys = (call.session_key(key_text, params.agent_id) for key_text in params.session_keys)
         only = frozenset(map(str, keys))
     question = Question(key, params.query, params.limit, everywhere=everywhere, only=only)
-    found = await search(call.context.store, question)
-    return {"complete": found.complete, "hits": [_hit(hit) for hit in found.hits]}
+    answer = await search(call.context.store, question)
+    return {"complete": answer.complete, "hits": [_hit(hit) for hit in answer.hits]}
 
 
 def _hit(hit: Hit) -> Json:
@@ -49,13 +49,13 @@ def _hit(hit: Hit) -> Json:
     }
 
 
-def _said(said: Said) -> dict[str, Json]:
+def _said(exchange: Said) -> dict[str, Json]:
     return {
-        "id": said.entry,
-        "seq": said.seq,
-        "at": said.at,
-        "role": said.role,
-        "text": said.text,
+        "id": exchange.entry,
+        "seq": exchange.seq,
+        "at": exchange.at,
+        "role": exchange.role,
+        "text": exchange.text,
     }
 
 

@@ -57,14 +57,14 @@ def runtime() -> dict[str, Json]:
     }
 
 
-def thinking(model: ModelInfo | None, asked: ThinkingLevel | None) -> dict[str, Json]:
+def thinking(model: ModelInfo | None, level: ThinkingLevel | None) -> dict[str, Json]:
     """Returns how much a model can think, and how much it does where nobody says: of version 4."""
     levels = model.levels if model is not None else (ThinkingLevel.OFF,)
     options = [level.value for level in levels]
     return {
         "thinkingLevels": [{"id": option, "label": option} for option in options],
         "thinkingOptions": options,
-        "thinkingDefault": nearest(asked or ThinkingLevel.LOW, levels).value,
+        "thinkingDefault": nearest(level or ThinkingLevel.LOW, levels).value,
     }
 
 

@@ -105,15 +105,17 @@ async def sessions_list(call: Call, params: SessionsListParams) -> Json:
     """Returns sessions, the latest used first."""
     context = call.context
     model = (await context.models.status()).model
-    wanted = _wanted(call, params)
+    query = _query(call, params)
     limit = min(params.limit, _MOST)
 
     def read(reader: Reader) -> tuple[int, list[Json]]:
         if params.asks_for_none:
             return 0, []
-        found = listing.recent(reader, wanted, limit=limit, offset=params.offset)
-        shown: list[Json] = [_row(reader, one, params, call.protocol, model) for one in found]
-        return listing.count(reader, wanted), shown
+        matches = listing.recent(reader, query, limit=limit, offset=params.offset)
+        shown: list[Json] = [
+            _row(reader, session, params, call.protocol, model) for session in matches
+        ]
+        return listing.count(reader, query), shown
 
     total, shown = await context.store.read(read)
     payload: dict[str, Json] = {
@@ -130,9 +132,9 @@ async def sessions_list(call: Call, params: SessionsListParams) -> Json:
     if call.protocol > 3:  # noqa: PLR2004 - the version of the protocol
         end = params.offset + len(shown)
         config = context.config()
-        asked = config.thinking(config.agents.default_id)
+        level = config.thinking(config.agents.default_id)
         payload["defaults"] |= {
-            **rows.thinking(model, asked),
+            **rows.thinking(model, level),
             "agentRuntime": rows.runtime(),
             "modelSelectionTarget": "session",
         }
@@ -171,39 +173,40 @@ async def sessions_preview(call: Call, params: SessionsPreviewParams) -> Json:
 
 
 async def sessions_resolve(call: Call, params: SessionsResolveParams) -> Json:
-    """Returns the key of the session that is meant.
+    """Returns the key of the named session.
 
     Raises:
-        RefusedError: none is meant, or there is none, or several.
+        RefusedError: none is named, or no session or several match.
     """
-    named = [one for one in (params.key, params.session_id, params.label) if one is not None]
+    values = (params.key, params.session_id, params.label)
+    named = [value for value in values if value is not None]
     if len(named) != 1:
         many = " (not multiple)" if named else ""
         raise RefusedError(f"Provide either key, sessionId, or label{many}")
     (name,) = named
-    found = await call.context.store.read(lambda reader: _meant(reader, call, params))
-    if len(found) == 1:
-        key = SessionKey.parse(found[0].key)
-        return {"ok": True, "key": found[0].key, "agentId": key.agent}
-    if found:
-        keys = ", ".join(one.key for one in found[:_MAX_CANDIDATES])
-        message = f"Multiple sessions found with label: {name} ({keys})"
-        raise RefusedError(message)
+    matches = await call.context.store.read(lambda reader: _resolve(reader, call, params))
+    if len(matches) == 1:
+        key = SessionKey.parse(matches[0].key)
+        return {"ok": True, "key": matches[0].key, "agentId": key.agent}
+    if matches:
+        keys = ", ".join(session.key for session in matches[:_MAX_CANDIDATES])
+        raise RefusedError(f"Multiple sessions found with label: {name} ({keys})")
     if params.allow_missing:
         return {"ok": False}
     kind = "label" if params.label else ""
-    message = f"No session found{f' with {kind}' if kind else ''}: {name}"
-    raise RefusedError(message)
+    raise RefusedError(f"No session found{f' with {kind}' if kind else ''}: {name}")
 
 
-def _wanted(call: Call, params: SessionsListParams) -> Wanted:
+def _query(call: Call, params: SessionsListParams) -> Wanted:
     config = call.context.config()
     included = {"global": params.include_global, "unknown": params.include_unknown}
     minutes = params.active_minutes
     agents = frozenset(config.agents.ids) if params.configured_agents_only else None
     if params.workspace_dir is not None:
-        place = Path(params.workspace_dir)
-        agents = frozenset(one for one in config.agents.ids if config.workspace(one) == place)
+        folder = Path(params.workspace_dir)
+        agents = frozenset(
+            agent for agent in config.agents.ids if config.workspace(agent) == folder
+        )
     runs = call.context.dispatcher.queue().sessions if params.active_only else ()
     excluded = {
         "cron": params.exclude_cron or params.exclude_system,
@@ -245,8 +248,8 @@ def _preview(reader: Reader, text: str, key: SessionKey, params: SessionsPreview
     session = sessions.find(reader, str(key))
     if session is None:
         return {"key": text, "status": "missing", "items": []}
-    found = sessions.entries(reader, session.session_id, limit=params.limit)
-    items = [_item(one, params.max_chars) for one in found]
+    entries = sessions.entries(reader, session.session_id, limit=params.limit)
+    items = [_item(entry, params.max_chars) for entry in entries]
     return {"key": text, "status": "ok" if items else "empty", "items": items}
 
 
@@ -264,19 +267,19 @@ def _item(entry: TranscriptEntry, max_chars: int) -> Json:
     return {"role": role, "text": text if len(text) <= max_chars else text[: max_chars - 1] + "…"}
 
 
-def _meant(reader: Reader, call: Call, params: SessionsResolveParams) -> list[SessionEntry]:
-    found: list[SessionEntry | None] = []
+def _resolve(reader: Reader, call: Call, params: SessionsResolveParams) -> list[SessionEntry]:
+    matches: list[SessionEntry | None] = []
     if params.key is not None:
         key = call.session_key(params.key, params.agent_id)
-        found = [sessions.find(reader, str(key))]
+        matches = [sessions.find(reader, str(key))]
     elif params.session_id is not None:
-        found = [sessions.get(reader, params.session_id)]
+        matches = [sessions.get(reader, params.session_id)]
     elif params.label is not None:
-        wanted = Wanted(params.agent_id, label=params.label)
-        found = list(listing.recent(reader, wanted, limit=_MAX_CANDIDATES + 1))
+        query = Wanted(params.agent_id, label=params.label)
+        matches = list(listing.recent(reader, query, limit=_MAX_CANDIDATES + 1))
     if params.spawned_by is not None:
         return []
-    return [one for one in found if one is not None and one.archived is None]
+    return [session for session in matches if session is not None and session.archived is None]
 
 
 METHODS: Final = (

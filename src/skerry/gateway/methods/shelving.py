@@ -30,9 +30,9 @@ async def put_away(call: Call, key: SessionKey, check: Check) -> SessionEntry:
     context, now = call.context, call.context.clock.now_ms()
 
     def look(reader: Reader) -> SessionEntry | None:
-        found = sessions.find(reader, str(key))
-        check(found)
-        return found
+        present = sessions.find(reader, str(key))
+        check(present)
+        return present
 
     if await context.store.read(look) is None:  # before runs are stopped for nothing
         raise _nothing(key, "conversation")
@@ -60,14 +60,14 @@ async def bring_back(call: Call, key: SessionKey, check: Check) -> SessionEntry:
     context, now = call.context, call.context.clock.now_ms()
 
     def look(reader: Reader) -> SessionEntry:
-        found = sessions.find(reader, str(key)) or _archived_last(reader, key)
-        check(found)
-        return found
+        latest = sessions.find(reader, str(key)) or _archived_last(reader, key)
+        check(latest)
+        return latest
 
-    found = await context.store.read(look)
-    if found.archived is None:
-        return found
-    context.session_events.skip(found)
+    present = await context.store.read(look)
+    if present.archived is None:
+        return present
+    context.session_events.skip(present)
 
     def write(unit: Unit) -> tuple[SessionEntry, bool]:
         last = look(unit)
@@ -84,8 +84,8 @@ async def bring_back(call: Call, key: SessionKey, check: Check) -> SessionEntry:
 
 
 def _archived_last(reader: Reader, key: SessionKey) -> SessionEntry:
-    wanted = Wanted(key.agent, archived=True, keys=frozenset({str(key)}))
-    last = listing.recent(reader, wanted, limit=1)
+    query = Wanted(key.agent, archived=True, keys=frozenset({str(key)}))
+    last = listing.recent(reader, query, limit=1)
     if not last:
         raise _nothing(key, "archived conversation")
     return last[0]

@@ -60,8 +60,7 @@ def messages_unsubscribe(call: Call, params: MessagesParams) -> Json:
 
 def _subscribe(call: Call, topic: str) -> None:
     if not call.context.broadcast.subscribe(call.connection_id, topic):
-        message = f"no more than {MAX_TOPICS} subscriptions"
-        raise RefusedError(message)
+        raise RefusedError(f"no more than {MAX_TOPICS} subscriptions")
 
 
 def session_row(session: SessionEntry) -> Json:

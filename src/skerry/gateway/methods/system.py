@@ -93,9 +93,9 @@ async def refresh_health(context: GatewayContext) -> Json:
                 "agentId": agent,
                 "isDefault": agent == config.agents.default_id,
                 "heartbeat": _NO_HEARTBEAT,
-                "sessions": _sessions(path, *found, now),
+                "sessions": _sessions(path, *counted, now),
             }
-            for agent, found in zip(agents, per_agent, strict=True)
+            for agent, counted in zip(agents, per_agent, strict=True)
         ],
         "sessions": _sessions(path, *total, now),
         "durationMs": round((time.perf_counter() - begin) * 1000),
@@ -130,8 +130,12 @@ _NO_HEARTBEAT: Final = {
 
 def _sessions(path: str, count: int, recent: list[SessionEntry], now: int) -> Json:
     rows = [
-        {"key": one.key, "updatedAt": one.updated_at, "age": max(0, now - one.updated_at)}
-        for one in recent
+        {
+            "key": session.key,
+            "updatedAt": session.updated_at,
+            "age": max(0, now - session.updated_at),
+        }
+        for session in recent
     ]
     return {"path": path, "count": count, "recent": rows}
 
@@ -157,12 +161,12 @@ async def status(call: Call, _params: StatusParams) -> Json:
         )
 
     nothing: _Counted = (0, dict.fromkeys(config.agents.ids, 0), [], {}, 0, {})
-    found = await _read_or(context, read, nothing)
-    count, counts, recent, undelivered, waiting, upkeep = found
+    numbers = await _read_or(context, read, nothing)
+    count, counts, recent, undelivered, waiting, upkeep = numbers
     failing = await context.failing()
     window = model.context_window if model else None
     path = str(config.state_dir / DATABASE)
-    rows = [_status_row(one, window, now) for one in recent]
+    rows = [_status_row(session, window, now) for session in recent]
     return {
         "runtimeVersion": __version__,
         "pid": os.getpid(),
@@ -221,16 +225,16 @@ def _queue(context: GatewayContext, now: int) -> Json:
         ],
         "sessions": [
             {
-                "key": one.key,
-                "mode": one.mode,
-                "runId": one.run_id,
-                "since": one.since,
-                "waiting": one.waiting,
-                "oldest": one.oldest,
+                "key": session.key,
+                "mode": session.mode,
+                "runId": session.run_id,
+                "since": session.since,
+                "waiting": session.waiting,
+                "oldest": session.oldest,
             }
-            for one in report.sessions[:_MOST_QUEUES]
+            for session in report.sessions[:_MOST_QUEUES]
         ],
-        "stuck": [{"what": one.what, "since": one.since} for one in report.stuck],
+        "stuck": [{"what": stuck.what, "since": stuck.since} for stuck in report.stuck],
     }
 
 

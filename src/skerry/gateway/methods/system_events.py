@@ -8,7 +8,7 @@ from pydantic import ConfigDict, Field
 from skerry.gateway.frames import Json
 from skerry.gateway.idempotency import once
 from skerry.gateway.method import Call, Message, Method, Name, OnceParams
-from skerry.gateway.presence import Told
+from skerry.gateway.presence import PresenceUpdate
 from skerry.model.ids import RunId
 from skerry.model.origin import Origin
 from skerry.model.run import RunRequest
@@ -68,8 +68,10 @@ def system_event(call: Call, params: SystemEventParams) -> Json:
 
     A sender describes only its own connection: addresses, roles and scopes stay as they are.
     """
-    told = Told(params.text, params.reason, params.last_input_seconds, tuple(params.tags or ()))
-    call.context.presence.tell(call.connection_id, told)
+    update = PresenceUpdate(
+        params.text, params.reason, params.last_input_seconds, tuple(params.tags or ())
+    )
+    call.context.presence.update(call.connection_id, update)
     if not params.text.startswith(_PRESENCE):
         call.context.system_events.add(call.session_key(params.session_key, None), params.text)
     return {"ok": True}
