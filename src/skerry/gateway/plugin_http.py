@@ -15,7 +15,7 @@ import anyio
 from starlette.requests import Request
 from starlette.responses import Response
 
-from skerry.gateway.auth import Failures, Shown, judge
+from skerry.gateway.auth import Failures, SecretCheck, check_secret
 from skerry.gateway.context import GatewayContext
 from skerry.gateway.pages import Pages
 from skerry.gateway.peer import peer as peer_of
@@ -73,11 +73,11 @@ class PluginHttp:
         gateway = self._context.config().gateway
         kind, _, token = request.headers.get("authorization", "").partition(" ")
         given = token.strip() if kind.lower() == "bearer" else None
-        shown = judge(gateway.auth, given, None)
+        shown = check_secret(gateway.auth, given, None)
         peer = peer_of(request.scope, gateway.trusted_proxies)
         now = monotonic()
-        if shown is not Shown.RIGHT or self._failures.locked(peer, now):
-            if shown is Shown.WRONG:
+        if shown is not SecretCheck.RIGHT or self._failures.locked(peer, now):
+            if shown is SecretCheck.WRONG:
                 await anyio.sleep(self._failures.delay(peer, now))
             headers = {"www-authenticate": "Bearer"}
             return Response("Show the token of the gateway.\n", 401, headers, _TEXT)
