@@ -40,14 +40,14 @@ async def names(models: Models, config: Config) -> dict[str, str]:
 
     What it may be called stands there in small letters. Of two models with one id the first counts.
     """
-    found: dict[str, str] = {}
-    refs = {one.ref.lower(): one.ref for one in await models.listing()}
+    models_by_name: dict[str, str] = {}
+    refs = {model.ref.lower(): model.ref for model in await models.listing()}
     for ref in refs.values():
-        found.setdefault(ref.partition("/")[2].lower(), ref)
-    for ref, one in config.agents.defaults.models.items():
-        if one.alias and ref.lower() in refs:
-            found[one.alias.lower()] = refs[ref.lower()]
-    return found | refs
+        models_by_name.setdefault(ref.partition("/")[2].lower(), ref)
+    for ref, settings in config.agents.defaults.models.items():
+        if settings.alias and ref.lower() in refs:
+            models_by_name[settings.alias.lower()] = refs[ref.lower()]
+    return models_by_name | refs
 
 
 async def named(models: Models, config: Config, word: str) -> str | None:
@@ -57,17 +57,17 @@ async def named(models: Models, config: Config, word: str) -> str | None:
 
 async def understood(runtime: Runtime, config: Config, request: RunRequest) -> RunRequest:
     """Returns the request with what its text means beside what it says."""
-    found = await _opened(runtime, config, request)
-    if found.opening is not None and not found.opening.done:
-        _refuse_beyond(runtime, found, found.opening.kind)
-    if found.purpose is not Purpose.MESSAGE:
-        return found
-    given = runtime.commands.given(found) if found.scopes is not None else None
-    if given is not None:
-        _check(given[0], found)
-    if "/" not in found.text or (found.opening is not None and found.opening.bare):
-        return found
-    return await _inlined(runtime, config, found)
+    parsed = await _opened(runtime, config, request)
+    if parsed.opening is not None and not parsed.opening.done:
+        _refuse_beyond(runtime, parsed, parsed.opening.kind)
+    if parsed.purpose is not Purpose.MESSAGE:
+        return parsed
+    command = runtime.commands.given(parsed) if parsed.scopes is not None else None
+    if command is not None:
+        _check(command[0], parsed)
+    if "/" not in parsed.text or (parsed.opening is not None and parsed.opening.bare):
+        return parsed
+    return await _inlined(runtime, config, parsed)
 
 
 def _refuse_beyond(runtime: Runtime, request: RunRequest, name: str) -> None:
@@ -94,31 +94,33 @@ async def _inlined(runtime: Runtime, config: Config, request: RunRequest) -> Run
     Those that the sender may not give are words, and so is a name that no model has.
     """
     table = runtime.commands
-    given = table.match(request.text)
+    match = table.match(request.text)
     # Only whoever knows the models can tell where the name of one ends.
-    if given is not None and not (given[0].name == "model" and " " in given[1]):
+    if match is not None and not (match[0].name == "model" and " " in match[1]):
         return request
     models = await names(runtime.models, config) if "/model" in request.text.lower() else {}
-    found = [
+    accepted = [
         directive
         for directive in directives(request.text, lambda word: word.lower() in models)
         if (command := table.find(directive.name)) is not None and command.permits(request.may)
     ]
     settings = SessionSettings()
     done: list[Directive] = []
-    for one in in_order(found):
+    for directive in in_order(accepted):
         try:
-            changes = _changes(one, models)
+            changes = _changes(directive, models)
         except CommandError:
-            found = [other for other in found if other.name != one.name]
+            accepted = [other for other in accepted if other.name != directive.name]
             continue
-        _refuse_beyond(runtime, request, one.name)
+        _refuse_beyond(runtime, request, directive.name)
         settings = msgspec.structs.replace(settings, **changes)
-        done.append(one)
-    text = without(request.text, found)
+        done.append(directive)
+    text = without(request.text, accepted)
     if not done or not (text.strip() or request.images):
         return request
-    inline = Inline(request.text, settings, status=any(one.name == "status" for one in done))
+    inline = Inline(
+        request.text, settings, status=any(directive.name == "status" for directive in done)
+    )
     return replace(
         request,
         text=text,
@@ -128,18 +130,18 @@ async def _inlined(runtime: Runtime, config: Config, request: RunRequest) -> Run
     )
 
 
-def _changes(one: Directive, models: Mapping[str, str]) -> dict[str, Any]:
-    match one.name:
+def _changes(directive: Directive, models: Mapping[str, str]) -> dict[str, Any]:
+    match directive.name:
         case "think":
-            return {"thinking_level": ThinkingLevel(one.level)}
+            return {"thinking_level": ThinkingLevel(directive.level)}
         case "verbose":
-            return {"verbose_level": one.level}
+            return {"verbose_level": directive.level}
         case "reasoning":
-            return {"reasoning_level": one.level}
+            return {"reasoning_level": directive.level}
         case "model":
-            return {"model": models[one.level.lower()]}
+            return {"model": models[directive.level.lower()]}
         case "queue":
-            return parse(one.level)
+            return parse(directive.level)
         case _:
             return {}
 
@@ -149,19 +151,19 @@ async def _opened(runtime: Runtime, config: Config, request: RunRequest) -> RunR
 
     The owner may name a model right behind `/new`: by `provider/model`, by its id or its alias.
     """
-    found = opening(request, config.session.reset_triggers)
-    wanted = found.opening
-    if wanted is None or wanted.kind is not OpeningKind.NEW or wanted.bare:
-        return found
-    if found.origin is not Origin.OWNER:
-        return found
-    word, _, rest = found.text.partition(" ")
+    opened = opening(request, config.session.reset_triggers)
+    new = opened.opening
+    if new is None or new.kind is not OpeningKind.NEW or new.bare:
+        return opened
+    if opened.origin is not Origin.OWNER:
+        return opened
+    word, _, rest = opened.text.partition(" ")
     model = await named(runtime.models, config, word)
     if model is None:
-        return found
-    bare = not (rest.strip() or found.images)
+        return opened
+    bare = not (rest.strip() or opened.images)
     text = request.text.strip() if bare else rest.strip()
-    return replace(found, text=text, opening=replace(wanted, model=model, bare=bare))
+    return replace(opened, text=text, opening=replace(new, model=model, bare=bare))
 
 
 NOTICE: Final = -1
@@ -230,7 +232,7 @@ class Arrival(Struct, frozen=True):
         runtime: Runtime,
         config: Config,
         active: ActiveRun,
-        said: Sequence[Message] = (),
+        entries: Sequence[Message] = (),
         arrived: InboundMessage | None = None,
     ) -> Self:
         """Returns the message of a run, under the configuration that holds for it."""
@@ -244,7 +246,7 @@ class Arrival(Struct, frozen=True):
         cut = {text: runtime.parts(to, text) for text in notices(request, limits)} if to else {}
         return cls(
             request,
-            said,
+            entries,
             active.accepted_at,
             SessionId(str(uuid.uuid4())),
             limits,
@@ -272,11 +274,11 @@ class Arrival(Struct, frozen=True):
         if self.arrived is not None:
             earlier = inbound.take(unit, self.arrived, run_id)
             run_id = earlier or run_id
-        known = runs.find(unit, run_id)
-        if known is not None:
+        stored = runs.find(unit, run_id)
+        if stored is not None:
             if self.arrived is None and runs.says_other(unit, request):
                 raise KeyReusedError(run_id)
-            return known
+            return stored
         if request.expected is not None:
             sessions.expect(unit, request.key, request.expected)
         if free and not self.hooked:
@@ -301,8 +303,8 @@ class Arrival(Struct, frozen=True):
         session_id, tail = opened.session_id, opened.tail
         written = [*opened.notes, *self.said]
         if written:
-            heard = at if self.limits is not None else 0
-            sessions.append(unit, session_id, tail, request.run_id, written, at, heard=heard)
+            spoken_at = at if self.limits is not None else 0
+            sessions.append(unit, session_id, tail, request.run_id, written, at, heard=spoken_at)
         settings = sessions.settings(unit, session_id)
         if request.label and not _is_taken(unit, request):
             archive.change(unit, session_id, label=request.label, settings=settings)
@@ -318,8 +320,10 @@ class Arrival(Struct, frozen=True):
 
 def _is_taken(unit: Unit, request: RunRequest) -> bool:
     """Returns whether another conversation got the label since the request was checked."""
-    found = listing.recent(unit, Wanted(request.key.agent, label=request.label), limit=2)
-    return any(one.key != str(request.key) for one in found)
+    sessions_with_label = listing.recent(
+        unit, Wanted(request.key.agent, label=request.label), limit=2
+    )
+    return any(session.key != str(request.key) for session in sessions_with_label)
 
 
 async def tell(runtime: Runtime, entered: Entered) -> None:

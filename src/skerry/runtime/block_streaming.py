@@ -121,13 +121,13 @@ class Replying:
     def take_up(self, continued: Continued) -> None:
         """Goes on behind what an earlier process has sent of the run."""
         self._continued = continued
-        self.blocks, said = continued.blocks, continued.sent
-        if said:
-            self._taken = _Said([said], cut=len(said), stored=len(said))
-            self._chunker.take_up(said)
-        elif said is None and self.streams:  # it was to leave at the end
-            for one in said_by(continued.messages, self._show):
-                self._notice(self._prefixed(one.text))
+        self.blocks, sent = continued.blocks, continued.sent
+        if sent:
+            self._taken = _Said([sent], cut=len(sent), stored=len(sent))
+            self._chunker.take_up(sent)
+        elif sent is None and self.streams:  # it was to leave at the end
+            for shaped_text in said_by(continued.messages, self._show):
+                self._notice(self._prefixed(shaped_text.text))
 
     async def __aenter__(self) -> Self:
         tasks = await self._stack.enter_async_context(anyio.create_task_group())
@@ -180,20 +180,20 @@ class Replying:
             await self._drain(at_once=False)
             self._queue.extend(last)
             await self._pause()
-        left = [Block(one.text, self._quote(one.said.marks)) for one in self._queue]
+        blocks = [Block(block.text, self._quote(block.said.marks)) for block in self._queue]
         self._queue.clear()
         if not self.streams:
-            left += [
-                Block(self._prefixed(said.text), self._quote(said.marks))
-                for said in self._unsent(messages)
+            blocks += [
+                Block(self._prefixed(text.text), self._quote(text.marks))
+                for text in self._unsent(messages)
             ]
         line = footer(self.style.usage, result.usage, result.session_key)
-        if line and left:
-            last_block = left.pop()
-            left.append(replace(last_block, text=f"{last_block.text.rstrip()}\n\n{line}"))
+        if line and blocks:
+            last_block = blocks.pop()
+            blocks.append(replace(last_block, text=f"{last_block.text.rstrip()}\n\n{line}"))
         elif line and self.blocks:
-            left.append(Block(line))
-        return [*left, *told_at_end(result)]
+            blocks.append(Block(line))
+        return [*blocks, *told_at_end(result)]
 
     def _unsent(self, messages: Sequence[Message]) -> list[Shaped]:
         """Returns the text that no block contains, where it is sent at the end."""
@@ -211,9 +211,9 @@ class Replying:
         self._reason()
         if not self.streams or self._whole:
             return
-        said = self._said
-        said.marks = marks or said.marks
-        said.text.append(delta)
+        response = self._said
+        response.marks = marks or response.marks
+        response.text.append(delta)
         self._push(self._chunker.feed(delta))
 
     def _hear_thought(self, delta: str) -> None:
@@ -243,9 +243,9 @@ class Replying:
         self._chunker.drop()
         self._thoughts.drop()
         self._joining.flush()
-        left = self._said.cut > 0
+        was_sent = self._said.cut > 0
         self._said = _Said()
-        if left:
+        if was_sent:
             self._notice(BEGUN_ANEW)
 
     def _end(self, message: AssistantMessage) -> None:
@@ -262,9 +262,9 @@ class Replying:
         if message.stop_reason in {"error", "aborted"}:
             text = message.text
         else:
-            found = shaped(message.text, self._show)
-            text = found.text
-            self._said.marks = found.marks or self._said.marks
+            whole = shaped(message.text, self._show)
+            text = whole.text
+            self._said.marks = whole.marks or self._said.marks
         sent = "".join(self._said.text)[: self._said.cut]  # before a restart
         if not text.startswith(sent):
             self._begin_anew()
@@ -286,14 +286,14 @@ class Replying:
             self._wake.set()
 
     def _queue_text(self, pieces: list[Piece]) -> None:
-        said = self._said
+        response = self._said
         for piece in pieces:
-            first = said.cut == 0
-            said.cut += len(piece.body)
+            first = response.cut == 0
+            response.cut += len(piece.body)
             text = piece.text.strip("\n") if piece.body.strip() else ""
             if text:
                 text = self._prefixed(text) if first else text
-                self._queue.append(_Waiting(text, said, said.cut))
+                self._queue.append(_Waiting(text, response, response.cut))
 
     # What leaves
 
@@ -326,24 +326,24 @@ class Replying:
         if pause is not None and self.blocks:
             await anyio.sleep(random.uniform(*pause))  # noqa: S311 - no secret
 
-    async def _leave(self, one: _Waiting) -> None:
-        said, run_id = one.said, self._context.run_id
-        to = Block(one.text, self._quote(said.marks)).addressed(self.to)
-        content = await passed(self._runtime.hooks, self._context, to, one.text)
+    async def _leave(self, block: _Waiting) -> None:
+        response, run_id = block.said, self._context.run_id
+        to = Block(block.text, self._quote(response.marks)).addressed(self.to)
+        content = await passed(self._runtime.hooks, self._context, to, block.text)
         parts = self._runtime.parts(to, content) if content else []
         number, now = self.blocks, self._runtime.clock.now_ms()
-        end = said.stored if one.end is None else one.end
+        end = response.stored if block.end is None else block.end
         # A response that failed and was begun anew may still have blocks that wait.
-        delivered = end if said is self._said else self._said.stored
-        known = ("".join(self._said.text), delivered) if self.streams else None
+        delivered = end if response is self._said else self._said.stored
+        checkpoint = ("".join(self._said.text), delivered) if self.streams else None
 
         def leave(unit: Unit) -> None:
             outbox.add(unit, run_id, number, to, parts, now)
-            runs.leave_block(unit, run_id, known)
+            runs.leave_block(unit, run_id, checkpoint)
 
         await self._runtime.store.write(leave)
         self.blocks += 1
-        said.stored = end
+        response.stored = end
         self._runtime.deliver(self.to)
 
     def _quote(self, marks: Marks | None) -> str | None:
@@ -372,12 +372,12 @@ def answers(plan: RunPlan, variables: Callable[[], Mapping[str, str]]) -> Replyi
     before = config.messages.response_prefix
 
     def prefixed(text: str) -> str:
-        known = variables() if before else {}
-        if not known.get("model"):
+        values = variables() if before else {}
+        if not values.get("model"):
             return text  # what a command answers is said by no model
-        return f"{prefix(before, known)} {text}"
+        return f"{prefix(before, values)} {text}"
 
-    found = Replying(plan.runtime, plan.hooks, to, sent, plan.show, prefixed)
+    replying = Replying(plan.runtime, plan.hooks, to, sent, plan.show, prefixed)
     if active.continued is not None:
-        found.take_up(active.continued)
-    return found
+        replying.take_up(active.continued)
+    return replying

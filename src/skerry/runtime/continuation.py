@@ -71,22 +71,22 @@ def joined(before: str, content: Sequence[Block]) -> tuple[Block, ...]:
     if not before:
         return tuple(content)
     blocks = list(content)
-    for place, block in enumerate(blocks):
+    for index, block in enumerate(blocks):
         if isinstance(block, TextBlock):
-            blocks[place] = replace(block, text=before + rest(before, block.text))
+            blocks[index] = replace(block, text=before + rest(before, block.text))
             return tuple(blocks)
-    place = next((at for at, one in enumerate(blocks) if isinstance(one, ToolCall)), len(blocks))
-    return (*blocks[:place], TextBlock(before), *blocks[place:])
+    index = next((at for at, one in enumerate(blocks) if isinstance(one, ToolCall)), len(blocks))
+    return (*blocks[:index], TextBlock(before), *blocks[index:])
 
 
-def going_on(request: ModelRequest, said: str) -> ModelRequest:
+def going_on(request: ModelRequest, sent: str) -> ModelRequest:
     """Returns the request that asks for the rest of an answer; itself where nothing was said."""
-    if not said.strip():
+    if not sent.strip():
         return request
     messages = request.history.messages
     at = messages[-1].timestamp if messages else 0
     model = request.model
     # Some providers refuse white space at the end of what an assistant said.
-    begun = (TextBlock(said.rstrip()),)
+    begun = (TextBlock(sent.rstrip()),)
     answer = AssistantMessage(begun, model.api, model.provider, model.id, Usage(), "stop", at)
     return replace(request, history=History([*messages, answer, message.user(GO_ON, at)]))

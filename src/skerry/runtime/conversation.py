@@ -64,9 +64,9 @@ def taint(messages: Iterable[Message]) -> frozenset[Origin]:
     return frozenset(origin for message in messages if (origin := foreign(message)) is not None)
 
 
-def worst(heard: frozenset[Origin]) -> Origin:
+def worst(origins: frozenset[Origin]) -> Origin:
     """Returns the origin that words count for where several were heard; the owner's for none."""
-    return next((one for one in _WORST if one in heard), Origin.OWNER)
+    return next((origin for origin in _WORST if origin in origins), Origin.OWNER)
 
 
 def foreign(message: Message) -> Origin | None:
@@ -107,10 +107,10 @@ def fenced(message: Message) -> Message:
     seed = f"{message.tool_call_id}\0{message.timestamp}\0{message.text}"
     name = f'untrusted-result id="{sha256(seed.encode()).hexdigest()[:12]}"'
     content: list[Content] = [
-        TextBlock(_MARK.sub("&lt;", one.text)) if isinstance(one, TextBlock) else one
-        for one in message.content
+        TextBlock(_MARK.sub("&lt;", block.text)) if isinstance(block, TextBlock) else block
+        for block in message.content
     ]
-    texts = [place for place, one in enumerate(content) if isinstance(one, TextBlock)]
+    texts = [index for index, block in enumerate(content) if isinstance(block, TextBlock)]
     first, last = texts[0], texts[-1]
     content[first] = TextBlock(f"<{name}>\n{_HEAD}\n\n{_text(content[first])}")
     content[last] = TextBlock(f"{_text(content[last])}\n</{name}>")
@@ -174,26 +174,26 @@ class Histories(Struct):
 
     async def get(self, session_id: SessionId, before: int) -> Conversation:
         """Returns the conversation as it stands before entry `before`, read anew if it must be."""
-        kept = self._kept.get(session_id)
-        if kept is None or kept.tail != before - 1:
+        conversation = self._kept.get(session_id)
+        if conversation is None or conversation.tail != before - 1:
             self.forget(session_id)
-            kept = Conversation(History(), before - 1)
+            conversation = Conversation(History(), before - 1)
             if before > 1:
-                await self.load(kept, session_id, before)
-            self._kept[session_id] = kept
+                await self.load(conversation, session_id, before)
+            self._kept[session_id] = conversation
         self._kept.move_to_end(session_id)
-        self._weight -= kept.weight
-        kept.weight = kept.history.weight
-        self._weight += kept.weight
+        self._weight -= conversation.weight
+        conversation.weight = conversation.history.weight
+        self._weight += conversation.weight
         while len(self._kept) > 1 and (len(self._kept) > KEPT or self._weight > KEPT_CHARS):
             self._weight -= self._kept.popitem(last=False)[1].weight
-        return kept
+        return conversation
 
     def forget(self, session_id: SessionId) -> None:
         """Reads it from the store next time."""
-        kept = self._kept.pop(session_id, None)
-        if kept is not None:
-            self._weight -= kept.weight
+        conversation = self._kept.pop(session_id, None)
+        if conversation is not None:
+            self._weight -= conversation.weight
 
     def clear(self) -> None:
         """Reads every one from the store next time: what stands there was changed."""
@@ -218,16 +218,16 @@ class Histories(Struct):
             return state, found, frozen.notes(reader, session_id)
 
         state, entries, notes = await self.store.read(read)
-        said = spoken(mended([(entry.seq, entry.message) for entry in entries]))
+        numbered = spoken(mended([(entry.seq, entry.message) for entry in entries]))
         history = conversation.history
         history.cut(0)
         if state.last is not None:
             history.append(shown(state.last))
-        for number, message in said:
+        for number, message in numbered:
             if isinstance(message, UserMessage) and number in notes:
                 message = with_context(message, notes[number])  # noqa: PLW2901 - as it is sent
             conversation.add(message)
-        numbers = [0] * (state.last is not None) + [number for number, _ in said]
+        numbers = [0] * (state.last is not None) + [number for number, _ in numbered]
         conversation.compactions = state.count
         conversation.flushed = state.flushed == state.count
         conversation.since = sum(number < state.seq for number in numbers)
@@ -242,11 +242,11 @@ def held(conversation: Conversation, limits: Budget) -> int:
     fixed = limits.window - limits.reserve - limits.room
     ends = history.ends
     counted = fixed + (ends[-1] if ends else 0) // CHARS_PER_TOKEN
-    for place in reversed(range(conversation.since, len(ends))):
-        message = history.messages[place]
+    for index in reversed(range(conversation.since, len(ends))):
+        message = history.messages[index]
         if isinstance(message, AssistantMessage) and message.usage.total_tokens:
-            told = message.usage.total_tokens + (ends[-1] - ends[place]) // CHARS_PER_TOKEN
-            return max(counted, told)
+            reported = message.usage.total_tokens + (ends[-1] - ends[index]) // CHARS_PER_TOKEN
+            return max(counted, reported)
     return counted
 
 
@@ -260,12 +260,12 @@ def shorten(conversation: Conversation, limits: Budget) -> None:
     if not history.ends or history.ends[-1] <= most:
         return
     before = 0
-    for place, end in enumerate(history.ends):
+    for index, end in enumerate(history.ends):
         if end - before > most:
-            message = history.messages[place]
+            message = history.messages[index]
             short = fit(message, most)
             if short is not message:
-                conversation.view.replace(history, place, short)
+                conversation.view.replace(history, index, short)
         before = end
 
 
@@ -277,7 +277,7 @@ def fit(message: Message, most: int) -> Message:
             return shortened(message, form)
         case UserMessage() if len(message.text) > most * PROMPT_SHARE:
             text = TextBlock(fitted(message.text, most * PROMPT_SHARE // CHARS_PER_TOKEN))
-            images = (one for one in message.content if isinstance(one, ImageBlock))
+            images = (block for block in message.content if isinstance(block, ImageBlock))
             return replace(message, content=(text, *images))
     return message
 
@@ -295,8 +295,8 @@ def prune(conversation: Conversation, settings: ContextPruning, model: ModelInfo
     if last is None or now - last < seconds(settings.ttl) * 1000:
         return
     changed = pruned(conversation.view.shown(history), settings, model.context_window)
-    for place, result in changed.items():
-        conversation.view.replace(history, place, result)
+    for index, result in changed.items():
+        conversation.view.replace(history, index, result)
 
 
 def _last_call(messages: list[Message]) -> int | None:

@@ -90,22 +90,22 @@ class Sender(Struct):
 
     async def _send_waiting(self) -> float | None:
         """Sends what may be sent now; returns after how many seconds there may be more to do."""
-        began, seen = anyio.current_time(), set[int]()
+        began, tried = anyio.current_time(), set[int]()
         try:
-            while batch := await self.store.read(partial(self._waiting, without=seen)):
-                for one in batch:
-                    peer = one.part.to.peer
-                    if self._held.setdefault(peer, began + self._left(one)) > began:
+            while batch := await self.store.read(partial(self._waiting, without=tried)):
+                for waiting in batch:
+                    peer = waiting.part.to.peer
+                    if self._held.setdefault(peer, began + self._left(waiting)) > began:
                         continue  # the order of a conversation is kept
                     await anyio.lowlevel.checkpoint_if_cancelled()
                     # Broken off by the gateway's stop, nobody would know whether it arrived.
                     with anyio.CancelScope(shield=True):
-                        pause = await self._bring_to_an_end(one)
+                        pause = await self._bring_to_an_end(waiting)
                     if pause is None:
                         self._held.pop(peer, None)
                     else:
                         self._held[peer] = anyio.current_time() + pause
-                seen.update(one.part.serial for one in batch)
+                tried.update(waiting.part.serial for waiting in batch)
         except StateError:
             # What was sent and could not be marked is settled when the store works again.
             logger.exception("the outbox of %s waits for the store", self.adapter.account)
@@ -115,39 +115,39 @@ class Sender(Struct):
     def _waiting(self, reader: Reader, without: set[int]) -> list[WaitingPart]:
         return outbox.waiting(reader, self.adapter.channel, self.adapter.account, without=without)
 
-    def _left(self, one: WaitingPart) -> float:
+    def _left(self, waiting: WaitingPart) -> float:
         """Returns the seconds that a part still waits which an earlier process put off.
 
         Never more than a platform can ask for, wherever the clock was set meanwhile.
         """
-        left = (one.retry_at - self.clock.now_ms()) / 1000 if one.retry_at else 0.0
-        return min(max(left, 0.0), LONGEST_HINT)
+        seconds = (waiting.retry_at - self.clock.now_ms()) / 1000 if waiting.retry_at else 0.0
+        return min(max(seconds, 0.0), LONGEST_HINT)
 
-    async def _bring_to_an_end(self, one: WaitingPart) -> float | None:
+    async def _bring_to_an_end(self, waiting: WaitingPart) -> float | None:
         """Sends the part, or finds out that it was; returns after how long to try again, if so."""
-        part, last = one.part, one.attempts >= MAX_ATTEMPTS
-        match await self._standing(one):
+        part, last = waiting.part, waiting.attempts >= MAX_ATTEMPTS
+        match await self._standing(waiting):
             case Settlement.DELIVERED:
                 await self._mark(part, PartState.SENT)
                 return None
             case Settlement.UNKNOWN:
-                return await self._leave_unknown(one)
+                return await self._leave_unknown(waiting)
             case None:
                 await self._mark(part, PartState.UNKNOWN if last else PartState.SENDING)
-                return None if last else await self._put_off(one, UNSETTLED, None, taken=True)
+                return None if last else await self._put_off(waiting, UNSETTLED, None, taken=True)
         if last:
-            logger.error("%s was tried %d times; it is given up", part.nonce, one.attempts)
+            logger.error("%s was tried %d times; it is given up", part.nonce, waiting.attempts)
             await self._mark(part, PartState.FAILED)
             return None
-        return await self._send(one)
+        return await self._send(waiting)
 
-    async def _leave_unknown(self, one: WaitingPart) -> float | None:
+    async def _leave_unknown(self, waiting: WaitingPart) -> float | None:
         """Does with a part that may be there what the configuration wants, and what is left."""
-        part, now = one.part, self.clock.now_ms()
+        part, now = waiting.part, self.clock.now_ms()
         logger.warning("whether %s arrived is unknown", part.nonce)
-        if self.unknown() is UnknownDelivery.REPEAT and not one.repeated:
+        if self.unknown() is UnknownDelivery.REPEAT and not waiting.repeated:
             await self.store.write(lambda unit: outbox.repeat(unit, part.serial))
-            return await self._send(msgspec.structs.replace(one, repeated=True))
+            return await self._send(msgspec.structs.replace(waiting, repeated=True))
 
         def leave(unit: Unit) -> None:
             marked = outbox.mark(unit, part.serial, PartState.UNKNOWN, now)
@@ -158,24 +158,24 @@ class Sender(Struct):
         self.wake()
         return None
 
-    async def _standing(self, one: WaitingPart) -> Settlement | None:
+    async def _standing(self, waiting: WaitingPart) -> Settlement | None:
         """Returns whether the part is there already; None when that cannot be asked now."""
-        if one.state is PartState.PENDING:
+        if waiting.state is PartState.PENDING:
             return Settlement.ABSENT
         try:
             with anyio.fail_after(SEND_SECONDS):
-                return await self.adapter.settle(one.part)
+                return await self.adapter.settle(waiting.part)
         except Exception:
-            logger.exception("whether %s arrived could not be found out", one.part.nonce)
+            logger.exception("whether %s arrived could not be found out", waiting.part.nonce)
             return None
 
-    async def _send(self, one: WaitingPart) -> float | None:
-        part = one.part
+    async def _send(self, waiting: WaitingPart) -> float | None:
+        part = waiting.part
         if not await self._mark(part, PartState.SENDING):
             return None  # a person dropped it
         self.reach("delivery.before-send")
         try:
-            receipt = await self._hand_over(one)
+            receipt = await self._hand_over(waiting)
         except DeliveryRefusedError as error:
             logger.warning("%s is refused for good: %s", part.nonce, error)
             why = str(error)
@@ -183,37 +183,39 @@ class Sender(Struct):
             await self._mark(part, PartState.FAILED)
             return None
         except DeliveryDelayedError as error:
-            return await self._put_off(one, _named(error), error.seconds, taken=False)
+            return await self._put_off(waiting, _named(error), error.seconds, taken=False)
         except Exception as error:
             # Whatever an adapter raises concerns this part only; the others must go out.
             logger.exception("sending %s failed; it is tried again", part.nonce)
-            return await self._put_off(one, _named(error), None, taken=True)
+            return await self._put_off(waiting, _named(error), None, taken=True)
         self.reach("delivery.after-send")
         await self._mark(part, PartState.SENT, receipt)
         return None
 
-    async def _hand_over(self, one: WaitingPart) -> Receipt:
+    async def _hand_over(self, waiting: WaitingPart) -> Receipt:
         """Lets the adapter send the part; with the mark it may be too long for one message."""
-        texts = [one.part.text]
-        if one.repeated:
-            texts = split(REPEATED + one.part.text, self.adapter.text_limit, self.adapter.text_unit)
+        texts = [waiting.part.text]
+        if waiting.repeated:
+            texts = split(
+                REPEATED + waiting.part.text, self.adapter.text_limit, self.adapter.text_unit
+            )
         shown: list[str] = []
         for text in texts:
             with anyio.fail_after(SEND_SECONDS):
-                receipt = await self.adapter.send(replace(one.part, text=text))
+                receipt = await self.adapter.send(replace(waiting.part, text=text))
             shown += receipt.platform_ids
         return Receipt(tuple(shown))
 
     async def _put_off(
-        self, one: WaitingPart, why: str, seconds: float | None, *, taken: bool
+        self, waiting: WaitingPart, why: str, seconds: float | None, *, taken: bool
     ) -> float:
         """Notes why the part is to be tried again, and when; returns after how many seconds."""
-        pause = RETRIES.delay(one.attempts + 1)
+        pause = RETRIES.delay(waiting.attempts + 1)
         if seconds is not None:
             pause = min(max(seconds, 1.0), LONGEST_HINT)
         retry_at = self.clock.now_ms() + round(pause * 1000)
         await self.store.write(
-            lambda unit: outbox.put_off(unit, one.part.serial, why, retry_at, maybe_sent=taken)
+            lambda unit: outbox.put_off(unit, waiting.part.serial, why, retry_at, maybe_sent=taken)
         )
         return pause
 

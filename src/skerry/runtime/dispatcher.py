@@ -71,11 +71,11 @@ class Dispatch:
             return
         config = self.runtime.config()
         agents = config.agents
-        place = bindings.Origin.of(arrived)
-        found = bindings.route(place, config.bindings, agents.ids, agents.default_id)
+        origin = bindings.Origin.of(arrived)
+        route = bindings.route(origin, config.bindings, agents.ids, agents.default_id)
         may = rights(arrived, config.commands)
         owns = is_owner(arrived, config.commands.owner_allow_from)
-        key = session_key(arrived, found.agent, config.session, is_owner=owns)
+        key = session_key(arrived, route.agent, config.session, is_owner=owns)
         to = ReplyTo(
             arrived.channel, arrived.account, arrived.peer, arrived.message_id, arrived.thread_id
         )
@@ -99,9 +99,9 @@ class Dispatch:
     async def submit(self, request: RunRequest) -> Admission:
         """Accepts the run durably, or says what is already known of its id."""
         config = self.runtime.config()
-        known = config.agents.ids
-        if request.key.agent not in known:
-            raise UnknownAgentError(request.key.agent, known)
+        agents = config.agents.ids
+        if request.key.agent not in agents:
+            raise UnknownAgentError(request.key.agent, agents)
         request = await understood(self.runtime, config, request)
         while (active := self.runtime.running.get(request.run_id)) is not None:
             await active.admitted.wait()
@@ -191,19 +191,19 @@ class Dispatch:
         self._draining = True
         return await self.lanes.drain(seconds)
 
-    def resume(self, found: runs.OpenRun) -> None:
+    def resume(self, stored: runs.OpenRun) -> None:
         """Resumes a run that an earlier process accepted; the runs that joined it follow it."""
-        active = ActiveRun(found.request, found.session_id, found.accepted_at, found.entry)
+        active = ActiveRun(stored.request, stored.session_id, stored.accepted_at, stored.entry)
         active.admitted.set()
         running = self.runtime.running
-        host = running.get(found.host) if found.host else None
+        host = running.get(stored.host) if stored.host else None
         running.add(active)
         if host is not None:
             host.join(active)
             if host.entry == 0:
                 host.batch = Batch((*host.joined, host))
             return
-        active.goes_on, active.sent = found.left_trace, found.said
+        active.goes_on, active.sent = stored.left_trace, stored.said
         arrival = Arrival.of(self.runtime, self.runtime.config(), active)
         active.rules = arrival.queue(active.settings or SessionSettings())
         self._queue.put(active)
@@ -218,22 +218,24 @@ class Dispatch:
         self.runtime.running.add(active)
         free = self.lanes.idle(str(request.key))
         self._queue.put(active)
-        said = [request.message(active.accepted_at)]
-        arrival = Arrival.of(self.runtime, config, active, said, arrived)
+        entries = [request.message(active.accepted_at)]
+        arrival = Arrival.of(self.runtime, config, active, entries, arrived)
         with anyio.CancelScope(shield=True):  # the lane waits for the outcome, whoever hangs up
             try:
-                found = await self.runtime.store.write(lambda unit: arrival.accept(unit, free=free))
+                outcome = await self.runtime.store.write(
+                    lambda unit: arrival.accept(unit, free=free)
+                )
             except BaseException:
                 self._withdraw(active)
                 raise
-        if isinstance(found, runs.OpenRun | RunResult):
+        if isinstance(outcome, runs.OpenRun | RunResult):
             self._withdraw(active)
-            return _known(found)
-        found.apply(active)
-        if isinstance(found, Entered):
-            await tell(self.runtime, found)
-        elif found.session_id == arrival.new_id:
-            lifecycle.start(self.runtime.hooks, request.key, found.session_id)
+            return _known(outcome)
+        outcome.apply(active)
+        if isinstance(outcome, Entered):
+            await tell(self.runtime, outcome)
+        elif outcome.session_id == arrival.new_id:
+            lifecycle.start(self.runtime.hooks, request.key, outcome.session_id)
         self._tell(active, config, arrived)
         active.admitted.set()
         if not free:
@@ -255,19 +257,19 @@ class Dispatch:
         if not hooks.message_received.handlers:
             return
         context = run_context(request, active.session_id, config.workspace(request.key.agent))
-        heard = MessageReceived(
+        event = MessageReceived(
             context=context, sender="", content=request.text, timestamp=active.accepted_at
         )
         if arrived is not None:
-            heard = replace(
-                heard,
+            event = replace(
+                event,
                 sender=arrived.sender_id,
                 account=arrived.account,
                 conversation=arrived.peer.id,
                 message_id=arrived.message_id,
                 thread_id=arrived.thread_id,
             )
-        hooks.message_received.start(heard)
+        hooks.message_received.start(event)
 
 
 def _admission(active: ActiveRun, status: AdmissionStatus) -> Admission:
@@ -277,11 +279,11 @@ def _admission(active: ActiveRun, status: AdmissionStatus) -> Admission:
 def _in_line(run: ActiveRun) -> InLine:
     if run.entry:
         return InLine(run.request.run_id)
-    says = tuple((one.request.run_id, one.request.text) for one in (*run.joined, run))
+    says = tuple((queued.request.run_id, queued.request.text) for queued in (*run.joined, run))
     return InLine(run.request.run_id, says, waits=not run.started_at)
 
 
-def _known(known: runs.OpenRun | RunResult) -> Admission:
-    if isinstance(known, RunResult):
-        return Admission(known.session_key, AdmissionStatus.FINISHED, known.started_at, known)
-    return Admission(str(known.request.key), AdmissionStatus.IN_FLIGHT, known.accepted_at)
+def _known(stored: runs.OpenRun | RunResult) -> Admission:
+    if isinstance(stored, RunResult):
+        return Admission(stored.session_key, AdmissionStatus.FINISHED, stored.started_at, stored)
+    return Admission(str(stored.request.key), AdmissionStatus.IN_FLIGHT, stored.accepted_at)

@@ -47,21 +47,21 @@ COMMAND_INTERRUPTED: Final = (
 
 def payloads(messages: Sequence[Message], show: Show = named) -> tuple[str, ...]:
     """Returns the texts of the reply as a person reads them: what each response said, in order."""
-    return tuple(one.text for one in said_by(messages, show))
+    return tuple(shaped_text.text for shaped_text in said_by(messages, show))
 
 
 def said_by(messages: Sequence[Message], show: Show = named) -> list[Shaped]:
     """Returns the text of each response, without those that are empty or silent on purpose."""
-    found = []
+    texts = []
     for message in messages:
         if not isinstance(message, AssistantMessage):
             continue
         # What broke off was kept as it was read; a command's answer is no model's.
         if message.stop_reason in {"error", "aborted"} or is_command_answer(message):
-            found.append(Shaped(message.text))
+            texts.append(Shaped(message.text))
         else:
-            found.append(shaped(message.text, show))
-    return [one for one in found if one.text.strip()]
+            texts.append(shaped(message.text, show))
+    return [text for text in texts if text.text.strip()]
 
 
 def cut_off(messages: Sequence[Message]) -> bool:
@@ -160,17 +160,17 @@ def settle_failed(unit: Unit, result: RunResult, entry: int, guests: Sequence[Ru
 
 def said_in(reader: Reader, session_id: SessionId, run_id: RunId, entry: int) -> list[Message]:
     """Returns the transcript of a run after its user entry."""
-    found = sessions.entries(reader, session_id, limit=-1, after=entry)
-    return [one.message for one in found if one.run_id == run_id]
+    entries = sessions.entries(reader, session_id, limit=-1, after=entry)
+    return [stored.message for stored in entries if stored.run_id == run_id]
 
 
 def closing(
     own: Sequence[Message], stop_reason: str, result: RunResult, text: str = ""
 ) -> list[Message]:
     """Returns the entries that a broken run's transcript lacks: open calls' results, an answer."""
-    at, said = result.ended_at, (TextBlock(text),) if text else ()
+    at, content = result.ended_at, (TextBlock(text),) if text else ()
     reason = result.error.message if result.error else None
-    last = AssistantMessage(said, "", "", "", Usage(), stop_reason, at, reason)
+    last = AssistantMessage(content, "", "", "", Usage(), stop_reason, at, reason)
     return [*(aborted_result(call, at) for call in open_calls(own)), last]
 
 

@@ -142,11 +142,11 @@ class RunTranscript:
         tail = self._conversation.tail
         own: Sequence[Message] = messages if guest is None else messages[:-1]
         last: Sequence[Message] = ()
-        guest_id, heard = None, 0
+        guest_id, spoken_at = None, 0
         if guest is not None:
             guest_id = guest.request.run_id
             limited = runtime.limits(guest.request, plan.config) is not None
-            heard = guest.accepted_at if limited else 0
+            spoken_at = guest.accepted_at if limited else 0
 
         with anyio.CancelScope(shield=True):  # an abort must not lose count of what is stored
             if self._replying is not None:
@@ -163,7 +163,7 @@ class RunTranscript:
                 if guest_id is not None:
                     if last:
                         end = sessions.append(
-                            unit, session_id, end, guest_id, last, now, heard=heard
+                            unit, session_id, end, guest_id, last, now, heard=spoken_at
                         )
                     runs.join(unit, guest_id, run_id, end)
                 return end
@@ -231,7 +231,7 @@ class RunTools:
         plan, runtime = self._plan, self._plan.runtime
         at = runtime.clock.now_ms()
         context = self.context()
-        tools = {one.spec.name: one for one in runtime.offered(plan.caller, plan.config)}
+        tools = {tool.spec.name: tool for tool in runtime.offered(plan.caller, plan.config)}
         return await runtime.supervisor.call(
             lambda: tool_calls.execute(call, tools, context, at), f"tool {call.name}"
         )
@@ -240,11 +240,11 @@ class RunTools:
         """Returns the context of a tool; most runs call none, and it takes half a millisecond."""
         plan, conversation = self._plan, self._conversation
         read = taint(conversation.history.messages)
-        heard = Heard.of(plan.caller.key, conversation.sent)
+        range_ = Heard.of(plan.caller.key, conversation.sent)
         actor, who = Actor.of(plan.caller, read), str(plan.caller.key)
         rules = gate(plan.config, actor, plan.runtime.records, who)
         recall = Recollection(plan.runtime.store, plan.active)
-        return ToolContext(Beneath(plan.workspace, rules), recall, plan.caller, read, heard)
+        return ToolContext(Beneath(plan.workspace, rules), recall, plan.caller, read, range_)
 
 
 class Responder:
@@ -294,8 +294,8 @@ class Responder:
 
     async def _request(self, model: ModelInfo) -> ModelRequest:
         request = await self._requests.request(model)
-        said = self._speaker.resumed
-        return going_on(request, said) if said else request
+        sent = self._speaker.resumed
+        return going_on(request, sent) if sent else request
 
     async def _answer(self, command: Command, arguments: str) -> AssistantMessage:
         """Returns the answer to the command that the prompt is."""

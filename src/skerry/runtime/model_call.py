@@ -54,10 +54,10 @@ Ask = Callable[[Candidate], Awaitable[ModelReply]]
 class Failover:
     """Finds who answers the calls of one run; who answered last is asked first again."""
 
-    def __init__(self, models: Models, wanted: Wanted, accounts: Accounts | None = None) -> None:
+    def __init__(self, models: Models, target: Wanted, accounts: Accounts | None = None) -> None:
         self._models = models
         self._accounts = accounts or NoAccounts()
-        self.wanted = wanted
+        self.wanted = target
         """Request for the first call."""
         self._tries: Tries | None = None
         self.current: Candidate | None = None
@@ -95,14 +95,14 @@ class Failover:
         if self._tries is None:
             self._accounts.allow(self.wanted)
             self._tries = self._models.tries(self.wanted)
-        asked = False
+        is_retry = False
         while True:
             candidate = await self._tries.next()
             if candidate is None:
                 raise _failed(self._tries)
-            if asked:
+            if is_retry:
                 withdraw()
-            asked = True
+            is_retry = True
             self.current = candidate
             try:
                 reply = await self._one(self._tries, candidate, ask)
@@ -169,11 +169,11 @@ def _failed(tries: Tries) -> ModelError:
     return failed
 
 
-def _gone(tries: Tries, wanted: str | None) -> Attempt | None:
+def _gone(tries: Tries, reference: str | None) -> Attempt | None:
     """Returns the attempt at the wanted model, where nobody has that model (any more)."""
     for attempt in tries.attempts:
         missing = isinstance(attempt.error, (ModelUnavailableError, ModelNotFoundError))
-        if missing and wanted in {attempt.model, f"{attempt.model}@{attempt.profile}"}:
+        if missing and reference in {attempt.model, f"{attempt.model}@{attempt.profile}"}:
             return attempt
     return None
 
@@ -297,10 +297,10 @@ class Speaker:
             logger.warning("no model answered: %s", " | ".join(error.attempts) or error)
             self.failure = RunFailure.of(error)
             return self.broken_off("error", str(error))
-        gone = self._failover.gone
-        if gone is not None:
+        missing = self._failover.gone
+        if missing is not None:
             answering = f"{self.provider}/{self.model} answered."
-            self.gone = f"{gone.model} cannot be used: {gone.error} {answering}"
+            self.gone = f"{missing.model} cannot be used: {missing.error} {answering}"
         self._hear_rest(cut=False)
         content = joined(self.resumed, reply.content) if self.resumed else reply.content
         self.resumed = ""
@@ -308,15 +308,15 @@ class Speaker:
         self.usage += reply.usage
         return self._message(content, reply.stop_reason, reply.usage)
 
-    def take_up(self, done: Iterable[Message], said: str = "") -> None:
+    def take_up(self, done: Iterable[Message], sent: str = "") -> None:
         """Counts what earlier responses of the run used; continues behind the last one's text.
 
         The model is shown `said` as the beginning of its answer: see `resuming`.
         """
-        for one in done:
-            if isinstance(one, AssistantMessage):
-                self.usage += one.usage
-        self.resumed = said
+        for message in done:
+            if isinstance(message, AssistantMessage):
+                self.usage += message.usage
+        self.resumed = sent
         self._forget()
 
     def said(self, text: str) -> AssistantMessage:
@@ -327,12 +327,12 @@ class Speaker:
     def broken_off(self, stop_reason: str, error: str | None) -> AssistantMessage:
         """Returns a message of what was said when the response ended early."""
         self._hear_rest(cut=True)
-        said: list[Block] = []
+        content: list[Block] = []
         if self._thoughts:
-            said.append(ThinkingBlock("".join(self._thoughts)))
+            content.append(ThinkingBlock("".join(self._thoughts)))
         if text := self.draft.text:
-            said.append(TextBlock(text))
-        return self._message(tuple(said), stop_reason, Usage(), error)
+            content.append(TextBlock(text))
+        return self._message(tuple(content), stop_reason, Usage(), error)
 
     def _withdraw(self) -> None:
         """Takes back what a model said that then failed; of what has left, who hears it is told."""
@@ -359,18 +359,18 @@ class Speaker:
         self.notes[text] = None
 
     def _say(self, delta: str) -> None:
-        said = storable(delta)
-        self._hear(self.draft.shaper.feed(self._seam.feed(said) if self._seam else said))
+        text = storable(delta)
+        self._hear(self.draft.shaper.feed(self._seam.feed(text) if self._seam else text))
 
     def _hear_rest(self, *, cut: bool) -> None:
         if self._seam is not None:
             self._hear(self.draft.shaper.feed(self._seam.end()))
         self._hear(self.draft.shaper.end(cut=cut))
 
-    def _hear(self, said: str) -> None:
-        if said:
-            self.draft.pieces.append(said)
-            self._emit(MessageUpdate(said))
+    def _hear(self, text: str) -> None:
+        if text:
+            self.draft.pieces.append(text)
+            self._emit(MessageUpdate(text))
 
     def _think(self, delta: str) -> None:
         delta = storable(delta)

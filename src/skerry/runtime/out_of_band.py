@@ -31,11 +31,11 @@ async def answer_apart(
     tell_command(runtime.hooks, call, active.session_id)
     text = await runtime.supervisor.call(lambda: answer(command, call), f"command /{command.name}")
     runtime.publish(active.event(TextDelta(text)))
-    await _end(runtime, active, _result(runtime, active, StopReason.DONE, (text,)), told=True)
+    await _end(runtime, active, _result(runtime, active, StopReason.DONE, (text,)), notify=True)
 
 
 async def drop(
-    runtime: Runtime, active: ActiveRun, cap: int, *, told: bool, patient: bool = False
+    runtime: Runtime, active: ActiveRun, cap: int, *, notify: bool, patient: bool = False
 ) -> bool:
     """Ends a message that the queue had no place for; with `told` the person hears of it.
 
@@ -43,12 +43,12 @@ async def drop(
     tried until it can.
     """
     text = f"more than {cap} messages waited, and this one was dropped"
-    told_once = " Until I am done, more may be dropped without a word." if told else ""
+    told_once = " Until I am done, more may be dropped without a word." if notify else ""
     failure = RunFailure("queue.full", f"{text}; send it again.{told_once}", retryable=True)
-    log = logger.warning if told else logger.debug  # of a flood one line is enough
+    log = logger.warning if notify else logger.debug  # of a flood one line is enough
     log("run %s: %s", active.request.run_id, text)
     result = _result(runtime, active, StopReason.ERROR, (), failure)
-    return await _end(runtime, active, result, told=told, patient=patient)
+    return await _end(runtime, active, result, notify=notify, patient=patient)
 
 
 async def end_unsaid(runtime: Runtime, active: ActiveRun) -> None:
@@ -56,16 +56,16 @@ async def end_unsaid(runtime: Runtime, active: ActiveRun) -> None:
     stopped = replace(
         _result(runtime, active, StopReason.ABORTED, ()), aborted_by=active.aborted_by
     )
-    await _end(runtime, active, stopped, told=True)
+    await _end(runtime, active, stopped, notify=True)
 
 
 async def _end(
-    runtime: Runtime, active: ActiveRun, result: RunResult, *, told: bool, patient: bool = True
+    runtime: Runtime, active: ActiveRun, result: RunResult, *, notify: bool, patient: bool = True
 ) -> bool:
     """Writes the end, and tells of it; if not `patient`, return false where the disk is full."""
     request = active.request
     policy = runtime.config().session.send_policy
-    to = sends_to(policy, active.settings, request.key, request.reply_to) if told else None
+    to = sends_to(policy, active.settings, request.key, request.reply_to) if notify else None
     context = run_context(request, active.session_id)
     going: Outgoing = []
     if to is not None:

@@ -39,9 +39,9 @@ async def report(runtime: Runtime, key: SessionKey) -> PromptReport:
     request = RunRequest(RunId(""), key, "", origin=Origin.OWNER)
     tools = runtime.offered(caller_of(request), config) if model.supports_tools else ()
     specs = tuple(tool.spec for tool in tools)
-    asked = Asked(request, session_id, context, looking=True)
+    target = Asked(request, session_id, context, looking=True)
     prompt = await runtime.prompts.build(
-        asked, config, model, specs, runtime.hooks, runtime.clock.now_ms()
+        target, config, model, specs, runtime.hooks, runtime.clock.now_ms()
     )
     parts = [PromptPart(section.name, len(section.text)) for section in prompt.sections]
     system = prompt.text

@@ -48,8 +48,8 @@ class Turn(Struct, eq=False):
         now = asyncio.get_running_loop().time()
         if self.begun == -math.inf:
             self.begun = now
-        found = line(self.run, self.queue.behind(self.run))
-        last = max(one.arrived for one in found)
+        runs = line(self.run, self.queue.behind(self.run))
+        last = max(one.arrived for one in runs)
         return min(last + quiet, self.begun + STRETCH * quiet) - now
 
     async def __call__(self) -> None:
@@ -72,12 +72,12 @@ class Queue(Struct):
     def put_back(self, run: ActiveRun) -> None:
         """Gives a run that left its lane a place before all that were accepted after it."""
         if run.turn is None:
-            earlier = takewhile(lambda one: one.serial < run.serial, self.behind(run))
+            earlier = takewhile(lambda waiting: waiting.serial < run.serial, self.behind(run))
             self._submit(run, sum(1 for _ in earlier))
 
-    def _submit(self, run: ActiveRun, place: int | None = None) -> None:
+    def _submit(self, run: ActiveRun, index: int | None = None) -> None:
         run.turn = turn = Turn(self, run)
-        self.lanes.submit(str(run.request.key), turn, place=place, delay=turn.delay)
+        self.lanes.submit(str(run.request.key), turn, place=index, delay=turn.delay)
 
     def forget(self, run: ActiveRun) -> None:
         """Takes the place of a run back that does not exist after all."""
@@ -145,14 +145,14 @@ class Queue(Struct):
         await front.admitted.wait()
         if front.withdrawn:
             return
-        found = batch(front, self.behind(front))
-        *guests, host = found.runs
-        for run in found.runs:
+        turn = batch(front, self.behind(front))
+        *guests, host = turn.runs
+        for run in turn.runs:
             self._leave(run)
         for guest in guests:
             host.join(guest)
-        if guests or found.dropped:
-            host.batch = found
+        if guests or turn.dropped:
+            host.batch = turn
         self._told.discard(host.request.key)
         await Run(self.runtime, host, self.put_back).execute()
 
@@ -171,15 +171,15 @@ class Queue(Struct):
         runs: dict[SessionKey, list[ActiveRun]] = {}
         for run in self.runtime.running.of():
             runs.setdefault(run.request.key, []).append(run)
-        sessions = tuple(self._session(key, found) for key, found in runs.items())
+        sessions = tuple(self._session(key, active) for key, active in runs.items())
         return QueueReport(
             tuple(self.lanes.use()), sessions, tuple(self.runtime.supervisor.abandoned())
         )
 
-    def _session(self, key: SessionKey, found: Sequence[ActiveRun]) -> SessionQueue:
-        at_work = next((run for run in found if run.started_at and run.host is None), None)
-        waiting = [run for run in found if not run.started_at and run.host is None]
-        first = found[0]
+    def _session(self, key: SessionKey, runs: Sequence[ActiveRun]) -> SessionQueue:
+        at_work = next((run for run in runs if run.started_at and run.host is None), None)
+        waiting = [run for run in runs if not run.started_at and run.host is None]
+        first = runs[0]
         config = self.runtime.config().messages.queue
         mode = config.rules(channel(first.request), first.settings).mode
         return SessionQueue(
@@ -230,12 +230,12 @@ class Queue(Struct):
                     host.steering.remove(run)
         with anyio.CancelScope(shield=True):  # they have no place any more: somebody must end them
             for run in dropped:
-                told = key not in self._told  # once, not once a message
+                notify = key not in self._told  # once, not once a message
                 self._told.add(key)
-                if not await out_of_band.drop(self.runtime, run, rules.cap, told=told):
+                if not await out_of_band.drop(self.runtime, run, rules.cap, notify=notify):
                     # Whoever accepts a message does not wait for room on the disk; this may.
                     work = partial(
-                        out_of_band.drop, self.runtime, run, rules.cap, told=told, patient=True
+                        out_of_band.drop, self.runtime, run, rules.cap, notify=notify, patient=True
                     )
                     name = f"{key}:aside:{run.request.run_id}"
                     self.lanes.submit(name, work, counted=False)

@@ -79,28 +79,32 @@ async def recover(
     parts: Parts,
     hooks: Hooks,
     policy: SendPolicy | None = None,
-    known: Known | None = None,
+    facts: Known | None = None,
 ) -> list[runs.OpenRun]:
     """Closes what cannot run again; returns what is to run, in the order of acceptance."""
     if not await store.read(runs.any_open):
         return []  # an ordinary start writes nothing
-    policy, known = policy or SendPolicy(), known or Known()
-    found = await store.read(partial(_sorted, policy=policy, known=known))
+    policy, facts = policy or SendPolicy(), facts or Known()
+    open_runs = await store.read(partial(_sorted, policy=policy, facts=facts))
     now = clock.now_ms()
-    closings = [await _closing(one, now, parts, hooks, known) for one in found.interrupted]
+    closings = [
+        await _closing(interrupted, now, parts, hooks, facts)
+        for interrupted in open_runs.interrupted
+    ]
     notices: list[Outgoing] = [
-        [(broken.to, parts(broken.to, UNREADABLE))] if broken.to else [] for broken in found.broken
+        [(broken.to, parts(broken.to, UNREADABLE))] if broken.to else []
+        for broken in open_runs.broken
     ]
 
     def write(unit: Unit) -> list[runs.OpenRun]:
-        for run in found.again:
+        for run in open_runs.again:
             if run.entry and run.host is None:
                 runs.restart(unit, run)
-        for one in closings:
-            _close(unit, one)
-        for broken, going in zip(found.broken, notices, strict=True):
+        for closing_ in closings:
+            _close(unit, closing_)
+        for broken, going in zip(open_runs.broken, notices, strict=True):
             _close_broken(unit, broken, going, now)
-        return found.again
+        return open_runs.again
 
     return await store.write(write)
 
@@ -146,9 +150,9 @@ class _Closing:
     going: Outgoing
 
 
-def _sorted(reader: Reader, policy: SendPolicy, known: Known) -> _Found:
+def _sorted(reader: Reader, policy: SendPolicy, facts: Known) -> _Found:
     guests: dict[RunId, list[runs.OpenRun]] = defaultdict(list)
-    found = _Found([], [], [])
+    open_runs = _Found([], [], [])
     unfinished = [replace(run, request=with_scopes(run.request)) for run in runs.unfinished(reader)]
     for run in unfinished:
         if run.host is not None:
@@ -159,7 +163,7 @@ def _sorted(reader: Reader, policy: SendPolicy, known: Known) -> _Found:
             continue  # it ends with its host
         overtaken = run.entry and run.entry != sessions.last_message(reader, run.session_id)
         if run.left_trace:
-            ended = not _goes_on(reader, run, guests[run_id], known)
+            ended = not _goes_on(reader, run, guests[run_id], facts)
         else:
             ended = bool(overtaken)
         if ended or run.restarts >= MAX_RESTARTS:
@@ -167,12 +171,12 @@ def _sorted(reader: Reader, policy: SendPolicy, known: Known) -> _Found:
             messages = said_in(reader, run.session_id, run_id, run.entry)
             own, request = sessions.settings(reader, run.session_id), run.request
             to = sends_to(policy, own, request.key, request.reply_to)
-            entered = [one.request.run_id for one in guests[run_id]]
-            found.interrupted.append(_Interrupted(run, entered, messages, to))
+            entered = [guest.request.run_id for guest in guests[run_id]]
+            open_runs.interrupted.append(_Interrupted(run, entered, messages, to))
         else:
-            found.again.extend((run, *guests[run_id]))  # those that were collected with it
-    found.broken.extend(_unreadable(reader, guests))
-    return found
+            open_runs.again.extend((run, *guests[run_id]))  # those that were collected with it
+    open_runs.broken.extend(_unreadable(reader, guests))
+    return open_runs
 
 
 def _unreadable(
@@ -185,7 +189,7 @@ def _unreadable(
 
 
 def _goes_on(
-    reader: Reader, run: runs.OpenRun, guests: Sequence[runs.OpenRun], known: Known
+    reader: Reader, run: runs.OpenRun, guests: Sequence[runs.OpenRun], facts: Known
 ) -> bool:
     """Returns whether a run can go on behind its last durable step: nothing with an effect is open.
 
@@ -193,40 +197,42 @@ def _goes_on(
     blocks it is known that they are all.
     """
     run_id = run.request.run_id
-    if not run.entry or known.is_command(run.request):
+    if not run.entry or facts.is_command(run.request):
         return False
     if sessions.last_message(reader, run.session_id) is None:
         return False  # its conversation was reset
     own = {run_id, *(guest.request.run_id for guest in guests)}
     entries = sessions.entries(reader, run.session_id, limit=-1, after=run.entry)
-    said = [entry for entry in entries if is_note(entry.message) != "compaction"]
-    if any(one.run_id not in own for one in said) or not (said or run.only_said):
+    spoken = [entry for entry in entries if is_note(entry.message) != "compaction"]
+    if any(entry.run_id not in own for entry in spoken) or not (spoken or run.only_said):
         return False
-    return all(call.name in known.harmless for call in open_calls(one.message for one in said))
+    return all(
+        call.name in facts.harmless for call in open_calls(entry.message for entry in spoken)
+    )
 
 
 async def _closing(
-    one: _Interrupted,
+    interrupted: _Interrupted,
     now: int,
     parts: Parts,
     hooks: Hooks,
-    known: Known,
+    facts: Known,
 ) -> _Closing:
     """Returns how the run ends, after the hooks that an end passes."""
-    run, to = one.run, one.to
-    why = COMMAND_INTERRUPTED if known.is_command(run.request) else INTERRUPTED
+    run, to = interrupted.run, interrupted.to
+    why = COMMAND_INTERRUPTED if facts.is_command(run.request) else INTERRUPTED
     ids = run.request.run_id, str(run.request.key), run.session_id
     failure = RunFailure("run.interrupted", why, retryable=True)
     result = RunResult.without_model(ids, StopReason.INTERRUPTED, (run.accepted_at, now), failure)
-    ending = closing(one.messages, "aborted", result, run.partial)
-    result = replace(result, payloads=payloads([*one.messages, *ending]))
+    ending = closing(interrupted.messages, "aborted", result, run.partial)
+    result = replace(result, payloads=payloads([*interrupted.messages, *ending]))
     context = run_context(run.request, run.session_id)
     going = Outgoing()
     if to is not None:
-        left = [*_unsaid(run, result), *told_at_end(result)]
-        going = await outgoing(hooks, context, left, to, parts)
+        blocks = [*_unsaid(run, result), *told_at_end(result)]
+        going = await outgoing(hooks, context, blocks, to, parts)
     entries = await Writing(hooks).entries(ending, context)
-    return _Closing(result, one.guests, entries, going)
+    return _Closing(result, interrupted.guests, entries, going)
 
 
 def _close_broken(unit: Unit, broken: _Broken, going: Outgoing, now: int) -> None:
@@ -267,11 +273,11 @@ def _unsaid(run: runs.OpenRun, result: RunResult) -> list[Block]:
     return [Block(rest)] if rest.strip() else []
 
 
-def _close(unit: Unit, one: _Closing) -> None:
-    result = one.result
-    settle(unit, result, sessions.tail(unit, result.session_id), one.entries, one.guests)
-    if one.going:
-        announce(unit, result, one.going, outbox.next_block(unit, result.run_id))
+def _close(unit: Unit, closing_: _Closing) -> None:
+    result = closing_.result
+    settle(unit, result, sessions.tail(unit, result.session_id), closing_.entries, closing_.guests)
+    if closing_.going:
+        announce(unit, result, closing_.going, outbox.next_block(unit, result.run_id))
 
 
 LEAST: Final = (WRITE,)
@@ -293,11 +299,11 @@ def with_scopes(request: RunRequest) -> RunRequest:
 
 def _without_opening(request: RunRequest) -> RunRequest:
     """Returns the request as the command that it is, so that it is refused as one."""
-    wanted = request.opening
-    if wanted is None or wanted.done:
+    opening = request.opening
+    if opening is None or opening.done:
         return request
-    said = wanted.target if wanted.bare else request.text
-    return replace(request, text=f"/{wanted.kind} {said}".strip(), opening=None)
+    words = opening.target if opening.bare else request.text
+    return replace(request, text=f"/{opening.kind} {words}".strip(), opening=None)
 
 
 def _without_settings(request: RunRequest) -> RunRequest:

@@ -72,16 +72,16 @@ class Keeper(Struct):
             await self._compact(task)
         elif not self.conversation.flushed:
             self.conversation.flushed = True  # once a cycle, whatever comes of it
-            said = self.conversation.history.messages
-            await self.compactor.flush(said, system, limits)
+            messages = self.conversation.history.messages
+            await self.compactor.flush(messages, system, limits)
 
     async def _note(self, ended: SessionEntry, system: str, limits: Budget) -> None:
         """Flushes the notes of a session that ended by itself (decisions 6, row 18)."""
         histories = self.compactor.runtime.histories
         before = await histories.get(ended.session_id, ended.tail + 1)
         if not before.flushed:
-            said = before.history.messages
-            await self.compactor.flush(said, system, limits, ended.session_id)
+            messages = before.history.messages
+            await self.compactor.flush(messages, system, limits, ended.session_id)
         histories.forget(ended.session_id)
 
     async def after_refusal(self, sent: int) -> bool:
@@ -245,8 +245,8 @@ class RequestBuilder:
             CommandError: there is nothing to summarise.
             ModelError: no model could be chosen.
         """
-        wanted = self.keeper.compactor.whose.wanted
-        _, model = await self._runtime.models.choose(wanted.reference)
+        target = self.keeper.compactor.whose.wanted
+        _, model = await self._runtime.models.choose(target.reference)
         limits = budget(model.context_window, 0, self._config.agents.defaults.compaction)
         task = Task(model, limits, "", "manual", held(self._conversation, limits), instructions)
         done = await self.keeper.on_demand(task)
@@ -264,10 +264,10 @@ class RequestBuilder:
 
     def _thinking(self, model: ModelInfo) -> ThinkingLevel:
         """Returns how much the model thinks; less than somebody asked for is noted."""
-        asked = self._plan.thinking
-        level = nearest(asked, model.levels)
-        if self._plan.thinking_asked and level is not asked:
-            self.notes[f"{model.ref} has no thinking level {asked}; it used {level}."] = None
+        requested = self._plan.thinking
+        level = nearest(requested, model.levels)
+        if self._plan.thinking_asked and level is not requested:
+            self.notes[f"{model.ref} has no thinking level {requested}; it used {level}."] = None
         return level
 
     async def _begin(self, model: ModelInfo) -> None:
@@ -294,17 +294,17 @@ class RequestBuilder:
     def _put(self, prompt: Message) -> None:
         """Sends `prompt` in the place of what the person said."""
         self._sent_prompt = prompt
-        place = self._place
-        if place is not None and self._history.messages[place] is not prompt:
-            self._history.put(place, prompt)
+        index = self._place
+        if index is not None and self._history.messages[index] is not prompt:
+            self._history.put(index, prompt)
 
     async def _built(self, model: ModelInfo, specs: tuple[ToolSpec, ...]) -> Prompt:
         runtime = self._runtime
-        asked = Asked(
+        target = Asked(
             self._active.request,
             self._active.session_id,
             self._pipeline.context,
             self._active.entry,
         )
         now = runtime.clock.now_ms()
-        return await runtime.prompts.build(asked, self._config, model, specs, runtime.hooks, now)
+        return await runtime.prompts.build(target, self._config, model, specs, runtime.hooks, now)

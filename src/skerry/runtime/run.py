@@ -106,13 +106,13 @@ class Run(Struct, frozen=True):
     async def _entered(self, prompt: UserMessage) -> UserMessage:
         """Returns the prompt as it stands in the transcript."""
         active = self.active
-        found = await self.runtime.store.read(
+        entries = await self.runtime.store.read(
             lambda reader: sessions.entries(
                 reader, active.session_id, limit=1, before=active.entry + 1
             )
         )
-        said = found[0].message if found else prompt
-        return said if isinstance(said, UserMessage) else prompt
+        message = entries[0].message if entries else prompt
+        return message if isinstance(message, UserMessage) else prompt
 
     async def _load(
         self, config: Config, prompt: UserMessage, entries: Sequence[Message]
@@ -155,8 +155,8 @@ class Run(Struct, frozen=True):
         """Returns the conversation up to the last durable step of a run that goes on."""
         active, store, histories = self.active, self.runtime.store, self.runtime.histories
         session_id, entry = active.session_id, active.entry
-        own = {active.request.run_id, *(one.request.run_id for one in active.joined)}
-        found = await store.read(
+        own = {active.request.run_id, *(guest.request.run_id for guest in active.joined)}
+        state = await store.read(
             lambda reader: (
                 sessions.entries(reader, session_id, limit=-1, after=entry),
                 sessions.settings(reader, session_id),
@@ -164,13 +164,17 @@ class Run(Struct, frozen=True):
                 outbox.next_block(reader, active.request.run_id),
             )
         )
-        entries, settings, tail, blocks = found
+        entries, settings, tail, blocks = state
         active.settings = active.request.settled(settings)
         conversation = await histories.get(session_id, tail + 1)
         numbers = await histories.load(conversation, session_id, tail + 1)
-        said = [one.message for one in entries if one.run_id in own and not is_note(one.message)]
-        place = numbers.index(entry) if entry in numbers else None
-        active.continued = Continued(tuple(said), place, blocks, active.sent)
+        messages = [
+            stored.message
+            for stored in entries
+            if stored.run_id in own and not is_note(stored.message)
+        ]
+        prompt_index = numbers.index(entry) if entry in numbers else None
+        active.continued = Continued(tuple(messages), prompt_index, blocks, active.sent)
         return conversation
 
     async def _persisted(self, step: Callable[[], Awaitable[T]]) -> T:
@@ -223,11 +227,11 @@ class Run(Struct, frozen=True):
         tail = executor.conversation.tail
         guests = [guest.request.run_id for guest in self.active.joined]
         if replying is not None:
-            left = await replying.finish(result, executor.loop.messages)
+            blocks = await replying.finish(result, executor.loop.messages)
             if warned is not None:
-                left.append(Block(warned.text))
+                blocks.append(Block(warned.text))
             first = replying.blocks
-            going = await outgoing(hooks, context, left, replying.to, self.runtime.parts)
+            going = await outgoing(hooks, context, blocks, replying.to, self.runtime.parts)
         unsaved = await writing.entries(executor.loop.unsaved, context)
         if warned is not None:
             unsaved = [*unsaved, notice(warned.text, result.ended_at)]
@@ -253,8 +257,11 @@ class Run(Struct, frozen=True):
         try:
             going = Outgoing()
             if to is not None:
-                context, told = run_context(active.request, active.session_id), told_at_end(result)
-                going = await outgoing(self.runtime.hooks, context, told, to, self.runtime.parts)
+                context, blocks = (
+                    run_context(active.request, active.session_id),
+                    told_at_end(result),
+                )
+                going = await outgoing(self.runtime.hooks, context, blocks, to, self.runtime.parts)
 
             def end(unit: Unit) -> None:
                 if going:
@@ -285,8 +292,8 @@ class Run(Struct, frozen=True):
     def _end(self, result: RunResult) -> None:
         """Tells everybody who waits, and gives messages that did not get in a run of their own."""
         active = self.active
-        for left in reversed(active.empty_mailbox()):
-            self.requeue(left)
+        for guest in reversed(active.empty_mailbox()):
+            self.requeue(guest)
         for run in (active, *active.joined):
             ended = result if run is active else for_guest(result, run.request.run_id)
             self.runtime.running.finish(run, ended)

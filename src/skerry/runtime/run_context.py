@@ -96,9 +96,9 @@ class Runtime(Struct, frozen=True):
         """Returns the tools that a run of the caller may use."""
         return offered(self.tools.values(), caller, config.tools.guests.granted)
 
-    def asking(self, wanted: Wanted) -> Failover:
+    def asking(self, target: Wanted) -> Failover:
         """Returns who finds a model that answers, within the budgets, with every call booked."""
-        return Failover(self.models, wanted, self.accounts)
+        return Failover(self.models, target, self.accounts)
 
     def limits(self, request: RunRequest, config: Config) -> Limits | None:
         """Returns how long the request's session lives; None where no person speaks to a model."""
@@ -150,7 +150,7 @@ def run_plan(runtime: Runtime, config: Config, active: ActiveRun) -> RunPlan:
     """Returns the plan of a run that has entered its session."""
     settings, request = active.settings or SessionSettings(), active.request
     agent = request.key.agent
-    asked = request.thinking or settings.thinking_level
+    requested = request.thinking or settings.thinking_level
     workspace, caller = config.workspace(agent), caller_of(request)
     return RunPlan(
         runtime=runtime,
@@ -167,8 +167,8 @@ def run_plan(runtime: Runtime, config: Config, active: ActiveRun) -> RunPlan:
             request.purpose,
             request.reply_to.channel if request.reply_to else WEBCHAT,
         ),
-        thinking=asked or config.thinking(agent) or ThinkingLevel.LOW,
-        thinking_asked=asked is not None,
+        thinking=requested or config.thinking(agent) or ThinkingLevel.LOW,
+        thinking_asked=requested is not None,
         caller=caller,
         hooks=run_context(request, active.session_id, workspace, caller),
         show=partial(shown_file, config, agent),
@@ -240,13 +240,13 @@ async def persisted(run_id: RunId, step: Callable[[], Awaitable[T]]) -> T:
 
     Only the gateway's stop ends the waiting, and never in the middle of a unit.
     """
-    told = False
+    warned = False
     while True:
         try:
             with anyio.CancelScope(shield=True):
                 return await step()
         except StoreFailedError as error:
-            if not told:
+            if not warned:
                 logger.warning("run %s waits for the store: %s", run_id, error)
-                told = True
+                warned = True
         await anyio.sleep(STORE_SECONDS)

@@ -125,14 +125,14 @@ class RunExecutor:
 
     async def notices(self) -> tuple[str, ...]:
         """Returns the notes for the person that were not shown in this conversation before."""
-        told = self.conversation.told
+        shown = self.conversation.told
         notes = [*self._requests.notes, *self.speaker.notes]
         if self.speaker.gone and self.plan.settings.model:  # else its owner has the log
             notes.append(f"{self.speaker.gone} `/model default` ends it.")
-        if any(note not in told for note in notes):
+        if any(note not in shown for note in notes):
             session_id = self.plan.active.session_id
             with suppress(StateError):  # then it is told once more
-                told |= await self.plan.runtime.store.read(lambda r: runs.told(r, session_id))
-        new = [note for note in notes if note not in told]
-        told.update(new)
+                shown |= await self.plan.runtime.store.read(lambda r: runs.told(r, session_id))
+        new = [note for note in notes if note not in shown]
+        shown.update(new)
         return (*self._responder.status, *new)

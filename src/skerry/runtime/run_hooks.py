@@ -116,10 +116,10 @@ class Writing(Struct):
         return None if blocked else message
 
 
-def marked(entry: M, said: M) -> M:
+def marked(entry: M, original: M) -> M:
     """Returns the entry; where it is not what was said, it is the plugin's, whatever it says."""
-    if entry is said or entry == said:
-        return said
+    if entry is original or entry == original:
+        return original
     return msgspec.structs.replace(entry, origin=Origin.PLUGIN)
 
 
@@ -146,15 +146,17 @@ class Pipeline(Struct, frozen=True):
         if not point.handlers:
             return reference
         resolved = await point.run(ModelResolve(context=self.context, prompt=prompt))
-        wanted = overridden(reference, resolved.provider_override, resolved.model_override)
-        if wanted == reference:
+        resolved_reference = overridden(
+            reference, resolved.provider_override, resolved.model_override
+        )
+        if resolved_reference == reference:
             return reference
         try:
-            await models.choose(wanted)
+            await models.choose(resolved_reference)
         except ModelError:
-            logger.exception("%s, which a plugin named, cannot be used", wanted)
+            logger.exception("%s, which a plugin named, cannot be used", resolved_reference)
             return reference
-        return wanted
+        return resolved_reference
 
     async def prompt(
         self,
@@ -177,9 +179,9 @@ class Pipeline(Struct, frozen=True):
             compactions=compactions,
             context_bytes=context_bytes(model),
         )
-        given = draft
+        initial = draft
         draft = await build.run(draft)
-        if draft is given and not start.handlers:
+        if draft is initial and not start.handlers:
             return built, ""
         draft = _assembled(draft, built)
         if start.handlers:
@@ -191,7 +193,7 @@ class Pipeline(Struct, frozen=True):
         point = self.hooks.llm_input
         if not point.handlers:
             return system
-        said = [message for message in messages if isinstance(message, UserMessage)]
+        prompts = [message for message in messages if isinstance(message, UserMessage)]
         images = sum(
             isinstance(block, ImageBlock) for message in messages for block in message.content
         )
@@ -200,7 +202,7 @@ class Pipeline(Struct, frozen=True):
             provider=model.provider,
             model=model.id,
             system_prompt=system,
-            prompt=said[-1].text if said else "",
+            prompt=prompts[-1].text if prompts else "",
             history_messages=tuple(messages),
             images_count=images,
         )
@@ -228,7 +230,7 @@ class Pipeline(Struct, frozen=True):
         began = self.clock.now_ms()
         refusal: str | None = None
         if self.hooks.before_tool_call.handlers:
-            asked = await self.hooks.before_tool_call.run(
+            checked = await self.hooks.before_tool_call.run(
                 BeforeToolCall(
                     context=self.context,
                     tool_name=call.name,
@@ -236,15 +238,15 @@ class Pipeline(Struct, frozen=True):
                     params=copy.deepcopy(call.arguments),
                 )
             )
-            call = replace(call, arguments=dict(asked.params))
-            refusal = asked.block_reason
+            call = replace(call, arguments=dict(checked.params))
+            refusal = checked.block_reason
         if refusal is None:
             result = await execute(call)
         else:
             logger.warning("tool %s was blocked: %s", call.name, refusal)
-            said = (TextBlock(refusal),)
+            content = (TextBlock(refusal),)
             result = ToolResultMessage(
-                call.id, call.name, said, is_error=True, timestamp=began, origin=Origin.PLUGIN
+                call.id, call.name, content, is_error=True, timestamp=began, origin=Origin.PLUGIN
             )
         with anyio.CancelScope(shield=True):
             stored = await self.writing.persist(result, self.context)

@@ -37,8 +37,8 @@ async def _run(call: ToolCall, tools: Mapping[str, Tool], context: ToolContext) 
         return await tool.run(call.arguments, context)
     except ValidationError as error:
         problems = "; ".join(
-            f"{'.'.join(map(str, one['loc'])) or 'arguments'}: {one['msg']}"
-            for one in error.errors(include_url=False, include_input=False)
+            f"{'.'.join(map(str, problem['loc'])) or 'arguments'}: {problem['msg']}"
+            for problem in error.errors(include_url=False, include_input=False)
         )
         return ToolResult(f"Invalid arguments for {call.name}: {problems}", is_error=True)
     except ToolError as error:

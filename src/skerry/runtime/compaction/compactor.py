@@ -89,14 +89,14 @@ class Compactor(Struct, frozen=True):
         Raises:
             StateError: it could not be stored; everything is as it was.
         """
-        state, said = await self.runtime.store.read(self._read)
-        found = cut(said, self._keep(task, said))
-        if found is None:
+        state, entries = await self.runtime.store.read(self._read)
+        split = cut(entries, self._keep(task, entries))
+        if split is None:
             return None
-        self._tell_begin(task, len(said))
+        self._tell_begin(task, len(entries))
         done: Compacted | None = None
         try:
-            done = await self._replace(task, tail, state, said, found)
+            done = await self._replace(task, tail, state, entries, split)
         finally:
             self.tell(CompactionEnded(done is not None, task.trigger == "overflow"))
         return done
@@ -106,19 +106,19 @@ class Compactor(Struct, frozen=True):
         task: Task,
         tail: int,
         state: compactions.State,
-        said: Sequence[Numbered],
-        found: Cut,
+        entries: Sequence[Numbered],
+        split: Cut,
     ) -> Compacted | None:
         """Flushes, summarise, store, and tells; None where somebody asked and nothing is won."""
         if state.flushed != state.count:
-            await self.flush(found.messages, task.system, task.limits)
-        summary, by_model = await self._summary(found, state.last, task)
-        asked = fitted(
-            found.asked(state.last.asked if state.last else ""), task.limits.summary // 4
+            await self.flush(split.messages, task.system, task.limits)
+        summary, by_model = await self._summary(split, state.last, task)
+        request = fitted(
+            split.asked(state.last.asked if state.last else ""), task.limits.summary // 4
         )
-        if asked:
-            summary += f"\n\n{SPLIT}\n{asked}"
-        read, modified = files(found.messages, state.last)
+        if request:
+            summary += f"\n\n{SPLIT}\n{request}"
+        read, modified = files(split.messages, state.last)
         now = self.runtime.clock.now_ms()
         provider, name = COMPACTION
         entry = CompactionMessage(
@@ -129,18 +129,18 @@ class Compactor(Struct, frozen=True):
             Usage(),
             "stop",
             now,
-            origin=self._whose_words(found, state.last),
-            first_kept=found.first_kept,
+            origin=self._whose_words(split, state.last),
+            first_kept=split.first_kept,
             tokens_before=task.tokens,
             trigger=task.trigger,
-            asked=asked,
+            asked=request,
             by_model=by_model,
             read_files=read,
             modified_files=modified,
         )
-        kept = [message for number, message in said if number >= found.first_kept]
-        after = weight(shown(entry)) + sum(map(weight, kept))
-        if task.trigger == "manual" and after >= weight_of(state, said):
+        messages = [message for number, message in entries if number >= split.first_kept]
+        after = weight(shown(entry)) + sum(map(weight, messages))
+        if task.trigger == "manual" and after >= weight_of(state, entries):
             return None  # a few short messages: nobody is helped by a summary that is longer
 
         def write(unit: Unit) -> int:
@@ -150,19 +150,19 @@ class Compactor(Struct, frozen=True):
         with anyio.CancelScope(shield=True):  # an abort must not lose count of what is stored
             written = await self.runtime.store.write(write)
             self.runtime.prompts.forget(self.whose.session_id)
-        self._tell_end(task, entry, (len(kept) + 1, after, len(found.messages)))
-        return Compacted(written, task.tokens, after, len(kept))
+        self._tell_end(task, entry, (len(messages) + 1, after, len(split.messages)))
+        return Compacted(written, task.tokens, after, len(messages))
 
-    def _whose_words(self, found: Cut, last: CompactionMessage | None) -> Origin:
+    def _whose_words(self, split: Cut, last: CompactionMessage | None) -> Origin:
         """Returns whose words the summary may repeat: the owner's, or the worst that was read."""
-        heard = taint(found.messages)
+        origins = taint(split.messages)
         if last is not None and last.origin is not Origin.OWNER:
-            heard |= {last.origin or Origin.MEMORY}
-        return worst(heard)
+            origins |= {last.origin or Origin.MEMORY}
+        return worst(origins)
 
     async def flush(
         self,
-        said: Sequence[Message],
+        messages: Sequence[Message],
         system: str,
         limits: Budget,
         session_id: SessionId | None = None,
@@ -175,7 +175,7 @@ class Compactor(Struct, frozen=True):
         if not settings.enabled or not may_flush(whose.key, whose.purpose, whose.origin):
             return
         flush = Flush(self.runtime, self.pipeline, settings, self.means(), whose.wanted)
-        if await flush.run(system, said, limits):
+        if await flush.run(system, messages, limits):
             now = self.runtime.clock.now_ms()
             noted = session_id or whose.session_id
             self.runtime.store.post(lambda unit: compactions.flushed(unit, noted, now))
@@ -187,19 +187,19 @@ class Compactor(Struct, frozen=True):
         entries = sessions.entries(reader, session_id, limit=-1, after=after)
         return state, spoken([(entry.seq, entry.message) for entry in entries])
 
-    def _keep(self, task: Task, said: Sequence[Numbered]) -> int:
+    def _keep(self, task: Task, entries: Sequence[Numbered]) -> int:
         """Returns how many tokens stay; less where the model counts more than we do."""
-        total = sum(weight(message) for _, message in said) + 1
+        total = sum(weight(message) for _, message in entries) + 1
         keep = min(task.limits.keep, task.limits.keep * total // max(task.tokens, 1) + 1)
         # Somebody who asks wants it shorter than it is.
         return min(keep, total // 3) if task.trigger == "manual" else keep
 
     async def _summary(
-        self, found: Cut, last: CompactionMessage | None, task: Task
+        self, split: Cut, last: CompactionMessage | None, task: Task
     ) -> tuple[str, bool]:
         """Returns the summary, and whether a model made it."""
         previous = last.text if last else ""
-        replaced = sum(map(weight, found.messages)) + len(previous) // 4
+        replaced = sum(map(weight, split.messages)) + len(previous) // 4
         most = task.limits.summary
         # A demonstration model cannot: it would make up what was said.
         if task.model.prompt_limit is None:
@@ -208,13 +208,13 @@ class Compactor(Struct, frozen=True):
             summariser = Summariser(self.runtime, self.whose.wanted)
             with anyio.move_on_after(SUMMARY_SECONDS):
                 text = await summariser.text(
-                    found.messages, previous, task.instructions, task.limits
+                    split.messages, previous, task.instructions, task.limits
                 )
                 if text is not None:
                     return text, True
             logger.warning("no model made a summary of %s; it is extracted", self.whose.key)
         room = max(min(most, replaced * 3 // 4), 16)
-        return extracted(found.messages, previous, room), False
+        return extracted(split.messages, previous, room), False
 
     def _tell_begin(self, task: Task, messages: int) -> None:
         self.tell(CompactionStarted())
@@ -250,10 +250,10 @@ class Compactor(Struct, frozen=True):
             )
 
 
-def weight_of(state: compactions.State, said: Sequence[Numbered]) -> int:
+def weight_of(state: compactions.State, entries: Sequence[Numbered]) -> int:
     """Returns about how many tokens the conversation is shown with."""
     summary = weight(shown(state.last)) if state.last else 0
-    return summary + sum(weight(message) for _, message in said)
+    return summary + sum(weight(message) for _, message in entries)
 
 
 def tighter(task: Task, refused: int, times: int) -> Task:
@@ -274,7 +274,7 @@ async def compact_session(runtime: Runtime, key: SessionKey, instructions: str) 
     config, session_id = runtime.config(), session.session_id
     compaction = config.agents.defaults.compaction
     reference = session.settings.model or config.primary_model(key.agent)
-    wanted = Wanted(reference, key.agent, session_id, purpose=Purpose.COMPACTION)
+    purpose = Wanted(reference, key.agent, session_id, purpose=Purpose.COMPACTION)
     _, model = await runtime.models.choose(reference)
     conversation = Conversation(History(), session.tail)
     await runtime.histories.load(conversation, session_id, session.tail + 1)
@@ -289,7 +289,7 @@ async def compact_session(runtime: Runtime, key: SessionKey, instructions: str) 
     compactor = Compactor(
         runtime,
         compaction,
-        Whose(key, session_id, wanted, origin=Origin.OWNER),
+        Whose(key, session_id, purpose, origin=Origin.OWNER),
         Pipeline(runtime.hooks, context, Writing(runtime.hooks), runtime.clock),
         lambda: ToolContext(Beneath(workspace, gate(config))),
         _unheard,

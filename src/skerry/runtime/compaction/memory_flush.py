@@ -64,8 +64,8 @@ def may_flush(key: SessionKey, purpose: Purpose, origin: Origin) -> bool:
     What a group or a stranger says must not come into what the owner's own conversations read.
     What runs by itself keeps none.
     """
-    kept = key.is_owners or key.kind is SessionKind.DIRECT
-    return kept and purpose not in _QUIET and origin in _TRUSTED
+    has_notes = key.is_owners or key.kind is SessionKind.DIRECT
+    return has_notes and purpose not in _QUIET and origin in _TRUSTED
 
 
 class MemoryAppendParams(BaseModel):
@@ -136,7 +136,7 @@ class Flush(Struct):
     context: ToolContext
     wanted: Wanted
 
-    async def run(self, system: str, said: Sequence[Message], limits: Budget) -> bool:
+    async def run(self, system: str, messages: Sequence[Message], limits: Budget) -> bool:
         """Goes through what was said; returns whether the model could be asked about all of it.
 
         Where others were heard too, the owner's words are gone through alone first: nobody else can
@@ -144,43 +144,45 @@ class Flush(Struct):
         """
         zone = self.runtime.config().agents.defaults.user_timezone
         today = f"{day(self.runtime.clock.now_ms(), zone)}"
-        heard = self.context.taint | taint(said)
-        whole = [fit(one, limits.most_chars) for one in said]
+        origins = self.context.taint | taint(messages)
+        whole = [fit(message_, limits.most_chars) for message_ in messages]
         outcomes: list[RunFailure | None] = []
-        if heard:
-            own = [fit(owner, limits.most_chars) for owner in owners(said)]
+        if origins:
+            own = [fit(owner, limits.most_chars) for owner in owners(messages)]
             alone = [_together(batch) for batch in batches(own, limits.room)] if own else []
             self.context = replace(self.context, taint=frozenset())
             shown = unfenced(system)
-            outcomes = [await self._part(shown, [one], today) for one in alone[-MOST_BATCHES:]]
-            self.context = replace(self.context, taint=heard)
+            outcomes = [
+                await self._part(shown, [batch_], today) for batch_ in alone[-MOST_BATCHES:]
+            ]
+            self.context = replace(self.context, taint=origins)
         outcomes.append(await self._all(system, whole, today, limits.room))
         return not any(outcomes)
 
     async def _all(
-        self, system: str, said: Sequence[Message], today: str, room: int
+        self, system: str, messages: Sequence[Message], today: str, room: int
     ) -> RunFailure | None:
         """Goes through messages in parts of `room` tokens, smaller ones where they are refused."""
         failed = None
-        for part in batches(said, room)[-MOST_BATCHES:]:
+        for part in batches(messages, room)[-MOST_BATCHES:]:
             failure = await self._part(system, list(part), today)
             less = room // 2
             if failure and failure.code == ModelOverflowError.code and less >= LEAST_ROOM:
                 most = int(less * CHARS_PER_TOKEN * RESULT_SHARE)
-                shorter = [fit(one, most) for one in part]
+                shorter = [fit(message_, most) for message_ in part]
                 failure = await self._all(system, shorter, today, less)
             failed = failure or failed
         return failed
 
-    async def _part(self, system: str, said: list[Message], today: str) -> RunFailure | None:
+    async def _part(self, system: str, messages: list[Message], today: str) -> RunFailure | None:
         """Goes through messages at once; returns why the model could not be asked."""
         at = self.runtime.clock.now_ms()
         tool = MemoryAppend(today, at, self.context.taint)
-        if said and not isinstance(said[0], message.UserMessage):
-            said.insert(0, message.user(_GOES_ON, at))
-        history = History([*said, message.user(self._prompt(today), at)])
-        wanted = replace(self.wanted, purpose=Purpose.FLUSH)
-        failover = self.runtime.asking(wanted)
+        if messages and not isinstance(messages[0], message.UserMessage):
+            messages.insert(0, message.user(_GOES_ON, at))
+        history = History([*messages, message.user(self._prompt(today), at)])
+        target = replace(self.wanted, purpose=Purpose.FLUSH)
+        failover = self.runtime.asking(target)
         speaker = Speaker(failover, _unheard, self.runtime.clock.now_ms)
 
         async def ask(model: ModelInfo) -> ModelRequest:
@@ -210,19 +212,21 @@ class Flush(Struct):
         return f"{text}{hint}\nThe tool memory_append adds to that file. Today is {today}."
 
 
-def owners(said: Sequence[Message]) -> list[Message]:
+def owners(messages: Sequence[Message]) -> list[Message]:
     """Returns the owner's own messages (pure)."""
     return [
-        one
-        for one in said
-        if isinstance(one, message.UserMessage) and one.origin is Origin.OWNER and one.text.strip()
+        entry
+        for entry in messages
+        if isinstance(entry, message.UserMessage)
+        and entry.origin is Origin.OWNER
+        and entry.text.strip()
     ]
 
 
-def _together(said: Sequence[Message]) -> Message:
+def _together(messages: Sequence[Message]) -> Message:
     """Returns messages of the owner as one, so that no answer is missing between them."""
-    parts = (one.text for one in said if isinstance(one, message.UserMessage))
-    return message.user("\n\n".join((_OWN_WORDS, *parts)), said[-1].timestamp)
+    parts = (entry.text for entry in messages if isinstance(entry, message.UserMessage))
+    return message.user("\n\n".join((_OWN_WORDS, *parts)), messages[-1].timestamp)
 
 
 def _unheard(_: LoopEvent) -> None:

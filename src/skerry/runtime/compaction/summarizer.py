@@ -35,13 +35,13 @@ MARGIN: Final = 1.2
 class Summariser:
     """One summary, made for a run or for nobody who waits."""
 
-    def __init__(self, runtime: Runtime, wanted: Wanted) -> None:
-        wanted = replace(wanted, purpose=Purpose.COMPACTION)
-        failover = runtime.asking(wanted)
+    def __init__(self, runtime: Runtime, target: Wanted) -> None:
+        target = replace(target, purpose=Purpose.COMPACTION)
+        failover = runtime.asking(target)
         self._speaker = Speaker(failover, _unheard, runtime.clock.now_ms)
 
     async def text(
-        self, said: tuple[Message, ...], previous: str, instructions: str, limits: Budget
+        self, messages: tuple[Message, ...], previous: str, instructions: str, limits: Budget
     ) -> str | None:
         """Returns the summary of `previous` and what was said since; None if no model makes one."""
         room = _room(limits.window, limits.summary, instructions)
@@ -49,15 +49,15 @@ class Summariser:
             if room < LEAST_ROOM:
                 return None
             try:
-                return await self._folded(said, previous, instructions, limits.summary, room)
+                return await self._folded(messages, previous, instructions, limits.summary, room)
             except _TooLongError:
                 room //= 2
         return None
 
     async def _folded(
-        self, said: tuple[Message, ...], previous: str, instructions: str, most: int, room: int
+        self, messages: tuple[Message, ...], previous: str, instructions: str, most: int, room: int
     ) -> str | None:
-        parts = chunks(lines(said), room)
+        parts = chunks(lines(messages), room)
         if len(parts) > MOST_CHUNKS:
             older = "\n".join(parts[:-MOST_CHUNKS])
             previous = extracted([message.user(older, 0)], previous, most)

@@ -97,11 +97,11 @@ def standings(
     budgets: Budgets, used: Mapping[str, Sums], agent: str | None = None
 ) -> list[Standing]:
     """Returns the budgets that limit an agent's runs, or all; `used` is the day's, by agent."""
-    found = [Standing(DAY, budgets.day, total(used.values()))] if budgets.day.limits else []
+    states = [Standing(DAY, budgets.day, total(used.values()))] if budgets.day.limits else []
     for name, budget in budgets.agents.items():
         if budget.limits and agent in {None, name}:
-            found.append(Standing(f"agents.{name}", budget, used.get(name, Sums())))
-    return found
+            states.append(Standing(f"agents.{name}", budget, used.get(name, Sums())))
+    return states
 
 
 def refusal(standing: Standing, purpose: Purpose, day: date, zone: str) -> str:
@@ -116,21 +116,21 @@ def refusal(standing: Standing, purpose: Purpose, day: date, zone: str) -> str:
     )
 
 
-def warning(standings: Sequence[Standing], told: Mapping[str, str], day: date) -> Warned | None:
+def warning(standings: Sequence[Standing], warned: Mapping[str, str], day: date) -> Warned | None:
     """Returns the warning about these budgets, if it was not given today (`told`)."""
     due = [
         standing
         for standing in standings
         if (standing.level is not Level.OK or standing.blind)
-        and told.get(standing.notice) != str(day)
+        and warned.get(standing.notice) != str(day)
     ]
     if not due:
         return None
-    lines = [f"💸 Used today, of {one.path}: {one.said()}." for one in due]
-    if any(one.level is Level.WARNED for one in due):
+    lines = [f"💸 Used today, of {state.path}: {state.said()}." for state in due]
+    if any(state.level is Level.WARNED for state in due):
         lines.append(
             "At 100 % runs stop until tomorrow; heartbeats and flushes are stopped already."
         )
-    if any(one.budget.cost is not None and one.used.unpriced for one in due):
+    if any(state.budget.cost is not None and state.used.unpriced for state in due):
         lines.append("Set prices in models.providers.<name>.models[].cost.")
-    return Warned("\n\n".join(lines), tuple(one.notice for one in due), str(day))
+    return Warned("\n\n".join(lines), tuple(state.notice for state in due), str(day))

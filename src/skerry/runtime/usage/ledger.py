@@ -53,14 +53,16 @@ class Ledger:
         first = str(self._today() - timedelta(days=_KEPT_DAYS))
         try:
             await self._book_unbooked()
-            found = await self._store.read(lambda reader: usage.by_day_and_agent(reader, first))
+            sums_by_day = await self._store.read(
+                lambda reader: usage.by_day_and_agent(reader, first)
+            )
             self._warned = await self._store.read(usage.warned)
             await self.meter.open()
         except StoreFailedError as error:
             logger.exception("the ledger of model calls cannot be read")
             self._closed = str(error)
             return
-        for (on, agent), sums in found.items():
+        for (on, agent), sums in sums_by_day.items():
             self._add(on, agent, sums)
         self._closed = ""
 
@@ -88,7 +90,7 @@ class Ledger:
         write = self._store.ride if error is None else self._store.post
         write(lambda unit: usage.book(unit, booked))
 
-    def begin(self, candidate: Candidate, wanted: Wanted) -> str:
+    def begin(self, candidate: Candidate, target: Wanted) -> str:
         """Notes beside the database that a call begins; returns its id.
 
         If the process ends in the call, the next start books it as lost: the provider may have
@@ -97,7 +99,7 @@ class Ledger:
         call_id = self._calls.new_id()
         self._calls.begin(
             self._row(
-                wanted,
+                target,
                 provider=candidate.model.provider,
                 model=candidate.model.id,
                 profile=candidate.profile,
@@ -111,17 +113,17 @@ class Ledger:
         )
         return call_id
 
-    def _row(self, wanted: Wanted, **call: Any) -> BookedCall:
+    def _row(self, target: Wanted, **call: Any) -> BookedCall:
         """Returns the row of a call that begins or ends now."""
         now = self._clock.now_ms()
         return BookedCall(
             at=now,
             day=str(self._day(now)),
-            run_id=wanted.run_id or "",
-            session_id=wanted.session_id,
-            agent=wanted.agent,
-            channel=wanted.channel or NOWHERE,
-            purpose=wanted.purpose,
+            run_id=target.run_id or "",
+            session_id=target.session_id,
+            agent=target.agent,
+            channel=target.channel or NOWHERE,
+            purpose=target.purpose,
             **call,
         )
 
@@ -141,7 +143,7 @@ class Ledger:
             await self._store.write(book)
         await anyio.to_thread.run_sync(self._calls.clear)
 
-    def allow(self, wanted: Wanted) -> None:
+    def allow(self, target: Wanted) -> None:
         """Returns if a run may ask its model.
 
         Raises:
@@ -158,30 +160,32 @@ class Ledger:
             error.remedy = "Run skerry doctor, which checks the database; then restart the gateway."
             raise error
         today = self._today()
-        for standing in standings(config.usage.budgets, self._on(today), wanted.agent):
-            if standing.refuses(wanted.purpose):
+        for standing in standings(config.usage.budgets, self._on(today), target.agent):
+            if standing.refuses(target.purpose):
                 zone = config.agents.defaults.user_timezone or host_zone()
-                raise BudgetError(refusal(standing, wanted.purpose, today, zone))
+                raise BudgetError(refusal(standing, target.purpose, today, zone))
 
     def report(self) -> list[dict[str, Any]]:
         """Returns each budget's state today for `status` and `skerry usage`."""
-        found = standings(self._config().usage.budgets, self._on(self._today()))
-        if found and self._closed:
+        states = standings(self._config().usage.budgets, self._on(self._today()))
+        if states and self._closed:
             text = f"No model is called: the usage cannot be read ({self._closed})."
-            return [{"budget": one.path, "state": "unreadable", "message": text} for one in found]
+            return [
+                {"budget": state.path, "state": "unreadable", "message": text} for state in states
+            ]
         return [
             {
-                "budget": one.path,
-                "state": one.level.name.lower(),
-                "message": one.said(),
-                "share": round(one.share, 4),
-                "cost": one.used.cost,
-                "costLimit": one.budget.cost,
-                "tokens": one.used.tokens,
-                "tokenLimit": one.budget.tokens,
-                "notIncluded": one.blind,
+                "budget": state.path,
+                "state": state.level.name.lower(),
+                "message": state.said(),
+                "share": round(state.share, 4),
+                "cost": state.used.cost,
+                "costLimit": state.budget.cost,
+                "tokens": state.used.tokens,
+                "tokenLimit": state.budget.tokens,
+                "notIncluded": state.blind,
             }
-            for one in found
+            for state in states
         ]
 
     def warn(self, request: RunRequest) -> Warned | None:
@@ -192,8 +196,8 @@ class Ledger:
         if request.purpose is not Purpose.MESSAGE:
             return None
         today = self._today()
-        found = standings(budgets, self._on(today), request.key.agent)
-        due = warning(found, self._warned, today)
+        states = standings(budgets, self._on(today), request.key.agent)
+        due = warning(states, self._warned, today)
         if due is not None:
             self._warned.update(dict.fromkeys(due.names, due.day))
         return due
@@ -206,12 +210,12 @@ class Ledger:
         return self._used.get(str(today), {})
 
     def _add(self, on: str, agent: str, sums: Sums) -> None:
-        known = self._used.get(on)
-        if known is None:
-            known = self._used[on] = {}
+        agents = self._used.get(on)
+        if agents is None:
+            agents = self._used[on] = {}
             for old in sorted(self._used)[: -_KEPT_DAYS - 1]:
                 del self._used[old]
-        known[agent] = known[agent].plus(sums) if agent in known else sums
+        agents[agent] = agents[agent].plus(sums) if agent in agents else sums
 
     def _today(self) -> date:
         return self._day(self._clock.now_ms())

@@ -70,18 +70,18 @@ class Meter:
     async def open(self) -> None:
         """Reads how many tools were called today."""
         day, _ = self._today()
-        found = await self._store.read(lambda reader: usage.tools_of_day(reader, day))
-        self._tools = {(day, agent): calls for agent, calls in found.items()}
+        calls_by_agent = await self._store.read(lambda reader: usage.tools_of_day(reader, day))
+        self._tools = {(day, agent): calls for agent, calls in calls_by_agent.items()}
 
     def begin(self, run_id: str, done: Iterable[Message] = ()) -> None:
         """Counts what a run uses; `done` is what it did before a restart."""
         self._runs[run_id] = used = Used()
-        for one in done:
-            if isinstance(one, AssistantMessage):
+        for message in done:
+            if isinstance(message, AssistantMessage):
                 used.model_calls += 1
-                used.tokens += one.usage.total_tokens
-                used.cost += one.usage.cost.total
-            used.tool_calls += isinstance(one, ToolResultMessage)
+                used.tokens += message.usage.total_tokens
+                used.cost += message.usage.cost.total
+            used.tool_calls += isinstance(message, ToolResultMessage)
 
     def end(self, run_id: str) -> None:
         """Forgets a run that ended."""
@@ -115,12 +115,12 @@ class Meter:
         self, request: RunRequest, response: AssistantMessage
     ) -> tuple[AssistantMessage, str]:
         """Returns the response with as many tool calls as may be made, and why no more."""
-        wanted = len(response.tool_calls)
-        for scope, used, limits in self._standings(request) if wanted else ():
-            left = max(0, limits.tool_calls - used.tool_calls)
-            if limits.tool_calls and wanted > left:
-                said = self._said(request, scope, "tool_calls", limits.tool_calls)
-                return _cut(response, left), said
+        requested = len(response.tool_calls)
+        for scope, used, limits in self._standings(request) if requested else ():
+            remaining = max(0, limits.tool_calls - used.tool_calls)
+            if limits.tool_calls and requested > remaining:
+                notice = self._said(request, scope, "tool_calls", limits.tool_calls)
+                return _cut(response, remaining), notice
         return response, ""
 
     def report(self) -> list[dict[str, Any]]:
@@ -140,11 +140,11 @@ class Meter:
         for name in shares:
             limit = _amount(name, getattr(limits, name), unit=True)
             parts.append(f"{_amount(name, getattr(used, name))} of {limit}")
-        said = ", ".join(parts)
+        text = ", ".join(parts)
         return {
             "budget": f"limits of {agent} today",
             "state": state,
-            "message": said or "no limit is set",
+            "message": text or "no limit is set",
             "share": round(share, 4),
             "cost": used.cost,
             "costLimit": limits.cost or None,
@@ -158,8 +158,8 @@ class Meter:
         report = self._reported(agent)
         run = self._config().limits(agent).run
         each = [_amount(name, limit, unit=True) for name in _KEYS if (limit := getattr(run, name))]
-        said = f"today {report['message']}"
-        return f"{said}; a run at most {', '.join(each)}" if each else said
+        text = f"today {report['message']}"
+        return f"{text}; a run at most {', '.join(each)}" if each else text
 
     def _day(self, agent: str) -> Used:
         day, sums = self._today()
@@ -175,12 +175,12 @@ class Meter:
     def _said(self, request: RunRequest, scope: str, name: str, limit: float) -> str:
         key, reached = _KEYS[name][0], _amount(name, limit, unit=True)
         agent = request.key.agent
-        place = self._config().agents.limits_path(agent, scope, name)
+        path = self._config().agents.limits_path(agent, scope, name)
         whose = "this run" if scope == "run" else f"the agent {agent} today"
         then = "Send a message to go on." if scope == "run" else "It goes on at midnight."
         return (
             f"⏸ I stopped here: {whose} reached the limit of {reached}. {then}"
-            f" To allow more: skerry config set {place}.{scope}.{key} {limit * 2}."
+            f" To allow more: skerry config set {path}.{scope}.{key} {limit * 2}."
         )
 
 
@@ -237,14 +237,18 @@ class RunMeter:
         response, self.said = self._meter.admitted(self._request, response)
         if not self.said or response.tool_calls:
             return response
-        told = f"\n\n{self.said}" if response.text else self.said
-        self._emit(MessageUpdate(told))
-        content = (*response.content, TextBlock(told))
+        notice = f"\n\n{self.said}" if response.text else self.said
+        self._emit(MessageUpdate(notice))
+        content = (*response.content, TextBlock(notice))
         return replace(response, content=content, stop_reason="stop")
 
 
-def _cut(response: AssistantMessage, left: int) -> AssistantMessage:
+def _cut(response: AssistantMessage, remaining: int) -> AssistantMessage:
     """Returns the response with its first tool calls only."""
-    kept = {call.id for call in response.tool_calls[:left]}
-    content = [one for one in response.content if not isinstance(one, ToolCall) or one.id in kept]
+    allowed = {call.id for call in response.tool_calls[:remaining]}
+    content = [
+        block
+        for block in response.content
+        if not isinstance(block, ToolCall) or block.id in allowed
+    ]
     return replace(response, content=tuple(content))
