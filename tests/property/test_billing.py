@@ -181,7 +181,7 @@ async def take_up(core: Core, clock: FakeClock, provider: Provider) -> None:
     def parts(_: object, text: str) -> list[str]:
         return [text]
 
-    again = await recover(core.store, clock, parts, core.hooks, known=Known())
+    again = await recover(core.store, clock, parts, core.hooks, facts=Known())
     for run in again:
         provider.run = run.request.run_id
         core.dispatch.resume(run)

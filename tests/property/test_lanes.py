@@ -64,7 +64,7 @@ async def play(plan: list[tuple[str, object]], limit: int, kind: type[Lanes] = L
                 place = 0 if action == "first" else len(model.waiting[key])
                 model.waiting[key].insert(place, number)
                 model.ends[number] = anyio.Event()
-                lanes.submit(key, partial(model.job, number, key), place=place)
+                lanes.submit(key, partial(model.job, number, key), index=place)
             else:
                 model.end(int(str(target)), fail=action == "fail")
             await _settled()
@@ -96,7 +96,7 @@ class _Unlimited(Lanes):
 
 class _Forgetful(Lanes):
     def submit(self, key: str, job: Job, *, place: int | None = None, **_: object) -> None:
-        super().submit(key, job, place=0 if place else None)
+        super().submit(key, job, index=0 if place else None)
 
 
 @pytest.mark.parametrize("kind", [_Unlimited, _Forgetful], ids=["one too many", "wrong order"])

@@ -69,7 +69,7 @@ class Point(Generic[P, R]):
     def add(self, handler: Handler[P, R]) -> None:
         """Lets the handler take part from the next call on; equal priorities keep their order."""
         self.handlers = tuple(
-            sorted((*self.handlers, handler), key=lambda one: one.priority, reverse=True)
+            sorted((*self.handlers, handler), key=lambda other: other.priority, reverse=True)
         )
 
     def remove(self, plugin: str) -> None:
@@ -191,13 +191,13 @@ def _checked(value: object, returns: type[R]) -> R | None:
     if not isinstance(value, returns):
         raise HandlerError(f"it returned {type(value).__name__}, not {returns.__name__} or None")
     names: tuple[str, ...] = returns.__struct_fields__  # type: ignore[attr-defined]  # every change is a struct
-    given = {name: getattr(value, name) for name in names}
+    fields = {name: getattr(value, name) for name in names}
     try:
-        msgspec.convert(given, returns)
+        msgspec.convert(fields, returns)
     except msgspec.ValidationError as error:
         raise HandlerError(f"it returned a wrong {returns.__name__}: {error}") from error
     try:
-        size = len(msgspec.json.encode(given, enc_hook=str))
+        size = len(msgspec.json.encode(fields, enc_hook=str))
     except UnicodeEncodeError as error:
         raise HandlerError(f"it returned text that is no Unicode: {error.reason}") from error
     if size > MAX_CHANGE:

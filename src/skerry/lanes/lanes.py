@@ -135,7 +135,7 @@ class Lanes(anyio.AsyncContextManagerMixin):
         key: str,
         job: Job,
         *,
-        place: int | None = None,
+        index: int | None = None,
         counted: bool = True,
         delay: Callable[[], float] = at_once,
     ) -> None:
@@ -152,16 +152,16 @@ class Lanes(anyio.AsyncContextManagerMixin):
         is_ready = key not in self._waiting and key not in group.running
         queue = self._waiting.setdefault(key, deque())
         waiting = _Waiting(job, counted, delay)
-        place = len(queue) if place is None else place
-        queue.insert(place, waiting)
-        if is_ready or (place == 0 and key in self._delayed):
+        index = len(queue) if index is None else index
+        queue.insert(index, waiting)
+        if is_ready or (index == 0 and key in self._delayed):
             self._make_ready(group, key)
         self._start(group)
 
     def withdraw(self, key: str, job: Job) -> bool:
         """Takes a job out that waits; returns false where it does not, because it began."""
         queue = self._waiting.get(key, deque())
-        found = next((one for one in queue if one.job is job), None)
+        found = next((candidate for candidate in queue if candidate.job is job), None)
         if found is None:
             return False
         queue.remove(found)

@@ -124,9 +124,9 @@ def _folded(text: str) -> str:
 
 def _canonical(scope: tuple[str, ...]) -> tuple[str, ...]:
     """Prints the peer kind one way, wherever it may stand: first, after channel, after account."""
-    for place, part in enumerate(scope[:3]):
-        if part in _ALIASES and place + 1 < len(scope):
-            return (*scope[:place], _ALIASES[part], *scope[place + 1 :])
+    for index, part in enumerate(scope[:3]):
+        if part in _ALIASES and index + 1 < len(scope):
+            return (*scope[:index], _ALIASES[part], *scope[index + 1 :])
         if part in {"direct", "group", "channel"}:
             break
     return scope

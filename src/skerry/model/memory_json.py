@@ -7,35 +7,35 @@ from msgspec.structs import asdict
 from skerry.model.memory import MemoryFallback, MemoryStatus, SyncReport
 
 
-def status_of(found: MemoryStatus) -> dict[str, Any]:
+def status_of(status: MemoryStatus) -> dict[str, Any]:
     """Returns the state, ready for JSON."""
-    lacks = {source: (lacking, refused) for source, lacking, refused in found.lacking}
+    lacks = {source: (lacking, refused) for source, lacking, refused in status.lacking}
     return {
-        "agentId": found.agent,
-        "backend": found.backend,
-        "files": found.files,
-        "chunks": found.chunks,
-        "vectors": found.vectors,
-        "dirty": found.dirty,
-        "indexedAt": found.indexed_at,
-        "provider": found.provider,
-        "model": found.model,
-        "mode": found.mode.value,
-        "fallback": _fallback(found.fallback),
+        "agentId": status.agent,
+        "backend": status.backend,
+        "files": status.files,
+        "chunks": status.chunks,
+        "vectors": status.vectors,
+        "dirty": status.dirty,
+        "indexedAt": status.indexed_at,
+        "provider": status.provider,
+        "model": status.model,
+        "mode": status.mode.value,
+        "fallback": _fallback(status.fallback),
         "sources": [
             {
                 "source": source,
                 "files": files,
                 "chunks": chunks,
-                "vectors": chunks - lacks.get(source, (0, 0))[0] if found.model else 0,
+                "vectors": chunks - lacks.get(source, (0, 0))[0] if status.model else 0,
                 "refused": lacks.get(source, (0, 0))[1],
             }
-            for source, files, chunks in found.sources
+            for source, files, chunks in status.sources
         ],
-        "backlog": None if found.backlog is None else asdict(found.backlog),
-        "database": found.database,
-        "notes": list(found.notes),
-        "progress": None if found.progress is None else asdict(found.progress),
+        "backlog": None if status.backlog is None else asdict(status.backlog),
+        "database": status.database,
+        "notes": list(status.notes),
+        "progress": None if status.progress is None else asdict(status.progress),
     }
 
 
@@ -50,5 +50,5 @@ def report_of(report: SyncReport, backend: str = "") -> dict[str, Any]:
     }
 
 
-def _fallback(found: MemoryFallback | None) -> dict[str, str] | None:
-    return None if found is None else {"from": found.origin, "reason": found.reason}
+def _fallback(fallback: MemoryFallback | None) -> dict[str, str] | None:
+    return None if fallback is None else {"from": fallback.origin, "reason": fallback.reason}

@@ -312,16 +312,16 @@ def aborted_result(call: ToolCall, at: int) -> ToolResultMessage:
 
 def command_answer(text: str, at: int) -> AssistantMessage:
     """Returns the transcript entry of a command's answer: no model produced it."""
-    said = (TextBlock(text),)
+    content = (TextBlock(text),)
     provider, model = COMMAND
-    return AssistantMessage(said, provider, provider, model, Usage(), "stop", at)
+    return AssistantMessage(content, provider, provider, model, Usage(), "stop", at)
 
 
 def notice(text: str, at: int) -> AssistantMessage:
     """Returns the transcript entry of a notice from the gateway to the person."""
     provider, model = NOTICE
-    said = (TextBlock(text),)
-    return AssistantMessage(said, provider, provider, model, Usage(), "stop", at)
+    content = (TextBlock(text),)
+    return AssistantMessage(content, provider, provider, model, Usage(), "stop", at)
 
 
 def is_command_answer(message: Message) -> bool:

@@ -24,7 +24,7 @@ MARK: Final = re.compile(
     re.MULTILINE,
 )
 """Mark that `item` appends to a note: its id, its origin, its place, and its time."""
-_ORIGINS: Final = {one.value: one for one in Origin}
+_ORIGINS: Final = {origin.value: origin for origin in Origin}
 _ITEM: Final = re.compile(r"[-*+] +")
 _KEPT: Final = frozenset("\n\t")
 
@@ -61,7 +61,7 @@ def item(text: str, provenance: Provenance) -> list[str]:
     where = quote(provenance.where, safe=":-_.@+")
     mark = f"<!-- skerry:{provenance.id_of(text)} {provenance.origin} {where} {provenance.at} -->"
     first, *rest = text.split("\n")
-    lines = [BULLET + first, *(INDENT + one for one in rest)]
+    lines = [BULLET + first, *(INDENT + line for line in rest)]
     return [*lines[:-1], f"{lines[-1]} {mark}"]
 
 
@@ -103,4 +103,4 @@ def items(text: str, provenance: Provenance) -> list[str]:
 
 def origins(text: str) -> set[Origin]:
     """Returns who said the notes that end in the text; an origin that is none is a stranger's."""
-    return {_ORIGINS.get(one["origin"], Origin.STRANGER) for one in MARK.finditer(text)}
+    return {_ORIGINS.get(mark["origin"], Origin.STRANGER) for mark in MARK.finditer(text)}

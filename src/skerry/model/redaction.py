@@ -90,7 +90,7 @@ class Redaction:
         parts: list[str] = []
         last = 0
         for begin, end, spans in _lines(text, self._spans(text)):
-            marked = [(one, other, "" if whole else MARK) for one, other, whole in spans]
+            marked = [(start, other, "" if whole else MARK) for start, other, whole in spans]
             new = _tidied(_put(text, marked, begin, end), text[begin : spans[0][0]])
             parts.append(text[last:begin])
             if not _BULLET.fullmatch(new):
@@ -122,24 +122,24 @@ class Redaction:
             case Mapping():
                 return self._object(value, names=names)
             case list() | tuple():
-                parts = (self._value(one, names=names) for one in value)
-                kept = [new for new in parts if new is not _GONE]
-                return value if kept == list(value) else kept
+                parts = (self._value(element, names=names) for element in value)
+                remaining = [new for new in parts if new is not _GONE]
+                return value if remaining == list(value) else remaining
             case _:
                 return value
 
     def _object(self, value: Mapping[str, Any], *, names: bool) -> Any:
         new = {
-            key if names else self.text(key): one
+            key if names else self.text(key): field
             if names and _names(key)
-            else self._value(one, names=names and key != "arguments")
-            for key, one in value.items()
+            else self._value(field, names=names and key != "arguments")
+            for key, field in value.items()
         }
         if new == value:
             return value
         if new.get("type") == "thinking":
             return _GONE  # a provider takes thoughts back unchanged or not at all
-        return {key: one for key, one in new.items() if key not in SIGNATURES}
+        return {key: field for key, field in new.items() if key not in SIGNATURES}
 
 
 def _names(key: str) -> bool:
@@ -147,8 +147,8 @@ def _names(key: str) -> bool:
 
 
 def _words(phrase: str) -> list[str]:
-    found = re.findall(r"[^\W_]+", unicodedata.normalize("NFC", phrase))
-    chars = sum(map(len, found))
+    words = re.findall(r"[^\W_]+", unicodedata.normalize("NFC", phrase))
+    chars = sum(map(len, words))
     if chars < MIN_CHARS:
         raise PhraseError(
             f"{phrase!r} is too short to forget: give at least {MIN_CHARS} letters or digits, as"
@@ -156,7 +156,7 @@ def _words(phrase: str) -> list[str]:
         )
     if len(phrase) > MAX_CHARS:
         raise PhraseError(f"A phrase to forget has {MAX_CHARS} characters at most.")
-    return found
+    return words
 
 
 def _pattern(words: Sequence[str]) -> str:
@@ -184,10 +184,10 @@ def _statement(text: str, begin: int, end: int) -> _Span:
 def _first(text: str, begin: int) -> tuple[int, bool]:
     """Returns where a statement begins, and whether it does."""
     low = max(0, begin - REACH)
-    found = [end for _, end in ends(text, low, begin)]
-    if not found and low:
+    after = [end for _, end in ends(text, low, begin)]
+    if not after and low:
         return _between(text, low, max(0, low - _WORD), -1), False
-    first = found[-1] if found else 0
+    first = after[-1] if after else 0
     if first == 0 or text[first - 1] in _LINE_ENDS:
         item = _ITEM.match(text, first, begin)
         first = first if item is None else item.end()
@@ -204,12 +204,12 @@ def _last(text: str, end: int) -> tuple[int, bool]:
     return _between(text, high, min(len(text), high + _WORD), 1), False
 
 
-def _between(text: str, place: int, most: int, step: int) -> int:
+def _between(text: str, start: int, most: int, step: int) -> int:
     """Returns the nearest place from there on that is not within a word."""
-    for one in range(place, most, step):
-        if text[one - 1].isspace() or text[one].isspace():
-            return one
-    return place
+    for index in range(start, most, step):
+        if text[index - 1].isspace() or text[index].isspace():
+            return index
+    return start
 
 
 def _lines(text: str, spans: Iterable[_Span]) -> Iterator[tuple[int, int, list[_Span]]]:
@@ -224,7 +224,7 @@ def _lines(text: str, spans: Iterable[_Span]) -> Iterator[tuple[int, int, list[_
             if waiting:
                 yield first, last, waiting
             waiting = [span]
-            first = max(last, *(text.rfind(one, last, span[0]) + 1 for one in _LINE_ENDS))
+            first = max(last, *(text.rfind(line_end, last, span[0]) + 1 for line_end in _LINE_ENDS))
         if span[1] > last or len(waiting) == 1:
             match = _LINE.match(text, span[1])
             last = span[1] if match is None else match.end()
@@ -251,5 +251,5 @@ def _tidied(line: str, before: str) -> str:
     head = line[len(before) :].lstrip(" \t") if before == "" or before[-1].isspace() else None
     joined = line if head is None else before + head
     indent = len(joined) - len(joined.lstrip(" \t"))
-    left = re.sub(r"(?<=[^ \t])[ \t]{2,}", " ", joined[indent:])
-    return joined[:indent] + re.sub(r"(?<=[^ \t])[ \t]++(?=[\r\n]*+\Z)", "", left)
+    tidy = re.sub(r"(?<=[^ \t])[ \t]{2,}", " ", joined[indent:])
+    return joined[:indent] + re.sub(r"(?<=[^ \t])[ \t]++(?=[\r\n]*+\Z)", "", tidy)

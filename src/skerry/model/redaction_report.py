@@ -65,29 +65,29 @@ class Forgotten(Struct, frozen=True):
     @property
     def rows(self) -> int:
         """Returns in how many rows of the database it stood."""
-        said = self.messages + self.summaries + self.labels
-        return said + self.runs + self.replies + self.answers
+        entries = self.messages + self.summaries + self.labels
+        return entries + self.runs + self.replies + self.answers
 
 
 def told(
-    found: Forgotten, near: Sequence[MemoryHit], *, shows: bool, most: int = 1000
+    forgotten: Forgotten, near: Sequence[MemoryHit], *, shows: bool, most: int = 1000
 ) -> dict[str, Any]:
     """Returns it as JSON has it (pure); `shows` the statements, `most` characters a passage."""
-    counted = asdict(found)
-    lines = [asdict(line) for line in found.lines]
-    for one in lines if not shows else ():
-        del one["text"]
-    left = [{"path": path, "reason": reason} for path, reason in found.left]
-    backups = [_backup(backup) for backup in found.backups]
-    passages = [{"path": one.path, "line": one.start_line, "text": one.text[:most]} for one in near]
-    return {**counted, "lines": lines, "left": left, "backups": backups, "near": passages}
+    counted = asdict(forgotten)
+    lines = [asdict(line) for line in forgotten.lines]
+    for line in lines if not shows else ():
+        del line["text"]
+    remaining = [{"path": path, "reason": reason} for path, reason in forgotten.left]
+    backups = [_backup(backup) for backup in forgotten.backups]
+    passages = [{"path": hit.path, "line": hit.start_line, "text": hit.text[:most]} for hit in near]
+    return {**counted, "lines": lines, "left": remaining, "backups": backups, "near": passages}
 
 
-def _backup(one: HoldingBackup) -> dict[str, Any]:
+def _backup(backup: HoldingBackup) -> dict[str, Any]:
     return {
-        "name": one.name,
-        "path": one.path,
-        "madeAt": one.made_at,
-        "until": one.until,
-        "remedy": one.remedy,
+        "name": backup.name,
+        "path": backup.path,
+        "madeAt": backup.made_at,
+        "until": backup.until,
+        "remedy": backup.remedy,
     }

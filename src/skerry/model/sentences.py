@@ -70,8 +70,8 @@ def _is_end(text: str, begin: int, end: int) -> bool:
     """Returns whether the punctuation ends a sentence beyond doubt."""
     near = text[end : end + _LOOK]
     following = near.lstrip()
-    breaks = any(one in _LINE_ENDS for one in near[: len(near) - len(following)])
-    first = next((one for one in following if one not in _MARKUP), "")
+    breaks = any(char in _LINE_ENDS for char in near[: len(near) - len(following)])
+    first = next((char for char in following if char not in _MARKUP), "")
     if first and not breaks and (first.islower() or first.isdigit()):
         return False
     stop = text[begin:end].rstrip("\"'\u2019\u201d»)]")
@@ -89,7 +89,7 @@ def _abbreviates(text: str, stop: int, *, at_line_end: bool = False) -> bool:
     while begin and stop - begin < _LOOK and _is_of_word(text[begin - 1]):
         begin -= 1
     word = unicodedata.normalize("NFC", text[begin:stop]).strip(".-'\u2019/")
-    if any(one.isdigit() for one in word):
+    if any(char.isdigit() for char in word):
         return not at_line_end or len(word) <= _ORDINAL
     if "." in word:
         return True
@@ -106,7 +106,7 @@ def _abbreviates(text: str, stop: int, *, at_line_end: bool = False) -> bool:
         or _ROMAN.fullmatch(last) is not None
         or (
             len(last) <= _CONSONANTS
-            and all("LATIN" in unicodedata.name(one, "") for one in last)
+            and all("LATIN" in unicodedata.name(char, "") for char in last)
             and not letters & _VOWELS
         )
     )

@@ -54,7 +54,7 @@ class SessionSettings(msgspec.Struct, frozen=True, omit_defaults=True, rename="c
     def over(self, settings: "SessionSettings") -> "SessionSettings":
         """Returns `settings` with what is set here in its place."""
         own = ((name, getattr(self, name)) for name in self.__struct_fields__)
-        is_set = {name: one for name, one in own if one is not None and one is not False}
+        is_set = {name: value for name, value in own if value is not None and value is not False}
         return msgspec.structs.replace(settings, **is_set)
 
     def with_model(self, model: str) -> "SessionSettings":
@@ -71,10 +71,10 @@ class SessionSettings(msgspec.Struct, frozen=True, omit_defaults=True, rename="c
 
     def shown(self) -> dict[str, Any]:
         """Returns the settings that are set, in the words of the seeds' session map."""
-        found: dict[str, Any] = msgspec.to_builtins(self)
-        if model := found.pop("model", None):
-            found["providerOverride"], _, found["modelOverride"] = model.partition("/")
-        return found
+        settings: dict[str, Any] = msgspec.to_builtins(self)
+        if model := settings.pop("model", None):
+            settings["providerOverride"], _, settings["modelOverride"] = model.partition("/")
+        return settings
 
 
 class Archived(StrEnum):

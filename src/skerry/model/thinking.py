@@ -20,13 +20,13 @@ LEVELS: Final = tuple(ThinkingLevel)
 """Levels from the weakest to the strongest."""
 
 
-def nearest(asked: ThinkingLevel, levels: Collection[ThinkingLevel]) -> ThinkingLevel:
+def nearest(requested: ThinkingLevel, levels: Collection[ThinkingLevel]) -> ThinkingLevel:
     """Returns the strongest of `levels` that is not above `asked`, else the weakest of them.
 
     A model without levels does not think.
     """
-    present = [one for one in LEVELS if one in levels]
-    below = [one for one in present if LEVELS.index(one) <= LEVELS.index(asked)]
+    present = [level for level in LEVELS if level in levels]
+    below = [level for level in present if LEVELS.index(level) <= LEVELS.index(requested)]
     return (below[-1:] or present[:1] or [ThinkingLevel.OFF])[0]
 
 
@@ -52,6 +52,6 @@ def thinking_level(text: str) -> ThinkingLevel:
     try:
         return _OTHER_WORDS.get(word) or ThinkingLevel(word)
     except ValueError:
-        known = ", ".join(ThinkingLevel)
-        message = f"{text!r} is not a thinking level; levels: {known}"
+        levels = ", ".join(ThinkingLevel)
+        message = f"{text!r} is not a thinking level; levels: {levels}"
         raise ValueError(message) from None

@@ -120,12 +120,12 @@ class History:
         self._images += image_chars(message)
         self.ends.append((self.ends[-1] if self.ends else 0) + size(message))
 
-    def put(self, place: int, message: Message) -> None:
+    def put(self, index: int, message: Message) -> None:
         """Puts a message in place of another; those behind it are encoded anew."""
-        behind = self.messages[place + 1 :]
-        self.cut(place)
-        for one in (message, *behind):
-            self.append(one)
+        behind = self.messages[index + 1 :]
+        self.cut(index)
+        for later in (message, *behind):
+            self.append(later)
 
     def cut(self, count: int) -> None:
         """Forgets all messages but the first `count`."""
@@ -140,8 +140,8 @@ class History:
 
         Each message is added once.
         """
-        taken, form = self._forms.get(name) or (0, begin())
-        for message in self.messages[taken:]:
+        count, form = self._forms.get(name) or (0, begin())
+        for message in self.messages[count:]:
             form.add(message)
         self._forms[name] = len(self.messages), form
         return cast("W", form)  # a name stands for one kind of form
@@ -320,7 +320,7 @@ class Models(Protocol):
         """
         ...
 
-    def tries(self, wanted: Wanted) -> Tries:
+    def tries(self, target: Wanted) -> Tries:
         """Returns the candidates of a call, in the order in which they are asked."""
         ...
 

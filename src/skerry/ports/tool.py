@@ -83,7 +83,7 @@ def offered(
     def may_use(name: str) -> bool:
         return decide(Request(actor, Verb.USE, name, granted=granted)).allowed
 
-    found: list[Tool] = []
+    offered_tools: list[Tool] = []
     answers: dict[Callable[[Caller], bool], bool] = {}
     for tool in tools:
         if not may_use(tool.spec.name):
@@ -92,5 +92,5 @@ def offered(
         if ask is not None and ask not in answers:
             answers[ask] = bool(ask(caller))
         if ask is None or answers[ask]:
-            found.append(tool)
-    return found
+            offered_tools.append(tool)
+    return offered_tools

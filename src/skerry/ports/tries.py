@@ -123,7 +123,7 @@ class ModelCallEnded(Struct, frozen=True):
 class Accounts(Protocol):
     """Permits and books model calls."""
 
-    def allow(self, wanted: Wanted) -> None:
+    def allow(self, target: Wanted) -> None:
         """Returns if a run may ask its model.
 
         Raises:
@@ -131,7 +131,7 @@ class Accounts(Protocol):
         """
         ...
 
-    def begin(self, candidate: Candidate, wanted: Wanted) -> str:
+    def begin(self, candidate: Candidate, target: Wanted) -> str:
         """Notes that a call begins, so that a kill leaves its trace; returns the call's id."""
         ...
 
@@ -143,12 +143,12 @@ class Accounts(Protocol):
 class NoAccounts:
     """Permits every call and books none."""
 
-    def allow(self, wanted: Wanted) -> None:
+    def allow(self, target: Wanted) -> None:
         """Permits it."""
 
-    def begin(self, candidate: Candidate, wanted: Wanted) -> str:
+    def begin(self, candidate: Candidate, target: Wanted) -> str:
         """Notes nothing."""
-        del candidate, wanted
+        del candidate, target
         return ""
 
     def book(self, call: ModelCallEnded) -> None:

@@ -71,8 +71,8 @@ class Chunker:
         """Returns the rest; the next text begins anew."""
         blocks: list[Piece] = []
         while not fits(self._text, self._place, self._room):
-            piece, place = cut(self._text, self._place, self._room)
-            blocks.append(self._take(piece, place))
+            piece, state = cut(self._text, self._place, self._room)
+            blocks.append(self._take(piece, state))
         if self._text:
             blocks.append(Piece(self._text, opening(self._place, self._room)))
         self.drop()
@@ -89,14 +89,14 @@ class Chunker:
 
     def _next(self) -> Piece | None:
         before = opening(self._place, self._room)
-        left = self._room.limit - size(before, self._chunking.unit)
+        room = self._room.limit - size(before, self._chunking.unit)
         hard = len(self._text)
-        if self._size > left:
-            hard = reach(self._text, left, self._chunking.unit)
+        if self._size > room:
+            hard = reach(self._text, room, self._chunking.unit)
         end = self._preferred(hard)
         if end is not None:
-            place = Lines(self._text[:end], self._place).at(end)
-            return self._take(Piece(self._text[:end], before), place)
+            state = Lines(self._text[:end], self._place).at(end)
+            return self._take(Piece(self._text[:end], before), state)
         if len(self._text) < hard + AHEAD:
             return None
         return self._take(*cut(self._text, self._place, self._room))
@@ -107,20 +107,20 @@ class Chunker:
         lines: Lines | None = None
         kind = self._chunking.preference
         # Within a line, what follows decides whether a cut would make a fence.
-        known = len(self._text) - (AHEAD if kind is Break.SENTENCE else 0)
-        for end in ends(self._text, kind, start, min(hard, known)):
+        decided = len(self._text) - (AHEAD if kind is Break.SENTENCE else 0)
+        for end in ends(self._text, kind, start, min(hard, decided)):
             if end < self._room.minimum:
                 continue
             lines = lines or Lines(self._text[:hard], self._place)
             if not lines.is_inside(end) and lines.may_cut(end):
                 return end
-        self._seen = max(min(hard, known) - AHEAD, 0)
+        self._seen = max(min(hard, decided) - AHEAD, 0)
         return None
 
-    def _take(self, piece: Piece, place: Place) -> Piece:
+    def _take(self, piece: Piece, state: Place) -> Piece:
         self._text = self._text[len(piece.body) :]
         self._size = size(self._text, self._chunking.unit)
-        self._seen, self._place = 0, place
+        self._seen, self._place = 0, state
         return piece
 
 
@@ -163,6 +163,6 @@ class Coalescer:
 
 def remainder(text: str, start: int) -> Piece:
     """Returns the text after the first `start` characters, inside the fence that is open there."""
-    place = Lines(text[:start], START).at(start)
-    fence = "" if place.fence is None else f"{place.fence.opening}\n"
+    state = Lines(text[:start], START).at(start)
+    fence = "" if state.fence is None else f"{state.fence.opening}\n"
     return Piece(text[start:], fence)

@@ -23,10 +23,10 @@ def after(line: str, fence: Fence | None) -> Fence | None:
 
     Models indent fences in lists, so an indent of any width counts.
     """
-    found = _FENCE.match(line)
-    if found is None:
+    match = _FENCE.match(line)
+    if match is None:
         return fence
-    indent, marker, info = found.groups()
+    indent, marker, info = match.groups()
     if fence is None:
         if marker[0] == "`" and "`" in info:
             return None  # code within a line

@@ -23,7 +23,7 @@ def size(text: str, unit: TextUnit) -> int:
     """Returns how long the text is in the unit."""
     if unit is TextUnit.CHARACTERS or text.isascii():
         return len(text)
-    return sum(_weight(one, unit) for one in text)
+    return sum(_weight(char, unit) for char in text)
 
 
 def reach(text: str, limit: int, unit: TextUnit) -> int:
@@ -31,25 +31,25 @@ def reach(text: str, limit: int, unit: TextUnit) -> int:
     window = text[: max(limit, 0)]
     if unit is TextUnit.CHARACTERS or window.isascii():
         return len(window)
-    left = limit
-    for place, one in enumerate(window):
-        left -= _weight(one, unit)
-        if left < 0:
-            return place
+    room = limit
+    for index, char in enumerate(window):
+        room -= _weight(char, unit)
+        if room < 0:
+            return index
     return len(window)
 
 
-def is_boundary(text: str, place: int) -> bool:
+def is_boundary(text: str, index: int) -> bool:
     """Returns whether no visible character spans `place`."""
-    if place <= 0 or place >= len(text):
+    if index <= 0 or index >= len(text):
         return True
-    before, after = text[place - 1], text[place]
+    before, after = text[index - 1], text[index]
     if before < _FIRST_MARK and after < _FIRST_MARK:
         return (before, after) != ("\r", "\n")
     if unicodedata.category(before) in _CONTROL:
         return True
     if _is_regional(before) and _is_regional(after):
-        return _regionals_before(text, place) % 2 == 0
+        return _regionals_before(text, index) % 2 == 0
     return not (
         _joins_before(after)
         or before == _JOINER
@@ -61,10 +61,10 @@ def is_boundary(text: str, place: int) -> bool:
 
 def whole(text: str, end: int) -> int:
     """Returns the last place up to `end` where the text may be cut, or `end` if there is none."""
-    place = end
-    while place > 0 and not is_boundary(text, place):
-        place -= 1
-    return place or end
+    index = end
+    while index > 0 and not is_boundary(text, index):
+        index -= 1
+    return index or end
 
 
 def _weight(character: str, unit: TextUnit) -> int:
@@ -94,11 +94,11 @@ def _is_regional(character: str) -> bool:
     return "\U0001f1e6" <= character <= "\U0001f1ff"
 
 
-def _regionals_before(text: str, place: int) -> int:
-    start = place
+def _regionals_before(text: str, index: int) -> int:
+    start = index
     while start > 0 and _is_regional(text[start - 1]):
         start -= 1
-    return place - start
+    return index - start
 
 
 def _is_hangul_pair(before: int, after: int) -> bool:

@@ -63,11 +63,11 @@ class Silence:
                 return ""
             self._open = True
         start = len(self._before)
-        found = _TAIL.search(self._before + self._held, start)
-        end = found.start() - start if found else len(self._held)
-        said, self._held = self._held[:end], self._held[end:]
-        self._before = said[-1:] or self._before
-        return said
+        match = _TAIL.search(self._before + self._held, start)
+        end = match.start() - start if match else len(self._held)
+        released, self._held = self._held[:end], self._held[end:]
+        self._before = released[-1:] or self._before
+        return released
 
     def end(self, *, cut: bool) -> str:
         """Returns the text that was held back and is to be sent; `cut`: the reply broke off."""
@@ -151,26 +151,26 @@ def shaped(text: str, show: Show = named) -> Shaped:
     if _PLAIN.search(text) is None:
         return Shaped(text)
     shaper = Shaper(show=show)
-    said = shaper.feed(text) + shaper.end()
-    return Shaped(said, shaper.silent, shaper.marks)
+    visible = shaper.feed(text) + shaper.end()
+    return Shaped(visible, shaper.silent, shaper.marks)
 
 
-def as_read(said: Message) -> Message:
+def as_read(message: Message) -> Message:
     """Returns a message of the transcript as people read it.
 
     What broke off was kept as it was read, and what the gateway said itself is no model's.
     """
-    if not isinstance(said, AssistantMessage) or said.stop_reason not in _WHOLE:
-        return said
-    text = said.text
-    if said.provider == COMMAND[0] or _PLAIN.search(text) is None:
-        return said
+    if not isinstance(message, AssistantMessage) or message.stop_reason not in _WHOLE:
+        return message
+    text = message.text
+    if message.provider == COMMAND[0] or _PLAIN.search(text) is None:
+        return message
     read = shaped(text).text
-    content: list[Block] = [one for one in said.content if not isinstance(one, TextBlock)]
+    content: list[Block] = [block for block in message.content if not isinstance(block, TextBlock)]
     if read.strip():
-        place = next(n for n, one in enumerate(said.content) if isinstance(one, TextBlock))
-        content.insert(place, TextBlock(read))
-    return replace(said, content=tuple(content))
+        index = next(n for n, block in enumerate(message.content) if isinstance(block, TextBlock))
+        content.insert(index, TextBlock(read))
+    return replace(message, content=tuple(content))
 
 
 def parted(text: str) -> tuple[str, str] | None:
@@ -182,17 +182,17 @@ def parted(text: str) -> tuple[str, str] | None:
         return None
     thoughts: list[str] = []
     tags = Tags(thoughts.append, None)
-    said = tags.feed(text) + tags.end()
-    return said, "".join(thoughts)
+    visible = tags.feed(text) + tags.end()
+    return visible, "".join(thoughts)
 
 
 def without_nul(reply: ModelReply) -> ModelReply:
     """Returns the reply with texts that every database takes."""
-    if not any("\0" in one.text for one in reply.content if isinstance(one, TextBlock)):
+    if not any("\0" in block.text for block in reply.content if isinstance(block, TextBlock)):
         return reply
     content = (
-        TextBlock(storable(one.text)) if isinstance(one, TextBlock) else one
-        for one in reply.content
+        TextBlock(storable(block.text)) if isinstance(block, TextBlock) else block
+        for block in reply.content
     )
     return replace(reply, content=tuple(content))
 
@@ -202,12 +202,12 @@ def without_thoughts(reply: ModelReply) -> ModelReply:
     content: list[Block] = []
     thinks = False
     for block in reply.content:
-        found = parted(block.text) if isinstance(block, TextBlock) else None
-        if found is None:
+        parts = parted(block.text) if isinstance(block, TextBlock) else None
+        if parts is None:
             content.append(block)
             continue
         thinks = True
-        text, thoughts = found
+        text, thoughts = parts
         if thoughts.strip():
             content.append(ThinkingBlock(thoughts))
         if text.strip():

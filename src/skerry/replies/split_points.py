@@ -76,33 +76,33 @@ class Place:
 START: Final = Place()
 
 
-def opening(place: Place, room: Room) -> str:
+def opening(state: Place, room: Room) -> str:
     """Returns the first line of a piece that begins at the place."""
-    if place.fence is None:
+    if state.fence is None:
         return ""
-    line = f"{place.fence.opening}\n"
-    added = f"{line}\n{place.fence.closing}"
+    line = f"{state.fence.opening}\n"
+    added = f"{line}\n{state.fence.closing}"
     return line if size(added, room.unit) <= room.limit // 2 else ""
 
 
-def fits(text: str, place: Place, room: Room) -> bool:
+def fits(text: str, state: Place, room: Room) -> bool:
     """Returns whether all that is left of a text is one piece."""
-    before = opening(place, room)
+    before = opening(state, room)
     if len(before) + len(text) > room.limit:
         return False
     return size(before, room.unit) + size(text, room.unit) <= room.limit
 
 
-def cut(text: str, place: Place, room: Room) -> tuple[Piece, Place]:
+def cut(text: str, state: Place, room: Room) -> tuple[Piece, Place]:
     """Returns the next piece of a text that does not fit, and where the rest goes on."""
-    before = opening(place, room)
+    before = opening(state, room)
     hard = reach(text, room.limit - size(before, room.unit), room.unit)
-    lines = Lines(text[: hard + AHEAD], place)
+    lines = Lines(text[: hard + AHEAD], state)
     end = max(_end(text, hard, lines, room, before), 1)
     behind = lines.at(end)
     closing = _closing(text, end, behind, room)
-    left = room.limit - size(before, room.unit)
-    if not _has_room(text, end, closing, left, room.unit):
+    room_left = room.limit - size(before, room.unit)
+    if not _has_room(text, end, closing, room_left, room.unit):
         closing = ""  # one visible character takes all the room
     return Piece(text[:end], before, closing), behind
 
@@ -110,43 +110,43 @@ def cut(text: str, place: Place, room: Room) -> tuple[Piece, Place]:
 class Lines:
     """The fences of a text: what is open at each place of it."""
 
-    def __init__(self, text: str, place: Place) -> None:
+    def __init__(self, text: str, state: Place) -> None:
         self._starts = [0]
-        self._fences = [place.fence]
+        self._fences = [state.fence]
         self._text = text
-        self._fresh = place.fresh
-        fence, start, fresh = place.fence, 0, place.fresh
+        self._fresh = state.fresh
+        fence, start, fresh = state.fence, 0, state.fresh
         while (end := text.find("\n", start)) >= 0:
             fence = fences.after(text[start:end], fence) if fresh else fence
             start, fresh = end + 1, True
             self._starts.append(start)
             self._fences.append(fence)
 
-    def at(self, place: int) -> Place:
+    def at(self, index: int) -> Place:
         """Returns the fence that is open there; a line counts when its end is before."""
-        line = self._line(place)
+        line = self._line(index)
         start = self._starts[line]
-        return Place(self._fences[line], place == start and (line > 0 or self._fresh))
+        return Place(self._fences[line], index == start and (line > 0 or self._fresh))
 
-    def is_inside(self, place: int) -> bool:
+    def is_inside(self, index: int) -> bool:
         """Returns whether the place is inside a fence."""
-        return self._fences[self._line(place)] is not None
+        return self._fences[self._line(index)] is not None
 
-    def may_cut(self, place: int) -> bool:
+    def may_cut(self, index: int) -> bool:
         """Returns whether a cut there breaks no line of a fence, and makes none."""
-        line = self._line(place)
+        line = self._line(index)
         start = self._starts[line]
-        if place == start:
+        if index == start:
             # Behind an opening line it would leave an empty fence.
             return line == 0 or self._fences[line] is None or self._fences[line - 1] is not None
         text = self._text
-        return is_boundary(text, place) and not (
-            fences.LOOKS_LIKE_ONE.match(text, start) or fences.LOOKS_LIKE_ONE.match(text, place)
+        return is_boundary(text, index) and not (
+            fences.LOOKS_LIKE_ONE.match(text, start) or fences.LOOKS_LIKE_ONE.match(text, index)
         )
 
-    def _line(self, place: int) -> int:
+    def _line(self, index: int) -> int:
         line = len(self._starts) - 1
-        while self._starts[line] > place:
+        while self._starts[line] > index:
             line -= 1
         return line
 
@@ -154,42 +154,42 @@ class Lines:
 def ends(text: str, kind: Break, start: int, stop: int) -> Iterator[int]:
     """Yields the places up to `stop` at which a cut of the kind may be, those behind `start`."""
     pattern = _PATTERNS[kind]
-    while (found := pattern.search(text, start, stop)) is not None:
-        yield found.end()
-        start = found.start() + 1  # what overlaps counts too, wherever the search began
+    while (match := pattern.search(text, start, stop)) is not None:
+        yield match.end()
+        start = match.start() + 1  # what overlaps counts too, wherever the search began
 
 
 def _end(text: str, hard: int, lines: Lines, room: Room, before: str) -> int:
     """Returns where to cut: the last good place, outside of fences if that can be."""
-    left = room.limit - size(before, room.unit)
+    room_left = room.limit - size(before, room.unit)
 
-    def is_good(place: int) -> bool:
-        closing = _closing(text, place, lines.at(place), room)
-        return lines.may_cut(place) and _has_room(text, place, closing, left, room.unit)
+    def is_good(index: int) -> bool:
+        closing = _closing(text, index, lines.at(index), room)
+        return lines.may_cut(index) and _has_room(text, index, closing, room_left, room.unit)
 
     def last(kinds: tuple[Break, ...], least: int, *, inside: bool) -> int | None:
         for kind in kinds:
-            for place in reversed(list(ends(text, kind, 0, hard))):
-                if place >= least and (inside or not lines.is_inside(place)) and is_good(place):
-                    return place
+            for index in reversed(list(ends(text, kind, 0, hard))):
+                if index >= least and (inside or not lines.is_inside(index)) and is_good(index):
+                    return index
         return None
 
     if not lines.is_inside(hard):
-        found = last(room.kinds, room.minimum, inside=False)
+        end = last(room.kinds, room.minimum, inside=False)
     else:  # a fence that does not fit is moved as a whole only where enough stands before it
-        found = last(room.kinds, max(room.minimum, room.limit // 2), inside=False)
-        found = found or last((Break.NEWLINE, Break.SPACE), 1, inside=True)
-    return found or _hard(text, hard, is_good)
+        end = last(room.kinds, max(room.minimum, room.limit // 2), inside=False)
+        end = end or last((Break.NEWLINE, Break.SPACE), 1, inside=True)
+    return end or _hard(text, hard, is_good)
 
 
 def _hard(text: str, hard: int, is_good: Callable[[int], bool]) -> int:
     """Returns the last place between two visible characters; failing that, any that fits."""
-    place = hard
-    while place > 0:
-        place = whole(text, place)
-        if is_good(place):
-            return place
-        place -= 1
+    index = hard
+    while index > 0:
+        index = whole(text, index)
+        if is_good(index):
+            return index
+        index -= 1
     return whole(text, hard)  # a line of a fence that is longer than the room
 
 
@@ -200,7 +200,7 @@ def _closing(text: str, end: int, behind: Place, room: Room) -> str:
     return line if opening(behind, room) else ""
 
 
-def _has_room(text: str, end: int, closing: str, left: int, unit: TextUnit) -> bool:
+def _has_room(text: str, end: int, closing: str, room_left: int, unit: TextUnit) -> bool:
     if not closing:
         return True  # it is within reach
-    return size(text[:end], unit) + size(closing, unit) <= left
+    return size(text[:end], unit) + size(closing, unit) <= room_left

@@ -12,13 +12,13 @@ def pieces(text: str, limit: int, unit: TextUnit = TextUnit.CHARACTERS) -> list[
     opened again with the same info string.
     """
     room = Room(limit, unit, kinds=(Break.NEWLINE, Break.SPACE))
-    found: list[Piece] = []
-    place = START
-    while not fits(text, place, room):
-        piece, place = cut(text, place, room)
-        found.append(piece)
+    parts: list[Piece] = []
+    state = START
+    while not fits(text, state, room):
+        piece, state = cut(text, state, room)
+        parts.append(piece)
         text = text[len(piece.body) :]
-    return [*found, Piece(text, opening(place, room))]
+    return [*parts, Piece(text, opening(state, room))]
 
 
 def split(text: str, limit: int, unit: TextUnit = TextUnit.CHARACTERS) -> list[str]:

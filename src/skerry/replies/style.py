@@ -93,10 +93,10 @@ def style(
 
 def prefix(template: str, variables: Mapping[str, str]) -> str:
     """Returns the prefix of an answer; an unknown variable is left as it is."""
-    known = {name.lower(): value for name, value in variables.items()}
+    values = {name.lower(): value for name, value in variables.items()}
 
-    def value(found: re.Match[str]) -> str:
-        return known.get(found[1].lower(), found[0])
+    def value(match: re.Match[str]) -> str:
+        return values.get(match[1].lower(), match[0])
 
     return _VARIABLE.sub(value, template)
 
@@ -105,14 +105,14 @@ def footer(level: Level, usage: Usage, key: str) -> str:
     """Returns the line that says what an answer took, or nothing."""
     if level is Level.OFF or not usage.total_tokens:
         return ""
-    said = f"Usage: {_count(usage.input)} in / {_count(usage.output)} out"
+    text = f"Usage: {_count(usage.input)} in / {_count(usage.output)} out"
     if level is not Level.FULL:
-        return said
+        return text
     if usage.cache_read or usage.cache_write:
-        said += f" · cache {_count(usage.cache_read)} read / {_count(usage.cache_write)} written"
+        text += f" · cache {_count(usage.cache_read)} read / {_count(usage.cache_write)} written"
     if usage.cost.total:
-        said += f" · ${usage.cost.total:.4f}"
-    return f"{said} · session {key}"
+        text += f" · ${usage.cost.total:.4f}"
+    return f"{text} · session {key}"
 
 
 def reasoning(thoughts: str) -> str:

@@ -55,8 +55,8 @@ def media(line: str) -> list[str] | None:
     _, begins, rest = line.partition("MEDIA:")
     if not begins:
         return None
-    found = [next(filter(None, one.groups())) for one in _REFERENCES.finditer(rest)]
-    return found if found and all(map(_A_FILE.match, found)) else None
+    files = [next(filter(None, match.groups())) for match in _REFERENCES.finditer(rest)]
+    return files if files and all(map(_A_FILE.match, files)) else None
 
 
 class Tags:
@@ -102,65 +102,65 @@ class Tags:
 
     def _read(self, text: str, *, final: bool) -> str:
         text, self._held = self._held + text, ""
-        place = 0
-        while place < len(text):
+        index = 0
+        while index < len(text):
             if self._thinking:
-                after = self._read_thought(text, place, final=final)
+                after = self._read_thought(text, index, final=final)
             elif self._fence is not None:
-                after = self._read_code(text, place, final=final)
+                after = self._read_code(text, index, final=final)
             elif self._fresh:
-                after = self._read_head(text, place, final=final)
+                after = self._read_head(text, index, final=final)
             else:
-                after = self._read_line(text, place, final=final)
+                after = self._read_line(text, index, final=final)
             if after < 0:
-                self._held = text[place:] if not self._thinking else self._held
+                self._held = text[index:] if not self._thinking else self._held
                 break
-            place = after
-        said = "".join(self._out)
+            index = after
+        released = "".join(self._out)
         self._out.clear()
-        return said
+        return released
 
     # Each returns the place up to which the text was read; -1 when more must come first.
 
-    def _read_thought(self, text: str, place: int, *, final: bool) -> int:
-        found = _END.search(text, place)
-        if found is not None:
-            self._think(text[place : found.start()])
+    def _read_thought(self, text: str, index: int, *, final: bool) -> int:
+        match = _END.search(text, index)
+        if match is not None:
+            self._think(text[index : match.start()])
             self._thinking, self._swallow = False, True
-            return found.end()
-        end = text.rfind("<", max(place, len(text) - _LONGEST_TAG))
+            return match.end()
+        end = text.rfind("<", max(index, len(text) - _LONGEST_TAG))
         end = len(text) if end < 0 or ">" in text[end:] else end
-        if text[place:end]:
-            self._think(text[place:end])
+        if text[index:end]:
+            self._think(text[index:end])
         self._held = "" if final else text[end:]
         return -1
 
-    def _read_code(self, text: str, place: int, *, final: bool) -> int:
-        end = text.find("\n", place) + 1 or len(text)
+    def _read_code(self, text: str, index: int, *, final: bool) -> int:
+        end = text.find("\n", index) + 1 or len(text)
         if len(self._code_line) < _LONGEST_CLOSING:  # enough to know a closing line
-            self._code_line += text[place:end]
-        self._say(text[place:end])
+            self._code_line += text[index:end]
+        self._say(text[index:end])
         if text[end - 1] == "\n" or final:
             self._fence = fences.after(self._code_line.rstrip("\n"), self._fence)
             self._code_line, self._fresh = "", True
         return end
 
-    def _read_head(self, text: str, place: int, *, final: bool) -> int:
+    def _read_head(self, text: str, index: int, *, final: bool) -> int:
         """Reads the beginning of a line: a fence and a line of files are read whole."""
-        found = _HEAD.match(text, place)
-        end = text.find("\n", place, place + _LONGEST) + 1
-        too_long = not end and len(text) - place >= _LONGEST
-        begun = found is not None or _HEAD_BEGUN.match(text, place) is not None
+        match = _HEAD.match(text, index)
+        end = text.find("\n", index, index + _LONGEST) + 1
+        too_long = not end and len(text) - index >= _LONGEST
+        begun = match is not None or _HEAD_BEGUN.match(text, index) is not None
         if begun and not (end or final or too_long):
             return -1
         self._fresh = False
-        if found is None or too_long:
-            return place
+        if match is None or too_long:
+            return index
         end = end or len(text)
-        line = text[place:end]
-        shown = self._files(line) if found[1] == "MEDIA:" else self._fenced(line)
+        line = text[index:end]
+        shown = self._files(line) if match[1] == "MEDIA:" else self._fenced(line)
         if shown is None:
-            return place
+            return index
         self._say(shown)
         self._fresh = True
         return end
@@ -178,15 +178,15 @@ class Tags:
         self._fence = fences.after(line.rstrip("\n"), None)
         return line if self._fence is not None else None
 
-    def _read_line(self, text: str, place: int, *, final: bool) -> int:
-        found = _SPECIAL.search(text, place)
-        if found is None:
-            self._say(text[place:])
+    def _read_line(self, text: str, index: int, *, final: bool) -> int:
+        match = _SPECIAL.search(text, index)
+        if match is None:
+            self._say(text[index:])
             return len(text)
-        at = found.start()
-        if at > place:
-            self._say(text[place:at])
-        match found[0]:
+        at = match.start()
+        if at > index:
+            self._say(text[index:at])
+        match match[0]:
             case "\n":
                 self._say("\n")
                 self._fresh = True
@@ -197,7 +197,7 @@ class Tags:
                 after = self._read_tag(text, at, final=final)
             case _:
                 after = self._read_directive(text, at, final=final)
-        if after < 0 and at > place:
+        if after < 0 and at > index:
             return at  # what was said is not held
         return after
 
@@ -208,25 +208,25 @@ class Tags:
             return -1
         window = text[start : start + _LONGEST]
         line = window.partition("\n")[0]
-        for one in _TICKS.finditer(line):
-            if one.end() == len(window) < _LONGEST and not final:
+        for ticks in _TICKS.finditer(line):
+            if ticks.end() == len(window) < _LONGEST and not final:
                 return -1
-            if one.end() - one.start() == start - at:
-                self._say(text[at : start + one.end()])
-                return start + one.end()
+            if ticks.end() - ticks.start() == start - at:
+                self._say(text[at : start + ticks.end()])
+                return start + ticks.end()
         if len(line) == len(window) < _LONGEST and not final:
             return -1
         self._say(text[at:start])
         return start
 
     def _read_tag(self, text: str, at: int, *, final: bool) -> int:
-        found = _TAG.match(text, at)
-        if found is not None:
-            closes, name = found.groups()
+        match = _TAG.match(text, at)
+        if match is not None:
+            closes, name = match.groups()
             self._thinking = not closes and name.lower() != "final"
             self._swallow = True
             self._fresh = self._last in {"", "\n"}
-            return found.end()
+            return match.end()
         rest = text[at : at + _LONGEST_TAG]
         return self._broken_off(text, at, _tag_letters(rest), final=final)
 
@@ -234,14 +234,14 @@ class Tags:
         if self._media is None:
             self._say("[")
             return at + 1
-        found = _DIRECTIVE.match(text, at)
-        if found is not None:
-            if found[2]:
-                self.marks.reply_to = found[2]
-            self.marks.reply_to_current |= found[1] is not None
+        match = _DIRECTIVE.match(text, at)
+        if match is not None:
+            if match[2]:
+                self.marks.reply_to = match[2]
+            self.marks.reply_to_current |= match[1] is not None
             self._swallow = True
             self._fresh = self._last in {"", "\n"}
-            return found.end()
+            return match.end()
         letters = _directive_letters(text[at : at + _LONGEST_DIRECTIVE])
         return self._broken_off(text, at, letters, final=final)
 
@@ -274,7 +274,7 @@ def _tag_letters(rest: str) -> int:
         return -1
     word = rest[1:].replace("/", "", 1).strip().lower()
     name = word.split(maxsplit=1)[0] if word else ""
-    begun = name == word and any(one.startswith(name) for one in _NAMES)
+    begun = name == word and any(tag.startswith(name) for tag in _NAMES)
     return len(name) if begun or name in _NAMES else -1
 
 
@@ -285,5 +285,5 @@ def _directive_letters(rest: str) -> int:
     if not "[[".startswith(rest[:2]):
         return -1
     word = "".join(rest[2:].lower().split())
-    begun = any(one.startswith(word) or word.startswith(one) for one in _WORDS)
+    begun = any(directive.startswith(word) or word.startswith(directive) for directive in _WORDS)
     return len(word) if begun else -1

@@ -57,7 +57,7 @@ class Route:
 
 
 def route(
-    origin: Origin, bindings: Sequence[Binding], known: Sequence[AgentId], default: AgentId
+    origin: Origin, bindings: Sequence[Binding], agents: Sequence[AgentId], default: AgentId
 ) -> Route:
     """Returns who answers a message. A binding to an agent that is not known means the default."""
     tiers = list(MatchedBy)
@@ -69,7 +69,7 @@ def route(
     if best is None:
         return Route(default, MatchedBy.DEFAULT)
     agent = agent_id(best[1].agent_id)
-    return Route(agent if agent in known else default, tiers[best[0]])
+    return Route(agent if agent in agents else default, tiers[best[0]])
 
 
 def specificity(match: Match, origin: Origin) -> MatchedBy | None:
@@ -94,14 +94,14 @@ def specificity(match: Match, origin: Origin) -> MatchedBy | None:
     return MatchedBy.CHANNEL if match.account_id in {None, ANY} else MatchedBy.ACCOUNT
 
 
-def _peer(wanted: PeerMatch, origin: Origin) -> MatchedBy | None:
+def _peer(match: PeerMatch, origin: Origin) -> MatchedBy | None:
     def same(peer: Peer | None) -> bool:
-        return peer is not None and bool(peer.id) and peer == Peer(wanted.kind, wanted.id)
+        return peer is not None and bool(peer.id) and peer == Peer(match.kind, match.id)
 
     if same(origin.peer):
         return MatchedBy.PEER
     if same(origin.parent):
         return MatchedBy.PARENT
-    if wanted.id == ANY and wanted.kind is origin.peer.kind:
+    if match.id == ANY and match.kind is origin.peer.kind:
         return MatchedBy.KIND
     return None

@@ -48,9 +48,9 @@ def _listed(message: InboundMessage, allow_from: dict[str, tuple[str, ...]]) -> 
     listed = by_channel.get(channel, by_channel.get("*", ()))
     if not sender:
         return False
-    for one in listed:
-        prefix, _, name = one.partition(":")
+    for sender_name in listed:
+        prefix, _, name = sender_name.partition(":")
         # An id may itself have a colon, as on Matrix.
-        if one in {"*", sender} or (prefix.lower() == channel and name == sender):
+        if sender_name in {"*", sender} or (prefix.lower() == channel and name == sender):
             return True
     return False

@@ -48,8 +48,8 @@ def _direct(
         return _key(agent, ["direct", _part(name)])
     part = _part(peer) if peer else _nobody(message)
     whom = ["direct", part]
-    taken = part in map(_part, config.identity_links)
-    if scope is DmScope.PER_PEER and not taken and peer:
+    is_linked_name = part in map(_part, config.identity_links)
+    if scope is DmScope.PER_PEER and not is_linked_name and peer:
         return _key(agent, whom)
     if scope is DmScope.PER_ACCOUNT_CHANNEL_PEER:
         return _key(agent, [_part(message.channel), _part(message.account), *whom])
@@ -60,8 +60,8 @@ def _linked(channel: str, peer: str, links: Mapping[str, Sequence[str]]) -> str 
     """Returns the name of the person whom the links call `channel:peer`; the first counts."""
     if not peer:
         return None
-    wanted = f"{channel}:{peer}".lower()
-    return next((name for name, ids in links.items() if wanted in map(str.lower, ids)), None)
+    address = f"{channel}:{peer}".lower()
+    return next((name for name, ids in links.items() if address in map(str.lower, ids)), None)
 
 
 def _part(text: str) -> str:

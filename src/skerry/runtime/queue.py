@@ -77,7 +77,7 @@ class Queue(Struct):
 
     def _submit(self, run: ActiveRun, index: int | None = None) -> None:
         run.turn = turn = Turn(self, run)
-        self.lanes.submit(str(run.request.key), turn, place=index, delay=turn.delay)
+        self.lanes.submit(str(run.request.key), turn, index=index, delay=turn.delay)
 
     def forget(self, run: ActiveRun) -> None:
         """Takes the place of a run back that does not exist after all."""

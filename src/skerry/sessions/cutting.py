@@ -40,24 +40,24 @@ class Cut(Struct, frozen=True):
         """
         if not self.splits:
             return ""
-        said = (
+        texts = (
             message.text for message in reversed(self.messages) if isinstance(message, UserMessage)
         )
-        return next(said, before)
+        return next(texts, before)
 
 
 def spoken(entries: Sequence[Numbered]) -> list[Numbered]:
     """Returns the entries that a model is told: no commands, no answers to them, no summaries."""
-    kept: list[Numbered] = []
+    spoken_entries: list[Numbered] = []
     for number, message in entries:
         match is_note(message):
             case "":
-                kept.append((number, message))
-            case "command" if kept and isinstance(kept[-1][1], UserMessage):
-                kept.pop()
+                spoken_entries.append((number, message))
+            case "command" if spoken_entries and isinstance(spoken_entries[-1][1], UserMessage):
+                spoken_entries.pop()
             case _:
                 pass
-    return kept
+    return spoken_entries
 
 
 def mended(entries: Sequence[tuple[int, Message]]) -> list[tuple[int, Message]]:
@@ -67,18 +67,20 @@ def mended(entries: Sequence[tuple[int, Message]]) -> list[tuple[int, Message]]:
     """
     if not entries or entries[-1][0] - entries[0][0] + 1 == len(entries):
         return list(entries)
-    found: list[tuple[int, Message]] = []
+    complete: list[tuple[int, Message]] = []
     waiting: dict[str, ToolCall] = {}
     for number, message in entries:
         if isinstance(message, ToolResultMessage):
             if waiting.pop(message.tool_call_id, None) is not None:
-                found.append((number, message))
+                complete.append((number, message))
             continue
-        found += [(number - 1, aborted_result(one, message.timestamp)) for one in waiting.values()]
+        complete += [
+            (number - 1, aborted_result(call, message.timestamp)) for call in waiting.values()
+        ]
         calls = message.tool_calls if isinstance(message, AssistantMessage) else ()
         waiting = {call.id: call for call in calls}
-        found.append((number, message))
-    return found
+        complete.append((number, message))
+    return complete
 
 
 def cut(entries: Sequence[Numbered], keep: int) -> Cut | None:
@@ -87,24 +89,24 @@ def cut(entries: Sequence[Numbered], keep: int) -> Cut | None:
     Walks back from the newest until `keep` is reached, then to the next place where a cut may
     stand. Where only results of one response follow, it stands before that response.
     """
-    place = _place([message for _, message in entries], keep)
-    if place <= 0:
+    index = _place([message for _, message in entries], keep)
+    if index <= 0:
         return None
-    first, message = entries[place]
-    said = tuple(one for _, one in entries[:place])
-    return Cut(said, first, splits=not isinstance(message, UserMessage))
+    first, message = entries[index]
+    messages = tuple(earlier for _, earlier in entries[:index])
+    return Cut(messages, first, splits=not isinstance(message, UserMessage))
 
 
 def _place(messages: Sequence[Message], keep: int) -> int:
     """Returns the index of the first message that stays; 0 where all do."""
-    place, kept = len(messages), 0
-    while place and kept < keep:
-        place -= 1
-        kept += weight(messages[place])
-    if kept < keep or not messages:
+    index, tokens = len(messages), 0
+    while index and tokens < keep:
+        index -= 1
+        tokens += weight(messages[index])
+    if tokens < keep or not messages:
         return 0
-    forward = (n for n in range(place, len(messages)) if may_begin(messages[n]))
-    backward = (n for n in reversed(range(place)) if may_begin(messages[n]))
+    forward = (n for n in range(index, len(messages)) if may_begin(messages[n]))
+    backward = (n for n in reversed(range(index)) if may_begin(messages[n]))
     return next(forward, next(backward, 0))
 
 
@@ -118,16 +120,16 @@ def batches(messages: Sequence[Message], room: int) -> list[tuple[Message, ...]]
 
     One message, or one response with its results, may be larger than `room`.
     """
-    found: list[list[Message]] = []
-    taken = 0
+    runs: list[list[Message]] = []
+    tokens = 0
     for group in _groups(messages):
         more = sum(map(weight, group))
-        if not found or taken + more > room:
-            found.append([])
-            taken = 0
-        found[-1] += group
-        taken += more
-    return [tuple(batch) for batch in found]
+        if not runs or tokens + more > room:
+            runs.append([])
+            tokens = 0
+        runs[-1] += group
+        tokens += more
+    return [tuple(batch) for batch in runs]
 
 
 def _groups(messages: Sequence[Message]) -> list[list[Message]]:

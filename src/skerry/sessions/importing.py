@@ -104,27 +104,31 @@ def read(lines: Iterable[bytes]) -> Imported:
         last = entry.id
     path = list(_path(entries, last))
     report.other_branch = len(entries) - len(path)
-    written = [(entry, one) for entry in path if (one := _message(entry, report)) is not None]
-    said = tuple(paired((entry.at, one) for entry, one in written))
-    said = tuple(_numbered(said, written))
-    report.messages = len(said)
-    return Imported(session_id, created_at, said, report)
+    written = [
+        (entry, read_message)
+        for entry in path
+        if (read_message := _message(entry, report)) is not None
+    ]
+    messages = tuple(paired((entry.at, converted) for entry, converted in written))
+    messages = tuple(_numbered(messages, written))
+    report.messages = len(messages)
+    return Imported(session_id, created_at, messages, report)
 
 
 def owned(made: Imported) -> Imported:
     """Returns the session with what its person said as the owner's."""
-    messages = tuple((at, _owners(one)) for at, one in made.messages)
+    messages = tuple((at, _owners(written)) for at, written in made.messages)
     return replace(made, messages=messages)
 
 
-def _owners(one: Message) -> Message:
-    match one:
+def _owners(entry: Message) -> Message:
+    match entry:
         case UserMessage():
-            return structs.replace(one, origin=Origin.OWNER)
+            return structs.replace(entry, origin=Origin.OWNER)
         case CompactionMessage():
-            return structs.replace(one, origin=None)
+            return structs.replace(entry, origin=None)
         case _:
-            return one
+            return entry
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,29 +149,29 @@ def header(line: bytes) -> tuple[str, int]:
         FormatError: the line is no header of a session of version 3.
     """
     try:
-        found = _decoded(line)
+        record = _decoded(line)
     except FormatError:
-        found = None
-    if not isinstance(found, dict) or found.get("type") != "session":
+        record = None
+    if not isinstance(record, dict) or record.get("type") != "session":
         raise FormatError("its first line is not the header of a session")
-    version = found.get("version", 1)
+    version = record.get("version", 1)
     if version != VERSION:
         raise FormatError(f"it is of version {version}; open it once with a newer pi or OpenClaw")
-    session_id = found.get("id")
+    session_id = record.get("id")
     if not isinstance(session_id, str) or not SESSION_ID.fullmatch(session_id):
         raise FormatError("its header has no usable session id")
-    return session_id, _time(found.get("timestamp")) or 0
+    return session_id, _time(record.get("timestamp")) or 0
 
 
 def _entry(number: int, line: bytes, before: int, report: Report) -> _Entry | None:
     if not line.strip():
         return None
     try:
-        found = _decoded(line)
+        record = _decoded(line)
     except FormatError as error:
         report.refuse(number, str(error))
         return None
-    match found:
+    match record:
         case {"type": str(kind), "id": str(name), **rest}:
             parent = rest.get("parentId")
             at = _time(rest.get("timestamp")) or before
@@ -177,7 +181,7 @@ def _entry(number: int, line: bytes, before: int, report: Report) -> _Entry | No
                 parent if isinstance(parent, str) else None,
                 at,
                 kind,
-                found if kind == "compaction" else rest.get("message"),
+                record if kind == "compaction" else rest.get("message"),
             )
     report.refuse(number, "it has no type or no id")
     return None
@@ -192,14 +196,14 @@ def _decoded(line: bytes) -> Any:
     if len(line) > LONGEST_LINE:
         raise FormatError("it is too long")
     try:
-        found = msgspec.json.decode(line)
+        record = msgspec.json.decode(line)
     except ValueError:
         raise FormatError("it is not JSON") from None
     except RecursionError:
         raise FormatError(_TOO_DEEP) from None
-    if is_deep(found, DEEPEST + _AROUND):
+    if is_deep(record, DEEPEST + _AROUND):
         raise FormatError(_TOO_DEEP)
-    return found
+    return record
 
 
 def _path(entries: dict[str, _Entry], last: str | None) -> Iterator[_Entry]:
@@ -219,7 +223,7 @@ def _message(entry: _Entry, report: Report) -> Message | None:
         report.left_out[entry.kind] += 1
         return None
     try:
-        said = message.decode(msgspec.json.encode(_plain(entry.message)))
+        decoded = message.decode(msgspec.json.encode(_plain(entry.message)))
     except (msgspec.ValidationError, TypeError) as error:
         role = entry.message.get("role") if isinstance(entry.message, dict) else None
         if role in {"user", "assistant", "toolResult"}:
@@ -227,7 +231,7 @@ def _message(entry: _Entry, report: Report) -> Message | None:
         else:
             report.left_out[f"message of {role}"] += 1
         return None
-    return _without_envelope(said) if isinstance(said, UserMessage) else said
+    return _without_envelope(decoded) if isinstance(decoded, UserMessage) else decoded
 
 
 def _compaction(entry: _Entry, report: Report) -> CompactionMessage | None:
@@ -256,68 +260,68 @@ def _compaction(entry: _Entry, report: Report) -> CompactionMessage | None:
 
 
 def _texts(value: object) -> tuple[str, ...]:
-    return tuple(one for one in value if isinstance(one, str)) if isinstance(value, list) else ()
+    return tuple(name for name in value if isinstance(name, str)) if isinstance(value, list) else ()
 
 
 def _numbered(
-    said: Iterable[tuple[int, Message]], written: list[tuple[_Entry, Message]]
+    messages: Iterable[tuple[int, Message]], written: list[tuple[_Entry, Message]]
 ) -> Iterator[tuple[int, Message]]:
     """Yields the messages; those of a compaction with the number of the first that it keeps.
 
     A place that is not among them keeps nothing: the summary stands for all before it.
     """
-    listed = list(said)
-    seqs = {id(one): seq for seq, (_, one) in enumerate(listed, 1)}
-    places = {entry.id: place for place, (entry, _) in enumerate(written)}
-    own = {id(one): entry for entry, one in written}
-    for seq, (at, one) in enumerate(listed, 1):
-        if not isinstance(one, CompactionMessage):
-            yield at, one
+    listed = list(messages)
+    seqs = {id(listed_message): seq for seq, (_, listed_message) in enumerate(listed, 1)}
+    places = {entry.id: index for index, (entry, _) in enumerate(written)}
+    own = {id(written_message): entry for entry, written_message in written}
+    for seq, (at, listed_message) in enumerate(listed, 1):
+        if not isinstance(listed_message, CompactionMessage):
+            yield at, listed_message
             continue
-        place = places.get(own[id(one)].message.get("firstKeptEntryId"), len(written))
-        kept = (seqs.get(id(later)) for _, later in written[place:])
-        first = next((number for number in kept if number is not None), seq)
-        yield at, structs.replace(one, first_kept=min(first, seq))
+        index = places.get(own[id(listed_message)].message.get("firstKeptEntryId"), len(written))
+        later_seqs = (seqs.get(id(later)) for _, later in written[index:])
+        first = next((number for number in later_seqs if number is not None), seq)
+        yield at, structs.replace(listed_message, first_kept=min(first, seq))
 
 
-def _without_envelope(said: UserMessage) -> UserMessage:
+def _without_envelope(prompt: UserMessage) -> UserMessage:
     """Returns the message without the time before its text; all else stays exact."""
-    match said.content:
-        case (TextBlock(text=text) as first, *rest) if found := _ENVELOPE.match(text):
+    match prompt.content:
+        case (TextBlock(text=text) as first, *rest) if envelope := _ENVELOPE.match(text):
             return structs.replace(
-                said, content=(structs.replace(first, text=text[found.end() :]), *rest)
+                prompt, content=(structs.replace(first, text=text[envelope.end() :]), *rest)
             )
-    return said
+    return prompt
 
 
-def _plain(said: object) -> object:
+def _plain(fields: object) -> object:
     """Returns the message in the one form that is stored; who said it is not for a file to tell."""
-    if not isinstance(said, dict):
-        return said
-    kept = {name: value for name, value in said.items() if name != "origin"}
-    if isinstance(kept.get("content"), str):
-        kept["content"] = [{"type": "text", "text": kept["content"]}]
-    return kept
+    if not isinstance(fields, dict):
+        return fields
+    own = {name: value for name, value in fields.items() if name != "origin"}
+    if isinstance(own.get("content"), str):
+        own["content"] = [{"type": "text", "text": own["content"]}]
+    return own
 
 
-def paired(said: Iterable[tuple[int, Message]]) -> Iterator[tuple[int, Message]]:
+def paired(messages: Iterable[tuple[int, Message]]) -> Iterator[tuple[int, Message]]:
     """Yields the messages so that every call has its result, and the last word is an answer."""
     open_: list[Message] = []
     at, last = 0, None
-    for at, one in said:
-        if isinstance(one, CompactionMessage):
-            yield at, one
+    for at, entry in messages:
+        if isinstance(entry, CompactionMessage):
+            yield at, entry
             continue
-        if isinstance(one, ToolResultMessage):
-            if one.tool_call_id not in {call.id for call in open_calls(open_)}:
+        if isinstance(entry, ToolResultMessage):
+            if entry.tool_call_id not in {call.id for call in open_calls(open_)}:
                 continue
         else:
             for call in open_calls(open_):
                 yield at, aborted_result(call, at)
             open_ = []
-        open_.append(one)
-        last = one
-        yield at, one
+        open_.append(entry)
+        last = entry
+        yield at, entry
     for call in open_calls(open_):
         last = aborted_result(call, at)
         yield at, last

@@ -52,12 +52,12 @@ async def will_reset(hooks: Hooks, store: Store, session: SessionEntry | None, r
         return
 
     def look(reader: Reader) -> BeforeReset:
-        said = sessions.entries(reader, session.session_id, limit=-1)
+        entries = sessions.entries(reader, session.session_id, limit=-1)
         return BeforeReset(
             agent_id=session.agent_id,
             session_key=session.key,
             session_id=session.session_id,
-            messages=tuple(one.message for one in said),
+            messages=tuple(entry.message for entry in entries),
             reason=reason,
         )
 

@@ -89,52 +89,52 @@ class Begun:
 def rows(content: bytes) -> dict[str, Row]:
     """Returns the sessions that the map names, by their ids; none where it cannot be read."""
     try:
-        found: Any = msgspec.json.decode(content)
+        decoded: Any = msgspec.json.decode(content)
     except UNREADABLE:
         return {}
-    listed = found.items() if isinstance(found, dict) else ()
+    listed = decoded.items() if isinstance(decoded, dict) else ()
     return {
-        one["sessionId"]: row(key, one)
-        for key, one in listed
-        if isinstance(one, dict) and isinstance(one.get("sessionId"), str)
+        entry["sessionId"]: row(key, entry)
+        for key, entry in listed
+        if isinstance(entry, dict) and isinstance(entry.get("sessionId"), str)
     }
 
 
-def row(key: str, one: Mapping[str, Any]) -> Row:
+def row(key: str, entry: Mapping[str, Any]) -> Row:
     """Parses the entry of a conversation."""
-    left = [name for name in one if name not in _HERE]
-    told: dict[str, Any] = {}
+    ignored = [name for name in entry if name not in _HERE]
+    settings_of: dict[str, Any] = {}
     for name, words in _LEVELS.items():
-        if name in one and one[name] in words:
-            told[name] = one[name]
-        elif one.get(name):
-            left.append(name)
-    told |= {name: one[name] for name in _NUMBERS if _number(one.get(name))}
-    override = _text(one, "modelOverride")
+        if name in entry and entry[name] in words:
+            settings_of[name] = entry[name]
+        elif entry.get(name):
+            ignored.append(name)
+    settings_of |= {name: entry[name] for name in _NUMBERS if _number(entry.get(name))}
+    override = _text(entry, "modelOverride")
     if override:
-        provider = _text(one, "providerOverride") or _text(one, "modelProvider")
-        told["model"] = f"{provider}/{override}" if provider else override
+        provider = _text(entry, "providerOverride") or _text(entry, "modelProvider")
+        settings_of["model"] = f"{provider}/{override}" if provider else override
     try:
-        settings = msgspec.convert(told, SessionSettings)
+        settings = msgspec.convert(settings_of, SessionSettings)
     except msgspec.ValidationError:
-        settings, left = SessionSettings(), [*left, *told]
-    label = _text(one, "label") or _text(one, "displayName")
-    numbers = [_number(one.get(name)) for name in ("inputTokens", "outputTokens", "totalTokens")]
+        settings, ignored = SessionSettings(), [*ignored, *settings_of]
+    label = _text(entry, "label") or _text(entry, "displayName")
+    numbers = [_number(entry.get(name)) for name in ("inputTokens", "outputTokens", "totalTokens")]
     return Row(
         key,
         label[:_LONGEST_LABEL],
         settings,
         (numbers[0], numbers[1], numbers[2]),
-        (_text(one, "modelProvider"), _text(one, "model")),
-        tuple(left),
+        (_text(entry, "modelProvider"), _text(entry, "model")),
+        tuple(ignored),
     )
 
 
 def stamp(name: str) -> int | None:
     """Returns the milliseconds of the time at the end of an archived file's name."""
-    if (found := _STAMP.search(name)) is None:
+    if (match := _STAMP.search(name)) is None:
         return None
-    day, hour, minute, second, fraction = found.groups()
+    day, hour, minute, second, fraction = match.groups()
     try:
         at = datetime.fromisoformat(f"{day}T{hour}:{minute}:{second}").replace(tzinfo=UTC)
     except ValueError:
@@ -147,35 +147,39 @@ def keys(begun: Sequence[Begun], known: Mapping[str, Row]) -> dict[str, str]:
 
     Where the map names one conversation only, sessions that it does not name are of that one.
     """
-    found = {one.session_id: known[one.session_id].key for one in begun if one.session_id in known}
-    archived = [one for one in begun if one.archived_at is not None]
-    for one in sorted(archived, key=lambda one: one.archived_at or 0, reverse=True):
-        near = dict(_near(one, begun, found))
-        if one.session_id not in found and len(set(near.values())) == 1:
-            found[one.session_id] = next(iter(near.values()))
+    keys_by_id = {
+        session.session_id: known[session.session_id].key
+        for session in begun
+        if session.session_id in known
+    }
+    archived = [session for session in begun if session.archived_at is not None]
+    for session in sorted(archived, key=lambda session: session.archived_at or 0, reverse=True):
+        near = dict(_near(session, begun, keys_by_id))
+        if session.session_id not in keys_by_id and len(set(near.values())) == 1:
+            keys_by_id[session.session_id] = next(iter(near.values()))
     own = {row.key for row in known.values() if _is_a_persons(row.key)}
-    for one in begun:
-        if len(own) == 1 and one.session_id not in found:
-            found[one.session_id] = next(iter(own))
-    return found
+    for session in begun:
+        if len(own) == 1 and session.session_id not in keys_by_id:
+            keys_by_id[session.session_id] = next(iter(own))
+    return keys_by_id
 
 
 def _near(
-    one: Begun, begun: Sequence[Begun], found: Mapping[str, str]
+    session: Begun, begun: Sequence[Begun], keys_by_id: Mapping[str, str]
 ) -> Iterator[tuple[str, str]]:
     """Yields the sessions that began when this one was archived, with their keys."""
     for other in begun:
-        distance = abs(other.created_at - (one.archived_at or 0))
-        if other is not one and other.session_id in found and distance <= NEAR_MS:
-            yield other.session_id, found[other.session_id]
+        distance = abs(other.created_at - (session.archived_at or 0))
+        if other is not session and other.session_id in keys_by_id and distance <= NEAR_MS:
+            yield other.session_id, keys_by_id[other.session_id]
 
 
 def _is_a_persons(key: str) -> bool:
     return not {"cron", "hook", "subagent"} & set(key.split(":"))
 
 
-def _text(one: Mapping[str, Any], name: str) -> str:
-    value = one.get(name)
+def _text(entry: Mapping[str, Any], name: str) -> str:
+    value = entry.get(name)
     return value if isinstance(value, str) else ""
 
 

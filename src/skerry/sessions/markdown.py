@@ -45,23 +45,23 @@ def read_markdown(content: str) -> Imported:
     if not SESSION_ID.fullmatch(about[1]):
         raise FormatError("it has no usable session id")
     report = Report()
-    said = tuple(paired(_messages(lines[_HEAD_LINES:], report)))
-    report.messages = len(said)
-    return Imported(about[1], said[0][0] if said else 0, said, report)
+    messages = tuple(paired(_messages(lines[_HEAD_LINES:], report)))
+    report.messages = len(messages)
+    return Imported(about[1], messages[0][0] if messages else 0, messages, report)
 
 
 def _messages(lines: list[str], report: Report) -> Iterator[tuple[int, Message]]:
-    places = [place for place, line in enumerate(lines) if _HEADING.fullmatch(line)]
+    places = [index for index, line in enumerate(lines) if _HEADING.fullmatch(line)]
     # An empty line stands before each heading, and one before what was said.
-    ends = [*(one - 1 for one in places[1:]), len(lines)]
-    for place, end in zip(places, ends, strict=False):  # a document may have no message
-        heading = _HEADING.fullmatch(lines[place])
+    ends = [*(heading_index - 1 for heading_index in places[1:]), len(lines)]
+    for index, end in zip(places, ends, strict=False):  # a document may have no message
+        heading = _HEADING.fullmatch(lines[index])
         at = _time(heading["at"]) if heading else None
         if heading is None or at is None:
-            report.refuse(_HEAD_LINES + place + 1, "there is no such time")
+            report.refuse(_HEAD_LINES + index + 1, "there is no such time")
             continue
         who = heading["who"]
-        text = "\n".join(_unescaped(line) for line in lines[place + 2 : end])
+        text = "\n".join(_unescaped(line) for line in lines[index + 2 : end])
         if who.startswith(RESULT):
             report.left_out["results of tools"] += 1
         elif who == NOTE:

@@ -75,11 +75,11 @@ def limits(config: SessionConfig, key: SessionKey, channel: str) -> Limits:
         if name.lower() == channel.lower():
             return _limits(own)
     kinds = {"dm": "direct"}
-    by_type = {kinds.get(kind, kind): one for kind, one in config.reset_by_type.items()}
+    by_type = {kinds.get(kind, kind): reset for kind, reset in config.reset_by_type.items()}
     if config.reset is None and not by_type and config.idle_minutes is not None:
         return Limits(idle_minutes=config.idle_minutes)
-    found = (by_type.get(kind_of(key)) if by_type else None, config.reset)
-    return _limits(*(one for one in found if one is not None))
+    sections = (by_type.get(kind_of(key)) if by_type else None, config.reset)
+    return _limits(*(section for section in sections if section is not None))
 
 
 def kind_of(key: SessionKey) -> str:
@@ -103,11 +103,11 @@ def boundary(now: int, hour: int, zone: tzinfo | None = None) -> int:
     return at
 
 
-def _limits(*said: ResetConfig) -> Limits:
+def _limits(*sections: ResetConfig) -> Limits:
     """Returns the limits of the first section that sets each; by default sessions end daily."""
-    mode = next((one.mode for one in said if one.mode), ResetMode.DAILY)
-    hour = next((one.at_hour for one in said if one.at_hour is not None), None)
-    idle = next((one.idle_minutes for one in said if one.idle_minutes), None)
+    mode = next((section.mode for section in sections if section.mode), ResetMode.DAILY)
+    hour = next((section.at_hour for section in sections if section.at_hour is not None), None)
+    idle = next((section.idle_minutes for section in sections if section.idle_minutes), None)
     match mode:
         case ResetMode.NONE:
             return Limits()
@@ -155,8 +155,8 @@ def opening(request: RunRequest, triggers: Sequence[str]) -> RunRequest:
     if request.purpose is not Purpose.MESSAGE or not _may_open(request):
         return request
     text = request.text.strip()
-    if found := _RESUME.fullmatch(text):
-        target = found[1] or ""
+    if match := _RESUME.fullmatch(text):
+        target = match[1] or ""
         if target.lower() == "list" or request.images:
             return request
         return replace(request, opening=Opening(OpeningKind.RESUME, target=target))
@@ -169,8 +169,8 @@ def opening(request: RunRequest, triggers: Sequence[str]) -> RunRequest:
             continue
         kind = OpeningKind.RESET if trigger.lower() == "/reset" else OpeningKind.NEW
         bare = not (rest.strip() or request.images)
-        said = text if bare else rest.strip()
-        return replace(request, text=said, opening=Opening(kind, bare=bare))
+        words = text if bare else rest.strip()
+        return replace(request, text=words, opening=Opening(kind, bare=bare))
     return request
 
 
@@ -193,15 +193,15 @@ def enter(
         at: When the message arrived.
 
     """
-    found = sessions.present(unit, request.key)
-    wanted = request.opening
-    if wanted is not None and not wanted.done:
-        if wanted.kind is OpeningKind.RESUME:
-            return _resume(unit, request, wanted, new_id, at)
-        return _anew(unit, request, wanted, new_id, at)
-    if found is None:
+    present = sessions.present(unit, request.key)
+    new = request.opening
+    if new is not None and not new.done:
+        if new.kind is OpeningKind.RESUME:
+            return _resume(unit, request, new, new_id, at)
+        return _anew(unit, request, new, new_id, at)
+    if present is None:
         return _first(unit, request, limits, new_id, at)
-    session_id, tail, spoke = found
+    session_id, tail, spoke = present
     passed = limits.passed(spoke, at) if limits is not None else None
     if limits is None or passed is None:
         return Opened(session_id, tail, request)
@@ -234,8 +234,8 @@ def _first(
     if last is None:
         return Opened(new_id, 0, request, began=True)
     archive.change(unit, new_id, label=last.label, settings=last.settings.after_expiry())
-    said = (notice(PUT_AWAY, at),) if limits is not None else ()
-    return Opened(new_id, 0, request, began=True, notes=said)
+    notes = (notice(PUT_AWAY, at),) if limits is not None else ()
+    return Opened(new_id, 0, request, began=True, notes=notes)
 
 
 def _anew(unit: Unit, request: RunRequest, wanted: Opening, new_id: SessionId, at: int) -> Opened:
@@ -252,9 +252,9 @@ def _anew(unit: Unit, request: RunRequest, wanted: Opening, new_id: SessionId, a
             own = new.settings.with_model(wanted.model)
             archive.change(unit, session_id, label=new.label, settings=own)
     done = replace(wanted, done=True, ended=ended.session_id if ended else None)
-    said: tuple[Message, ...] = ()
+    notes: tuple[Message, ...] = ()
     if ended is not None and not wanted.bare:
-        said = (notice(begun(done), at),)
+        notes = (notice(begun(done), at),)
     return Opened(
         session_id,
         tail,
@@ -262,17 +262,19 @@ def _anew(unit: Unit, request: RunRequest, wanted: Opening, new_id: SessionId, a
         ended,
         wanted.kind.value,
         began=session_id == new_id,
-        notes=said,
+        notes=notes,
     )
 
 
-def _resume(unit: Unit, request: RunRequest, wanted: Opening, new_id: SessionId, at: int) -> Opened:
-    session = meant(archive.earlier(unit, str(request.key), 1000), wanted.target)
+def _resume(
+    unit: Unit, request: RunRequest, resumed: Opening, new_id: SessionId, at: int
+) -> Opened:
+    session = meant(archive.earlier(unit, str(request.key), 1000), resumed.target)
     if session is None:
         session_id, tail = sessions.ensure(unit, request.key, new_id, at)
         return Opened(session_id, tail, request, began=session_id == new_id)
     displaced = archive.restore(unit, session, at)
-    done = replace(wanted, done=True, ended=displaced.session_id if displaced else None)
+    done = replace(resumed, done=True, ended=displaced.session_id if displaced else None)
     changed = replace(request, opening=done)
     return Opened(session.session_id, session.tail, changed, displaced, RESTORE)
 
@@ -282,10 +284,10 @@ def meant(earlier: Sequence[SessionEntry], target: str) -> SessionEntry | None:
     if not target:
         return earlier[0] if earlier else None
     if target.isdecimal() and len(target) == 1:
-        place = int(target) - 1
-        return earlier[place] if 0 <= place < len(earlier) else None
-    wanted = target.lower().rstrip("…")
-    fitting = [one for one in earlier if one.session_id.lower().startswith(wanted)]
+        index = int(target) - 1
+        return earlier[index] if 0 <= index < len(earlier) else None
+    prefix = target.lower().rstrip("…")
+    fitting = [session for session in earlier if session.session_id.lower().startswith(prefix)]
     return fitting[0] if len(fitting) == 1 else None
 
 
@@ -309,15 +311,15 @@ def _is_used(reader: Reader, session: SessionEntry) -> bool:
     """Returns whether there is anything but commands in the session."""
     if session.user_at or session.tail > _LOOKED_AT:
         return True
-    said = sessions.entries(reader, session.session_id, limit=_LOOKED_AT)
-    return bool(spoken([(one.seq, one.message) for one in said]))
+    entries = sessions.entries(reader, session.session_id, limit=_LOOKED_AT)
+    return bool(spoken([(entry.seq, entry.message) for entry in entries]))
 
 
 def listed(earlier: Sequence[SessionEntry], titles: Sequence[str]) -> list[str]:
     """Returns a line for each session that can be brought back, in Markdown."""
     return [
-        f"{place}. {title} ({_day(one.user_at)}, `{one.session_id[:8]}`)"
-        for place, (one, title) in enumerate(zip(earlier, titles, strict=True), 1)
+        f"{number}. {title} ({_day(session.user_at)}, `{session.session_id[:8]}`)"
+        for number, (session, title) in enumerate(zip(earlier, titles, strict=True), 1)
     ]
 
 

@@ -41,22 +41,22 @@ def pruned(
     changed: dict[int, ToolResultMessage] = {}
     if not places or room <= 0 or total < settings.soft_trim_ratio * room:
         return changed
-    current = {place: result for place in places if (result := _result(messages, place))}
-    for place, result in current.items():
+    current = {index: result for index in places if (result := _result(messages, index))}
+    for index, result in current.items():
         trimmed = shortened(result, settings.soft_trim)
         if trimmed is not result:
-            changed[place] = trimmed
+            changed[index] = trimmed
             total += size(trimmed) - size(result)
-    left = sum(size(changed.get(place, result)) for place, result in current.items())
-    if not settings.hard_clear.enabled or left < settings.min_prunable_tool_chars:
+    chars = sum(size(changed.get(index, result)) for index, result in current.items())
+    if not settings.hard_clear.enabled or chars < settings.min_prunable_tool_chars:
         return changed
     cleared = (TextBlock(settings.hard_clear.placeholder),)
-    for place, result in current.items():
+    for index, result in current.items():
         if total < settings.hard_clear_ratio * room:
             break
-        before = changed.get(place, result)
-        changed[place] = replace(result, content=cleared)
-        total += size(changed[place]) - size(before)
+        before = changed.get(index, result)
+        changed[index] = replace(result, content=cleared)
+        total += size(changed[index]) - size(before)
     return changed
 
 
@@ -75,27 +75,29 @@ def shortened(result: ToolResultMessage, form: SoftTrim) -> ToolResultMessage:
 
 def _prunable(messages: Sequence[Message], settings: ContextPruning) -> list[int]:
     """Returns where old results without images stand, behind the first words of a person."""
-    start = next((n for n, one in enumerate(messages) if isinstance(one, UserMessage)), None)
+    start = next(
+        (n for n, message in enumerate(messages) if isinstance(message, UserMessage)), None
+    )
     if start is None:
         return []
-    end, left = len(messages), settings.keep_last_assistants
-    while left:
+    end, answers = len(messages), settings.keep_last_assistants
+    while answers:
         end -= 1
         if end < 0:
             return []  # all of them are among the last
-        left -= isinstance(messages[end], AssistantMessage)
+        answers -= isinstance(messages[end], AssistantMessage)
     return [
-        place
-        for place in range(start, end)
-        if (result := _result(messages, place)) and allowed(result.tool_name, settings.tools)
+        index
+        for index in range(start, end)
+        if (result := _result(messages, index)) and allowed(result.tool_name, settings.tools)
     ]
 
 
-def _result(messages: Sequence[Message], place: int) -> ToolResultMessage | None:
-    one = messages[place]
-    if not isinstance(one, ToolResultMessage):
+def _result(messages: Sequence[Message], index: int) -> ToolResultMessage | None:
+    message = messages[index]
+    if not isinstance(message, ToolResultMessage):
         return None
-    return None if any(isinstance(block, ImageBlock) for block in one.content) else one
+    return None if any(isinstance(block, ImageBlock) for block in message.content) else message
 
 
 def allowed(tool: str, rules: PruningTools) -> bool:
@@ -103,4 +105,4 @@ def allowed(tool: str, rules: PruningTools) -> bool:
     name = tool.lower()
     if any(fnmatchcase(name, pattern.lower()) for pattern in rules.deny):
         return False
-    return not rules.allow or any(fnmatchcase(name, one.lower()) for one in rules.allow)
+    return not rules.allow or any(fnmatchcase(name, pattern.lower()) for pattern in rules.allow)

@@ -68,20 +68,20 @@ def take(unit: Unit, about: Aside, now: int) -> Outcome:
         FormatError: it is no transcript.
         OSError: it cannot be read.
     """
-    found = look(about)
+    transcript = look(about)
     entries = list(entries_of(Path(about.file)))
     session_id = SessionId(about.session_id)
     session = sessions.get(unit, session_id)
     if session is None:
-        whole = tuple(paired([(at, one) for _, at, one in _spoken(entries)]))
+        whole = tuple(paired([(at, entry) for _, at, entry in _spoken(entries)]))
         key = _key(about)
-        incoming = Incoming(key, session_id, found.created_at, whole)
+        incoming = Incoming(key, session_id, transcript.created_at, whole)
         return _outcome(importing.take(unit, incoming, now))
-    known = aside.ids(sessions.times(unit, session_id))
+    stored = aside.ids(sessions.times(unit, session_id))
     rest = [
         entry
         for entry in entries
-        if known.get(entry_id(entry[0])) != (entry[0], aside.iso(entry[1]))
+        if stored.get(entry_id(entry[0])) != (entry[0], aside.iso(entry[1]))
     ]
     if not rest:
         return Outcome.KNOWN
@@ -98,10 +98,10 @@ def mend(unit: Unit, broken: Broken, files: Iterable[Path]) -> bool:
         OSError: a file cannot be read.
     """
     for file in files:
-        for seq, at, one in entries_of(file):
+        for seq, at, found_message in entries_of(file):
             if seq == broken.seq:
-                kind = compactions.KIND if isinstance(one, CompactionMessage) else None
-                legible.mend(unit, broken, at, message.encode(one), kind)
+                kind = compactions.KIND if isinstance(found_message, CompactionMessage) else None
+                legible.mend(unit, broken, at, message.encode(found_message), kind)
                 return True
     return False
 
@@ -118,23 +118,29 @@ def accept(unit: Unit, broken: Broken, text: str, now: int) -> None:
 def _go_on(unit: Unit, session: SessionEntry, rest: Sequence[_Entry]) -> None:
     """Adds the entries to the session that ends where they begin."""
     before = sessions.entries(unit, session.session_id, limit=_OPEN)
-    last = [(one.at, one.message) for one in before if not sessions.is_compaction(one.message)]
-    there = len(list(paired(last)))
+    last = [
+        (entry.at, entry.message) for entry in before if not sessions.is_compaction(entry.message)
+    ]
+    paired_before = len(list(paired(last)))
     tail, numbers = session.tail, iter(rest)
-    said = [one for one in rest if not isinstance(one[2], CompactionMessage)]
-    closed = list(paired([*last, *((at, one) for _, at, one in said)]))[min(there, len(last)) :]
-    summaries = {seq: (at, one) for seq, at, one in numbers if isinstance(one, CompactionMessage)}
-    for at, one in closed:
+    messages = [entry for entry in rest if not isinstance(entry[2], CompactionMessage)]
+    closed = list(paired([*last, *((at, entry) for _, at, entry in messages)]))[
+        min(paired_before, len(last)) :
+    ]
+    summaries = {
+        seq: (at, entry) for seq, at, entry in numbers if isinstance(entry, CompactionMessage)
+    }
+    for at, entry in closed:
         while (summary := summaries.pop(tail + 1, None)) is not None:
             tail = _summarise(unit, session, tail, summary)
-        heard = at if isinstance(one, UserMessage) else 0
-        tail = sessions.append(unit, session.session_id, tail, "", [one], at, heard=heard)
+        spoken_at = at if isinstance(entry, UserMessage) else 0
+        tail = sessions.append(unit, session.session_id, tail, "", [entry], at, heard=spoken_at)
     while (summary := summaries.pop(tail + 1, None)) is not None:
         tail = _summarise(unit, session, tail, summary)
 
 
-def _summarise(unit: Unit, session: SessionEntry, tail: int, found: tuple[int, Message]) -> int:
-    at, summary = found
+def _summarise(unit: Unit, session: SessionEntry, tail: int, entry: tuple[int, Message]) -> int:
+    at, summary = entry
     if not isinstance(summary, CompactionMessage):
         raise TypeError(f"{type(summary).__name__} is no summary")
     return compactions.add(unit, session.session_id, tail, summary, at, session.total_tokens)
@@ -143,20 +149,20 @@ def _summarise(unit: Unit, session: SessionEntry, tail: int, found: tuple[int, M
 def _apart(unit: Unit, session: SessionEntry, rest: Sequence[_Entry], now: int) -> Outcome:
     """Writes the entries as an earlier session of the conversation, once."""
     name = uuid5(NAMESPACE_OID, f"{session.session_id} {rest[0][0]} {rest[0][1]}")
-    said = tuple(paired([(at, one) for _, at, one in _spoken(rest)]))
+    messages = tuple(paired([(at, entry) for _, at, entry in _spoken(rest)]))
     incoming = Incoming(
-        SessionKey.parse(session.key), SessionId(str(name)), rest[0][1], said, Archived.RESET
+        SessionKey.parse(session.key), SessionId(str(name)), rest[0][1], messages, Archived.RESET
     )
-    taken = importing.take(unit, incoming, now)
-    return Outcome.KNOWN if taken is Taken.KNOWN else Outcome.EARLIER
+    outcome = importing.take(unit, incoming, now)
+    return Outcome.KNOWN if outcome is Taken.KNOWN else Outcome.EARLIER
 
 
 def _spoken(entries: Sequence[_Entry]) -> list[_Entry]:
     return [entry for entry in entries if not isinstance(entry[2], CompactionMessage)]
 
 
-def _outcome(taken: Taken) -> Outcome:
-    match taken:
+def _outcome(outcome: Taken) -> Outcome:
+    match outcome:
         case Taken.PRESENT:
             return Outcome.IMPORTED
         case Taken.ARCHIVED:
@@ -178,40 +184,40 @@ def entries_of(file: Path) -> Iterator[_Entry]:
     places: dict[str, int] = {}
     for line in aside.lines(file):
         try:
-            found: Any = msgspec.json.decode(line)
+            record: Any = msgspec.json.decode(line)
         except UNREADABLE:
             continue
-        if not isinstance(found, dict) or found.get("type") not in {"message", "compaction"}:
+        if not isinstance(record, dict) or record.get("type") not in {"message", "compaction"}:
             continue
-        seq = places.get(found.get("parentId") or "", 0) + 1
-        name, at = found.get("id"), aside.milliseconds(found.get("timestamp"))
+        seq = places.get(record.get("parentId") or "", 0) + 1
+        name, at = record.get("id"), aside.milliseconds(record.get("timestamp"))
         if name != entry_id(seq) or at is None:
             continue  # none of ours
         places[name] = seq
         try:
-            yield seq, at, _message(found, places, at)
+            yield seq, at, _message(record, places, at)
         except (TypeError, *UNREADABLE):
             continue
 
 
-def _message(found: dict[str, Any], places: dict[str, int], at: int) -> Message:
+def _message(record: dict[str, Any], places: dict[str, int], at: int) -> Message:
     """Returns the message of a line.
 
     Raises:
         ValueError: it is none that can be read.
     """
-    if found["type"] == "message":
-        return message.decode(msgspec.json.encode(found.get("message")))
-    name, details = COMPACTION, found.get("details") or {}
+    if record["type"] == "message":
+        return message.decode(msgspec.json.encode(record.get("message")))
+    name, details = COMPACTION, record.get("details") or {}
     return CompactionMessage(
-        (TextBlock(str(found.get("summary", ""))),),
+        (TextBlock(str(record.get("summary", ""))),),
         name[0],
         *name,
         Usage(),
         "stop",
         at,
-        first_kept=places.get(str(found.get("firstKeptEntryId")), 1),
-        tokens_before=int(found.get("tokensBefore") or 0),
+        first_kept=places.get(str(record.get("firstKeptEntryId")), 1),
+        tokens_before=int(record.get("tokensBefore") or 0),
         read_files=tuple(map(str, details.get("readFiles") or ())),
         modified_files=tuple(map(str, details.get("modifiedFiles") or ())),
     )

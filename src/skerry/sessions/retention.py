@@ -45,41 +45,50 @@ class Plan:
     @property
     def size(self) -> int:
         """Returns the bytes of the transcripts that would be removed."""
-        return sum(one.session.size for one in self.remove)
+        return sum(due.session.size for due in self.remove)
 
 
-def plan(kept: Sequence[Kept], config: MaintenanceConfig, now: int) -> Plan:
+def plan(stored: Sequence[Kept], config: MaintenanceConfig, now: int) -> Plan:
     """Returns the sessions that exceed the limits; `kept` begins with the least recently used.
 
     A main conversation, one that is pinned and one with an open run are never archived. What is
     archived now is not removed in the same turn: it can be restored until the next.
     """
     before, days = now - config.prune_after, config.prune_after / DAY_MS
-    present = [one for one in kept if not one.archived_at]
+    present = [session for session in stored if not session.archived_at]
     archived = sorted(
-        (one for one in kept if one.archived_at), key=lambda one: (one.archived_at, one.session_id)
+        (session for session in stored if session.archived_at),
+        key=lambda session: (session.archived_at, session.session_id),
     )
-    left = Counter(one.agent_id for one in present)
+    counts = Counter(session.agent_id for session in present)
     away: list[Due] = []
-    for one in present:
-        if one.pinned or one.busy or _stays(one.key):
+    for session in present:
+        if session.pinned or session.busy or _stays(session.key):
             continue
-        if one.updated_at < before:
-            away.append(Due(one, f"unused for {days:g} days"))
-        elif left[one.agent_id] > config.max_entries:
-            away.append(Due(one, f"over {config.max_entries} conversations of the agent"))
+        if session.updated_at < before:
+            away.append(Due(session, f"unused for {days:g} days"))
+        elif counts[session.agent_id] > config.max_entries:
+            away.append(Due(session, f"over {config.max_entries} conversations of the agent"))
         else:
             continue
-        left[one.agent_id] -= 1
-    gone = [Due(one, f"archived for {days:g} days") for one in archived if one.archived_at < before]
+        counts[session.agent_id] -= 1
+    removed = [
+        Due(session, f"archived for {days:g} days")
+        for session in archived
+        if session.archived_at < before
+    ]
     if config.max_disk_bytes is not None:
-        size = sum(one.size for one in kept) - sum(one.session.size for one in gone)
-        for one in archived[len(gone) :]:
+        size = sum(session.size for session in stored) - sum(
+            session.session.size for session in removed
+        )
+        for session in archived[len(removed) :]:
             if size <= config.max_disk_bytes:
                 break
-            gone.append(Due(one, "transcripts take more than session.maintenance.maxDiskBytes"))
-            size -= one.size
-    return Plan(tuple(away), tuple(gone))
+            removed.append(
+                Due(session, "transcripts take more than session.maintenance.maxDiskBytes")
+            )
+            size -= session.size
+    return Plan(tuple(away), tuple(removed))
 
 
 def _stays(key: str) -> bool:
@@ -89,7 +98,7 @@ def _stays(key: str) -> bool:
 
 async def carry_out(store: Store, hooks: Hooks, agents_dir: Path, due: Plan, now: int) -> Plan:
     """Archives and removes what is due; returns what was, less what somebody used meanwhile."""
-    away, gone = [], []
+    away, removed = [], []
     for one in due.archive:
         session = await store.write(partial(retention.put_away, session=one.session, now=now))
         if session is not None:
@@ -101,13 +110,13 @@ async def carry_out(store: Store, hooks: Hooks, agents_dir: Path, due: Plan, now
             partial(retention.remove_file, agents_dir=agents_dir, session_id=session_id)
         )
         if await store.write(partial(retention.remove, session_id=session_id)):
-            gone.append(one)
-    if gone:
+            removed.append(one)
+    if removed:
         try:
             await retention.wipe(store)
         except StoreFailedError as error:
             logger.warning("removed text may still be in free parts of the file: %s", error)
-    return Plan(tuple(away), tuple(gone))
+    return Plan(tuple(away), tuple(removed))
 
 
 def told(due: Plan, *, done: bool) -> str:

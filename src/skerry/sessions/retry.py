@@ -23,7 +23,7 @@ def to_retry(
     reader: Reader,
     key: SessionKey,
     is_command: Callable[[str], bool],
-    asked: RunId | None = None,
+    command_run: RunId | None = None,
     *,
     by_owner: bool = True,
 ) -> RunRequest | None:
@@ -48,14 +48,14 @@ def to_retry(
             return None  # the conversation began anew
         if request.origin is Origin.OWNER and not by_owner:
             return None
-        asking = runs.find(reader, asked) if asked else None
-        texts = (request.text, *(one.text for one in entered))
+        asking = runs.find(reader, command_run) if command_run else None
+        texts = (request.text, *(guest.text for guest in entered))
         return replace(
             request,
             run_id=RunId(f"{request.run_id}:retry"),
             text="\n\n".join(texts),
             reply_to=asking.request.reply_to if isinstance(asking, OpenRun) else request.reply_to,
-            images=(*request.images, *(image for one in entered for image in one.images)),
+            images=(*request.images, *(image for guest in entered for image in guest.images)),
         )
     return None
 
@@ -67,24 +67,24 @@ def as_asked_by(request: RunRequest, scopes: tuple[str, ...] | None) -> RunReque
     repeats it has all of the first sender's scopes. None are those of the owner in a chat.
     """
     first = (ADMIN,) if request.scopes is None else request.scopes
-    if scopes is None or all(allows(scopes, one) for one in first):
+    if scopes is None or all(allows(scopes, scope) for scope in first):
         return replace(request, scopes=scopes)
     return replace(request, scopes=scopes, model=None, thinking=None, inline=None)
 
 
 def _said(reader: Reader, ended: EndedRun, key: SessionKey) -> RunRequest | None:
     """Returns the request; the text of a large or an old one is read from the transcript."""
-    asked = ended.request
-    if asked is not None and (asked.text or asked.images or asked.opening is not None):
-        return asked
-    found = sessions.entries(
+    request = ended.request
+    if request is not None and (request.text or request.images or request.opening is not None):
+        return request
+    entries = sessions.entries(
         reader, ended.session_id, limit=1, after=ended.entry - 1, before=ended.entry + 1
     )
-    if not found or not isinstance(found[0].message, UserMessage):
+    if not entries or not isinstance(entries[0].message, UserMessage):
         return None
-    said = found[0].message
-    text = "".join(block.text for block in said.content if isinstance(block, TextBlock))
-    images = tuple(block for block in said.content if isinstance(block, ImageBlock))
-    if asked is not None:
-        return replace(asked, run_id=ended.result.run_id, text=text, images=images)
-    return RunRequest(ended.result.run_id, key, text, images=images, origin=said.origin)
+    message = entries[0].message
+    text = "".join(block.text for block in message.content if isinstance(block, TextBlock))
+    images = tuple(block for block in message.content if isinstance(block, ImageBlock))
+    if request is not None:
+        return replace(request, run_id=ended.result.run_id, text=text, images=images)
+    return RunRequest(ended.result.run_id, key, text, images=images, origin=message.origin)

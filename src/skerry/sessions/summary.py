@@ -88,17 +88,17 @@ def chunks(pieces: Sequence[str], room: int) -> list[str]:
 
     What is cut of one piece stands in the next text: the summariser reads all of it.
     """
-    found: list[str] = []
-    taken = room
-    for piece in (part for one in pieces for part in _parts(one, room)):
+    texts: list[str] = []
+    used = room
+    for piece in (part for text in pieces for part in _parts(text, room)):
         more = tokens(piece) + 1
-        if taken + more > room:
-            found.append(piece)
-            taken = more
+        if used + more > room:
+            texts.append(piece)
+            used = more
         else:
-            found[-1] += f"\n{piece}"
-            taken += more
-    return found
+            texts[-1] += f"\n{piece}"
+            used += more
+    return texts
 
 
 def _parts(text: str, room: int) -> Iterable[str]:
@@ -142,12 +142,12 @@ def extracted(messages: Sequence[Message], previous: str, most: int) -> str:
 
     It is worse than a model's and better than none: the conversation goes on.
     """
-    asked = [
+    requests = [
         message.text
         for message in messages
         if isinstance(message, UserMessage) and message.text.strip()
     ]
-    said = [
+    answers = [
         message.text
         for message in messages
         if isinstance(message, AssistantMessage) and message.text.strip()
@@ -156,15 +156,15 @@ def extracted(messages: Sequence[Message], previous: str, most: int) -> str:
     parts = []
     if previous:
         parts.append(fitted(previous, most // 3))
-    if asked:
-        share = max(8, most // 3 // len(asked))
-        points = (f"- {fitted(_line(one), min(share, 60))}" for one in asked)
+    if requests:
+        share = max(8, most // 3 // len(requests))
+        points = (f"- {fitted(_line(request), min(share, 60))}" for request in requests)
         parts.append("## Requests of the person\n" + fitted("\n".join(points), most // 3))
     if tools:
         used = ", ".join(f"{name} ({count})" for name, count in tools.most_common(20))
         parts.append(f"## Tools used\n{used}")
-    if said:
-        parts.append(f"## Last words of the assistant\n{fitted(_line(said[-1]), most // 6)}")
+    if answers:
+        parts.append(f"## Last words of the assistant\n{fitted(_line(answers[-1]), most // 6)}")
     return fitted("\n\n".join(parts) or "The conversation has no text to summarise.", most)
 
 

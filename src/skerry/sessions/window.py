@@ -60,8 +60,8 @@ class Budget(Struct, frozen=True):
 
 def budget(window: int, fixed: int, settings: Compaction) -> Budget:
     """Returns how a window of `window` tokens is used; `fixed` are the system prompt and tools."""
-    wanted = max(settings.reserve_tokens, settings.reserve_tokens_floor)
-    reserve = min(wanted, window // RESERVE_SHARE)
+    configured = max(settings.reserve_tokens, settings.reserve_tokens_floor)
+    reserve = min(configured, window // RESERVE_SHARE)
     room = max(window - reserve - fixed, LEAST_ROOM)
     keep = min(settings.keep_recent_tokens, room // KEEP_SHARE)
     summary = min(reserve * 4 // 5, room // SUMMARY_SHARE)
@@ -110,20 +110,20 @@ class View:
         self._sources: list[Message] = []
         self._copy: History | None = None
 
-    def replace(self, history: History, place: int, message: Message) -> None:
+    def replace(self, history: History, index: int, message: Message) -> None:
         """Sends `message` in place of the one at `place`, as long as that is there."""
-        self._replaced[place] = history.messages[place], message
-        if self._copy is not None and place < len(self._copy.messages):
-            self._copy.cut(place)
-            del self._sources[place:]
+        self._replaced[index] = history.messages[index], message
+        if self._copy is not None and index < len(self._copy.messages):
+            self._copy.cut(index)
+            del self._sources[index:]
 
     def of(self, history: History) -> History:
         """Returns the messages to send: the conversation itself where nothing is replaced."""
         messages = history.messages
         self._replaced = {
-            place: pair
-            for place, pair in self._replaced.items()
-            if place < len(messages) and messages[place] is pair[0]
+            index: pair
+            for index, pair in self._replaced.items()
+            if index < len(messages) and messages[index] is pair[0]
         }
         if not self._replaced:
             self._copy, self._sources = None, []
@@ -132,23 +132,23 @@ class View:
         same = _common(self._sources, messages)
         copy.cut(same)
         del self._sources[same:]
-        for place in range(same, len(messages)):
-            self._sources.append(messages[place])
-            copy.append(self._at(place, messages[place]))
+        for index in range(same, len(messages)):
+            self._sources.append(messages[index])
+            copy.append(self._at(index, messages[index]))
         return copy
 
     def shown(self, history: History) -> list[Message]:
         """Returns the messages as they would be sent."""
-        return [self._at(place, one) for place, one in enumerate(history.messages)]
+        return [self._at(index, message) for index, message in enumerate(history.messages)]
 
-    def _at(self, place: int, message: Message) -> Message:
-        source, replacement = self._replaced.get(place, (None, message))
+    def _at(self, index: int, message: Message) -> Message:
+        source, replacement = self._replaced.get(index, (None, message))
         return replacement if source is message else message
 
 
 def _common(first: list[Message], second: list[Message]) -> int:
     """Returns how many messages the two have in common at their begin, by identity."""
-    for place, same in enumerate(map(is_, first, second)):
+    for index, same in enumerate(map(is_, first, second)):
         if not same:
-            return place
+            return index
     return min(len(first), len(second))

@@ -58,13 +58,13 @@ def _window(file: BinaryIO, params: ReadParams) -> str:
         raise ToolError(f"{params.path} is not a text file.")
     file.seek(0)
     shown: list[str] = []
-    left = MAX_CHARS
+    room = MAX_CHARS
     first = params.start - 1
     window = islice(_lines(file), first, first + params.lines)
     for number, line in enumerate(window, params.start):
         text = f"{number}: {line}"
-        left -= len(text)
-        if left < 0:
+        room -= len(text)
+        if room < 0:
             shown.append(f"[cut at {MAX_CHARS} characters; go on with start={number}]")
             break
         shown.append(text)

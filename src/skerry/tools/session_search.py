@@ -38,30 +38,36 @@ class SessionSearch:
         params = SessionSearchParams.model_validate(arguments)
         if context.recall is None:
             raise ToolError("There is no conversation to search.")
-        found = await context.recall.search(params.query, limit=params.limit, others=params.others)
-        return ToolResult(told(found), origin=Origin.MEMORY)
+        results = await context.recall.search(
+            params.query, limit=params.limit, others=params.others
+        )
+        return ToolResult(told(results), origin=Origin.MEMORY)
 
 
-def told(found: Found) -> str:
+def told(results: Found) -> str:
     """Returns the finding as a model, or a person, reads it."""
-    lines = [_hit(number, hit) for number, hit in enumerate(found.hits, 1)]
+    lines = [_hit(number, hit) for number, hit in enumerate(results.hits, 1)]
     if not lines:
         lines = ["Nothing was found. Try other words that may have been used."]
-    if not found.complete:
+    if not results.complete:
         lines.append("Not everything could be searched yet; ask again later.")
     return "\n\n".join(lines)
 
 
 def _hit(number: int, hit: Hit) -> str:
     where = f"{hit.key}, earlier session" if hit.archived else hit.key
-    said = hit.said
-    lines = [f"{number}. {_day(said.at)} entry {said.entry} ({where})"]
-    lines += [_line(one) for one in (hit.before, said, hit.after) if one is not None and one.text]
+    excerpt = hit.said
+    lines = [f"{number}. {_day(excerpt.at)} entry {excerpt.entry} ({where})"]
+    lines += [
+        _line(excerpt)
+        for excerpt in (hit.before, excerpt, hit.after)
+        if excerpt is not None and excerpt.text
+    ]
     return "\n".join(lines)
 
 
-def _line(said: Said) -> str:
-    return f"   {said.role}: {said.text}"
+def _line(excerpt: Said) -> str:
+    return f"   {excerpt.role}: {excerpt.text}"
 
 
 def _day(at: int) -> str:

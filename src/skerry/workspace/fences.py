@@ -48,13 +48,13 @@ def look(workspace: Path, name: str, gate: Gate, records: Records) -> Seen:
     if len(data) > MAX_BYTES:
         raise EscapeError(name, f"it has more than {MAX_BYTES} bytes")
     digest, path = sha256(data).digest(), str(opened.path)
-    kind, known = kind_of(opened, gate.workspaces), records.of(path)
+    kind, record = kind_of(opened, gate.workspaces), records.of(path)
     if kind in _READ:
         taint = records.judged(path, digest, len(data))
         doubt = doubted(opened, taint).reason
     else:  # of such a file a record is made by who writes it alone
-        taint = known.taint if known else frozenset()
-        same = known is not None and known.digest == digest
+        taint = record.taint if record else frozenset()
+        same = record is not None and record.digest == digest
         doubt = doubted(opened, taint).reason or ("" if same else _UNRECORDED)
     return Seen(name, path, kind, data, digest, taint, doubt, opened.is_foreign)
 
@@ -62,12 +62,12 @@ def look(workspace: Path, name: str, gate: Gate, records: Records) -> Seen:
 def fenced(workspace: Path, gate: Gate, records: Records) -> Iterator[Seen]:
     """Gives the files that are read by themselves and do not count as the owner's word. Blocks."""
     root = workspace.resolve()
-    marked = (Path(one.path) for one in records.tainted())
-    inside = (str(one.relative_to(root)) for one in marked if one.is_relative_to(root))
+    marked = (Path(record.path) for record in records.tainted())
+    inside = (str(path.relative_to(root)) for path in marked if path.is_relative_to(root))
     for name in dict.fromkeys((*_NAMES, *inside)):
         try:
-            seen = look(workspace, name, gate, records)
+            file = look(workspace, name, gate, records)
         except (EscapeError, OSError):
             continue  # it is not shown at all
-        if seen.doubt and seen.kind in _READ:
-            yield seen
+        if file.doubt and file.kind in _READ:
+            yield file

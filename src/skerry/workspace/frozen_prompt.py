@@ -61,7 +61,7 @@ class Begin(Struct):
     def changed(self, files: Iterable[FileText]) -> dict[str, str]:
         """Returns the files that are not as the session was told last, with their digests."""
         then = {file.name: file.text for file in self.files}
-        found: dict[str, str] = {}
+        digests: dict[str, str] = {}
         for file in files:
             last, before = self.told.get(file.name), then.get(file.name)
             if (
@@ -72,8 +72,8 @@ class Begin(Struct):
             ):
                 continue
             if (digest := _digest(file.text)) != last:
-                found[file.name] = digest
-        return found
+                digests[file.name] = digest
+        return digests
 
     def outdated(self, files: Iterable[FileText]) -> tuple[str, ...]:
         """Returns the files that are not as the session began with them."""
@@ -102,10 +102,10 @@ class Begins(Struct):
 
     async def find(self, key: SessionKey, session_id: SessionId, audience: str) -> Begin | None:
         """Returns the initial prompt of the session; None if it has none, or is made anew."""
-        kept = self._kept.get((key, audience))
-        if kept is not None and kept[0] == session_id:
+        cached = self._kept.get((key, audience))
+        if cached is not None and cached[0] == session_id:
             self._kept.move_to_end((key, audience))
-            return kept[1]
+            return cached[1]
         if self.store is None or not session_id:
             return None
         stored, notes = await self.store.read(
@@ -150,12 +150,12 @@ class Begins(Struct):
 
 def withdrawn(then: Sequence[FileText], now: Iterable[FileText]) -> bool:
     """Returns whether a file is gone or empty, or counts for something else than it did."""
-    there = {one.name: one for one in now}
-    for one in then:
-        same = there.get(one.name)
-        if same is None or (same.doubt, same.problem) != (one.doubt, one.problem):
+    present = {file.name: file for file in now}
+    for file in then:
+        same = present.get(file.name)
+        if same is None or (same.doubt, same.problem) != (file.doubt, file.problem):
             return True
-        if one.text and not same.text:
+        if file.text and not same.text:
             return True
     return False
 
@@ -168,12 +168,12 @@ def _encoded(begin: Begin) -> tuple[bytes, dict[str, str]]:
     texts: dict[str, str] = {}
 
     def stored(files: Iterable[FileText]) -> list[_File]:
-        found = []
+        records = []
         for file in files:
             digest = _digest(file.text)
             texts[digest] = file.text
-            found.append(_File(file.name, digest, file.problem, file.doubt))
-        return found
+            records.append(_File(file.name, digest, file.problem, file.doubt))
+        return records
 
     today = begin.today
     body = _Body(stored(begin.files), stored(today.notes), today.date, today.zone, dict(begin.told))
@@ -189,8 +189,8 @@ def _decoded(body: bytes, texts: dict[str, str]) -> Begin | None:
         )
 
     try:
-        found = msgspec.json.decode(body, type=_Body)
-        today = Today(found.day, found.zone, read(found.notes))
-        return Begin(read(found.files), today, found.told)
+        decoded = msgspec.json.decode(body, type=_Body)
+        today = Today(decoded.day, decoded.zone, read(decoded.notes))
+        return Begin(read(decoded.files), today, decoded.told)
     except (KeyError, *UNREADABLE):
         return None

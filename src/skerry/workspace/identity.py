@@ -38,7 +38,7 @@ def parsed(text: str) -> dict[str, str]:
     """
     text = text[:_LONGEST_FILE].replace("\r\n", "\n")
     front = _FRONT.match(text)
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for line in (front[1] if front else text).split("\n"):
         matched = _LINE.fullmatch(line)
         if matched is None:
@@ -46,9 +46,9 @@ def parsed(text: str) -> dict[str, str]:
         key, value = matched[1].lower(), matched[2].strip().strip("\"'")
         unset = not value or value.startswith("_(")  # as other templates ask for it
         fits = len(value) <= _LONGEST.get(key, _LONG)
-        if key in _KEYS and key not in found and fits and not unset:
-            found[key] = value
-    return found
+        if key in _KEYS and key not in values and fits and not unset:
+            values[key] = value
+    return values
 
 
 def identity(config: Config, agent: AgentId, records: Records) -> dict[str, str]:
@@ -60,12 +60,12 @@ def identity(config: Config, agent: AgentId, records: Records) -> dict[str, str]
     """
     own = config.agents.get(agent)
     file = read_text(config.workspace(agent), IDENTITY, records)
-    found = parsed(file.text) if file is not None and not file.doubt else {}
+    values = parsed(file.text) if file is not None and not file.doubt else {}
     if own is not None and own.name:
-        found["name"] = own.name
+        values["name"] = own.name
     configured = own.identity if own is not None and own.identity is not None else IdentityConfig()
-    said = configured.model_dump(include=set(_KEYS))
-    return {key: text for key in _KEYS if (text := said.get(key) or found.get(key))}
+    configured_values = configured.model_dump(include=set(_KEYS))
+    return {key: text for key in _KEYS if (text := configured_values.get(key) or values.get(key))}
 
 
 def picture(workspace: Path, avatar: str) -> str | None:

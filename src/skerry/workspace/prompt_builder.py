@@ -65,12 +65,12 @@ class Ritual:
         and nothing in a conversation beside the one that has it.
         """
         root = str(workspace)
-        known = self._owners.get(root)
-        if known is not None and known != str(request.key):
+        owner_key = self._owners.get(root)
+        if owner_key is not None and owner_key != str(request.key):
             return False
         if not request.is_private or _size(root) is None:
             return False
-        owner = known or _claimed(workspace)
+        owner = owner_key or _claimed(workspace)
         if not owner:
             if request.purpose is not Purpose.MESSAGE:
                 return False
@@ -177,7 +177,7 @@ class Prompts(Struct):
 
     async def build(
         self,
-        asked: Asked,
+        target: Asked,
         config: Config,
         model: ModelInfo,
         tools: tuple[ToolSpec, ...],
@@ -189,10 +189,10 @@ class Prompts(Struct):
         Equal configuration, model and tools give an equal prompt in the same session; it is put
         together again only when something differs.
         """
-        request, agent = asked.request, asked.request.key.agent
+        request, agent = target.request, target.request.key.agent
         own = config.agents.get(agent)
         name = (own.identity.name if own and own.identity else "") or (own.name if own else "")
-        workspace = asked.context.workspace or config.workspace(agent)
+        workspace = target.context.workspace or config.workspace(agent)
         subject = Subject(name, agent, workspace, model)
         defaults = config.agents.defaults
         limits = Limits(defaults.bootstrap_max_chars, defaults.bootstrap_total_max_chars)
@@ -201,7 +201,7 @@ class Prompts(Struct):
         news = _News(Begin((), today))
         if model.prompt_limit is None:
             shared = "read" in config.tools.guests.allow
-            news = await self._news(asked, workspace, tools, hooks, today, shared=shared)
+            news = await self._news(target, workspace, tools, hooks, today, shared=shared)
         begin, note, changed = news.begin, news.note, news.changed
         made_of = subject, tools, begin.files, limits, begin.today, request.extra_system_prompt
         built = self._built.get(agent)
@@ -217,7 +217,7 @@ class Prompts(Struct):
 
     async def _news(
         self,
-        asked: Asked,
+        target: Asked,
         workspace: Path,
         tools: tuple[ToolSpec, ...],
         hooks: Hooks,
@@ -226,33 +226,33 @@ class Prompts(Struct):
         shared: bool,
     ) -> _News:
         """Returns the initial prompt of the session, and the changes since."""
-        request = asked.request
+        request = target.request
         # Without tools nobody could do the ritual.
-        ritual = bool(tools) and self.ritual.belongs(workspace, request, claim=not asked.looking)
+        ritual = bool(tools) and self.ritual.belongs(workspace, request, claim=not target.looking)
         names = wanted(request, ritual=ritual, shared=shared)
         files = raw = await self.files.read(workspace, names, self.records)
         if hooks.agent_bootstrap.handlers:
-            files = await _changed(raw, asked.context, hooks)
+            files = await _changed(raw, target.context, hooks)
         audience = _audience(workspace, today.zone, names, private=request.is_private)
-        begin = await self._begin(asked, audience, workspace, files, today)
-        seen = [file for file in files if file in raw]  # what a hook wrote, nobody can read
-        if asked.looking:
-            return _News(begin, changed=begin.outdated(seen))
+        begin = await self._begin(target, audience, workspace, files, today)
+        readable = [file for file in files if file in raw]  # what a hook wrote, nobody can read
+        if target.looking:
+            return _News(begin, changed=begin.outdated(readable))
         changed: dict[str, str] = {}
         if any(tool.name == _READ for tool in tools):
-            changed = begin.changed([one for one in seen if one.name not in _SEARCHED])
-        return _News(begin, self._note(asked, audience, workspace, begin, changed, today.date))
+            changed = begin.changed([file for file in readable if file.name not in _SEARCHED])
+        return _News(begin, self._note(target, audience, workspace, begin, changed, today.date))
 
     async def _begin(
         self,
-        asked: Asked,
+        target: Asked,
         audience: str,
         workspace: Path,
         files: tuple[FileText, ...],
         today: Today,
     ) -> Begin:
         """Returns the initial prompt of the session; a new one if that is no longer valid."""
-        begin = await self.begins.find(asked.request.key, asked.session_id, audience)
+        begin = await self.begins.find(target.request.key, target.session_id, audience)
         if begin is not None and not withdrawn(begin.files, files):
             days = _days(begin.today.date)
             marks = self.files.marks(workspace, days), self.records.cleared
@@ -262,17 +262,17 @@ class Prompts(Struct):
             if not withdrawn(begin.today.notes, now):
                 begin.marks = marks
                 return begin
-        if asked.request.is_private:
-            found = await self.files.daily(workspace, _days(today.date), self.records)
-            today = replace(today, notes=found)
+        if target.request.is_private:
+            notes = await self.files.daily(workspace, _days(today.date), self.records)
+            today = replace(today, notes=notes)
         new = Begin(files, today, notes=begin.notes if begin else {})
-        if not asked.looking:
-            self.begins.keep(asked.request.key, asked.session_id, audience, new)
+        if not target.looking:
+            self.begins.keep(target.request.key, target.session_id, audience, new)
         return new
 
     def _note(
         self,
-        asked: Asked,
+        target: Asked,
         audience: str,
         workspace: Path,
         begin: Begin,
@@ -280,24 +280,24 @@ class Prompts(Struct):
         day: date,
     ) -> str:
         """Returns the notice to put before the person's words, once a change."""
-        if asked.entry and asked.entry in begin.notes:
-            return begin.notes[asked.entry]
+        if target.entry and target.entry in begin.notes:
+            return begin.notes[target.entry]
         is_new_day = begin.new_day(day)
         if not changed and not is_new_day:
             return ""
         begin.tell(changed, day)
-        key = asked.request.key
-        self.begins.keep(key, asked.session_id, audience, begin)
+        key = target.request.key
+        self.begins.keep(key, target.session_id, audience, begin)
         names = [name for name in changed if self._writer(workspace, name) != str(key)]
         note = told(names, day if is_new_day else None)
-        if note and asked.entry:
-            self.begins.note(asked.session_id, asked.entry, note)
+        if note and target.entry:
+            self.begins.note(target.session_id, target.entry, note)
         return note
 
     def _writer(self, workspace: Path, name: str) -> str:
         """Returns the conversation that wrote a file last: what it wrote stands in it."""
-        known = self.records.of(str((workspace / name).resolve()))
-        return known.who if known else ""
+        record = self.records.of(str((workspace / name).resolve()))
+        return record.who if record else ""
 
     def forget(self, session_id: SessionId | None = None) -> None:
         """Asks the store again what a session began with, or every session."""
@@ -338,8 +338,8 @@ async def _changed(
     """Returns the files after the hook, which may change, add and leaves out."""
     problems = {file.name: file.problem for file in files if file.problem}
     doubts = {file.name: file.doubt for file in files if file.doubt}
-    given = tuple(BootstrapFile(name=file.name, text=file.text) for file in files)
-    draft = await hooks.agent_bootstrap.run(BootstrapDraft(context=context, files=given))
+    originals = tuple(BootstrapFile(name=file.name, text=file.text) for file in files)
+    draft = await hooks.agent_bootstrap.run(BootstrapDraft(context=context, files=originals))
     return tuple(
         FileText(
             file.name,

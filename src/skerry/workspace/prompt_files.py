@@ -108,18 +108,18 @@ def fitted(files: Sequence[FileText], limits: Limits) -> list[Shown]:
     A file that cannot be read is a line that says why; an empty one is left out without a word.
     """
     shown: list[Shown] = []
-    left = limits.total
+    room = limits.total
     for file in files:
         text = file.text
         if file.problem:
             text = f"[{file.name} is not shown: {file.problem}.]"
         elif not text:
             continue
-        if left < LEAST:
+        if room < LEAST:
             shown.append(Shown(file.name, "", len(text), file.doubt))
             continue
-        part = cut(file.name, text, min(limits.each, left))
-        left -= len(part)
+        part = cut(file.name, text, min(limits.each, room))
+        room -= len(part)
         shown.append(Shown(file.name, part, len(text), file.doubt))
     return shown
 
@@ -156,11 +156,11 @@ def unfenced(prompt: str) -> str:
 def project(shown: Sequence[Shown]) -> str:
     """Returns the section of the prompt that has the files; nothing where there is none."""
     parts = [
-        f"### {one.name}\n{fenced(one.text, one.doubt) if one.doubt else one.text}"
-        for one in shown
-        if one.text
+        f"### {file.name}\n{fenced(file.text, file.doubt) if file.doubt else file.text}"
+        for file in shown
+        if file.text
     ]
-    if left_out := [one.name for one in shown if not one.text]:
+    if left_out := [file.name for file in shown if not file.text]:
         parts.append(f"[Left out, there was no room: {', '.join(left_out)}]")
     if not parts:
         return ""
@@ -196,16 +196,16 @@ class WorkspaceFiles:
         """Returns those of the files that exist, in order: the same object while none changed."""
         root = str(workspace)
         marks = [_mark(f"{root}/{name}") for name in names]
-        for place, name in enumerate(names):
-            if marks[place] is None and name in _OTHER_NAMES:
-                marks[place] = _mark(f"{root}/{_OTHER_NAMES[name]}")
+        for index, name in enumerate(names):
+            if marks[index] is None and name in _OTHER_NAMES:
+                marks[index] = _mark(f"{root}/{_OTHER_NAMES[name]}")
         key = root, names
         if records is not None:  # what the owner cleared is read anew
             marks.append((records.cleared,))
-        kept = self._kept.get(key)
-        if kept is not None and kept[0] == marks:
-            return kept[1]
-        before = kept[1] if kept is not None else ()
+        cached = self._kept.get(key)
+        if cached is not None and cached[0] == marks:
+            return cached[1]
+        before = cached[1] if cached is not None else ()
         present = [name for name, mark in zip(names, marks, strict=False) if mark is not None]
         files: tuple[FileText, ...] = ()
         if present:
@@ -233,10 +233,10 @@ class WorkspaceFiles:
 
 def _mark(path: str) -> Mark:
     try:
-        found = os.lstat(path)
+        status = os.lstat(path)
     except OSError:
         return None
-    return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino
+    return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
 
 
 def read_text(workspace: Path, name: str, records: Records | None = None) -> FileText | None:
@@ -262,20 +262,20 @@ def read_text(workspace: Path, name: str, records: Records | None = None) -> Fil
 def _read_all(
     workspace: Path, names: Sequence[str], records: Records | None
 ) -> tuple[FileText, ...]:
-    found = []
+    files = []
     for name in names:
         file = read_text(workspace, name, records)
         if file is None and name in _OTHER_NAMES:
             file = read_text(workspace, _OTHER_NAMES[name], records)
         if file is not None:
-            found.append(file)
-    return tuple(found)
+            files.append(file)
+    return tuple(files)
 
 
 def _read_ends(
     workspace: Path, names: Sequence[str], records: Records | None
 ) -> tuple[FileText, ...]:
-    found = []
+    files = []
     for name in names:
         try:
             with Beneath(workspace).look(name) as (file, opened):
@@ -285,10 +285,10 @@ def _read_ends(
         except FileNotFoundError:
             continue
         except EscapeError as error:
-            found.append(FileText(name, "", error.reason))
+            files.append(FileText(name, "", error.reason))
             continue
         except OSError as error:
-            found.append(FileText(name, "", error.strerror or "it cannot be read"))
+            files.append(FileText(name, "", error.strerror or "it cannot be read"))
             continue
         text = data.decode("utf-8-sig", "ignore")
         if size > DAILY_BYTES:  # from a whole line on
@@ -298,8 +298,8 @@ def _read_ends(
             doubt = doubted(opened, taint).reason
         else:  # by what was read, so that a copy of foreign words is told
             doubt = obeyed(opened, records, sha256(data).digest()).reason
-        found.append(FileText(name, text, doubt=doubt))
-    return tuple(found)
+        files.append(FileText(name, text, doubt=doubt))
+    return tuple(files)
 
 
 def _warn(workspace: Path, files: Sequence[FileText], before: Sequence[FileText]) -> None:

@@ -70,8 +70,8 @@ def base(subject: Subject, tools: Sequence[ToolSpec], files: Sequence[Shown]) ->
     if tools:
         listed = "\n".join(f"- {tool.name}: {tool.description}" for tool in tools)
         about = f"## Tools\n{listed}\nCall a tool only when the answer needs it."
-        place = f"## Workspace\nFiles live in {subject.workspace}. Give paths relative to it."
-        sections.append(Section("tools", f"{about}\n\n{place}"))
+        location = f"## Workspace\nFiles live in {subject.workspace}. Give paths relative to it."
+        sections.append(Section("tools", f"{about}\n\n{location}"))
         if any(tool.name == "memory_search" for tool in tools):
             sections.append(Section("memory", _MEMORY))
     return sections

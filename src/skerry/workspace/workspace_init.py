@@ -41,14 +41,14 @@ def seed(workspace: Path, *, skip: bool = False) -> list[str]:
     make_private(workspace)
     if skip:
         return []
-    there = {one.name for one in workspace.iterdir()}
-    interrupted = BOOTSTRAP in there
-    if not interrupted and there.intersection(ORDER):
+    names = {path.name for path in workspace.iterdir()}
+    interrupted = BOOTSTRAP in names
+    if not interrupted and names.intersection(ORDER):
         return []
-    used = {name for name in there - set(DIRECTORIES) if not name.startswith(".")}
+    used = {name for name in names - set(DIRECTORIES) if not name.startswith(".")}
     written = []
     for name in reversed(ORDER):  # BOOTSTRAP.md first: while it is there, the rest is still to do
-        if name == MEMORY or name in there or (name == BOOTSTRAP and used):
+        if name == MEMORY or name in names or (name == BOOTSTRAP and used):
             continue
         with suppress(FileExistsError):
             descriptor = os.open(workspace / name, _NEW, 0o600)

@@ -72,7 +72,7 @@ async def restarted(
         harmless = frozenset(tool.spec.name for tool in tools if tool.reads_only)
         known = Known(harmless)
         clock = SystemClock()
-        found = await recover(core.store, clock, lambda _, text: [text], core.hooks, known=known)
+        found = await recover(core.store, clock, lambda _, text: [text], core.hooks, facts=known)
         for run in found:
             core.dispatch.resume(run)
         with anyio.fail_after(60):

@@ -85,7 +85,7 @@ async def test_a_job_can_be_put_before_those_that_wait(bench: Bench) -> None:
     async with Lanes(1) as lanes:
         lanes.submit("a", bench.job("running", held=True))
         lanes.submit("a", bench.job("waits"))
-        lanes.submit("a", bench.job("first"), place=0)
+        lanes.submit("a", bench.job("first"), index=0)
         await anyio.wait_all_tasks_blocked()
         bench.end("running")
         await drained(lanes)

@@ -145,7 +145,7 @@ async def test_who_gave_a_command_that_was_cut_off_is_told_to_give_it_again(
         await begun(core, gate, said_by("alice", "m1"))
     async with open_core(tmp_path, ScriptedModel(echo)) as core:
         known = Known(is_command=lambda _: True)
-        await recover(core.store, SystemClock(), lambda _, text: [text], core.hooks, known=known)
+        await recover(core.store, SystemClock(), lambda _, text: [text], core.hooks, facts=known)
         assert await core.store.read(told) == [("m1", "looking"), ("m1", COMMAND_INTERRUPTED)]
         last = (await core.said())[-1]
         assert isinstance(last, AssistantMessage)
