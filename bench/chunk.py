@@ -15,7 +15,7 @@ import httpx2
 from bench.measure import driver, figure, model_server, stubbed_gateway
 from skerry.infra.http import HttpClient
 from skerry.model.message import user
-from skerry.ports.model import History, Listener, ModelInfo, ModelRequest
+from skerry.ports.model import History, ModelInfo, ModelRequest, ReplyListener
 from skerry.providers.compat import CompatProvider
 from skerry.providers.retry import RetryingProvider
 from skerry.providers.streaming_call import Endpoint
@@ -38,7 +38,7 @@ async def ours(http: HttpClient, base_url: str) -> tuple[float, float, int]:
     provider = RetryingProvider(CompatProvider(http, Endpoint("Stub", base_url)))
     reads: list[str] = []
     wall, cpu = time.perf_counter(), time.process_time()
-    await provider.complete(request(), Listener(reads.append))
+    await provider.complete(request(), ReplyListener(reads.append))
     return time.process_time() - cpu, time.perf_counter() - wall, len(reads)
 
 

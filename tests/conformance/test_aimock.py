@@ -25,7 +25,7 @@ from skerry.model.message import (
     user,
 )
 from skerry.model.tool import ToolSpec
-from skerry.ports.model import History, Listener, ModelInfo, ModelProvider, ModelRequest
+from skerry.ports.model import History, ModelInfo, ModelProvider, ModelRequest, ReplyListener
 from skerry.providers.adapters import adapter
 from skerry.providers.streaming_call import Endpoint
 from tests.support.mocks import program, started
@@ -100,13 +100,13 @@ def request(word: str, *more: Any) -> ModelRequest:
 
 async def test_text_in_pieces_comes_whole(provider: ModelProvider) -> None:
     texts: list[str] = []
-    reply = await provider.complete(request("poem"), Listener(texts.append))
+    reply = await provider.complete(request("poem"), ReplyListener(texts.append))
     assert reply.text == "".join(texts) == POEM
     assert (reply.stop_reason, reply.tool_calls) == ("stop", ())
 
 
 async def test_usage_is_counted(provider: ModelProvider) -> None:
-    reply = await provider.complete(request("priced"), Listener())
+    reply = await provider.complete(request("priced"), ReplyListener())
     assert reply.usage == Usage(input=50, output=7, total_tokens=57)
 
 
@@ -121,7 +121,7 @@ async def test_usage_is_counted(provider: ModelProvider) -> None:
 async def test_tool_calls_in_pieces_come_whole(
     provider: ModelProvider, word: str, text: str, arguments: list[Any]
 ) -> None:
-    reply = await provider.complete(request(word), Listener())
+    reply = await provider.complete(request(word), ReplyListener())
     assert reply.stop_reason == "toolUse"
     assert reply.text == text
     assert [(call.name, call.arguments) for call in reply.tool_calls] == [
@@ -136,19 +136,19 @@ async def test_the_result_of_a_tool_goes_back(provider: ModelProvider) -> None:
     result = ToolResultMessage(
         "call_1", "read", (TextBlock("forty-two"),), is_error=False, timestamp=1
     )
-    reply = await provider.complete(request("one call", asked, result), Listener())
+    reply = await provider.complete(request("one call", asked, result), ReplyListener())
     assert reply.text == "It says 42."
 
 
 async def test_thinking_is_no_part_of_the_answer(provider: ModelProvider) -> None:
-    assert (await provider.complete(request("think"), Listener())).text == "42"
+    assert (await provider.complete(request("think"), ReplyListener())).text == "42"
 
 
 @pytest.mark.parametrize(
     "provider", [api for api in Api if api is not Api.OPENAI_RESPONSES], indirect=True
 )
 async def test_an_answer_cut_by_its_length_says_so(provider: ModelProvider) -> None:
-    assert (await provider.complete(request("long"), Listener())).stop_reason == "length"
+    assert (await provider.complete(request("long"), ReplyListener())).stop_reason == "length"
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ async def test_errors_are_told_apart(
     provider: ModelProvider, word: str, kind: type[ModelError]
 ) -> None:
     with pytest.raises(ModelError) as caught:
-        await provider.complete(request(word), Listener())
+        await provider.complete(request(word), ReplyListener())
     assert type(caught.value) is kind
 
 
@@ -175,4 +175,4 @@ async def test_errors_are_told_apart(
 )
 async def test_a_filtered_answer_is_none(provider: ModelProvider) -> None:
     with pytest.raises(ModelRequestError):
-        await provider.complete(request("filtered"), Listener())
+        await provider.complete(request("filtered"), ReplyListener())

@@ -11,7 +11,7 @@ import pytest
 from skerry.infra.http import HttpClient
 from skerry.model.errors import ModelAuthError, ModelOverflowError
 from skerry.model.message import user
-from skerry.ports.model import History, Listener, ModelInfo, ModelRequest
+from skerry.ports.model import History, ModelInfo, ModelRequest, ReplyListener
 from skerry.providers.anthropic import AnthropicProvider
 from skerry.providers.packaged import packaged_file
 from skerry.providers.streaming_call import Endpoint
@@ -55,7 +55,7 @@ async def base_url() -> AsyncIterator[str]:
 async def test_it_answers_in_pieces_and_counts_its_tokens(http: HttpClient, base_url: str) -> None:
     texts: list[str] = []
     provider = AnthropicProvider(http, Endpoint("llama.cpp", base_url, KEY))
-    reply = await provider.complete(request("Tell a long story."), Listener(texts.append))
+    reply = await provider.complete(request("Tell a long story."), ReplyListener(texts.append))
     assert len(texts) > 1
     assert "".join(texts) == reply.text
     assert (reply.stop_reason, reply.usage.output) == ("length", MODEL.max_tokens)
@@ -65,7 +65,7 @@ async def test_it_answers_in_pieces_and_counts_its_tokens(http: HttpClient, base
 async def test_it_says_no_as_we_understand_it(http: HttpClient, base_url: str) -> None:
     provider = AnthropicProvider(http, Endpoint("llama.cpp", base_url, KEY))
     with pytest.raises(ModelOverflowError):
-        await provider.complete(request("word " * 2000), Listener())
+        await provider.complete(request("word " * 2000), ReplyListener())
     stranger = AnthropicProvider(http, Endpoint("llama.cpp", base_url, "another-key"))
     with pytest.raises(ModelAuthError):
-        await stranger.complete(request("hi"), Listener())
+        await stranger.complete(request("hi"), ReplyListener())

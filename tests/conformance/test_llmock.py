@@ -22,7 +22,7 @@ from skerry.model.errors import (
 from skerry.model.message import user
 from skerry.model.tool import ToolSpec
 from skerry.model.unanswered import ModelSilentError
-from skerry.ports.model import History, Listener, ModelInfo, ModelReply, ModelRequest
+from skerry.ports.model import History, ModelInfo, ModelReply, ModelRequest, ReplyListener
 from skerry.providers.adapters import adapter
 from skerry.providers.retry import RetryingProvider, RetryPolicy
 from skerry.providers.streaming_call import Endpoint
@@ -77,7 +77,7 @@ class Judged:
 
     async def ask(self, request: ModelRequest = REQUEST) -> ModelReply:
         self.texts.clear()
-        return await self.provider.complete(request, Listener(self.texts.append))
+        return await self.provider.complete(request, ReplyListener(self.texts.append))
 
     async def recorded(self, count: int) -> None:
         """Waits until the server has noticed the end of `count` requests."""

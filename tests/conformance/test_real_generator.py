@@ -14,7 +14,7 @@ from skerry.config.models import Api
 from skerry.infra.http import HttpClient
 from skerry.model.errors import ModelOverflowError
 from skerry.model.message import user
-from skerry.ports.model import History, Listener, ModelInfo, ModelReply, ModelRequest
+from skerry.ports.model import History, ModelInfo, ModelReply, ModelRequest, ReplyListener
 from skerry.providers.adapters import adapter
 from skerry.providers.packaged import packaged_file
 from skerry.providers.streaming_call import Endpoint
@@ -49,7 +49,7 @@ async def ask(url: str, api: Api, text: str) -> tuple[ModelReply, list[str]]:
     texts: list[str] = []
     with anyio.fail_after(200):
         async with HttpClient() as http:
-            reply = await adapter(http, endpoint).complete(request, Listener(texts.append))
+            reply = await adapter(http, endpoint).complete(request, ReplyListener(texts.append))
     return reply, texts
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from skerry.infra.http import HttpClient
 from skerry.model.message import ThinkingBlock, user
-from skerry.ports.model import History, Listener, ModelInfo, ModelReply, ModelRequest
+from skerry.ports.model import History, ModelInfo, ModelReply, ModelRequest, ReplyListener
 from skerry.providers.adapters import adapter
 from skerry.providers.streaming_call import Endpoint
 from tests.support.mocks import program
@@ -31,7 +31,7 @@ async def ours(api: str, url: str) -> ModelReply:
     request = ModelRequest(ModelInfo("p", "m", "M", api=api), "", History([user("hi", 1)]))
     async with HttpClient() as http:
         return await adapter(http, Endpoint("P", base, "any-key", api=api)).complete(
-            request, Listener()
+            request, ReplyListener()
         )
 
 

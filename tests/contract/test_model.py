@@ -18,7 +18,14 @@ from skerry.model.errors import (
 )
 from skerry.model.message import ToolCall, user
 from skerry.model.tool import ToolSpec
-from skerry.ports.model import History, Listener, ModelInfo, ModelProvider, ModelReply, ModelRequest
+from skerry.ports.model import (
+    History,
+    ModelInfo,
+    ModelProvider,
+    ModelReply,
+    ModelRequest,
+    ReplyListener,
+)
 from skerry.providers.adapters import adapter
 from skerry.providers.retry import RetryingProvider, RetryPolicy
 from skerry.providers.streaming_call import Endpoint
@@ -124,7 +131,7 @@ class Call:
 
     async def reply(self) -> ModelReply:
         with anyio.fail_after(60):
-            return await self._provider.complete(self.request, Listener(self.texts.append))
+            return await self._provider.complete(self.request, ReplyListener(self.texts.append))
 
 
 async def failure(row: Row, scene: Scene) -> tuple[Call, ModelError]:
@@ -228,28 +235,28 @@ def test_every_wire_format_has_a_row_and_a_recording() -> None:
 class Stuttering(ScriptedModel):
     """Pushes each text twice."""
 
-    async def complete(self, request: ModelRequest, hear: Listener) -> ModelReply:
+    async def complete(self, request: ModelRequest, hear: ReplyListener) -> ModelReply:
         def twice(text: str) -> None:
             hear.on_text(text)
             hear.on_text(text)
 
-        return await super().complete(request, Listener(twice))
+        return await super().complete(request, ReplyListener(twice))
 
 
 class Lenient(ScriptedModel):
     """Takes a stream that was cut for a whole one."""
 
-    async def complete(self, request: ModelRequest, hear: Listener) -> ModelReply:
+    async def complete(self, request: ModelRequest, hear: ReplyListener) -> ModelReply:
         try:
             return await super().complete(request, hear)
         except ModelStreamCutError:
-            return await ScriptedModel([["Hel"]]).complete(request, Listener())
+            return await ScriptedModel([["Hel"]]).complete(request, ReplyListener())
 
 
 class Adding(ScriptedModel):
     """Adds a message to the conversation that it was given."""
 
-    async def complete(self, request: ModelRequest, hear: Listener) -> ModelReply:
+    async def complete(self, request: ModelRequest, hear: ReplyListener) -> ModelReply:
         request.history.append(user("more", 2))
         return await super().complete(request, hear)
 
@@ -257,7 +264,7 @@ class Adding(ScriptedModel):
 class Forgetful(ScriptedModel):
     """Loses the calls of tools."""
 
-    async def complete(self, request: ModelRequest, hear: Listener) -> ModelReply:
+    async def complete(self, request: ModelRequest, hear: ReplyListener) -> ModelReply:
         reply = await super().complete(request, hear)
         return ModelReply(reply.content[:1], "stop", reply.usage)
 
@@ -265,7 +272,7 @@ class Forgetful(ScriptedModel):
 class Vague(ScriptedModel):
     """Has one error for everything."""
 
-    async def complete(self, request: ModelRequest, hear: Listener) -> ModelReply:
+    async def complete(self, request: ModelRequest, hear: ReplyListener) -> ModelReply:
         try:
             return await super().complete(request, hear)
         except ModelError as error:

@@ -21,9 +21,9 @@ from hypothesis import strategies as st
 from skerry.model.errors import ModelError, ModelRateLimitError, ModelStreamCutError
 from skerry.model.ids import RunId
 from skerry.model.message import TextBlock, ToolCall, Usage
-from skerry.ports.model import Listener, ModelReply, ModelRequest
-from skerry.ports.tries import Attempt, Candidate, ModelCallEnded, Tries, Wanted
-from skerry.runtime.recovery import Known, recover
+from skerry.ports.model import ModelReply, ModelRequest, ReplyListener
+from skerry.ports.tries import Attempt, CallTarget, Candidate, Candidates, ModelCallEnded
+from skerry.runtime.recovery import RunFacts, recover
 from skerry.runtime.usage.ledger import Ledger
 from skerry.store import DATABASE, usage
 from skerry.store.usage import Sums
@@ -46,7 +46,7 @@ class Provider:
     """The run and the tokens of each call that it counted."""
     hangs: anyio.Event = field(default_factory=anyio.Event)
 
-    async def complete(self, request: ModelRequest, hear: Listener) -> ModelReply:
+    async def complete(self, request: ModelRequest, hear: ReplyListener) -> ModelReply:
         del request
         await anyio.lowlevel.checkpoint()
         does = self.plan.popleft() if self.plan else "ok"
@@ -70,7 +70,7 @@ class Provider:
 class Two(ScriptedModels):
     """Each call has a model and one to fall back to, both of one provider."""
 
-    def tries(self, wanted: Wanted) -> Tries:
+    def tries(self, wanted: CallTarget) -> Candidates:
         del wanted
         assert self.provider is not None
         return Order([Candidate(self.provider, self.info)] * 2)
@@ -181,7 +181,7 @@ async def take_up(core: Core, clock: FakeClock, provider: Provider) -> None:
     def parts(_: object, text: str) -> list[str]:
         return [text]
 
-    again = await recover(core.store, clock, parts, core.hooks, facts=Known())
+    again = await recover(core.store, clock, parts, core.hooks, facts=RunFacts())
     for run in again:
         provider.run = run.request.run_id
         core.dispatch.resume(run)

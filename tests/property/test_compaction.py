@@ -35,9 +35,9 @@ from skerry.model.message import (
     open_calls,
 )
 from skerry.ports.model import History, ModelRequest
-from skerry.ports.tries import Wanted
-from skerry.runtime.compaction.summarizer import Summariser
-from skerry.runtime.conversation import Conversation, Histories, fenced
+from skerry.ports.tries import CallTarget
+from skerry.runtime.compaction.summarizer import Summarizer
+from skerry.runtime.conversation import Conversation, ConversationCache, fenced
 from skerry.sessions import cutting
 from skerry.sessions.cutting import batches, cut, spoken
 from skerry.sessions.summary import chunks, extracted, fitted
@@ -139,7 +139,7 @@ def test_a_compaction_request_cannot_overflow_itself(
                 core.models.info = replace(MODEL, context_window=window, max_tokens=window // 4)
                 runtime = core.dispatch.runtime
                 limits = budget(window, 300, Compaction())
-                summariser = Summariser(runtime, Wanted())
+                summariser = Summarizer(runtime, CallTarget())
                 await summariser.text(tuple(every), previous, "keep names", limits)
 
     anyio.run(work)
@@ -208,7 +208,7 @@ class Compactions(RuleBasedStateMachine):
         if not hasattr(self, "store"):
             return
         conversation = Conversation(History(), 0)
-        load = Histories(self.store).load
+        load = ConversationCache(self.store).load
         self._portal.call(load, conversation, self.id, self.tail + 1)
         state, _ = self._portal.call(self.store.read, self._entries)
         read = conversation.history.messages

@@ -27,7 +27,7 @@ from skerry.model.ids import RunId, SessionId, SessionKey
 from skerry.model.message import UserMessage
 from skerry.model.origin import Origin
 from skerry.model.run import Purpose, RunRequest
-from skerry.sessions.opening import Limits, enter, opening
+from skerry.sessions.opening import SessionLimits, enter, opening
 from skerry.store import DATABASE, Reader, Store, Unit, archive, open_store, sessions
 from tests.support.shown import examples, shown
 
@@ -123,7 +123,7 @@ class Openings(RuleBasedStateMachine):
         bare = request.opening is not None and request.opening.bare
         text = f"{request.text} #{self.count}"
         is_turn = purpose is Purpose.MESSAGE and not bare
-        limits = Limits(4, IDLE) if is_turn else None
+        limits = SessionLimits(4, IDLE) if is_turn else None
         counts = is_turn or (self.everybody_counts and purpose is not Purpose.MESSAGE)
         heard = self.now if counts else 0
 

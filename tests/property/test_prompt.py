@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from skerry.model.ids import AgentId
 from skerry.ports.model import ModelInfo
 from skerry.tools.read import Read
-from skerry.workspace.prompt_files import ORDER, FileText, Limits, fitted
-from skerry.workspace.prompt_sections import Subject, Today, joined, system_prompt
+from skerry.workspace.prompt_files import ORDER, FileLimits, FileText, fitted
+from skerry.workspace.prompt_sections import PromptSubject, Today, joined, system_prompt
 
-SUBJECT = Subject("", AgentId("main"), Path("/w"), ModelInfo("p", "m", "M"))
+SUBJECT = PromptSubject("", AgentId("main"), Path("/w"), ModelInfo("p", "m", "M"))
 TODAY = Today(date(2026, 11, 22), "UTC")
 
 texts = st.dictionaries(st.sampled_from(ORDER), st.text(max_size=200))
@@ -20,7 +20,9 @@ texts = st.dictionaries(st.sampled_from(ORDER), st.text(max_size=200))
 
 def prompt(files: dict[str, str], today: Today = TODAY, override: str = "") -> str:
     found = [FileText(name, files[name].strip()) for name in ORDER if name in files]
-    return joined(system_prompt(SUBJECT, (Read.spec,), fitted(found, Limits()), today, override))
+    return joined(
+        system_prompt(SUBJECT, (Read.spec,), fitted(found, FileLimits()), today, override)
+    )
 
 
 @given(texts)

@@ -11,7 +11,7 @@ from skerry.model.outbound import TextUnit
 from skerry.replies import fences
 from skerry.replies.chunking import Chunker, Chunking, Coalescer
 from skerry.replies.graphemes import is_boundary, size
-from skerry.replies.split_points import Break, Piece
+from skerry.replies.split_points import Break, TextPiece
 from skerry.replies.splitting import pieces, split
 
 WORDS = (
@@ -36,7 +36,7 @@ TEXTS = st.lists(st.sampled_from(WORDS), max_size=60).map("".join)
 UNITS = st.sampled_from(TextUnit)
 
 
-def places(found: list[Piece]) -> Iterator[int]:
+def places(found: list[TextPiece]) -> Iterator[int]:
     """Yields where the text was cut."""
     place = 0
     for piece in found[:-1]:
@@ -91,7 +91,7 @@ CHUNKINGS = st.builds(
 )
 
 
-def blocks(deltas: list[str], chunking: Chunking) -> list[Piece]:
+def blocks(deltas: list[str], chunking: Chunking) -> list[TextPiece]:
     chunker = Chunker(chunking)
     found = [block for delta in deltas for block in chunker.feed(delta)]
     return [*found, *chunker.flush()]

@@ -23,7 +23,7 @@ from skerry.model.message import ToolCall, UserMessage, open_calls
 from skerry.model.queue import DropPolicy, QueueMode
 from skerry.model.run import RunResult
 from skerry.model.tool import ToolResult, ToolSpec
-from skerry.ports.model import Listener, ModelReply, ModelRequest
+from skerry.ports.model import ModelReply, ModelRequest, ReplyListener
 from skerry.ports.tool import ToolContext
 from skerry.runtime import queue as queueing
 from skerry.runtime.recovery import recover
@@ -49,7 +49,7 @@ class SlowModel(ScriptedModel):
     def __init__(self) -> None:
         super().__init__(lambda _: ["ok"])
 
-    async def complete(self, request: ModelRequest, hear: Listener) -> ModelReply:
+    async def complete(self, request: ModelRequest, hear: ReplyListener) -> ModelReply:
         """Answers, or calls a tool, after a while."""
         await asyncio.sleep(detangle.choice([0.01, 0.3, 1.0]))
         reply = await super().complete(request, hear)

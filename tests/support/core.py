@@ -31,7 +31,7 @@ from skerry.model.run import RunRequest, RunResult
 from skerry.policy.records import Records
 from skerry.ports.model import ModelProvider
 from skerry.ports.tool import Tool
-from skerry.runtime.conversation import Histories
+from skerry.runtime.conversation import ConversationCache
 from skerry.runtime.dispatcher import Dispatch
 from skerry.runtime.run_context import Runtime
 from skerry.runtime.usage.ledger import Ledger
@@ -161,7 +161,7 @@ async def open_core(  # noqa: PLR0913 - each has a default; a test names what it
             tools={tool.spec.name: tool for tool in tools},
             config=lambda: configs[-1],
             clock=clock,
-            histories=Histories(store),
+            histories=ConversationCache(store),
             running=Running(),
             publish=events.append,
             parts=whole,

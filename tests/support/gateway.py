@@ -33,13 +33,13 @@ from skerry.model.message import Usage
 from skerry.model.run import (
     Admission,
     AdmissionStatus,
-    Compacted,
+    CompactionResult,
     RunFailure,
     RunRequest,
     RunResult,
     StopReason,
 )
-from skerry.ports.dispatch import InLine, QueueReport
+from skerry.ports.dispatch import QueuedRun, QueueReport
 from skerry.ports.memory import MemoryDesk
 from skerry.ports.model import (
     ModelInfo,
@@ -51,7 +51,7 @@ from skerry.ports.model import (
     ModelStatus,
     Offering,
 )
-from skerry.ports.tries import OneTry, Tries, Wanted
+from skerry.ports.tries import CallTarget, Candidates, SingleCandidate
 from skerry.store import Store, open_store
 from skerry.testing.model import ScriptedModel
 
@@ -123,12 +123,12 @@ class FakeDispatcher:
             raise BusyError(f"Session {key} is still active; try again in a moment.")
         return await work()
 
-    async def compact(self, key: SessionKey, instructions: str) -> Compacted | None:
+    async def compact(self, key: SessionKey, instructions: str) -> CompactionResult | None:
         self.compacted.append((key, instructions))
-        return Compacted(7, 900, 200, 3) if instructions else None
+        return CompactionResult(7, 900, 200, 3) if instructions else None
 
-    def line(self, key: SessionKey) -> list[InLine]:
-        return [InLine(run_id) for run_id in self.active(key)]
+    def line(self, key: SessionKey) -> list[QueuedRun]:
+        return [QueuedRun(run_id) for run_id in self.active(key)]
 
     def active(self, key: SessionKey | None = None) -> list[RunId]:
         return [
@@ -194,8 +194,8 @@ class FakeModels:
                 return ScriptedModel(), model
         raise ModelUnavailableError(f"no model {ref}")
 
-    def tries(self, wanted: Wanted) -> Tries:
-        return OneTry(lambda: self.choose(wanted.reference))
+    def tries(self, wanted: CallTarget) -> Candidates:
+        return SingleCandidate(lambda: self.choose(wanted.reference))
 
     async def listing(self) -> list[ModelInfo]:
         return [MODEL, ModelInfo("stub", "other", "Other", note="small")]

@@ -64,12 +64,12 @@ from skerry.ports.memory import Memories
 from skerry.ports.model import Models
 from skerry.ports.tool import reads_only
 from skerry.providers.catalog import Catalog
-from skerry.runtime.conversation import Histories
+from skerry.runtime.conversation import ConversationCache
 from skerry.runtime.delivery import Delivery, Sender
 from skerry.runtime.dispatcher import Dispatch
 from skerry.runtime.prompt_report import report
 from skerry.runtime.receiver import receive
-from skerry.runtime.recovery import Known, recover
+from skerry.runtime.recovery import RunFacts, recover
 from skerry.runtime.run_context import Runtime
 from skerry.runtime.usage.ledger import Ledger
 from skerry.store import DATABASE, Store, nothing, open_store, runs
@@ -245,7 +245,7 @@ async def _state_of_runs(
     ledger = Ledger(store, config, clock, CallLog(config().state_dir))
     await ledger.open()
     records = await stored_records(store, clock)
-    return ledger, records, Live(Running(), Histories(store), Prompts.over(store, records))
+    return ledger, records, Live(Running(), ConversationCache(store), Prompts.over(store, records))
 
 
 def _hide(settings: Settings, environ: Mapping[str, str], outside: Outside) -> Redactor:
@@ -361,7 +361,7 @@ async def _left_open(runtime: Runtime, config: Config) -> list[runs.OpenRun]:
         return []  # an ordinary start writes nothing
     policy = config.session.send_policy
     harmless = frozenset(name for name, tool in runtime.tools.items() if reads_only(tool))
-    known = Known(harmless, lambda request: runtime.commands.given(request) is not None)
+    known = RunFacts(harmless, lambda request: runtime.commands.given(request) is not None)
     return await recover(store, runtime.clock, runtime.parts, runtime.hooks, policy, known)
 
 

@@ -1,7 +1,7 @@
 """`/new`, `/reset` and `/resume`: they say what the message did as it was accepted."""
 
 from skerry.commands.table import Command, CommandCall, CommandError
-from skerry.model.run import Opening
+from skerry.model.run import SessionOpening
 from skerry.model.session import SessionEntry
 from skerry.sessions.opening import OFFERED, begun, listed
 from skerry.store import Reader, Store, archive, sessions
@@ -38,7 +38,7 @@ def session_commands(store: Store) -> tuple[Command, ...]:
     )
 
 
-def _resumed(opening: Opening | None, present: str, lines: list[str]) -> str:
+def _resumed(opening: SessionOpening | None, present: str, lines: list[str]) -> str:
     """Returns the answer: the session that was resumed, and the others that can be."""
     others = "\n".join(["", *lines, "", "`/resume 1`, or an id, brings one back."])
     if opening is not None and opening.done:

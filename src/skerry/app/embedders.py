@@ -26,7 +26,7 @@ from skerry.model.ids import AgentId
 from skerry.model.message import Usage
 from skerry.model.run import Purpose, RunFailure
 from skerry.ports.model import UNPRICED, ModelCost
-from skerry.ports.tries import ModelCallEnded, Wanted
+from skerry.ports.tries import CallTarget, ModelCallEnded
 from skerry.providers.model_catalog import Facts
 from skerry_recall.batch import BatchEmbedder, BatchSettings
 from skerry_recall.chain import Chain
@@ -189,7 +189,7 @@ class Embedders:
         tasks: anyio.abc.TaskGroup,
         *,
         book: Callable[[ModelCallEnded], None],
-        allow: Callable[[Wanted], None],
+        allow: Callable[[CallTarget], None],
     ) -> None:
         self._config = config
         self._http = http
@@ -274,7 +274,7 @@ class Embedders:
         at_home = where.url == hosted.base_url
         facts = Facts(self._config().state_dir).of(hosted.catalogue, model.model)
         cost = facts.cost.known() if at_home else UNPRICED
-        wanted = Wanted(agent=agent, purpose=Purpose.EMBEDDING)
+        wanted = CallTarget(agent=agent, purpose=Purpose.EMBEDDING)
 
         def allow() -> None:
             try:
@@ -312,7 +312,7 @@ def local_model(named: str) -> tuple[str, str]:
     return f"{path.name}-{size}", str(path)
 
 
-def booked(spent: Spent, cost: ModelCost, wanted: Wanted) -> ModelCallEnded:
+def booked(spent: Spent, cost: ModelCost, wanted: CallTarget) -> ModelCallEnded:
     """Returns the ledger's record of a request."""
     whole = cost.input / 2 if spent.batch else cost.input  # a job for later costs half
     used = replace(cost, input=whole).of(Usage(input=spent.tokens or 0))

@@ -9,7 +9,7 @@ import anyio
 from skerry.config.root import Config
 from skerry.infra.http import HttpClient
 from skerry.model.ids import AgentId
-from skerry.ports.tries import ModelCallEnded, Wanted
+from skerry.ports.tries import CallTarget, ModelCallEnded
 
 if TYPE_CHECKING:
     from skerry.app.embedders import Embedders
@@ -23,7 +23,7 @@ class Payer(Protocol):
         """Notes a call that somebody bills."""
         ...
 
-    def allow(self, wanted: Wanted) -> None:
+    def allow(self, wanted: CallTarget) -> None:
         """Returns if a model may be asked. Raises `BudgetError`."""
         ...
 

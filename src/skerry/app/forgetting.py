@@ -27,7 +27,7 @@ from skerry.model.ids import AgentId
 from skerry.model.redaction import Redaction
 from skerry.model.redaction_report import Forgotten
 from skerry.ports.memory import Memories, MemoryForgets
-from skerry.runtime.conversation import Histories
+from skerry.runtime.conversation import ConversationCache
 from skerry.store import Reader, Store, nothing
 from skerry.store.forgetting import Forgetting, Redacted, begin, begun, finish, found, redact
 from skerry.store.listing import Wanted, recent
@@ -50,7 +50,7 @@ class Live(Struct, frozen=True):
     """In-memory state of a gateway's conversations, which a forget clears."""
 
     running: Running
-    histories: Histories
+    histories: ConversationCache
     prompts: Prompts
 
 

@@ -16,7 +16,7 @@ from skerry.config.root import Config
 from skerry.features.memory.keeping import Keeper, is_empty
 from skerry.infra.clock import Clock
 from skerry.model.ids import AgentId
-from skerry.model.memory import Conversation
+from skerry.model.memory import TrackedConversation
 from skerry.store import Store, nothing
 
 if TYPE_CHECKING:  # loaded when an agent has something to remember, not with each start
@@ -116,13 +116,13 @@ class _Talks(Struct, frozen=True):
     redact: Callable[[str], str]
     config: Callable[[], Config]
 
-    def conversations(self, since: int) -> Sequence[Conversation]:
+    def conversations(self, since: int) -> Sequence[TrackedConversation]:
         """Returns those in which something was said since then, in ms since 1970, if any count."""
         if not has_sessions(self.config(), self.agent):
             return ()
         return anyio.from_thread.run(self.transcripts.conversations, self.agent, since)
 
-    def document(self, conversation: Conversation) -> "Document":
+    def document(self, conversation: TrackedConversation) -> "Document":
         """Returns the transcript of a conversation as a document."""
         from skerry.features.memory.transcripts import document  # noqa: PLC0415 - as said above
 

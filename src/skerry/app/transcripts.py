@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from skerry.model.ids import AgentId
-from skerry.model.memory import Conversation, Utterance
+from skerry.model.memory import TrackedConversation, Utterance
 from skerry.store import Store, remembered
 
 
@@ -14,11 +14,11 @@ class StoredTranscripts(Struct, frozen=True):
 
     store: Store
 
-    async def conversations(self, agent: AgentId, since: int) -> Sequence[Conversation]:
+    async def conversations(self, agent: AgentId, since: int) -> Sequence[TrackedConversation]:
         """Returns the agent's in which something was said since then (ms), but deleted ones."""
         return await self.store.read(lambda reader: remembered.conversations(reader, agent, since))
 
-    async def said(self, conversation: Conversation) -> Sequence[Utterance]:
+    async def said(self, conversation: TrackedConversation) -> Sequence[Utterance]:
         """Returns the texts of the person and the assistant, in order."""
         return await self.store.read(
             lambda reader: remembered.said(reader, conversation.session_id)

@@ -22,8 +22,15 @@ from skerry.model.errors import (
     ModelUnavailableError,
 )
 from skerry.model.message import Usage, user
-from skerry.ports.model import History, Listener, ModelInfo, ModelProvider, ModelRequest, ModelSetup
-from skerry.ports.tries import Wanted
+from skerry.ports.model import (
+    History,
+    ModelInfo,
+    ModelProvider,
+    ModelRequest,
+    ModelSetup,
+    ReplyListener,
+)
+from skerry.ports.tries import CallTarget
 from skerry.providers.builtin_providers import LOCAL
 from skerry.providers.candidates import Choice
 from skerry.providers.catalog import Catalog
@@ -78,7 +85,7 @@ async def tried_once(
     begin = anyio.current_time()
     request = ModelRequest(model, "", History([user(QUESTION, 0)]))
     with anyio.move_on_after(limit) as patience:
-        reply = await provider.complete(request, Listener(hear, hear))
+        reply = await provider.complete(request, ReplyListener(hear, hear))
     if patience.cancelled_caught:
         raise ModelConnectionError(f"{model.ref} gave no whole answer within {limit:g} s.")
     end = anyio.current_time()
@@ -103,7 +110,7 @@ async def attempt(loaded: Loaded, ref: str, *, entered: bool) -> int:
     agent = loaded.config.agents.default_id
 
     async def choose(catalog: Catalog) -> Choice:
-        found = await catalog.entries(ref, Wanted(agent=agent))
+        found = await catalog.entries(ref, CallTarget(agent=agent))
         own = [one for one in found if one.profile is None] if entered else []
         return await catalog.open((own or found)[0], patient=False)
 

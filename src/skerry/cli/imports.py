@@ -18,7 +18,7 @@ from skerry.config.load import load
 from skerry.infra.clock import SystemClock
 from skerry.model.errors import ClientError, InvalidSessionKeyError
 from skerry.model.ids import AgentId, SessionKey, agent_id
-from skerry.sessions.importing import FormatError, Imported, Report, read
+from skerry.sessions.importing import FormatError, ImportedSession, TranscriptReport, read
 from skerry.sessions.markdown import read_markdown
 from skerry.store import Store
 from skerry.store.importing import Taken, take
@@ -37,7 +37,7 @@ class _Outcome:
     outcome: str
     key: str = ""
     session_id: str = ""
-    report: Report | None = None
+    report: TranscriptReport | None = None
     mine: bool = False
     """True when its user messages count as the owner's."""
 
@@ -103,7 +103,7 @@ def _are_mine(key: SessionKey) -> bool:
     return input("[y/N] ").strip().lower() in {"y", "yes"}
 
 
-def _read(file: Path) -> Imported:
+def _read(file: Path) -> ImportedSession:
     if file.suffix == ".md":
         if file.stat().st_size > _LONGEST_DOCUMENT:
             raise FormatError("it is too long")
@@ -115,7 +115,9 @@ def _read(file: Path) -> Imported:
         return read(lines)
 
 
-def _key(transcript: Imported, folder: Folder, agent: AgentId, key: str | None) -> SessionKey:
+def _key(
+    transcript: ImportedSession, folder: Folder, agent: AgentId, key: str | None
+) -> SessionKey:
     """Returns the conversation: of the session map beside the file, as wanted, or its own."""
     named = transcript.session_id in folder.rows
     mapped = folder.keys.get(transcript.session_id) if named or key is None else None
@@ -150,7 +152,7 @@ def _tell(outcomes: list[_Outcome], arguments: Namespace) -> None:
         notice(f"{present} of {len(outcomes)} were there already and stay as they are.")
 
 
-def left_out(report: Report) -> Iterator[str]:
+def left_out(report: TranscriptReport) -> Iterator[str]:
     """Yields what was left out of a file, and why."""
     if report.other_branch:
         yield f"{report.other_branch} entries of branches that it had left are not imported"
@@ -159,7 +161,7 @@ def left_out(report: Report) -> Iterator[str]:
     yield from broken_lines(report)
 
 
-def broken_lines(report: Report) -> Iterator[str]:
+def broken_lines(report: TranscriptReport) -> Iterator[str]:
     """Yields the lines of a file that cannot be read, and why."""
     yield from report.broken
     if report.broken_lines > len(report.broken):

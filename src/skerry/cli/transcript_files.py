@@ -9,7 +9,7 @@ from typing import Final
 from skerry.model.ids import SessionId, SessionKey
 from skerry.model.session import Archived
 from skerry.sessions import mapped
-from skerry.sessions.importing import FormatError, Imported, header, owned
+from skerry.sessions.importing import FormatError, ImportedSession, header, owned
 from skerry.store.importing import Incoming
 
 NAME: Final = re.compile(r".{1,255}\.jsonl(?:\.(reset|deleted)\..{1,255})?")
@@ -21,7 +21,7 @@ _LONGEST_HEADER: Final = 1 << 20
 class Folder:
     """The transcripts of a folder: which conversation each belongs to."""
 
-    rows: Mapping[str, mapped.Row]
+    rows: Mapping[str, mapped.MappedSession]
     """Rows of the sessions in the map, by session id."""
     keys: Mapping[str, str]
     """Session keys of all whose conversation is known, or can be derived."""
@@ -37,7 +37,7 @@ class Folder:
             except (FormatError, OSError):  # named where it is read
                 continue
             ended = mapped.stamp(file.name) if ".jsonl.reset." in file.name else None
-            begun.append(mapped.Begun(session_id, created_at, ended))
+            begun.append(mapped.StartedSession(session_id, created_at, ended))
         try:
             rows = mapped.rows((folder / "sessions.json").read_bytes())
         except OSError:
@@ -45,7 +45,7 @@ class Folder:
         return cls(rows, mapped.keys(begun, rows))
 
     def incoming(
-        self, key: SessionKey, made: Imported, archived: Archived | None, *, mine: bool
+        self, key: SessionKey, made: ImportedSession, archived: Archived | None, *, mine: bool
     ) -> Incoming:
         """Returns the session as it is taken in."""
         row = self.rows.get(made.session_id)
@@ -59,14 +59,14 @@ class Folder:
 
 def incoming(
     key: SessionKey,
-    made: Imported,
-    row: mapped.Row | None,
+    made: ImportedSession,
+    row: mapped.MappedSession | None,
     archived: Archived | None,
     *,
     mine: bool,
 ) -> Incoming:
     """Returns the session as it is taken in; `mine`: what its person said is the owner's."""
-    about = row or mapped.Row(str(key))
+    about = row or mapped.MappedSession(str(key))
     return Incoming(
         key,
         SessionId(made.session_id),

@@ -5,15 +5,15 @@ from typing import Any
 from skerry.client.client import GatewayClient
 from skerry.model.errors import GatewayRefusedError
 from skerry.ports.model import (
-    Failure,
     ModelCost,
+    ModelFailure,
     ModelInfo,
     ModelOffer,
     ModelPick,
     ModelState,
     ModelStatus,
     Offering,
-    Resting,
+    RestingProfile,
 )
 
 
@@ -80,7 +80,7 @@ def _status(status: dict[str, Any]) -> ModelStatus:
         status.get("message", ""),
         status.get("remedy", ""),
         tuple(
-            Resting(rest["profile"], rest["model"], rest["reason"], rest["until"])
+            RestingProfile(rest["profile"], rest["model"], rest["reason"], rest["until"])
             for rest in status.get("resting", ())
         ),
         tuple(
@@ -93,10 +93,10 @@ def _status(status: dict[str, Any]) -> ModelStatus:
     )
 
 
-def _failure(failure: dict[str, Any] | None) -> Failure | None:
+def _failure(failure: dict[str, Any] | None) -> ModelFailure | None:
     if not failure:
         return None
-    return Failure(failure["code"], failure["message"], failure["remedy"], failure["at"])
+    return ModelFailure(failure["code"], failure["message"], failure["remedy"], failure["at"])
 
 
 def _info(model: dict[str, Any]) -> ModelInfo:

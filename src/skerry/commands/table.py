@@ -19,7 +19,7 @@ from skerry.hooks.hooks import Hooks
 from skerry.model.errors import SkerryError
 from skerry.model.ids import RunId, SessionId, SessionKey
 from skerry.model.rights import Rights
-from skerry.model.run import Opening, RunRequest
+from skerry.model.run import RunRequest, SessionOpening
 from skerry.policy.access import ADMIN, WRITE, Need, Verb, command_scope, strongest
 from skerry.policy.decide import Actor, Decision, Request, decide
 
@@ -56,7 +56,7 @@ class CommandCall(Struct, frozen=True):
     `commands.ownerAllowFrom` names."""
     model: str | None = None
     """The model that was chosen for this conversation alone, or None."""
-    opening: Opening | None = None
+    opening: SessionOpening | None = None
     """Effect of the message on the conversation before the command ran."""
     compact: Callable[[str], Awaitable[str]] | None = None
     """Summarises the conversation as the text asks, and returns the answer; raises

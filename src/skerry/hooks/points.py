@@ -20,7 +20,7 @@ MAX_CHANGE = 32 * 1024 * 1024
 """Bytes that a change may have as JSON."""
 
 
-class Draft(Protocol):
+class Changeable(Protocol):
     """A payload that handlers may change."""
 
     @property
@@ -29,7 +29,7 @@ class Draft(Protocol):
         ...
 
 
-class Refusable(Draft, Protocol):
+class Refusable(Changeable, Protocol):
     """A payload that handlers may refuse."""
 
     def refused(self, reason: str) -> Self:
@@ -38,7 +38,7 @@ class Refusable(Draft, Protocol):
 
 
 P = TypeVar("P")
-D = TypeVar("D", bound=Draft)
+D = TypeVar("D", bound=Changeable)
 G = TypeVar("G", bound=Refusable)
 R = TypeVar("R")
 

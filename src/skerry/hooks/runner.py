@@ -71,7 +71,7 @@ class Handler(Generic[P, R]):
         self.in_a_row = 0
         self.last_error = ""
         self.last_failed_at = 0
-        self.under_way: set[Call[P, R]] = set()
+        self.under_way: set[HandlerCall[P, R]] = set()
         """A call that was given up stays until its function returns."""
 
     def resting(self, now: int) -> bool:
@@ -100,7 +100,7 @@ class HandlerError(Exception):
     """A handler did not do what handlers do; the message says what, for `doctor`."""
 
 
-class Call(Generic[P, R]):
+class HandlerCall(Generic[P, R]):
     """One call of a handler, which has begun."""
 
     __slots__ = ("async_", "ended", "error", "handler", "hook", "in_thread", "task", "value")
@@ -156,7 +156,7 @@ class Runner(anyio.AsyncContextManagerMixin):
 
     def begin(
         self, hook: str, handler: Handler[P, R], payload: P, *, wait: bool = True
-    ) -> Call[P, R]:
+    ) -> HandlerCall[P, R]:
         """Calls the handler in a task of its own; with `wait` false an awaitable is a failure.
 
         Raises:
@@ -164,7 +164,7 @@ class Runner(anyio.AsyncContextManagerMixin):
         """
         if handler.resting(self.now()):
             raise HandlerError(f"it is paused after {handler.in_a_row} failures in a row")
-        call = Call(hook, handler)
+        call = HandlerCall(hook, handler)
         if len(handler.under_way) >= MAX_CALLS:
             call.error = HandlerError(f"{MAX_CALLS} calls have not returned")
             call.ended.set()
@@ -175,11 +175,11 @@ class Runner(anyio.AsyncContextManagerMixin):
             call.task.add_done_callback(partial(_ended, call))
         return call
 
-    def leave(self, call: Call[P, R], seconds: float) -> None:
+    def leave(self, call: HandlerCall[P, R], seconds: float) -> None:
         """Looks after the call without waiting for it; what it returns is not looked at."""
         self._supervisor.start(self._watch(call, seconds), f"hook {call.hook}")
 
-    async def end(self, call: Call[P, R], seconds: float, read: Callable[[object], T]) -> T:
+    async def end(self, call: HandlerCall[P, R], seconds: float, read: Callable[[object], T]) -> T:
         """Waits at most `seconds`; returns what `read` makes of what the handler returned.
 
         Raises:
@@ -206,7 +206,7 @@ class Runner(anyio.AsyncContextManagerMixin):
         handler.in_a_row = 0
         return made
 
-    async def _watch(self, call: Call[P, R], seconds: float) -> None:
+    async def _watch(self, call: HandlerCall[P, R], seconds: float) -> None:
         with suppress(HandlerError):
             await self.end(call, seconds, ignore)
 
@@ -215,7 +215,7 @@ def ignore(_: object) -> None:
     """Makes nothing of what a handler returned."""
 
 
-async def _work(call: Call[P, R], payload: P, *, wait: bool) -> None:
+async def _work(call: HandlerCall[P, R], payload: P, *, wait: bool) -> None:
     """Calls the handler; whatever it raises is told in `call` and does not leave this task."""
     try:
         call.value = await _outcome(call, payload, wait=wait)
@@ -225,14 +225,14 @@ async def _work(call: Call[P, R], payload: P, *, wait: bool) -> None:
         call.error = error
 
 
-def _ended(call: Call[P, R], _: "asyncio.Task[None]") -> None:
+def _ended(call: HandlerCall[P, R], _: "asyncio.Task[None]") -> None:
     """Notes that its task has ended, which may have been cancelled before it began."""
     if not call.in_thread:
         call.handler.under_way.discard(call)
     call.ended.set()
 
 
-def _plain(call: Call[P, R], payload: P) -> object:
+def _plain(call: HandlerCall[P, R], payload: P) -> object:
     """Calls a plain function, in a thread; it is under way until it returns, whoever waits."""
     try:
         return call.handler.call(payload)
@@ -240,7 +240,7 @@ def _plain(call: Call[P, R], payload: P) -> object:
         call.handler.under_way.discard(call)
 
 
-async def _outcome(call: Call[P, R], payload: P, *, wait: bool) -> object:
+async def _outcome(call: HandlerCall[P, R], payload: P, *, wait: bool) -> object:
     hook, handler = call.hook, call.handler
     value: object
     if call.async_:

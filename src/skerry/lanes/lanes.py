@@ -38,7 +38,7 @@ def at_once() -> float:
     return 0.0
 
 
-class _Waiting(Struct, frozen=True):
+class _WaitingJob(Struct, frozen=True):
     """A job in a lane; one that is not `counted` needs no slot, only the lane."""
 
     job: Job
@@ -76,7 +76,7 @@ class Lanes(anyio.AsyncContextManagerMixin):
         self._main = _Group("main", limit)
         self._subagents = _Group("subagent", subagents)
         self._cron = _Group("cron", cron)
-        self._waiting: dict[str, deque[_Waiting]] = {}
+        self._waiting: dict[str, deque[_WaitingJob]] = {}
         self._delayed: dict[str, asyncio.TimerHandle] = {}
         self._closed = False
         self._quiet = anyio.Event()
@@ -151,7 +151,7 @@ class Lanes(anyio.AsyncContextManagerMixin):
         group = self._group(key)
         is_ready = key not in self._waiting and key not in group.running
         queue = self._waiting.setdefault(key, deque())
-        waiting = _Waiting(job, counted, delay)
+        waiting = _WaitingJob(job, counted, delay)
         index = len(queue) if index is None else index
         queue.insert(index, waiting)
         if is_ready or (index == 0 and key in self._delayed):
@@ -224,7 +224,7 @@ class Lanes(anyio.AsyncContextManagerMixin):
             group.uncounted.add(key)
         self._tasks.start_soon(self._run, group, key, waiting)
 
-    async def _run(self, group: _Group, key: str, waiting: _Waiting) -> None:
+    async def _run(self, group: _Group, key: str, waiting: _WaitingJob) -> None:
         try:
             await waiting.job()
         except Exception:

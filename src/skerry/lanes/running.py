@@ -83,7 +83,7 @@ def _line(text: str) -> str:
     return plain if len(plain) <= LINE_LENGTH else plain[: LINE_LENGTH - 1].rstrip() + "…"
 
 
-class Continued(Struct, frozen=True):
+class ContinuedRun(Struct, frozen=True):
     """Messages and blocks that a run had produced before a restart."""
 
     messages: tuple[Message, ...]
@@ -126,11 +126,11 @@ class ActiveRun(Struct, eq=False):
     """Set when the store has it, or when it was withdrawn."""
     goes_on: bool = False
     """True when it was interrupted and continues after its last durable step."""
-    continued: Continued | None = None
+    continued: ContinuedRun | None = None
     """Messages and blocks from before the interruption; None until they are read, and for a new
     run."""
     sent: str | None = None
-    """Text of the answer that an earlier process sent, as in `Continued.sent`."""
+    """Text of the answer that an earlier process sent, as in `ContinuedRun.sent`."""
     withdrawn: bool = False
     """True when its id was in use already, or nothing could be stored: there is no run."""
     ended: anyio.Event = field(default_factory=anyio.Event)

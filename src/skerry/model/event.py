@@ -14,7 +14,7 @@ from skerry.model.message import AssistantMessage, Message, ToolCall, ToolResult
 from skerry.model.run import RunResult
 
 
-class AgentStart(Struct, frozen=True):
+class LoopStarted(Struct, frozen=True):
     """The loop begins."""
 
 
@@ -70,14 +70,14 @@ class TurnEnd(Struct, frozen=True):
     results: tuple[ToolResultMessage, ...]
 
 
-class AgentEnd(Struct, frozen=True):
+class LoopEnded(Struct, frozen=True):
     """The loop ended; `messages` are all new ones, in order."""
 
     messages: tuple[Message, ...]
 
 
 LoopEvent = (
-    AgentStart
+    LoopStarted
     | TurnStart
     | MessageStart
     | MessageUpdate
@@ -87,7 +87,7 @@ LoopEvent = (
     | ToolExecutionStart
     | ToolExecutionEnd
     | TurnEnd
-    | AgentEnd
+    | LoopEnded
 )
 
 

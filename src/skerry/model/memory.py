@@ -71,7 +71,7 @@ class MemoryMode(StrEnum):
     """No search."""
 
 
-class Heard(Struct, frozen=True):
+class KnownMessages(Struct, frozen=True):
     """Messages of a conversation that a model already has in its context."""
 
     key: str
@@ -82,7 +82,7 @@ class Heard(Struct, frozen=True):
     """Gives what was said in them, a text a message."""
 
     @staticmethod
-    def of(key: SessionKey, messages: Sequence[Message]) -> "Heard | None":
+    def of(key: SessionKey, messages: Sequence[Message]) -> "KnownMessages | None":
         """Builds the value from messages of a conversation; None if there are none."""
         if not messages:
             return None
@@ -92,7 +92,7 @@ class Heard(Struct, frozen=True):
                 message.text for message in messages if not isinstance(message, ToolResultMessage)
             )
 
-        return Heard(str(key), min(message.timestamp for message in messages), texts)
+        return KnownMessages(str(key), min(message.timestamp for message in messages), texts)
 
 
 class MemoryQuestion(Struct, frozen=True):
@@ -119,7 +119,7 @@ class MemoryQuestion(Struct, frozen=True):
     """Seconds beyond the usual that may be waited for a model that is being loaded."""
     opens: Callable[[str], bool] | None = None
     """Tells of the key of a conversation whether what was said there may be found; None is all."""
-    heard: Heard | None = None
+    heard: KnownMessages | None = None
     """Messages in the asking model's context, which are left out."""
     enough: float = 0.0
     """Score, 0 to 1, that the best hit needs, else nothing is found; the weaker hits are kept with
@@ -345,7 +345,7 @@ class MemoryStatus(Struct, frozen=True):
     """Progress of the index job that runs now."""
 
 
-class Conversation(Struct, frozen=True):
+class TrackedConversation(Struct, frozen=True):
     """An incarnation of a conversation, as far as the memory follows it."""
 
     session_id: str

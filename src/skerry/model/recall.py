@@ -8,7 +8,7 @@ from skerry.model.ids import SessionId
 from skerry.model.session import entry_id
 
 
-class Said(Struct, frozen=True):
+class Excerpt(Struct, frozen=True):
     """One entry, as an excerpt."""
 
     seq: int
@@ -23,21 +23,21 @@ class Said(Struct, frozen=True):
         return entry_id(self.seq)
 
 
-class Hit(Struct, frozen=True):
+class TranscriptHit(Struct, frozen=True):
     """An entry in which words of the question stand, with what stands around it."""
 
     key: str
     session_id: SessionId
-    said: Said
-    before: Said | None
-    after: Said | None
+    said: Excerpt
+    before: Excerpt | None
+    after: Excerpt | None
     archived: bool = False
     """True when the entry is from an earlier incarnation of its conversation."""
 
 
-class Found(Struct, frozen=True):
+class SearchResults(Struct, frozen=True):
     """Hits of a search, the best first."""
 
-    hits: Sequence[Hit]
+    hits: Sequence[TranscriptHit]
     complete: bool = True
     """True when all entries could be searched."""

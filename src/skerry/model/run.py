@@ -48,7 +48,7 @@ class OpeningKind(StrEnum):
     """Brings an earlier session back."""
 
 
-class Opening(Struct, frozen=True):
+class SessionOpening(Struct, frozen=True):
     """A message that begins its conversation anew, or brings an earlier session back."""
 
     kind: OpeningKind
@@ -74,7 +74,7 @@ class Inline(Struct, frozen=True):
     """Adds the status of the gateway to the answer."""
 
 
-class Expected(Struct, frozen=True):
+class ExpectedState(Struct, frozen=True):
     """State of a conversation that a client saw when it sent its message."""
 
     session_id: str = ""
@@ -117,12 +117,12 @@ class RunRequest(Struct, frozen=True):
     """Come with the text, behind it."""
     origin: Origin = Origin.STRANGER
     purpose: Purpose = Purpose.MESSAGE
-    opening: Opening | None = None
+    opening: SessionOpening | None = None
     rights: Rights | None = None
     """Commands that it may give; None allows all to the owner, and to others those for
     everybody."""
     inline: Inline | None = None
-    expected: Expected | None = None
+    expected: ExpectedState | None = None
     """Condition without which the request is refused."""
     scopes: tuple[str, ...] | None = None
     """Scopes of the client's connection; None if the request came over none."""
@@ -266,7 +266,7 @@ class RunResult(msgspec.Struct, frozen=True, rename="camel"):
         )
 
 
-class Compacted(Struct, frozen=True):
+class CompactionResult(Struct, frozen=True):
     """Result of the compaction of a conversation."""
 
     tail: int

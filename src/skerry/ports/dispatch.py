@@ -8,7 +8,7 @@ from msgspec import Struct
 from skerry.infra.supervise import AbandonedWork
 from skerry.model.ids import RunId, SessionKey
 from skerry.model.queue import QueueMode
-from skerry.model.run import Admission, Compacted, RunRequest, RunResult
+from skerry.model.run import Admission, CompactionResult, RunRequest, RunResult
 
 T = TypeVar("T")
 
@@ -48,7 +48,7 @@ class QueueReport(Struct, frozen=True):
     """Work that was to stop and did not; nothing waits for it."""
 
 
-class InLine(Struct, frozen=True):
+class QueuedRun(Struct, frozen=True):
     """A run of a session that has not ended."""
 
     run_id: RunId
@@ -83,7 +83,7 @@ class Dispatcher(Protocol):
         """Returns the runs that are accepted and not ended, oldest first."""
         ...
 
-    def line(self, key: SessionKey) -> list[InLine]:
+    def line(self, key: SessionKey) -> list[QueuedRun]:
         """Returns the session's active runs, less those whose message has entered another."""
         ...
 
@@ -104,7 +104,7 @@ class Dispatcher(Protocol):
         """
         ...
 
-    async def compact(self, key: SessionKey, instructions: str) -> Compacted | None:
+    async def compact(self, key: SessionKey, instructions: str) -> CompactionResult | None:
         """Summarises the earlier part of a conversation; None where there is nothing to summarise.
 
         It waits for the runs that were accepted before; messages that come meanwhile wait.

@@ -5,7 +5,6 @@ from typing import Protocol, runtime_checkable
 
 from skerry.model.ids import AgentId
 from skerry.model.memory import (
-    Conversation,
     MemoryAnswer,
     MemoryDocument,
     MemoryFile,
@@ -20,6 +19,7 @@ from skerry.model.memory import (
     MemoryUndone,
     MemoryWhole,
     SyncReport,
+    TrackedConversation,
     Utterance,
 )
 from skerry.model.origin import Origin
@@ -117,7 +117,7 @@ class Memories(Protocol):
 class Transcripts(Protocol):
     """Source of the transcripts for the memory that indexes them."""
 
-    async def conversations(self, agent: AgentId, since: int) -> Sequence[Conversation]:
+    async def conversations(self, agent: AgentId, since: int) -> Sequence[TrackedConversation]:
         """Returns the agent's, archived ones too, in which something was said since then (ms).
 
         Raises:
@@ -125,7 +125,7 @@ class Transcripts(Protocol):
         """
         ...
 
-    async def said(self, conversation: Conversation) -> Sequence[Utterance]:
+    async def said(self, conversation: TrackedConversation) -> Sequence[Utterance]:
         """Returns the texts of the person and the assistant, in order, without tool results.
 
         Raises:

@@ -11,7 +11,7 @@ from msgspec import Struct
 from skerry.model.message import Block, Cost, Message, TextBlock, ToolCall, Usage, image_chars, size
 from skerry.model.thinking import LEVELS, ThinkingLevel
 from skerry.model.tool import ToolSpec
-from skerry.ports.tries import Tries, Wanted
+from skerry.ports.tries import CallTarget, Candidates
 
 _MILLION: Final = 1_000_000
 
@@ -187,7 +187,7 @@ def _uncounted(_: Usage) -> None:
     """Counts nothing."""
 
 
-class Listener(Struct, frozen=True):
+class ReplyListener(Struct, frozen=True):
     """Hears a response while it comes; each piece is what one network read added."""
 
     on_text: Callable[[str], None] = _unheard
@@ -211,7 +211,7 @@ class ModelProvider(Protocol):
         """Returns the wire format, such as `openai-completions`."""
         ...
 
-    async def complete(self, request: ModelRequest, hear: Listener) -> ModelReply:
+    async def complete(self, request: ModelRequest, hear: ReplyListener) -> ModelReply:
         """Returns the response; tells `hear` what each network read added, in order.
 
         Cancelling is how a run is aborted: the connection is closed, and what `hear` got stays
@@ -232,7 +232,7 @@ class ModelState(StrEnum):
     UNAVAILABLE = "unavailable"
 
 
-class Resting(Struct, frozen=True):
+class RestingProfile(Struct, frozen=True):
     """A credential that is not asked for a model for a while, after failures."""
 
     profile: str
@@ -273,7 +273,7 @@ class ModelOffer(Struct, frozen=True):
         return f"Use it? skerry models trust {self.id}"
 
 
-class Failure(Struct, frozen=True):
+class ModelFailure(Struct, frozen=True):
     """Reason why the last call of a model failed."""
 
     code: str
@@ -291,11 +291,11 @@ class ModelStatus(Struct, frozen=True):
     model: ModelInfo | None
     message: str = ""
     remedy: str = ""
-    resting: tuple[Resting, ...] = ()
+    resting: tuple[RestingProfile, ...] = ()
     """Models that cool down now, the one that is available first in front."""
     offers: tuple[ModelOffer, ...] = ()
     """Local servers that the owner has to confirm."""
-    failure: Failure | None = None
+    failure: ModelFailure | None = None
     """Failure of the model's last call; None when it answered, or was not called yet."""
     latency_ms: int | None = None
     """Latency of the trial call made just now, in milliseconds."""
@@ -320,7 +320,7 @@ class Models(Protocol):
         """
         ...
 
-    def tries(self, target: Wanted) -> Tries:
+    def tries(self, target: CallTarget) -> Candidates:
         """Returns the candidates of a call, in the order in which they are asked."""
         ...
 

@@ -7,9 +7,9 @@ from msgspec import Struct
 
 from skerry.infra.rooted_fs import Beneath
 from skerry.model.caller import Caller
-from skerry.model.memory import Heard
+from skerry.model.memory import KnownMessages
 from skerry.model.origin import Origin
-from skerry.model.recall import Found
+from skerry.model.recall import SearchResults
 from skerry.model.tool import ToolResult, ToolSpec
 from skerry.policy.access import Verb
 from skerry.policy.decide import Actor, Request, decide
@@ -18,7 +18,7 @@ from skerry.policy.decide import Actor, Request, decide
 class Recall(Protocol):
     """Search in the conversation in which a tool runs."""
 
-    async def search(self, query: str, *, limit: int, others: bool) -> Found:
+    async def search(self, query: str, *, limit: int, others: bool) -> SearchResults:
         """Returns where words of the query stand; what the present run said is left out.
 
         `others`: also in the owner's other conversations, where this one is the owner's.
@@ -36,7 +36,7 @@ class ToolContext(Struct, frozen=True):
     """Caller and conversation; None if nobody asks: then nothing of the owner's is opened."""
     taint: frozenset[Origin] = frozenset()
     """Origins of text in the model's context that is not the owner's, such as `web`."""
-    heard: Heard | None = None
+    heard: KnownMessages | None = None
     """Messages in the model's context; None if there are none."""
 
     @property

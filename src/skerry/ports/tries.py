@@ -23,7 +23,7 @@ OWN_FAULT: Final = (ModelOverflowError, ModelRequestError)
 """Failures of what was asked, not of whom: nobody else is asked, and nothing cools down."""
 
 
-class Wanted(Struct, frozen=True):
+class CallTarget(Struct, frozen=True):
     """Purpose of a call, as far as it decides the candidates and the account that is charged."""
 
     reference: str | None = None
@@ -38,7 +38,7 @@ class Wanted(Struct, frozen=True):
     fallbacks: tuple[str, ...] | None = None
     """Models to go on with, in order; None is what the agent has configured."""
 
-    def of(self, reference: str | None) -> "Wanted":
+    def of(self, reference: str | None) -> "CallTarget":
         """Returns the same for another model."""
         return replace(self, reference=reference)
 
@@ -65,7 +65,7 @@ class Attempt(Struct, frozen=True):
         return f"{who}: {self.error}"
 
 
-class Tries(Protocol):
+class Candidates(Protocol):
     """The candidates of one call, in turn. Each that is given is `ended` before the next."""
 
     @property
@@ -110,7 +110,7 @@ class ModelCallEnded(Struct, frozen=True):
     """True when the price of the model is known."""
     seconds: float
     error: RunFailure | None
-    wanted: Wanted
+    wanted: CallTarget
     call_id: str = ""
     """Id that the ledger returned when the call began; empty if the call was not recorded then."""
 
@@ -123,7 +123,7 @@ class ModelCallEnded(Struct, frozen=True):
 class Accounts(Protocol):
     """Permits and books model calls."""
 
-    def allow(self, target: Wanted) -> None:
+    def allow(self, target: CallTarget) -> None:
         """Returns if a run may ask its model.
 
         Raises:
@@ -131,7 +131,7 @@ class Accounts(Protocol):
         """
         ...
 
-    def begin(self, candidate: Candidate, target: Wanted) -> str:
+    def begin(self, candidate: Candidate, target: CallTarget) -> str:
         """Notes that a call begins, so that a kill leaves its trace; returns the call's id."""
         ...
 
@@ -143,10 +143,10 @@ class Accounts(Protocol):
 class NoAccounts:
     """Permits every call and books none."""
 
-    def allow(self, target: Wanted) -> None:
+    def allow(self, target: CallTarget) -> None:
         """Permits it."""
 
-    def begin(self, candidate: Candidate, target: Wanted) -> str:
+    def begin(self, candidate: Candidate, target: CallTarget) -> str:
         """Notes nothing."""
         del candidate, target
         return ""
@@ -155,7 +155,7 @@ class NoAccounts:
         """Books nothing."""
 
 
-class OneTry:
+class SingleCandidate:
     """The tries of a call for which there is one candidate; the same one at each call."""
 
     def __init__(

@@ -9,7 +9,7 @@ import msgspec
 from skerry.infra.http import HttpClient
 from skerry.model.errors import ModelOverflowError, ModelRequestError, ModelStreamCutError
 from skerry.model.message import AssistantMessage, Block, TextBlock, ThinkingBlock, ToolCall, Usage
-from skerry.ports.model import Listener, ModelInfo, ModelReply, ModelRequest
+from skerry.ports.model import ModelInfo, ModelReply, ModelRequest, ReplyListener
 from skerry.providers.anthropic_request import API, Options, request_body, thinking_options
 from skerry.providers.failures import stream_failure
 from skerry.providers.retry import Downgrades
@@ -39,10 +39,10 @@ class AnthropicProvider:
         """Returns `anthropic-messages`."""
         return API
 
-    async def complete(self, request: ModelRequest, hear: Listener) -> ModelReply:
+    async def complete(self, request: ModelRequest, hear: ReplyListener) -> ModelReply:
         """Returns the response; see `ports.model.ModelProvider`."""
 
-        async def ask(options: Options, hear: Listener) -> ModelReply:
+        async def ask(options: Options, hear: ReplyListener) -> ModelReply:
             history, content, usage = request.history, list[Block](), Usage()
             sent_count = len(history.messages)
             try:

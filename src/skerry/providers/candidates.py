@@ -25,7 +25,7 @@ from skerry.model.errors import (
 )
 from skerry.model.run import Purpose
 from skerry.ports.model import ModelInfo, ModelProvider
-from skerry.ports.tries import OWN_FAULT, Attempt, Candidate, Wanted
+from skerry.ports.tries import OWN_FAULT, Attempt, CallTarget, Candidate
 from skerry.providers.model_health import Failures, Silences, is_dead, is_silence
 from skerry.providers.resolve import Target
 
@@ -106,11 +106,11 @@ class CandidateSource(Protocol):
     failures: Failures
     silences: Silences
 
-    def chain(self, need: Wanted) -> list[str | None]:
+    def chain(self, need: CallTarget) -> list[str | None]:
         """Returns the models to try, in order; None is what is found by itself."""
         ...
 
-    async def entries(self, reference: str | None, need: Wanted) -> list[ModelOption]:
+    async def entries(self, reference: str | None, need: CallTarget) -> list[ModelOption]:
         """Returns the candidates for one model. Raises `ModelError`."""
         ...
 
@@ -122,7 +122,7 @@ class CandidateSource(Protocol):
 class CatalogTries:
     """The tries of one run; see `ports.tries.Tries`. Who answered last is asked first again."""
 
-    def __init__(self, source: CandidateSource, need: Wanted) -> None:
+    def __init__(self, source: CandidateSource, need: CallTarget) -> None:
         self._source = source
         self._wanted = need
         self.attempts: list[Attempt] = []

@@ -22,9 +22,9 @@ from skerry.ports.model import (
     ModelState,
     ModelStatus,
     Offering,
-    Resting,
+    RestingProfile,
 )
-from skerry.ports.tries import Tries, Wanted
+from skerry.ports.tries import CallTarget, Candidates
 from skerry.providers.adapters import adapter
 from skerry.providers.builtin_providers import LOCAL, LocalServer, known_provider
 from skerry.providers.candidates import CatalogTries, Choice, ModelOption, Probes
@@ -157,11 +157,11 @@ class Catalog(anyio.AsyncContextManagerMixin):
         keyless = route.provider in self._profiled()
         return self._choice(self._target(route.ref, keyless=keyless))
 
-    def tries(self, need: Wanted) -> Tries:
+    def tries(self, need: CallTarget) -> Candidates:
         """Returns the candidates of the calls of one run, in the order in which they are asked."""
         return CatalogTries(self, need)
 
-    def chain(self, need: Wanted) -> list[str | None]:
+    def chain(self, need: CallTarget) -> list[str | None]:
         """Returns the models to try: the one asked for, the fallbacks, the agent's own.
 
         None is the first that can be used; without a configured model it is what is tried.
@@ -181,7 +181,7 @@ class Catalog(anyio.AsyncContextManagerMixin):
             return [first, *rest, None]
         return [first, *rest]
 
-    def _may_be_used(self, reference: str | None, need: Wanted) -> bool:
+    def _may_be_used(self, reference: str | None, need: CallTarget) -> bool:
         """Returns whether there are candidates for a named model; it may fail all the same."""
         try:
             return bool(reference and self._entries_of(self._route(reference), need))
@@ -191,7 +191,7 @@ class Catalog(anyio.AsyncContextManagerMixin):
     def _reference(self, name: str | None) -> str | None:
         return self._names.reference(split_reference(name)[0]) if name else None
 
-    async def entries(self, reference: str | None, need: Wanted) -> list[ModelOption]:
+    async def entries(self, reference: str | None, need: CallTarget) -> list[ModelOption]:
         """Returns the candidates for one model: its profiles in order, then a key without one.
 
         Raises:
@@ -220,7 +220,7 @@ class Catalog(anyio.AsyncContextManagerMixin):
             route = self._routes[reference] = _Route.to(ref, pin)
         return route
 
-    def _entries_of(self, route: _Route, need: Wanted) -> list[ModelOption]:
+    def _entries_of(self, route: _Route, need: CallTarget) -> list[ModelOption]:
         ref, pin = route.ref, route.pin
         if ref in self.added:
             return [ModelOption(ref, embedded=self.added[ref])]
@@ -305,7 +305,7 @@ class Catalog(anyio.AsyncContextManagerMixin):
 
     async def _endpoint(self, provider: str) -> "Endpoint | None":
         """Returns where a provider is asked, with its credential; None where there is none."""
-        need = Wanted(agent=self._config.agents.default_id)
+        need = CallTarget(agent=self._config.agents.default_id)
         with suppress(ModelError):
             target = await self._shown(self._entries_of(_Route.to(f"{provider}/-"), need)[0])
             return target.endpoint if target and not target.server else None
@@ -328,7 +328,7 @@ class Catalog(anyio.AsyncContextManagerMixin):
         credentials = self.credentials
         rests = credentials.cooldowns.rows(credentials.clock.now_ms())
         resting = tuple(
-            Resting(rest.profile, rest.model, rest.reason, rest.until) for rest in rests
+            RestingProfile(rest.profile, rest.model, rest.reason, rest.until) for rest in rests
         )
         try:
             _, info = await self.choose(None)

@@ -9,7 +9,7 @@ from msgspec import Struct
 from skerry.infra.http import HttpClient
 from skerry.model.errors import ModelOverloadedError, ModelRequestError, ModelStreamCutError
 from skerry.model.message import Block, TextBlock, ThinkingBlock, ToolCall, Usage
-from skerry.ports.model import Listener, ModelReply, ModelRequest
+from skerry.ports.model import ModelReply, ModelRequest, ReplyListener
 from skerry.providers.compat_request import API, request_body
 from skerry.providers.failures import stream_failure
 from skerry.providers.retry import Downgrades, efforts
@@ -32,13 +32,13 @@ class CompatProvider:
         """Returns `openai-completions`."""
         return API
 
-    async def complete(self, request: ModelRequest, hear: Listener) -> ModelReply:
+    async def complete(self, request: ModelRequest, hear: ReplyListener) -> ModelReply:
         """Returns the response; see `ports.model.ModelProvider`.
 
         The answer is whole when its finish reason came; `[DONE]` alone does not make it so.
         """
 
-        async def ask(effort: str, hear: Listener) -> ModelReply:
+        async def ask(effort: str, hear: ReplyListener) -> ModelReply:
             body = request_body(request, self._endpoint.output_limit, effort)
             builder = CompatBuilder(self._endpoint.name)
             return await self._exchange.ask(request, self._url, body, builder, hear)

@@ -16,7 +16,7 @@ from skerry.infra.http import HttpClient
 from skerry.infra.process import Child, Program, allowed, child, module
 from skerry.infra.supervise import Idle, beside
 from skerry.model.errors import ModelUnavailableError
-from skerry.ports.model import Listener, ModelReply, ModelRequest
+from skerry.ports.model import ModelReply, ModelRequest, ReplyListener
 from skerry.providers.compat import CompatProvider
 from skerry.providers.compat_request import API
 from skerry.providers.hardware import Machine
@@ -112,7 +112,7 @@ class EmbeddedProvider(anyio.AsyncContextManagerMixin):
             self._machine.check(settings.file)
         self._settings = settings
 
-    async def complete(self, request: ModelRequest, hear: Listener) -> ModelReply:
+    async def complete(self, request: ModelRequest, hear: ReplyListener) -> ModelReply:
         """Returns the response; see `ports.model.ModelProvider`."""
         server = await self._ready()
         try:

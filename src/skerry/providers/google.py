@@ -11,7 +11,7 @@ import msgspec
 from skerry.infra.http import HttpClient
 from skerry.model.errors import ModelOverloadedError, ModelRequestError, ModelStreamCutError
 from skerry.model.message import Block, TextBlock, ThinkingBlock, ToolCall, Usage
-from skerry.ports.model import Listener, ModelReply, ModelRequest
+from skerry.ports.model import ModelReply, ModelRequest, ReplyListener
 from skerry.providers.failures import stream_failure
 from skerry.providers.google_request import (
     API,
@@ -42,13 +42,13 @@ class GoogleProvider:
         """Returns `google-generative-ai`."""
         return API
 
-    async def complete(self, request: ModelRequest, hear: Listener) -> ModelReply:
+    async def complete(self, request: ModelRequest, hear: ReplyListener) -> ModelReply:
         """Returns the response; see `ports.model.ModelProvider`."""
         model = request.model.id
         name = model if "/" in model else f"models/{model}"
         url = httpx2.URL(f"{self._base}/{quote(name)}:streamGenerateContent?alt=sse")
 
-        async def ask(thinking: Thinking, hear: Listener) -> ModelReply:
+        async def ask(thinking: Thinking, hear: ReplyListener) -> ModelReply:
             limits = self._endpoint.output_limit is not None
             body = request_body(request, thinking, limits=limits)
             builder = GoogleBuilder(self._endpoint.name)

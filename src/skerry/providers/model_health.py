@@ -9,7 +9,7 @@ from msgspec import Struct, field
 from skerry.model.errors import ModelError
 from skerry.model.remedies import step
 from skerry.model.unanswered import ModelSilentError, ModelUnreachableError
-from skerry.ports.model import Failure
+from skerry.ports.model import ModelFailure
 from skerry.ports.tries import OWN_FAULT
 
 SECONDS: Final = 60.0
@@ -69,7 +69,7 @@ class Failures:
 
     def __init__(self, now_ms: Callable[[], int]) -> None:
         self._now_ms = now_ms
-        self._last: dict[str, Failure] = {}
+        self._last: dict[str, ModelFailure] = {}
 
     def note(self, ref: str, error: ModelError | None) -> None:
         """Notes that a model answered, or how it failed; what was asked is no fault of its own."""
@@ -78,9 +78,9 @@ class Failures:
         elif not isinstance(error, OWN_FAULT):
             while len(self._last) >= _MOST:
                 del self._last[next(iter(self._last))]
-            self._last[ref] = Failure(error.code, str(error), remedy_of(error), self._now_ms())
+            self._last[ref] = ModelFailure(error.code, str(error), remedy_of(error), self._now_ms())
 
-    def of(self, ref: str) -> Failure | None:
+    def of(self, ref: str) -> ModelFailure | None:
         """Returns how the last call of a model failed."""
         return self._last.get(ref)
 

@@ -20,7 +20,7 @@ from skerry.infra.atomic import exclusive, make_private, write_atomic
 from skerry.infra.listening import listeners
 from skerry.infra.untrusted_json import UNREADABLE
 from skerry.model.errors import ModelConnectionError, ModelUnavailableError, StateError
-from skerry.ports.model import Listener, ModelOffer, ModelProvider, ModelReply, ModelRequest
+from skerry.ports.model import ModelOffer, ModelProvider, ModelReply, ModelRequest, ReplyListener
 from skerry.providers.builtin_providers import LocalServer
 
 logger = logging.getLogger(__name__)
@@ -152,7 +152,7 @@ class PinnedProvider:
         """Returns the wire format of the model behind."""
         return self._inner.api
 
-    async def complete(self, request: ModelRequest, hear: Listener) -> ModelReply:
+    async def complete(self, request: ModelRequest, hear: ReplyListener) -> ModelReply:
         """Returns the response; see `ports.model.ModelProvider`."""
         self._pins.check(self._server)
         return await self._inner.complete(request, hear)

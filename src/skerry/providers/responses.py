@@ -9,7 +9,7 @@ import msgspec
 from skerry.infra.http import HttpClient
 from skerry.model.errors import ModelRequestError, ModelStreamCutError
 from skerry.model.message import Block, TextBlock, ThinkingBlock, ToolCall, Usage
-from skerry.ports.model import Listener, ModelReply, ModelRequest
+from skerry.ports.model import ModelReply, ModelRequest, ReplyListener
 from skerry.providers.failures import stream_failure
 from skerry.providers.responses_request import API, request_body
 from skerry.providers.retry import Downgrades, efforts
@@ -32,10 +32,10 @@ class ResponsesProvider:
         """Returns `openai-responses`."""
         return API
 
-    async def complete(self, request: ModelRequest, hear: Listener) -> ModelReply:
+    async def complete(self, request: ModelRequest, hear: ReplyListener) -> ModelReply:
         """Returns the response; see `ports.model.ModelProvider`."""
 
-        async def ask(effort: str, hear: Listener) -> ModelReply:
+        async def ask(effort: str, hear: ReplyListener) -> ModelReply:
             limits = self._endpoint.output_limit is not None
             body = request_body(request, effort, limits=limits)
             builder = ResponsesBuilder(self._endpoint.name)

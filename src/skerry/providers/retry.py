@@ -13,16 +13,16 @@ from skerry.infra.backoff import Backoff
 from skerry.model.errors import ModelError, ModelRequestError
 from skerry.model.thinking import ThinkingLevel
 from skerry.model.unanswered import ModelSilentError
-from skerry.ports.model import Listener, ModelProvider, ModelReply, ModelRequest
+from skerry.ports.model import ModelProvider, ModelReply, ModelRequest, ReplyListener
 
 
 class OutputWatch:
     """Passes on the output of a call; `begun` is True once there was any."""
 
-    def __init__(self, hear: Listener) -> None:
+    def __init__(self, hear: ReplyListener) -> None:
         self._hear = hear
         self.begun = False
-        self.listener = Listener(self._text, self._thinking, hear.on_note, hear.on_spent)
+        self.listener = ReplyListener(self._text, self._thinking, hear.on_note, hear.on_spent)
 
     def _text(self, text: str) -> None:
         self.begun = True
@@ -80,7 +80,7 @@ class RetryingProvider:
         """Returns the wire format of the model behind."""
         return self._inner.api
 
-    async def complete(self, request: ModelRequest, hear: Listener) -> ModelReply:
+    async def complete(self, request: ModelRequest, hear: ReplyListener) -> ModelReply:
         """Returns the response; see `ports.model.ModelProvider`."""
         output = OutputWatch(hear)
         failed = 0
@@ -136,9 +136,9 @@ class Downgrades(Generic[F]):
     async def ask(
         self,
         request: ModelRequest,
-        hear: Listener,
+        hear: ReplyListener,
         forms: Sequence[F],
-        ask: Callable[[F, Listener], Awaitable[ModelReply]],
+        ask: Callable[[F, ReplyListener], Awaitable[ModelReply]],
     ) -> ModelReply:
         """Returns the response to the first of `forms` that the model accepts.
 

@@ -26,7 +26,7 @@ from skerry.model.errors import (
 )
 from skerry.model.message import Usage
 from skerry.model.unanswered import ModelSilentError, ModelUnreachableError
-from skerry.ports.model import Listener, ModelReply, ModelRequest
+from skerry.ports.model import ModelReply, ModelRequest, ReplyListener
 from skerry.providers.failures import body_failure, response_failure
 from skerry.providers.text_filters import TextRelay, WrittenCalls
 from skerry.providers.wire_format import EventText, sound
@@ -198,7 +198,7 @@ class StreamingCall:
         url: httpx2.URL,
         body: bytes,
         builder: ReplyBuilder,
-        hear: Listener,
+        hear: ReplyListener,
     ) -> ModelReply:
         """Returns the response to `body`; see `ports.model.ModelProvider`.
 
@@ -217,7 +217,7 @@ class StreamingCall:
         url: httpx2.URL,
         body: bytes,
         builder: ReplyBuilder,
-        hear: Listener,
+        hear: ReplyListener,
     ) -> ModelReply:
         written = WrittenCalls(request)
         teller = TextRelay(hear, written, self._secrets)

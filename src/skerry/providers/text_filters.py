@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from skerry.infra.untrusted_json import UNREADABLE
 from skerry.model.message import Block, TextBlock, ThinkingBlock, ToolCall
-from skerry.ports.model import Listener, ModelReply, ModelRequest
+from skerry.ports.model import ModelReply, ModelRequest, ReplyListener
 from skerry.providers.wire_format import EventText
 
 _OPEN: Final = "<tool_call>"
@@ -250,7 +250,9 @@ class TextRelay:
 
     __slots__ = ("_hear", "_pieces", "_text", "_thinking", "_thoughts", "_written", "hushed")
 
-    def __init__(self, hear: Listener, written: WrittenCalls, secrets: tuple[bytes, ...]) -> None:
+    def __init__(
+        self, hear: ReplyListener, written: WrittenCalls, secrets: tuple[bytes, ...]
+    ) -> None:
         self._hear = hear
         self._written = written
         self._text, self._thoughts = SecretFilter(secrets), SecretFilter(secrets)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from skerry.model.errors import ModelConnectionError
-from skerry.ports.model import Listener, ModelProvider, ModelReply, ModelRequest
+from skerry.ports.model import ModelProvider, ModelReply, ModelRequest, ReplyListener
 
 
 class WatchedProvider:
@@ -19,7 +19,7 @@ class WatchedProvider:
         """Returns the wire format of the model behind."""
         return self._inner.api
 
-    async def complete(self, request: ModelRequest, hear: Listener) -> ModelReply:
+    async def complete(self, request: ModelRequest, hear: ReplyListener) -> ModelReply:
         """Returns the response; see `ports.model.ModelProvider`."""
         try:
             return await self._inner.complete(request, hear)

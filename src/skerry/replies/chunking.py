@@ -13,10 +13,10 @@ from skerry.replies.split_points import (
     AHEAD,
     START,
     Break,
-    Lines,
-    Piece,
-    Place,
+    FenceMap,
+    FenceState,
     Room,
+    TextPiece,
     cut,
     ends,
     fits,
@@ -50,31 +50,31 @@ class Chunker:
     def __init__(self, chunking: Chunking) -> None:
         self._chunking = chunking
         self._room = chunking.room
-        self._place: Place = START
+        self._place: FenceState = START
         self._text = ""
         self._size = 0
         self._seen = 0
         """Position up to which breaks were searched."""
 
-    def feed(self, delta: str) -> list[Piece]:
+    def feed(self, delta: str) -> list[TextPiece]:
         """Takes what comes next; returns the blocks that are complete."""
         self._text += delta
         self._size += size(delta, self._chunking.unit)
         if len(self._text) < self._room.minimum:
             return []
-        blocks: list[Piece] = []
+        blocks: list[TextPiece] = []
         while (block := self._next()) is not None:
             blocks.append(block)
         return blocks
 
-    def flush(self) -> list[Piece]:
+    def flush(self) -> list[TextPiece]:
         """Returns the rest; the next text begins anew."""
-        blocks: list[Piece] = []
+        blocks: list[TextPiece] = []
         while not fits(self._text, self._place, self._room):
             piece, state = cut(self._text, self._place, self._room)
             blocks.append(self._take(piece, state))
         if self._text:
-            blocks.append(Piece(self._text, opening(self._place, self._room)))
+            blocks.append(TextPiece(self._text, opening(self._place, self._room)))
         self.drop()
         return blocks
 
@@ -85,9 +85,9 @@ class Chunker:
     def take_up(self, text: str) -> None:
         """Goes on behind a text whose blocks are known."""
         self.drop()
-        self._place = Lines(text, START).at(len(text))
+        self._place = FenceMap(text, START).at(len(text))
 
-    def _next(self) -> Piece | None:
+    def _next(self) -> TextPiece | None:
         before = opening(self._place, self._room)
         room = self._room.limit - size(before, self._chunking.unit)
         hard = len(self._text)
@@ -95,8 +95,8 @@ class Chunker:
             hard = reach(self._text, room, self._chunking.unit)
         end = self._preferred(hard)
         if end is not None:
-            state = Lines(self._text[:end], self._place).at(end)
-            return self._take(Piece(self._text[:end], before), state)
+            state = FenceMap(self._text[:end], self._place).at(end)
+            return self._take(TextPiece(self._text[:end], before), state)
         if len(self._text) < hard + AHEAD:
             return None
         return self._take(*cut(self._text, self._place, self._room))
@@ -104,20 +104,20 @@ class Chunker:
     def _preferred(self, hard: int) -> int | None:
         """Returns the first break of the preferred kind behind the minimum, outside of fences."""
         start = max(self._seen, self._room.minimum - AHEAD, 0)
-        lines: Lines | None = None
+        lines: FenceMap | None = None
         kind = self._chunking.preference
         # Within a line, what follows decides whether a cut would make a fence.
         decided = len(self._text) - (AHEAD if kind is Break.SENTENCE else 0)
         for end in ends(self._text, kind, start, min(hard, decided)):
             if end < self._room.minimum:
                 continue
-            lines = lines or Lines(self._text[:hard], self._place)
+            lines = lines or FenceMap(self._text[:hard], self._place)
             if not lines.is_inside(end) and lines.may_cut(end):
                 return end
         self._seen = max(min(hard, decided) - AHEAD, 0)
         return None
 
-    def _take(self, piece: Piece, state: Place) -> Piece:
+    def _take(self, piece: TextPiece, state: FenceState) -> TextPiece:
         self._text = self._text[len(piece.body) :]
         self._size = size(self._text, self._chunking.unit)
         self._seen, self._place = 0, state
@@ -131,38 +131,38 @@ class Coalescer:
         self._minimum = minimum
         self._maximum = maximum
         self._unit = unit
-        self._held: Piece | None = None
+        self._held: TextPiece | None = None
 
     @property
     def holds(self) -> bool:
         """Returns whether a block waits for more."""
         return self._held is not None
 
-    def add(self, block: Piece) -> list[Piece]:
+    def add(self, block: TextPiece) -> list[TextPiece]:
         """Takes a block; returns those that are to leave."""
         held, self._held = self._held, block
         if held is None:
             return []
-        both = Piece(held.body + block.body, held.opening, block.closing)
+        both = TextPiece(held.body + block.body, held.opening, block.closing)
         if size(both.text, self._unit) > self._maximum:
             return [held]
         self._held = both
         return []
 
-    def idle(self) -> list[Piece]:
+    def idle(self) -> list[TextPiece]:
         """Returns the pending text, if it is long enough, after a pause in the input."""
         if self._held is None or len(self._held.body) < self._minimum:
             return []
         return self.flush()
 
-    def flush(self) -> list[Piece]:
+    def flush(self) -> list[TextPiece]:
         """Returns the pending text at the end of the input."""
         held, self._held = self._held, None
         return [held] if held is not None else []
 
 
-def remainder(text: str, start: int) -> Piece:
+def remainder(text: str, start: int) -> TextPiece:
     """Returns the text after the first `start` characters, inside the fence that is open there."""
-    state = Lines(text[:start], START).at(start)
+    state = FenceMap(text[:start], START).at(start)
     fence = "" if state.fence is None else f"{state.fence.opening}\n"
-    return Piece(text[start:], fence)
+    return TextPiece(text[start:], fence)

@@ -18,7 +18,7 @@ from skerry.model.message import (
     storable,
 )
 from skerry.ports.model import ModelReply
-from skerry.replies.tags import Marks, Tags
+from skerry.replies.tags import ReplyMarks, TagFilter
 
 SILENT: Final = "NO_REPLY"
 _EDGE: Final = " \t\r\n`*\"'.!\u2026\u201c\u201d\u2018\u2019"
@@ -38,7 +38,7 @@ def is_silent(text: str) -> bool:
     return text.strip(_EDGE) == SILENT or "".join(text.split()) == _OBJECT
 
 
-class Silence:
+class SilenceFilter:
     """Lets a text through as it comes, less the word where it counts."""
 
     __slots__ = ("_before", "_held", "_open", "silent")
@@ -109,12 +109,12 @@ def named(reference: str) -> str:
     return f"📎 {PurePath(reference).name or reference}"
 
 
-class Shaped(Struct, frozen=True):
+class ShapedText(Struct, frozen=True):
     """Text of one response for the person, and the marks for its sending."""
 
     text: str
     silent: bool = False
-    marks: Marks | None = None
+    marks: ReplyMarks | None = None
 
 
 class Shaper:
@@ -124,8 +124,8 @@ class Shaper:
 
     def __init__(self, think: Callable[[str], object] = lambda _: None, show: Show = named) -> None:
         """Takes who hears the thoughts in its tags, and who says what stands for a file."""
-        self._tags = Tags(think, show)
-        self._silence = Silence()
+        self._tags = TagFilter(think, show)
+        self._silence = SilenceFilter()
 
     @property
     def silent(self) -> bool:
@@ -133,7 +133,7 @@ class Shaper:
         return self._silence.silent
 
     @property
-    def marks(self) -> Marks:
+    def marks(self) -> ReplyMarks:
         """Returns how it is to be sent, as far as it has said so."""
         return self._tags.marks
 
@@ -146,13 +146,13 @@ class Shaper:
         return self._silence.feed(self._tags.end()) + self._silence.end(cut=cut)
 
 
-def shaped(text: str, show: Show = named) -> Shaped:
+def shaped(text: str, show: Show = named) -> ShapedText:
     """Shapes a whole response; the result is the same as piece by piece."""
     if _PLAIN.search(text) is None:
-        return Shaped(text)
+        return ShapedText(text)
     shaper = Shaper(show=show)
     visible = shaper.feed(text) + shaper.end()
-    return Shaped(visible, shaper.silent, shaper.marks)
+    return ShapedText(visible, shaper.silent, shaper.marks)
 
 
 def as_read(message: Message) -> Message:
@@ -181,7 +181,7 @@ def parted(text: str) -> tuple[str, str] | None:
     if _THINKS.search(text) is None:
         return None
     thoughts: list[str] = []
-    tags = Tags(thoughts.append, None)
+    tags = TagFilter(thoughts.append, None)
     visible = tags.feed(text) + tags.end()
     return visible, "".join(thoughts)
 

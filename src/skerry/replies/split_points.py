@@ -41,7 +41,7 @@ _PATTERNS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class TextPiece:
     """A part of a text, and the lines that keep its code fenced."""
 
     body: str
@@ -66,17 +66,17 @@ class Room:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class FenceState:
     """State at a position of a text: the open fence, and whether a line begins."""
 
     fence: Fence | None = None
     fresh: bool = True
 
 
-START: Final = Place()
+START: Final = FenceState()
 
 
-def opening(state: Place, room: Room) -> str:
+def opening(state: FenceState, room: Room) -> str:
     """Returns the first line of a piece that begins at the place."""
     if state.fence is None:
         return ""
@@ -85,7 +85,7 @@ def opening(state: Place, room: Room) -> str:
     return line if size(added, room.unit) <= room.limit // 2 else ""
 
 
-def fits(text: str, state: Place, room: Room) -> bool:
+def fits(text: str, state: FenceState, room: Room) -> bool:
     """Returns whether all that is left of a text is one piece."""
     before = opening(state, room)
     if len(before) + len(text) > room.limit:
@@ -93,24 +93,24 @@ def fits(text: str, state: Place, room: Room) -> bool:
     return size(before, room.unit) + size(text, room.unit) <= room.limit
 
 
-def cut(text: str, state: Place, room: Room) -> tuple[Piece, Place]:
+def cut(text: str, state: FenceState, room: Room) -> tuple[TextPiece, FenceState]:
     """Returns the next piece of a text that does not fit, and where the rest goes on."""
     before = opening(state, room)
     hard = reach(text, room.limit - size(before, room.unit), room.unit)
-    lines = Lines(text[: hard + AHEAD], state)
+    lines = FenceMap(text[: hard + AHEAD], state)
     end = max(_end(text, hard, lines, room, before), 1)
     behind = lines.at(end)
     closing = _closing(text, end, behind, room)
     room_left = room.limit - size(before, room.unit)
     if not _has_room(text, end, closing, room_left, room.unit):
         closing = ""  # one visible character takes all the room
-    return Piece(text[:end], before, closing), behind
+    return TextPiece(text[:end], before, closing), behind
 
 
-class Lines:
+class FenceMap:
     """The fences of a text: what is open at each place of it."""
 
-    def __init__(self, text: str, state: Place) -> None:
+    def __init__(self, text: str, state: FenceState) -> None:
         self._starts = [0]
         self._fences = [state.fence]
         self._text = text
@@ -122,11 +122,11 @@ class Lines:
             self._starts.append(start)
             self._fences.append(fence)
 
-    def at(self, index: int) -> Place:
+    def at(self, index: int) -> FenceState:
         """Returns the fence that is open there; a line counts when its end is before."""
         line = self._line(index)
         start = self._starts[line]
-        return Place(self._fences[line], index == start and (line > 0 or self._fresh))
+        return FenceState(self._fences[line], index == start and (line > 0 or self._fresh))
 
     def is_inside(self, index: int) -> bool:
         """Returns whether the place is inside a fence."""
@@ -159,7 +159,7 @@ def ends(text: str, kind: Break, start: int, stop: int) -> Iterator[int]:
         start = match.start() + 1  # what overlaps counts too, wherever the search began
 
 
-def _end(text: str, hard: int, lines: Lines, room: Room, before: str) -> int:
+def _end(text: str, hard: int, lines: FenceMap, room: Room, before: str) -> int:
     """Returns where to cut: the last good place, outside of fences if that can be."""
     room_left = room.limit - size(before, room.unit)
 
@@ -193,7 +193,7 @@ def _hard(text: str, hard: int, is_good: Callable[[int], bool]) -> int:
     return whole(text, hard)  # a line of a fence that is longer than the room
 
 
-def _closing(text: str, end: int, behind: Place, room: Room) -> str:
+def _closing(text: str, end: int, behind: FenceState, room: Room) -> str:
     if behind.fence is None:
         return ""
     line = behind.fence.closing if text[end - 1] == "\n" else f"\n{behind.fence.closing}"

@@ -1,10 +1,10 @@
 """Cuts a text into parts that a platform takes (pure)."""
 
 from skerry.model.outbound import TextUnit
-from skerry.replies.split_points import START, Break, Piece, Room, cut, fits, opening
+from skerry.replies.split_points import START, Break, Room, TextPiece, cut, fits, opening
 
 
-def pieces(text: str, limit: int, unit: TextUnit = TextUnit.CHARACTERS) -> list[Piece]:
+def pieces(text: str, limit: int, unit: TextUnit = TextUnit.CHARACTERS) -> list[TextPiece]:
     """Returns pieces of at most `limit` units, whose bodies joined are `text`.
 
     Cuts behind the last line end in reach, else behind the last space, else between two visible
@@ -12,13 +12,13 @@ def pieces(text: str, limit: int, unit: TextUnit = TextUnit.CHARACTERS) -> list[
     opened again with the same info string.
     """
     room = Room(limit, unit, kinds=(Break.NEWLINE, Break.SPACE))
-    parts: list[Piece] = []
+    parts: list[TextPiece] = []
     state = START
     while not fits(text, state, room):
         piece, state = cut(text, state, room)
         parts.append(piece)
         text = text[len(piece.body) :]
-    return [*parts, Piece(text, opening(state, room))]
+    return [*parts, TextPiece(text, opening(state, room))]
 
 
 def split(text: str, limit: int, unit: TextUnit = TextUnit.CHARACTERS) -> list[str]:

@@ -22,7 +22,7 @@ _ABOUT: Final = 120
 _VARIABLE: Final = re.compile(r"\{([a-zA-Z.]+)\}")
 
 
-class Level(StrEnum):
+class Detail(StrEnum):
     """Amount of detail that is shown."""
 
     OFF = "off"
@@ -54,9 +54,9 @@ class Style(Struct, frozen=True):
     idle: float
     """Characters, units and seconds by which blocks are joined."""
     pause: tuple[float, float] | None
-    reasoning: Level
-    verbose: Level
-    usage: Level
+    reasoning: Detail
+    verbose: Detail
+    usage: Detail
     typing: TypingMode
     interval: float
 
@@ -73,7 +73,7 @@ def style(
     chunk, join = defaults.block_streaming_chunk, defaults.block_streaming_coalesce
     most = min(chunk.max_chars, limit)
     least = min(chunk.min_chars, most)
-    verbose = Level(own.verbose_level or defaults.verbose_default)
+    verbose = Detail(own.verbose_level or defaults.verbose_default)
     usual = TypingMode.INSTANT if direct else TypingMode.MESSAGE
     return Style(
         chunking=Chunking(least, most, Break(chunk.break_preference), unit),
@@ -83,9 +83,9 @@ def style(
         joined_to=min(join.max_chars or limit, limit),
         idle=join.idle_ms / 1000,
         pause=_pause(defaults.human_delay),
-        reasoning=Level(own.reasoning_level or "off"),
-        verbose=verbose if direct else Level.OFF,  # openclaw-behaviour 4.10
-        usage=Level(own.response_usage or "off"),
+        reasoning=Detail(own.reasoning_level or "off"),
+        verbose=verbose if direct else Detail.OFF,  # openclaw-behaviour 4.10
+        usage=Detail(own.response_usage or "off"),
         typing=TypingMode(defaults.typing_mode) if defaults.typing_mode else usual,
         interval=defaults.typing_interval_seconds,
     )
@@ -101,12 +101,12 @@ def prefix(template: str, variables: Mapping[str, str]) -> str:
     return _VARIABLE.sub(value, template)
 
 
-def footer(level: Level, usage: Usage, key: str) -> str:
+def footer(level: Detail, usage: Usage, key: str) -> str:
     """Returns the line that says what an answer took, or nothing."""
-    if level is Level.OFF or not usage.total_tokens:
+    if level is Detail.OFF or not usage.total_tokens:
         return ""
     text = f"Usage: {_count(usage.input)} in / {_count(usage.output)} out"
-    if level is not Level.FULL:
+    if level is not Detail.FULL:
         return text
     if usage.cache_read or usage.cache_write:
         text += f" · cache {_count(usage.cache_read)} read / {_count(usage.cache_write)} written"

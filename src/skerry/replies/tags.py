@@ -42,7 +42,7 @@ _SURE: Final = 3
 """Letters of a tag after which nothing else is meant by it."""
 
 
-class Marks(Struct):
+class ReplyMarks(Struct):
     """Reply marks that the model set on its text."""
 
     reply_to: str | None = None
@@ -59,7 +59,7 @@ def media(line: str) -> list[str] | None:
     return files if files and all(map(_A_FILE.match, files)) else None
 
 
-class Tags:
+class TagFilter:
     """Lets a text through as it comes, less what is written between the lines."""
 
     __slots__ = (
@@ -74,7 +74,7 @@ class Tags:
         """
         self._think = think
         self._media = show
-        self.marks = Marks()
+        self.marks = ReplyMarks()
         self._held = ""
         self._fresh = True
         """True at the start of a line."""

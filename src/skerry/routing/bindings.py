@@ -30,7 +30,7 @@ class MatchedBy(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class MessageOrigin:
     """Source of a message, as far as bindings use it. Ids are the platform's own."""
 
     channel: str
@@ -43,7 +43,7 @@ class Origin:
     roles: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, message: InboundMessage) -> "Origin":
+    def of(cls, message: InboundMessage) -> "MessageOrigin":
         """Returns where a platform's message comes from."""
         return cls(message.channel, message.account, message.peer)
 
@@ -57,7 +57,7 @@ class Route:
 
 
 def route(
-    origin: Origin, bindings: Sequence[Binding], agents: Sequence[AgentId], default: AgentId
+    origin: MessageOrigin, bindings: Sequence[Binding], agents: Sequence[AgentId], default: AgentId
 ) -> Route:
     """Returns who answers a message. A binding to an agent that is not known means the default."""
     tiers = list(MatchedBy)
@@ -72,7 +72,7 @@ def route(
     return Route(agent if agent in agents else default, tiers[best[0]])
 
 
-def specificity(match: Match, origin: Origin) -> MatchedBy | None:
+def specificity(match: Match, origin: MessageOrigin) -> MatchedBy | None:
     """Returns the tier in which `match` fits the origin, or None: all that it names must fit."""
     fits = (
         match.channel.lower() == origin.channel.lower()
@@ -94,7 +94,7 @@ def specificity(match: Match, origin: Origin) -> MatchedBy | None:
     return MatchedBy.CHANNEL if match.account_id in {None, ANY} else MatchedBy.ACCOUNT
 
 
-def _peer(match: PeerMatch, origin: Origin) -> MatchedBy | None:
+def _peer(match: PeerMatch, origin: MessageOrigin) -> MatchedBy | None:
     def same(peer: Peer | None) -> bool:
         return peer is not None and bool(peer.id) and peer == Peer(match.kind, match.id)
 

@@ -29,7 +29,7 @@ from skerry.policy.decide import Actor
 from skerry.ports.model import Models
 from skerry.runtime.run_context import Runtime
 from skerry.sessions import lifecycle
-from skerry.sessions.opening import Expiry, Limits, Opened, enter, notices, opening
+from skerry.sessions.opening import Expiry, OpenedSession, SessionLimits, enter, notices, opening
 from skerry.sessions.sending import sends_to
 from skerry.store import Unit, archive, inbound, listing, outbox, runs, sessions
 from skerry.store.listing import Wanted
@@ -171,10 +171,10 @@ NOTICE: Final = -1
 _BY_ITSELF: Final = frozenset(Expiry)
 
 
-class Entered(Struct, frozen=True):
+class EnteredMessage(Struct, frozen=True):
     """A message that is written into its conversation."""
 
-    opened: Opened
+    opened: OpenedSession
     entry: int
     """Number of its entry; 0 when hooks keep it from the transcript."""
     tail: int
@@ -191,7 +191,7 @@ class Entered(Struct, frozen=True):
             active.ended_before = self.opened.ended
 
 
-class Queued(Struct, frozen=True):
+class QueuedMessage(Struct, frozen=True):
     """A message that waits: the session it waits for, and what holds for it in the queue."""
 
     session_id: SessionId
@@ -214,7 +214,7 @@ class Arrival(Struct, frozen=True):
     accepted_at: int
     new_id: SessionId
     """The id of the session that may begin with it."""
-    limits: Limits | None
+    limits: SessionLimits | None
     """Lifetime of its session; None where no person speaks to a model."""
     policy: SendPolicy
     notices: Mapping[str, Sequence[str]]
@@ -257,7 +257,9 @@ class Arrival(Struct, frozen=True):
             arrived,
         )
 
-    def accept(self, unit: Unit, *, free: bool) -> runs.OpenRun | RunResult | Entered | Queued:
+    def accept(
+        self, unit: Unit, *, free: bool
+    ) -> runs.OpenRun | RunResult | EnteredMessage | QueuedMessage:
         """Writes what accepting means; returns what is known if the id, or message, is not new.
 
         Args:
@@ -288,15 +290,17 @@ class Arrival(Struct, frozen=True):
             return entered
         session_id, _ = sessions.ensure(unit, request.key, self.new_id, at)
         if free:
-            queued = Queued(session_id, request)
+            queued = QueuedMessage(session_id, request)
         else:
             settings = request.settled(sessions.settings(unit, session_id))
             rules = self.queue(settings)
-            queued = Queued(session_id, replace(request, queue_mode=rules.mode), settings, rules)
+            queued = QueuedMessage(
+                session_id, replace(request, queue_mode=rules.mode), settings, rules
+            )
         runs.add(unit, queued.request, session_id, 0, at)
         return queued
 
-    def enter(self, unit: Unit) -> Entered:
+    def enter(self, unit: Unit) -> EnteredMessage:
         """Writes what was said into the session that it is to enter, which may begin with it."""
         request, at = self.request, self.accepted_at
         opened = enter(unit, request, self.limits, self.new_id, at)
@@ -315,7 +319,7 @@ class Arrival(Struct, frozen=True):
             texts = [part for note in opened.notes for part in self.notices[note.text]]
             outbox.add(unit, request.run_id, NOTICE, to, texts, at)
         tail += len(opened.notes)
-        return Entered(opened, tail + 1 if self.said else 0, tail, settings)
+        return EnteredMessage(opened, tail + 1 if self.said else 0, tail, settings)
 
 
 def _is_taken(unit: Unit, request: RunRequest) -> bool:
@@ -326,7 +330,7 @@ def _is_taken(unit: Unit, request: RunRequest) -> bool:
     return any(session.key != str(request.key) for session in sessions_with_label)
 
 
-async def tell(runtime: Runtime, entered: Entered) -> None:
+async def tell(runtime: Runtime, entered: EnteredMessage) -> None:
     """Lets the person and plugins hear of a session that began or came back, after the COMMIT."""
     opened = entered.opened
     if opened.notes and opened.request.reply_to is not None:

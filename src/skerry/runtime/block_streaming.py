@@ -17,7 +17,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from skerry.hooks.events import RunContext
-from skerry.lanes.running import Continued
+from skerry.lanes.running import ContinuedRun
 from skerry.model.errors import StoreFailedError
 from skerry.model.event import (
     LoopEvent,
@@ -33,10 +33,10 @@ from skerry.model.inbound import PeerKind, ReplyTo
 from skerry.model.message import AssistantMessage, Message
 from skerry.model.run import Purpose, RunResult, StopReason
 from skerry.replies.chunking import Chunker, Coalescer
-from skerry.replies.shaping import Shaped, Show, shaped
-from skerry.replies.split_points import Piece
+from skerry.replies.shaping import ShapedText, Show, shaped
+from skerry.replies.split_points import TextPiece
 from skerry.replies.style import (
-    Level,
+    Detail,
     Style,
     TypingMode,
     footer,
@@ -46,10 +46,10 @@ from skerry.replies.style import (
     tool_begun,
     tool_ended,
 )
-from skerry.replies.tags import Marks
+from skerry.replies.tags import ReplyMarks
 from skerry.runtime.finalize import Block, passed, said_by, told_at_end
 from skerry.runtime.run_context import RunPlan, Runtime
-from skerry.runtime.typing_indicator import Composing
+from skerry.runtime.typing_indicator import TypingIndicator
 from skerry.sessions.sending import sends_to
 from skerry.store import Unit, outbox, runs
 
@@ -59,7 +59,7 @@ BEGUN_ANEW: Final = "↻ That answer broke off; here it is from the beginning:"
 """Text between sent blocks and the answer of another model to the same message."""
 
 
-class _Said(Struct):
+class _Response(Struct):
     """Text of one response, as the person reads it."""
 
     text: list[str] = field(default_factory=list)
@@ -68,18 +68,18 @@ class _Said(Struct):
     """Characters that were made into blocks."""
     stored: int = 0
     """Characters whose blocks stand in the outbox."""
-    marks: Marks = field(default_factory=Marks)
+    marks: ReplyMarks = field(default_factory=ReplyMarks)
 
 
-class _Waiting(Struct, frozen=True):
+class _QueuedBlock(Struct, frozen=True):
     """A block that is to leave. `end` counts the characters said up to it; None is no text."""
 
     text: str
-    said: _Said
+    said: _Response
     end: int | None = None
 
 
-class Replying:
+class BlockStreamer:
     """Messages of one run to a platform before it ends. Enter it beside the run."""
 
     def __init__(
@@ -102,13 +102,13 @@ class Replying:
         self._chunker = Chunker(style.chunking)
         self._thoughts = Chunker(style.chunking)
         self._joining = Coalescer(style.joined_from, style.joined_to, style.chunking.unit)
-        self._said = _Said()
-        self._taken: _Said | None = None
-        self._continued: Continued | None = None
-        self._queue: deque[_Waiting] = deque()
+        self._said = _Response()
+        self._taken: _Response | None = None
+        self._continued: ContinuedRun | None = None
+        self._queue: deque[_QueuedBlock] = deque()
         self._lock = anyio.Lock()
         self._wake = anyio.Event()
-        self._signal = Composing(runtime.typing, to, style.typing, style.interval)
+        self._signal = TypingIndicator(runtime.typing, to, style.typing, style.interval)
         self._stack = AsyncExitStack()
         self.blocks = 0
         """Number of blocks sent: the index of the next."""
@@ -118,12 +118,12 @@ class Replying:
         """Returns whether the text leaves in blocks."""
         return self.style.streams
 
-    def take_up(self, continued: Continued) -> None:
+    def take_up(self, continued: ContinuedRun) -> None:
         """Goes on behind what an earlier process has sent of the run."""
         self._continued = continued
         self.blocks, sent = continued.blocks, continued.sent
         if sent:
-            self._taken = _Said([sent], cut=len(sent), stored=len(sent))
+            self._taken = _Response([sent], cut=len(sent), stored=len(sent))
             self._chunker.take_up(sent)
         elif sent is None and self.streams:  # it was to leave at the end
             for shaped_text in said_by(continued.messages, self._show):
@@ -134,14 +134,14 @@ class Replying:
         self._stack.callback(tasks.cancel_scope.cancel)
         if self.style.typing is not TypingMode.NEVER:
             tasks.start_soon(self._signal.run)
-        if self.streams or {self.style.reasoning, self.style.verbose} != {Level.OFF}:
+        if self.streams or {self.style.reasoning, self.style.verbose} != {Detail.OFF}:
             tasks.start_soon(self._work)
         return self
 
     async def __aexit__(self, *exc_info: object) -> None:
         await self._stack.aclose()
 
-    def hear(self, event: LoopEvent, marks: Marks | None = None) -> None:
+    def hear(self, event: LoopEvent, marks: ReplyMarks | None = None) -> None:
         """Takes what the run does; nothing here waits. `marks` say how the text is to be sent."""
         match event:
             case MessageUpdate(delta):
@@ -151,12 +151,12 @@ class Replying:
             case MessageWithdrawn():
                 self._begin_anew()
             case MessageStart(None):
-                self._said, self._taken = self._taken or _Said(), None
+                self._said, self._taken = self._taken or _Response(), None
             case MessageEnd(AssistantMessage() as message):
                 self._end(message)
-            case ToolExecutionStart(call) if self.style.verbose is not Level.OFF:
+            case ToolExecutionStart(call) if self.style.verbose is not Detail.OFF:
                 self._notice(tool_begun(call))
-            case ToolExecutionEnd(call, result) if self.style.verbose is Level.FULL:
+            case ToolExecutionEnd(call, result) if self.style.verbose is Detail.FULL:
                 self._notice(tool_ended(call, result.text, failed=result.is_error))
             case _:
                 pass
@@ -195,18 +195,18 @@ class Replying:
             blocks.append(Block(line))
         return [*blocks, *told_at_end(result)]
 
-    def _unsent(self, messages: Sequence[Message]) -> list[Shaped]:
+    def _unsent(self, messages: Sequence[Message]) -> list[ShapedText]:
         """Returns the text that no block contains, where it is sent at the end."""
         before = self._continued
         if before is None or before.sent is None:
             return said_by(messages, self._show)
-        first, *rest = said_by(messages[len(before.messages) + 1 :], self._show) or [Shaped("")]
+        first, *rest = said_by(messages[len(before.messages) + 1 :], self._show) or [ShapedText("")]
         text = first.text.removeprefix(before.sent).strip("\n")
         return [replace(first, text=text), *rest] if text else rest
 
     # What is heard
 
-    def _hear_text(self, delta: str, marks: Marks | None) -> None:
+    def _hear_text(self, delta: str, marks: ReplyMarks | None) -> None:
         self._signal.speaks()
         self._reason()
         if not self.streams or self._whole:
@@ -219,9 +219,9 @@ class Replying:
     def _hear_thought(self, delta: str) -> None:
         self._signal.thinks()
         match self.style.reasoning:
-            case Level.ON:
+            case Detail.ON:
                 self._said.thoughts.append(delta)
-            case Level.STREAM:
+            case Detail.STREAM:
                 self._reason_with(self._thoughts.feed(delta))
 
     def _reason(self) -> None:
@@ -230,10 +230,10 @@ class Replying:
         self._said.thoughts.clear()
         if thoughts.strip():
             self._notice(reasoning(thoughts))
-        if self.style.reasoning is Level.STREAM:
+        if self.style.reasoning is Detail.STREAM:
             self._reason_with(self._thoughts.flush())
 
-    def _reason_with(self, pieces: list[Piece]) -> None:
+    def _reason_with(self, pieces: list[TextPiece]) -> None:
         for piece in pieces:
             if piece.body.strip():
                 self._notice(reasoning(piece.body))
@@ -244,7 +244,7 @@ class Replying:
         self._thoughts.drop()
         self._joining.flush()
         was_sent = self._said.cut > 0
-        self._said = _Said()
+        self._said = _Response()
         if was_sent:
             self._notice(BEGUN_ANEW)
 
@@ -273,10 +273,10 @@ class Replying:
         self._push(self._chunker.feed(text[len(sent) :]), wake=False)
 
     def _notice(self, text: str) -> None:
-        self._queue.append(_Waiting(text, self._said))
+        self._queue.append(_QueuedBlock(text, self._said))
         self._wake.set()
 
-    def _push(self, pieces: list[Piece], *, wake: bool = True) -> None:
+    def _push(self, pieces: list[TextPiece], *, wake: bool = True) -> None:
         for piece in pieces:
             if self.style.idle:
                 self._queue_text(self._joining.add(piece))
@@ -285,7 +285,7 @@ class Replying:
         if pieces and wake:
             self._wake.set()
 
-    def _queue_text(self, pieces: list[Piece]) -> None:
+    def _queue_text(self, pieces: list[TextPiece]) -> None:
         response = self._said
         for piece in pieces:
             first = response.cut == 0
@@ -293,7 +293,7 @@ class Replying:
             text = piece.text.strip("\n") if piece.body.strip() else ""
             if text:
                 text = self._prefixed(text) if first else text
-                self._queue.append(_Waiting(text, response, response.cut))
+                self._queue.append(_QueuedBlock(text, response, response.cut))
 
     # What leaves
 
@@ -326,7 +326,7 @@ class Replying:
         if pause is not None and self.blocks:
             await anyio.sleep(random.uniform(*pause))  # noqa: S311 - no secret
 
-    async def _leave(self, block: _Waiting) -> None:
+    async def _leave(self, block: _QueuedBlock) -> None:
         response, run_id = block.said, self._context.run_id
         to = Block(block.text, self._quote(response.marks)).addressed(self.to)
         content = await passed(self._runtime.hooks, self._context, to, block.text)
@@ -346,14 +346,14 @@ class Replying:
         response.stored = end
         self._runtime.deliver(self.to)
 
-    def _quote(self, marks: Marks | None) -> str | None:
+    def _quote(self, marks: ReplyMarks | None) -> str | None:
         """Returns the message that a block is to quote, as the platform names it."""
         if marks is None:
             return None
         return marks.reply_to or (self.to.message_id if marks.reply_to_current else None)
 
 
-def answers(plan: RunPlan, variables: Callable[[], Mapping[str, str]]) -> Replying | None:
+def answers(plan: RunPlan, variables: Callable[[], Mapping[str, str]]) -> BlockStreamer | None:
     """Returns the sender of the run's answers to a platform; None where nothing goes to one."""
     active, request, config = plan.active, plan.active.request, plan.config
     to = sends_to(config.session.send_policy, plan.settings, request.key, request.reply_to)
@@ -377,7 +377,7 @@ def answers(plan: RunPlan, variables: Callable[[], Mapping[str, str]]) -> Replyi
             return text  # what a command answers is said by no model
         return f"{prefix(before, values)} {text}"
 
-    replying = Replying(plan.runtime, plan.hooks, to, sent, plan.show, prefixed)
+    replying = BlockStreamer(plan.runtime, plan.hooks, to, sent, plan.show, prefixed)
     if active.continued is not None:
         replying.take_up(active.continued)
     return replying

@@ -30,7 +30,7 @@ from skerry.runtime.run_hooks import with_context
 from skerry.sessions.cutting import mended, spoken
 from skerry.sessions.pruning import pruned, shortened
 from skerry.sessions.summary import fitted, shown
-from skerry.sessions.window import Budget, View
+from skerry.sessions.window import MessageOverlay, TokenBudget
 from skerry.store import Reader, Store, compactions, frozen, sessions
 
 _NOTED: Final = frozenset({Origin.OWNER, Origin.MEMORY})
@@ -139,7 +139,7 @@ class Conversation(Struct):
     """True if notes were flushed, or it was tried, since the last compaction."""
     sent_from: int = 0
     """Index of the first message that the last request of the present run had."""
-    view: View = field(default_factory=View)
+    view: MessageOverlay = field(default_factory=MessageOverlay)
     """Overlay with the messages to send."""
     weight: int = 0
     """Its characters when it was last asked for."""
@@ -162,7 +162,7 @@ class Conversation(Struct):
             self.history.cut(len(messages) - 2)
 
 
-class Histories(Struct):
+class ConversationCache(Struct):
     """The last conversations used, as far as there is room for them, and always the very last.
 
     Only the run that holds a session's lane may touch its own.
@@ -236,7 +236,7 @@ class Histories(Struct):
         return numbers
 
 
-def held(conversation: Conversation, limits: Budget) -> int:
+def held(conversation: Conversation, limits: TokenBudget) -> int:
     """Returns about how many tokens the next request has: as the model counted last, if more."""
     history = conversation.history
     fixed = limits.window - limits.reserve - limits.room
@@ -254,7 +254,7 @@ PROMPT_SHARE: Final = 2
 """A person's message may have so many times what a tool's result may."""
 
 
-def shorten(conversation: Conversation, limits: Budget) -> None:
+def shorten(conversation: Conversation, limits: TokenBudget) -> None:
     """Lets no message take more of the window than is its share. Costs O(1) while all are short."""
     history, most = conversation.history, limits.most_chars
     if not history.ends or history.ends[-1] <= most:

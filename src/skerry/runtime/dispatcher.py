@@ -27,13 +27,13 @@ from skerry.model.errors import BusyError, KeyReusedError, UnknownAgentError
 from skerry.model.ids import RunId, SessionKey
 from skerry.model.inbound import InboundMessage, ReplyTo, well_formed
 from skerry.model.origin import Origin
-from skerry.model.run import Admission, AdmissionStatus, Compacted, RunRequest, RunResult
+from skerry.model.run import Admission, AdmissionStatus, CompactionResult, RunRequest, RunResult
 from skerry.model.session import SessionSettings
-from skerry.ports.dispatch import InLine, QueueReport
+from skerry.ports.dispatch import QueuedRun, QueueReport
 from skerry.routing import bindings
 from skerry.routing.owner import is_owner, rights
 from skerry.routing.routing import session_key
-from skerry.runtime.admission import Arrival, Entered, tell, understood
+from skerry.runtime.admission import Arrival, EnteredMessage, tell, understood
 from skerry.runtime.compaction.compactor import compact_session
 from skerry.runtime.queue import Queue
 from skerry.runtime.run_context import Runtime, run_context
@@ -71,7 +71,7 @@ class Dispatch:
             return
         config = self.runtime.config()
         agents = config.agents
-        origin = bindings.Origin.of(arrived)
+        origin = bindings.MessageOrigin.of(arrived)
         route = bindings.route(origin, config.bindings, agents.ids, agents.default_id)
         may = rights(arrived, config.commands)
         owns = is_owner(arrived, config.commands.owner_allow_from)
@@ -141,7 +141,7 @@ class Dispatch:
         """Returns the runs that are accepted and not ended, oldest first."""
         return [run.request.run_id for run in self.runtime.running.of(key)]
 
-    def line(self, key: SessionKey) -> list[InLine]:
+    def line(self, key: SessionKey) -> list[QueuedRun]:
         """Returns the session's active runs, less those whose message has entered another."""
         return [_in_line(run) for run in self.runtime.running.of(key) if run.host is None]
 
@@ -179,7 +179,7 @@ class Dispatch:
             done.set()
         return outcome
 
-    async def compact(self, key: SessionKey, instructions: str) -> Compacted | None:
+    async def compact(self, key: SessionKey, instructions: str) -> CompactionResult | None:
         """Summarises the earlier part of a conversation; None where there is nothing to."""
         return await self.alone(key, lambda: compact_session(self.runtime, key, instructions))
 
@@ -232,7 +232,7 @@ class Dispatch:
             self._withdraw(active)
             return _known(outcome)
         outcome.apply(active)
-        if isinstance(outcome, Entered):
+        if isinstance(outcome, EnteredMessage):
             await tell(self.runtime, outcome)
         elif outcome.session_id == arrival.new_id:
             lifecycle.start(self.runtime.hooks, request.key, outcome.session_id)
@@ -276,11 +276,11 @@ def _admission(active: ActiveRun, status: AdmissionStatus) -> Admission:
     return Admission(str(active.request.key), status, active.accepted_at)
 
 
-def _in_line(run: ActiveRun) -> InLine:
+def _in_line(run: ActiveRun) -> QueuedRun:
     if run.entry:
-        return InLine(run.request.run_id)
+        return QueuedRun(run.request.run_id)
     says = tuple((queued.request.run_id, queued.request.text) for queued in (*run.joined, run))
-    return InLine(run.request.run_id, says, waits=not run.started_at)
+    return QueuedRun(run.request.run_id, says, waits=not run.started_at)
 
 
 def _known(stored: runs.OpenRun | RunResult) -> Admission:

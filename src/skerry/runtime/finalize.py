@@ -24,7 +24,7 @@ from skerry.model.message import (
     open_calls,
 )
 from skerry.model.run import RunFailure, RunResult, StopReason
-from skerry.replies.shaping import Shaped, Show, named, shaped
+from skerry.replies.shaping import ShapedText, Show, named, shaped
 from skerry.store import Reader, Unit, outbox, runs, sessions
 
 logger = logging.getLogger(__name__)
@@ -50,7 +50,7 @@ def payloads(messages: Sequence[Message], show: Show = named) -> tuple[str, ...]
     return tuple(shaped_text.text for shaped_text in said_by(messages, show))
 
 
-def said_by(messages: Sequence[Message], show: Show = named) -> list[Shaped]:
+def said_by(messages: Sequence[Message], show: Show = named) -> list[ShapedText]:
     """Returns the text of each response, without those that are empty or silent on purpose."""
     texts = []
     for message in messages:
@@ -58,7 +58,7 @@ def said_by(messages: Sequence[Message], show: Show = named) -> list[Shaped]:
             continue
         # What broke off was kept as it was read; a command's answer is no model's.
         if message.stop_reason in {"error", "aborted"} or is_command_answer(message):
-            texts.append(Shaped(message.text))
+            texts.append(ShapedText(message.text))
         else:
             texts.append(shaped(message.text, show))
     return [text for text in texts if text.text.strip()]

@@ -12,9 +12,9 @@ import anyio.lowlevel
 from msgspec import Struct, field
 
 from skerry.model.event import (
-    AgentEnd,
-    AgentStart,
+    LoopEnded,
     LoopEvent,
+    LoopStarted,
     MessageEnd,
     MessageStart,
     ToolExecutionEnd,
@@ -66,7 +66,7 @@ class AgentLoop(Struct):
     ports: LoopPorts
     messages: list[Message] = field(default_factory=list)
     unsaved: list[Message] = field(default_factory=list)
-    _at: LoopEvent = field(default_factory=AgentStart)
+    _at: LoopEvent = field(default_factory=LoopStarted)
     """The last event that the loop told: where it is, for `close`."""
 
     async def run(self, prompt: UserMessage, done: Sequence[Message] = ()) -> AssistantMessage:
@@ -75,7 +75,7 @@ class AgentLoop(Struct):
         `done` is what an earlier process has said and done to it, likewise: its open calls, which
         have no effect, are made again, and the run goes on.
         """
-        self._emit(AgentStart())
+        self._emit(LoopStarted())
         self._emit(TurnStart())
         self.messages.append(prompt)
         self._tell(prompt)
@@ -97,7 +97,7 @@ class AgentLoop(Struct):
             pending = await self._entering(self.ports.follow_ups)
             if not pending:
                 break
-        self._emit(AgentEnd(tuple(self.messages)))
+        self._emit(LoopEnded(tuple(self.messages)))
         return message
 
     def close(self, last: AssistantMessage) -> None:
@@ -118,7 +118,7 @@ class AgentLoop(Struct):
         self._add(last)
         self._emit(MessageEnd(last))
         self._emit(TurnEnd(last, tuple(results)))
-        self._emit(AgentEnd(tuple(self.messages)))
+        self._emit(LoopEnded(tuple(self.messages)))
 
     async def _turn(self) -> tuple[AssistantMessage, Sequence[UserMessage]]:
         """Takes one response and runs its tool calls; returns it and what is to enter next."""

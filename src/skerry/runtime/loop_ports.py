@@ -27,7 +27,7 @@ from skerry.model.event import (
     ToolStarted,
     TurnEnd,
 )
-from skerry.model.memory import Heard
+from skerry.model.memory import KnownMessages
 from skerry.model.message import (
     AssistantMessage,
     Message,
@@ -40,14 +40,14 @@ from skerry.policy.decide import Actor
 from skerry.ports.model import ModelInfo, ModelRequest
 from skerry.ports.tool import ToolContext
 from skerry.runtime import tool_calls
-from skerry.runtime.block_streaming import Replying
+from skerry.runtime.block_streaming import BlockStreamer
 from skerry.runtime.continuation import going_on
 from skerry.runtime.conversation import Conversation, taint
-from skerry.runtime.model_call import Draft, Speaker
+from skerry.runtime.model_call import ModelCall, ResponseDraft
 from skerry.runtime.request_builder import RequestBuilder
 from skerry.runtime.run_context import RunPlan, command_call, run_context
-from skerry.runtime.run_hooks import Pipeline, Writing
-from skerry.runtime.tool_calls import Recollection
+from skerry.runtime.run_hooks import RunHooks, TranscriptHooks
+from skerry.runtime.tool_calls import SessionRecall
 from skerry.runtime.usage.limits import RunMeter
 from skerry.store import Unit, runs, sessions
 
@@ -60,7 +60,7 @@ CHECKPOINT_SHARE: Final = 8
 class RunEvents:
     """Publishes what the loop does, and stores the partial text of a response."""
 
-    def __init__(self, plan: RunPlan, draft: Draft, replying: Replying | None) -> None:
+    def __init__(self, plan: RunPlan, draft: ResponseDraft, replying: BlockStreamer | None) -> None:
         self._runtime = plan.runtime
         self._active = plan.active
         self._draft = draft
@@ -127,8 +127,8 @@ class RunTranscript:
         self,
         plan: RunPlan,
         conversation: Conversation,
-        writing: Writing,
-        replying: Replying | None,
+        writing: TranscriptHooks,
+        replying: BlockStreamer | None,
     ) -> None:
         self._plan = plan
         self._conversation = conversation
@@ -215,7 +215,7 @@ class RunTools:
     """Runs the tool calls of a run, within its rights and its limits."""
 
     def __init__(
-        self, plan: RunPlan, conversation: Conversation, pipeline: Pipeline, limits: RunMeter
+        self, plan: RunPlan, conversation: Conversation, pipeline: RunHooks, limits: RunMeter
     ) -> None:
         self._plan = plan
         self._conversation = conversation
@@ -240,10 +240,10 @@ class RunTools:
         """Returns the context of a tool; most runs call none, and it takes half a millisecond."""
         plan, conversation = self._plan, self._conversation
         read = taint(conversation.history.messages)
-        range_ = Heard.of(plan.caller.key, conversation.sent)
+        range_ = KnownMessages.of(plan.caller.key, conversation.sent)
         actor, who = Actor.of(plan.caller, read), str(plan.caller.key)
         rules = gate(plan.config, actor, plan.runtime.records, who)
-        recall = Recollection(plan.runtime.store, plan.active)
+        recall = SessionRecall(plan.runtime.store, plan.active)
         return ToolContext(Beneath(plan.workspace, rules), recall, plan.caller, read, range_)
 
 
@@ -253,10 +253,10 @@ class Responder:
     def __init__(
         self,
         plan: RunPlan,
-        speaker: Speaker,
+        speaker: ModelCall,
         requests: RequestBuilder,
         limits: RunMeter,
-        pipeline: Pipeline,
+        pipeline: RunHooks,
         events: RunEvents,
     ) -> None:
         self._plan = plan

@@ -30,20 +30,20 @@ from skerry.model.message import (
     storable,
 )
 from skerry.model.run import RunFailure
-from skerry.ports.model import Listener, ModelInfo, ModelReply, ModelRequest, Models
+from skerry.ports.model import ModelInfo, ModelReply, ModelRequest, Models, ReplyListener
 from skerry.ports.tries import (
     ABORTED,
     OWN_FAULT,
     Accounts,
     Attempt,
+    CallTarget,
     Candidate,
+    Candidates,
     ModelCallEnded,
     NoAccounts,
-    Tries,
-    Wanted,
 )
 from skerry.replies.shaping import Shaper, Show, named, without_nul, without_thoughts
-from skerry.replies.tags import Marks
+from skerry.replies.tags import ReplyMarks
 from skerry.runtime.continuation import Seam, joined
 
 logger = logging.getLogger(__name__)
@@ -54,12 +54,14 @@ Ask = Callable[[Candidate], Awaitable[ModelReply]]
 class Failover:
     """Finds who answers the calls of one run; who answered last is asked first again."""
 
-    def __init__(self, models: Models, target: Wanted, accounts: Accounts | None = None) -> None:
+    def __init__(
+        self, models: Models, target: CallTarget, accounts: Accounts | None = None
+    ) -> None:
         self._models = models
         self._accounts = accounts or NoAccounts()
         self.wanted = target
         """Request for the first call."""
-        self._tries: Tries | None = None
+        self._tries: Candidates | None = None
         self.current: Candidate | None = None
         """Candidate that was called last."""
         self.gone: Attempt | None = None
@@ -114,7 +116,7 @@ class Failover:
                 self.gone = self.gone or _gone(self._tries, self.wanted.reference)
                 return reply
 
-    async def _one(self, tries: Tries, candidate: Candidate, ask: Ask) -> ModelReply:
+    async def _one(self, tries: Candidates, candidate: Candidate, ask: Ask) -> ModelReply:
         """Returns the answer of one candidate. Its end is noted and booked, however it comes."""
         clock, model = asyncio.get_running_loop().time, candidate.model
         call_id = self._accounts.begin(candidate, self.wanted)
@@ -152,7 +154,7 @@ class Failover:
             )
 
 
-def _failed(tries: Tries) -> ModelError:
+def _failed(tries: Candidates) -> ModelError:
     """Returns the error of a call that nobody answered."""
     attempts = tries.attempts
     if len(attempts) == 1:
@@ -169,7 +171,7 @@ def _failed(tries: Tries) -> ModelError:
     return failed
 
 
-def _gone(tries: Tries, reference: str | None) -> Attempt | None:
+def _gone(tries: Candidates, reference: str | None) -> Attempt | None:
     """Returns the attempt at the wanted model, where nobody has that model (any more)."""
     for attempt in tries.attempts:
         missing = isinstance(attempt.error, (ModelUnavailableError, ModelNotFoundError))
@@ -190,7 +192,7 @@ def _silent(model: ModelInfo, usage: Usage) -> ModelError:
     return ModelEmptyReplyError(f"{model.ref} answered nothing.")
 
 
-class Draft:
+class ResponseDraft:
     """The present, or interrupted, response as a person reads it."""
 
     def __init__(self, show: Show = named) -> None:
@@ -205,7 +207,7 @@ class Draft:
         return "".join(self.pieces)
 
     @property
-    def marks(self) -> Marks:
+    def marks(self) -> ReplyMarks:
         """Returns how the model wants it sent."""
         return self.shaper.marks
 
@@ -215,7 +217,7 @@ class Draft:
         self.shaper = Shaper(think, self._show)
 
 
-class Speaker:
+class ModelCall:
     """The model of one run. Keeps what it says, so that a cancelled call leaves its text behind.
 
     The model is chosen at the first call, so that a machine without one fails like a model does.
@@ -227,7 +229,7 @@ class Speaker:
         failover: Failover,
         emit: Callable[[LoopEvent], None],
         now_ms: Callable[[], int],
-        draft: "Draft | None" = None,
+        draft: "ResponseDraft | None" = None,
     ) -> None:
         """Makes the model of a run.
 
@@ -241,14 +243,14 @@ class Speaker:
         self._failover = failover
         self._emit = emit
         self._now_ms = now_ms
-        self.draft = draft or Draft()
+        self.draft = draft or ResponseDraft()
         self.draft.begin(self._think)
         self._thoughts: list[str] = []
         self.resumed = ""
         """Text of the response that was sent before a restart."""
         self._seam: Seam | None = None
         """Only behind what was said before a restart."""
-        self._listener = Listener(self._say, self._think, self._note, failover.spend)
+        self._listener = ReplyListener(self._say, self._think, self._note, failover.spend)
         self.notes: dict[str, None] = {}
         """Notes for the person about how models were called, in order."""
         self.gone = ""

@@ -8,7 +8,7 @@ from skerry.model.run import RunRequest
 from skerry.ports.prompt import PromptFile, PromptPart, PromptReport
 from skerry.runtime.run_context import Runtime, caller_of
 from skerry.store import sessions
-from skerry.workspace.prompt_builder import Asked
+from skerry.workspace.prompt_builder import PromptTarget
 
 _SMALL = "This model has little room: it is not shown the files of the workspace."
 _CHANGED = (
@@ -39,7 +39,7 @@ async def report(runtime: Runtime, key: SessionKey) -> PromptReport:
     request = RunRequest(RunId(""), key, "", origin=Origin.OWNER)
     tools = runtime.offered(caller_of(request), config) if model.supports_tools else ()
     specs = tuple(tool.spec for tool in tools)
-    target = Asked(request, session_id, context, looking=True)
+    target = PromptTarget(request, session_id, context, looking=True)
     prompt = await runtime.prompts.build(
         target, config, model, specs, runtime.hooks, runtime.clock.now_ms()
     )

@@ -45,7 +45,7 @@ from skerry.runtime.finalize import (
     told_at_end,
 )
 from skerry.runtime.run_context import run_context
-from skerry.runtime.run_hooks import Writing
+from skerry.runtime.run_hooks import TranscriptHooks
 from skerry.sessions.sending import sends_to
 from skerry.store import Reader, Store, Unit, inbound, outbox, runs, sessions
 
@@ -64,7 +64,7 @@ Parts = Callable[[ReplyTo, str], list[str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class RunFacts:
     """Facts about open runs that other modules know."""
 
     harmless: frozenset[str] = frozenset()
@@ -79,12 +79,12 @@ async def recover(
     parts: Parts,
     hooks: Hooks,
     policy: SendPolicy | None = None,
-    facts: Known | None = None,
+    facts: RunFacts | None = None,
 ) -> list[runs.OpenRun]:
     """Closes what cannot run again; returns what is to run, in the order of acceptance."""
     if not await store.read(runs.any_open):
         return []  # an ordinary start writes nothing
-    policy, facts = policy or SendPolicy(), facts or Known()
+    policy, facts = policy or SendPolicy(), facts or RunFacts()
     open_runs = await store.read(partial(_sorted, policy=policy, facts=facts))
     now = clock.now_ms()
     closings = [
@@ -121,7 +121,7 @@ class _Interrupted:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _OpenRuns:
     """Open runs that a start finds."""
 
     interrupted: list[_Interrupted]
@@ -150,9 +150,9 @@ class _Closing:
     going: Outgoing
 
 
-def _sorted(reader: Reader, policy: SendPolicy, facts: Known) -> _Found:
+def _sorted(reader: Reader, policy: SendPolicy, facts: RunFacts) -> _OpenRuns:
     guests: dict[RunId, list[runs.OpenRun]] = defaultdict(list)
-    open_runs = _Found([], [], [])
+    open_runs = _OpenRuns([], [], [])
     unfinished = [replace(run, request=with_scopes(run.request)) for run in runs.unfinished(reader)]
     for run in unfinished:
         if run.host is not None:
@@ -189,7 +189,7 @@ def _unreadable(
 
 
 def _goes_on(
-    reader: Reader, run: runs.OpenRun, guests: Sequence[runs.OpenRun], facts: Known
+    reader: Reader, run: runs.OpenRun, guests: Sequence[runs.OpenRun], facts: RunFacts
 ) -> bool:
     """Returns whether a run can go on behind its last durable step: nothing with an effect is open.
 
@@ -216,7 +216,7 @@ async def _closing(
     now: int,
     parts: Parts,
     hooks: Hooks,
-    facts: Known,
+    facts: RunFacts,
 ) -> _Closing:
     """Returns how the run ends, after the hooks that an end passes."""
     run, to = interrupted.run, interrupted.to
@@ -231,7 +231,7 @@ async def _closing(
     if to is not None:
         blocks = [*_unsaid(run, result), *told_at_end(result)]
         going = await outgoing(hooks, context, blocks, to, parts)
-    entries = await Writing(hooks).entries(ending, context)
+    entries = await TranscriptHooks(hooks).entries(ending, context)
     return _Closing(result, interrupted.guests, entries, going)
 
 

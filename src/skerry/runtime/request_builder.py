@@ -12,7 +12,7 @@ import anyio
 from msgspec import Struct
 
 from skerry.commands.table import CommandError
-from skerry.lanes.running import Continued
+from skerry.lanes.running import ContinuedRun
 from skerry.model import message
 from skerry.model.errors import ModelOverflowError
 from skerry.model.message import (
@@ -21,17 +21,17 @@ from skerry.model.message import (
     Message,
     UserMessage,
 )
-from skerry.model.run import Compacted, RunFailure
+from skerry.model.run import CompactionResult, RunFailure
 from skerry.model.session import SessionEntry
 from skerry.model.thinking import ThinkingLevel, nearest
 from skerry.model.tool import ToolSpec
 from skerry.ports.model import History, ModelInfo, ModelRequest
-from skerry.runtime.compaction.compactor import Compactor, Task, tighter
+from skerry.runtime.compaction.compactor import CompactionTask, Compactor, tighter
 from skerry.runtime.conversation import Conversation, held, prune, shorten
 from skerry.runtime.run_context import RunPlan
-from skerry.runtime.run_hooks import Pipeline, with_context
-from skerry.sessions.window import Budget, budget, first_that_fits
-from skerry.workspace.prompt_builder import Asked, Prompt
+from skerry.runtime.run_hooks import RunHooks, with_context
+from skerry.sessions.window import TokenBudget, budget, first_that_fits
+from skerry.workspace.prompt_builder import Prompt, PromptTarget
 
 ATTEMPTS: Final = 3
 SOFT_SHARE: Final = 4
@@ -39,7 +39,7 @@ SOFT_SHARE: Final = 4
 NOTHING: Final = "There is nothing to summarise yet."
 
 
-class Keeper(Struct):
+class WindowKeeper(Struct):
     """Watches one run. `moved` is told where each message now comes from, after a compaction."""
 
     compactor: Compactor
@@ -54,9 +54,9 @@ class Keeper(Struct):
     """The session that this run's message took the place of by itself; its notes come first."""
     _futile: int = 0
     """Messages at which nothing could be cut; it is tried again when there are more."""
-    _last: Task | None = None
+    _last: CompactionTask | None = None
 
-    async def before_call(self, model: ModelInfo, limits: Budget, system: str) -> None:
+    async def before_call(self, model: ModelInfo, limits: TokenBudget, system: str) -> None:
         """Flushes or compacts, if it is time. Costs next to nothing while it is not."""
         if self.ended is not None:
             ended, self.ended = self.ended, None
@@ -64,7 +64,7 @@ class Keeper(Struct):
         settings = self.compactor.settings
         tokens = held(self.conversation, limits)
         threshold = limits.window - limits.reserve
-        task = self._last = Task(model, limits, system, "threshold", tokens)
+        task = self._last = CompactionTask(model, limits, system, "threshold", tokens)
         soft = min(settings.memory_flush.soft_threshold_tokens, limits.room // SOFT_SHARE)
         if not settings.enabled or tokens <= threshold - soft:
             return
@@ -75,7 +75,7 @@ class Keeper(Struct):
             messages = self.conversation.history.messages
             await self.compactor.flush(messages, system, limits)
 
-    async def _note(self, ended: SessionEntry, system: str, limits: Budget) -> None:
+    async def _note(self, ended: SessionEntry, system: str, limits: TokenBudget) -> None:
         """Flushes the notes of a session that ended by itself (decisions 6, row 18)."""
         histories = self.compactor.runtime.histories
         before = await histories.get(ended.session_id, ended.tail + 1)
@@ -95,15 +95,15 @@ class Keeper(Struct):
         self.least = min(sent, self.least or sent)
         self.refused += 1
         task = tighter(self._last, self.least, self.refused - 1)
-        task = Task(task.model, task.limits, task.system, "overflow", task.tokens)
+        task = CompactionTask(task.model, task.limits, task.system, "overflow", task.tokens)
         await self._compact(task)
         return True
 
-    def fitting(self, limits: Budget) -> Budget:
+    def fitting(self, limits: TokenBudget) -> TokenBudget:
         """Returns the limits, less what the model refused."""
         return limits.below(self.least).tighter(self.refused)
 
-    async def on_demand(self, task: Task) -> Compacted:
+    async def on_demand(self, task: CompactionTask) -> CompactionResult:
         """Compacts because somebody asks.
 
         Raises:
@@ -114,7 +114,7 @@ class Keeper(Struct):
             raise CommandError(NOTHING)
         return done
 
-    async def _compact(self, task: Task) -> Compacted | None:
+    async def _compact(self, task: CompactionTask) -> CompactionResult | None:
         conversation, compactor = self.conversation, self.compactor
         count = len(conversation.history.messages)
         if task.trigger == "threshold" and count <= self._futile:
@@ -146,11 +146,11 @@ class RequestBuilder:
         self._runtime = plan.runtime
         self._config = plan.config
         self._active = active = plan.active
-        self._pipeline: Pipeline = compactor.pipeline
+        self._pipeline: RunHooks = compactor.pipeline
         self._conversation = conversation
         conversation.sent_from = 0
         self._history = conversation.history
-        self.keeper = Keeper(compactor, conversation, self._moved, ended=active.ended_before)
+        self.keeper = WindowKeeper(compactor, conversation, self._moved, ended=active.ended_before)
         self.prompt = _NO_PROMPT
         """Text of the person."""
         self._noted = self.prompt
@@ -173,7 +173,7 @@ class RequestBuilder:
         """Returns whether a request was built."""
         return self._model is not None
 
-    def begin_with(self, prompt: UserMessage, continued: Continued | None = None) -> None:
+    def begin_with(self, prompt: UserMessage, continued: ContinuedRun | None = None) -> None:
         """Notes what the person said: the last message of the history, but where a run goes on."""
         self.prompt = self._noted = self._sent_prompt = prompt
         last = len(self._history.messages) - 1
@@ -214,11 +214,11 @@ class RequestBuilder:
                 return True
         return False
 
-    def _limits(self, model: ModelInfo) -> Budget:
+    def _limits(self, model: ModelInfo) -> TokenBudget:
         fixed = len(self._system) // CHARS_PER_TOKEN + self._tools
         return budget(model.context_window, fixed, self._config.agents.defaults.compaction)
 
-    def _fitting(self, model: ModelInfo, limits: Budget) -> tuple[History, int, int]:
+    def _fitting(self, model: ModelInfo, limits: TokenBudget) -> tuple[History, int, int]:
         """Returns the messages that fit, the index of the first, and the number of all tokens."""
         keeper, conversation = self.keeper, self._conversation
         shorten(conversation, keeper.fitting(limits))
@@ -248,7 +248,9 @@ class RequestBuilder:
         target = self.keeper.compactor.whose.wanted
         _, model = await self._runtime.models.choose(target.reference)
         limits = budget(model.context_window, 0, self._config.agents.defaults.compaction)
-        task = Task(model, limits, "", "manual", held(self._conversation, limits), instructions)
+        task = CompactionTask(
+            model, limits, "", "manual", held(self._conversation, limits), instructions
+        )
         done = await self.keeper.on_demand(task)
         return f"⚙️ Compacted ({done.before:,} → {done.after:,} tokens). {KEPT}"
 
@@ -300,7 +302,7 @@ class RequestBuilder:
 
     async def _built(self, model: ModelInfo, specs: tuple[ToolSpec, ...]) -> Prompt:
         runtime = self._runtime
-        target = Asked(
+        target = PromptTarget(
             self._active.request,
             self._active.session_id,
             self._pipeline.context,

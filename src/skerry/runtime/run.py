@@ -13,11 +13,11 @@ from msgspec import Struct
 
 from skerry.config.root import Config
 from skerry.hooks.events import AgentEnd
-from skerry.lanes.running import ActiveRun, Continued
+from skerry.lanes.running import ActiveRun, ContinuedRun
 from skerry.model.event import RunEnded, RunStarted
 from skerry.model.message import Message, UserMessage, is_note, notice
 from skerry.model.run import RunResult, StopReason
-from skerry.runtime.admission import Arrival, Entered, tell
+from skerry.runtime.admission import Arrival, EnteredMessage, tell
 from skerry.runtime.conversation import Conversation
 from skerry.runtime.finalize import (
     Block,
@@ -34,7 +34,7 @@ from skerry.runtime.finalize import (
 )
 from skerry.runtime.run_context import Runtime, persisted, run_context, run_plan
 from skerry.runtime.run_executor import RunExecutor
-from skerry.runtime.run_hooks import Writing
+from skerry.runtime.run_hooks import TranscriptHooks
 from skerry.runtime.usage.ledger import note_warned
 from skerry.sessions.sending import sends_to
 from skerry.store import Unit, outbox, runs, sessions
@@ -65,7 +65,7 @@ class Run(Struct, frozen=True):
             joined = RunStarted(started_at, active.request.run_id)
             self.runtime.publish(guest.event(joined))
         prompt = active.prompt()
-        writing = Writing(self.runtime.hooks)
+        writing = TranscriptHooks(self.runtime.hooks)
         try:
             conversation, prompt = await self._enter(config, prompt, writing)
         except Exception as error:
@@ -83,7 +83,7 @@ class Run(Struct, frozen=True):
         await self._finish(executor, writing, stop_reason, started_at)
 
     async def _enter(
-        self, config: Config, prompt: UserMessage, writing: Writing
+        self, config: Config, prompt: UserMessage, writing: TranscriptHooks
     ) -> tuple[Conversation, UserMessage]:
         """Makes the person's message durable if it is not yet, and loads what was said before.
 
@@ -124,7 +124,7 @@ class Run(Struct, frozen=True):
             arrival = Arrival.of(self.runtime, config, active, entries)
             guests = [guest.request.run_id for guest in active.joined]
 
-            def enter(unit: Unit) -> Entered:
+            def enter(unit: Unit) -> EnteredMessage:
                 # While it waited, its conversation may have been reset or deleted.
                 entered = arrival.enter(unit)
                 opened = entered.opened
@@ -174,14 +174,18 @@ class Run(Struct, frozen=True):
             if stored.run_id in own and not is_note(stored.message)
         ]
         prompt_index = numbers.index(entry) if entry in numbers else None
-        active.continued = Continued(tuple(messages), prompt_index, blocks, active.sent)
+        active.continued = ContinuedRun(tuple(messages), prompt_index, blocks, active.sent)
         return conversation
 
     async def _persisted(self, step: Callable[[], Awaitable[T]]) -> T:
         return await persisted(self.active.request.run_id, step)
 
     async def _finish(
-        self, executor: RunExecutor, writing: Writing, stop_reason: StopReason, started_at: int
+        self,
+        executor: RunExecutor,
+        writing: TranscriptHooks,
+        stop_reason: StopReason,
+        started_at: int,
     ) -> None:
         active, conversation = self.active, executor.conversation
         notices = await executor.notices()
@@ -218,7 +222,9 @@ class Run(Struct, frozen=True):
             self.runtime.histories.forget(active.session_id)
         self._end(result)
 
-    async def _settle(self, executor: RunExecutor, writing: Writing, result: RunResult) -> int:
+    async def _settle(
+        self, executor: RunExecutor, writing: TranscriptHooks, result: RunResult
+    ) -> int:
         """Stores the end, after the hooks that it passes; returns the transcript's new tail."""
         hooks, context = self.runtime.hooks, executor.plan.hooks
         replying = executor.replying

@@ -29,14 +29,14 @@ from skerry.model.thinking import ThinkingLevel
 from skerry.policy.records import Records
 from skerry.ports.model import Models
 from skerry.ports.tool import Tool, offered
-from skerry.ports.tries import Accounts, NoAccounts, Wanted
+from skerry.ports.tries import Accounts, CallTarget, NoAccounts
 from skerry.replies.shaping import Show
-from skerry.runtime.conversation import Histories
+from skerry.runtime.conversation import ConversationCache
 from skerry.runtime.media_marks import shown_file
 from skerry.runtime.model_call import Failover
-from skerry.runtime.usage.budgets import Warned
+from skerry.runtime.usage.budgets import BudgetWarning
 from skerry.runtime.usage.limits import Meter
-from skerry.sessions.opening import Limits, limits
+from skerry.sessions.opening import SessionLimits, limits
 from skerry.store import Store
 from skerry.workspace.prompt_builder import Prompts
 
@@ -50,7 +50,7 @@ async def no_signal(_: ReplyTo) -> None:
     """Shows nothing."""
 
 
-def no_warning(_: RunRequest) -> Warned | None:
+def no_warning(_: RunRequest) -> BudgetWarning | None:
     """Says nothing."""
     return None
 
@@ -65,7 +65,7 @@ class Runtime(Struct, frozen=True):
     """Returns the present configuration. A message is accepted, and a run executed, with the one
     that it found at its beginning."""
     clock: Clock
-    histories: Histories
+    histories: ConversationCache
     running: Running
     publish: Callable[[RunEvent], None]
     """Tells clients; must not block."""
@@ -82,7 +82,7 @@ class Runtime(Struct, frozen=True):
     """Shows on the platform that an answer is being written."""
     accounts: Accounts = field(default_factory=NoAccounts)
     """Permits and books the calls of models."""
-    warn: Callable[[RunRequest], Warned | None] = no_warning
+    warn: Callable[[RunRequest], BudgetWarning | None] = no_warning
     """Says what the owner is to be told of a budget at the end of a run; mostly nothing."""
     records: Records = field(default_factory=Records)
     """Records of the writers of the workspaces' files."""
@@ -96,11 +96,11 @@ class Runtime(Struct, frozen=True):
         """Returns the tools that a run of the caller may use."""
         return offered(self.tools.values(), caller, config.tools.guests.granted)
 
-    def asking(self, target: Wanted) -> Failover:
+    def asking(self, target: CallTarget) -> Failover:
         """Returns who finds a model that answers, within the budgets, with every call booked."""
         return Failover(self.models, target, self.accounts)
 
-    def limits(self, request: RunRequest, config: Config) -> Limits | None:
+    def limits(self, request: RunRequest, config: Config) -> SessionLimits | None:
         """Returns how long the request's session lives; None where no person speaks to a model."""
         if request.purpose is not Purpose.MESSAGE or self.commands.given(request):
             return None
@@ -119,7 +119,7 @@ class RunPlan(Struct, frozen=True):
     command: tuple[Command, str] | None
     """The command that the message is, and its arguments; it is answered without a model."""
     workspace: Path
-    wanted: Wanted
+    wanted: CallTarget
     """The model that is asked for, and what decides with which credential."""
     thinking: ThinkingLevel
     """Effort of thinking that the model is asked for, if it can think."""
@@ -159,7 +159,7 @@ def run_plan(runtime: Runtime, config: Config, active: ActiveRun) -> RunPlan:
         settings=settings,
         command=runtime.commands.given(request),
         workspace=workspace,
-        wanted=Wanted(
+        wanted=CallTarget(
             settings.model or config.primary_model(agent),
             agent,
             active.session_id,

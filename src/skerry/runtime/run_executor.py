@@ -9,7 +9,7 @@ from skerry.model.errors import StateError
 from skerry.model.message import UserMessage
 from skerry.model.run import RunFailure, StopReason
 from skerry.runtime.block_streaming import answers
-from skerry.runtime.compaction.compactor import Compactor, Whose
+from skerry.runtime.compaction.compactor import CompactionTarget, Compactor
 from skerry.runtime.conversation import Conversation
 from skerry.runtime.finalize import unexpected
 from skerry.runtime.loop import AgentLoop, LoopPorts
@@ -20,10 +20,10 @@ from skerry.runtime.loop_ports import (
     RunTools,
     RunTranscript,
 )
-from skerry.runtime.model_call import Draft, Speaker
+from skerry.runtime.model_call import ModelCall, ResponseDraft
 from skerry.runtime.request_builder import RequestBuilder
 from skerry.runtime.run_context import RunPlan
-from skerry.runtime.run_hooks import Pipeline, Writing
+from skerry.runtime.run_hooks import RunHooks, TranscriptHooks
 from skerry.runtime.usage.limits import RunMeter
 from skerry.store import runs
 
@@ -33,27 +33,29 @@ logger = logging.getLogger(__name__)
 class RunExecutor:
     """Executes one run. Call `run()`, then read `failure`."""
 
-    def __init__(self, plan: RunPlan, conversation: Conversation, writing: Writing) -> None:
+    def __init__(self, plan: RunPlan, conversation: Conversation, writing: TranscriptHooks) -> None:
         """Builds the parts of the run, each from those before it."""
         runtime, active = plan.runtime, plan.active
         now_ms, done = runtime.clock.now_ms, active.continued
         self.plan = plan
         self.conversation = conversation
         self._done = done.messages if done else ()
-        pipeline = Pipeline(runtime.hooks, plan.hooks, writing, runtime.clock)
-        failover, draft = runtime.asking(plan.wanted), Draft(plan.show)
+        pipeline = RunHooks(runtime.hooks, plan.hooks, writing, runtime.clock)
+        failover, draft = runtime.asking(plan.wanted), ResponseDraft(plan.show)
         request = active.request
         self.replying = (
             answers(plan, lambda: plan.variables(failover)) if request.reply_to else None
         )
         self._events = events = RunEvents(plan, draft, self.replying)
-        self.speaker = Speaker(failover, events.emit, now_ms, draft)
+        self.speaker = ModelCall(failover, events.emit, now_ms, draft)
         self.speaker.take_up(self._done, active.sent or "" if done else "")
         self._limits = RunMeter(runtime.meter, active.request, events.emit, self._done)
         transcript = RunTranscript(plan, conversation, writing, self.replying)
         mailbox = RunMailbox(plan, transcript, self._limits)
         tools = RunTools(plan, conversation, pipeline, self._limits)
-        whose = Whose(request.key, active.session_id, plan.wanted, request.purpose, request.origin)
+        whose = CompactionTarget(
+            request.key, active.session_id, plan.wanted, request.purpose, request.origin
+        )
         compaction = plan.config.agents.defaults.compaction
         compactor = Compactor(runtime, compaction, whose, pipeline, tools.context, events.publish)
         self._requests = RequestBuilder(plan, compactor, conversation)

@@ -48,7 +48,7 @@ M = TypeVar("M", bound=Message)
 WITHHELD: Final = "The result was withheld from the transcript."
 
 
-class Writing(Struct):
+class TranscriptHooks(Struct):
     """Asks the hooks about each entry of one run."""
 
     hooks: Hooks
@@ -132,12 +132,12 @@ CONTEXT_SHARE: Final = 16
 Execute = Callable[[ToolCall], Awaitable[ToolResultMessage]]
 
 
-class Pipeline(Struct, frozen=True):
+class RunHooks(Struct, frozen=True):
     """Asks the hooks at each step of one run."""
 
     hooks: Hooks
     context: RunContext
-    writing: Writing
+    writing: TranscriptHooks
     clock: Clock
 
     async def resolve(self, prompt: str, reference: str | None, models: Models) -> str | None:

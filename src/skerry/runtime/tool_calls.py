@@ -11,7 +11,7 @@ from skerry.model.errors import ToolError
 from skerry.model.inbound import well_formed
 from skerry.model.message import TextBlock, ToolCall, ToolResultMessage
 from skerry.model.origin import FOUND, Origin
-from skerry.model.recall import Found
+from skerry.model.recall import SearchResults
 from skerry.model.tool import ToolResult
 from skerry.ports.tool import Tool, ToolContext
 from skerry.store import Store
@@ -49,13 +49,13 @@ async def _run(call: ToolCall, tools: Mapping[str, Tool], context: ToolContext) 
         return ToolResult(f"Tool {call.name} failed unexpectedly.", is_error=True)
 
 
-class Recollection(Struct, frozen=True):
+class SessionRecall(Struct, frozen=True):
     """Searches for one run. Implements `ports.tool.Recall`."""
 
     store: Store
     active: ActiveRun
 
-    async def search(self, query: str, *, limit: int, others: bool) -> Found:
+    async def search(self, query: str, *, limit: int, others: bool) -> SearchResults:
         """Returns where words of the query stand, less what this run said itself.
 
         The owner's other conversations are opened to the owner alone.

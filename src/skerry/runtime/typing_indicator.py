@@ -15,7 +15,7 @@ LONGEST: Final = 120.0
 """Seconds after which nothing is shown any more: openclaw-behaviour 6.8."""
 
 
-class Composing:
+class TypingIndicator:
     """The signal of one run. `run` it beside the run; tell it what is heard."""
 
     def __init__(

@@ -23,7 +23,7 @@ Numbered = tuple[int, Message]
 """An entry: its number in the transcript, and what it says."""
 
 
-class Cut(Struct, frozen=True):
+class CompactionCut(Struct, frozen=True):
     """Messages to summarise, and the first one to keep."""
 
     messages: tuple[Message, ...]
@@ -83,7 +83,7 @@ def mended(entries: Sequence[tuple[int, Message]]) -> list[tuple[int, Message]]:
     return complete
 
 
-def cut(entries: Sequence[Numbered], keep: int) -> Cut | None:
+def cut(entries: Sequence[Numbered], keep: int) -> CompactionCut | None:
     """Returns where to cut so that about `keep` tokens stay; None where nothing is before the cut.
 
     Walks back from the newest until `keep` is reached, then to the next place where a cut may
@@ -94,7 +94,7 @@ def cut(entries: Sequence[Numbered], keep: int) -> Cut | None:
         return None
     first, message = entries[index]
     messages = tuple(earlier for _, earlier in entries[:index])
-    return Cut(messages, first, splits=not isinstance(message, UserMessage))
+    return CompactionCut(messages, first, splits=not isinstance(message, UserMessage))
 
 
 def _place(messages: Sequence[Message], keep: int) -> int:

@@ -52,7 +52,7 @@ class FormatError(ValueError):
 
 
 @dataclass(slots=True)
-class Report:
+class TranscriptReport:
     """Result of reading the lines of one file."""
 
     messages: int = 0
@@ -72,17 +72,17 @@ class Report:
 
 
 @dataclass(frozen=True, slots=True)
-class Imported:
+class ImportedSession:
     """One session as a file has it."""
 
     session_id: str
     created_at: int
     messages: tuple[tuple[int, Message], ...]
     """Each with the time of its entry, in milliseconds."""
-    report: Report
+    report: TranscriptReport
 
 
-def read(lines: Iterable[bytes]) -> Imported:
+def read(lines: Iterable[bytes]) -> ImportedSession:
     """Returns the session that the lines hold.
 
     Raises:
@@ -90,8 +90,8 @@ def read(lines: Iterable[bytes]) -> Imported:
     """
     numbered = enumerate(lines, 1)
     session_id, created_at = header(next(numbered, (1, b""))[1])
-    report = Report()
-    entries: dict[str, _Entry] = {}
+    report = TranscriptReport()
+    entries: dict[str, _TranscriptLine] = {}
     last: str | None = None
     for number, line in numbered:
         entry = _entry(number, line, created_at, report)
@@ -112,10 +112,10 @@ def read(lines: Iterable[bytes]) -> Imported:
     messages = tuple(paired((entry.at, converted) for entry, converted in written))
     messages = tuple(_numbered(messages, written))
     report.messages = len(messages)
-    return Imported(session_id, created_at, messages, report)
+    return ImportedSession(session_id, created_at, messages, report)
 
 
-def owned(made: Imported) -> Imported:
+def owned(made: ImportedSession) -> ImportedSession:
     """Returns the session with what its person said as the owner's."""
     messages = tuple((at, _owners(written)) for at, written in made.messages)
     return replace(made, messages=messages)
@@ -132,7 +132,7 @@ def _owners(entry: Message) -> Message:
 
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
+class _TranscriptLine:
     number: int
     id: str
     parent: str | None
@@ -163,7 +163,9 @@ def header(line: bytes) -> tuple[str, int]:
     return session_id, _time(record.get("timestamp")) or 0
 
 
-def _entry(number: int, line: bytes, before: int, report: Report) -> _Entry | None:
+def _entry(
+    number: int, line: bytes, before: int, report: TranscriptReport
+) -> _TranscriptLine | None:
     if not line.strip():
         return None
     try:
@@ -175,7 +177,7 @@ def _entry(number: int, line: bytes, before: int, report: Report) -> _Entry | No
         case {"type": str(kind), "id": str(name), **rest}:
             parent = rest.get("parentId")
             at = _time(rest.get("timestamp")) or before
-            return _Entry(
+            return _TranscriptLine(
                 number,
                 name,
                 parent if isinstance(parent, str) else None,
@@ -206,16 +208,16 @@ def _decoded(line: bytes) -> Any:
     return record
 
 
-def _path(entries: dict[str, _Entry], last: str | None) -> Iterator[_Entry]:
+def _path(entries: dict[str, _TranscriptLine], last: str | None) -> Iterator[_TranscriptLine]:
     """Yields the entries from the root to the last one; a parent that is missing ends the path."""
-    chain: dict[str, _Entry] = {}
+    chain: dict[str, _TranscriptLine] = {}
     while last is not None and last in entries and last not in chain:
         chain[last] = entries[last]
         last = entries[last].parent
     yield from reversed(chain.values())
 
 
-def _message(entry: _Entry, report: Report) -> Message | None:
+def _message(entry: _TranscriptLine, report: TranscriptReport) -> Message | None:
     """Returns the message of an entry; None where it has none, which is counted."""
     if entry.kind == "compaction":
         return _compaction(entry, report)
@@ -234,7 +236,7 @@ def _message(entry: _Entry, report: Report) -> Message | None:
     return _without_envelope(decoded) if isinstance(decoded, UserMessage) else decoded
 
 
-def _compaction(entry: _Entry, report: Report) -> CompactionMessage | None:
+def _compaction(entry: _TranscriptLine, report: TranscriptReport) -> CompactionMessage | None:
     """Returns the summary of a compaction; `_numbered` gives it the place that it refers to."""
     summary, before = entry.message.get("summary"), entry.message.get("tokensBefore")
     if not isinstance(summary, str):
@@ -264,7 +266,7 @@ def _texts(value: object) -> tuple[str, ...]:
 
 
 def _numbered(
-    messages: Iterable[tuple[int, Message]], written: list[tuple[_Entry, Message]]
+    messages: Iterable[tuple[int, Message]], written: list[tuple[_TranscriptLine, Message]]
 ) -> Iterator[tuple[int, Message]]:
     """Yields the messages; those of a compaction with the number of the first that it keeps.
 

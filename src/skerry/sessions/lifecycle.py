@@ -7,7 +7,7 @@ from skerry.hooks.hooks import Hooks
 from skerry.model.errors import StateError
 from skerry.model.ids import SessionId, SessionKey
 from skerry.model.session import SessionEntry
-from skerry.sessions.opening import RESTORE, Opened
+from skerry.sessions.opening import RESTORE, OpenedSession
 from skerry.store import Reader, Store, sessions
 
 logger = logging.getLogger(__name__)
@@ -64,7 +64,7 @@ async def will_reset(hooks: Hooks, store: Store, session: SessionEntry | None, r
     point.start(await store.read(look))
 
 
-async def opened(hooks: Hooks, store: Store, what: Opened) -> None:
+async def opened(hooks: Hooks, store: Store, what: OpenedSession) -> None:
     """Tells what a message did to its conversation.
 
     It was written in the unit that took the message, so handlers hear of it right after; what was

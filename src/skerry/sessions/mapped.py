@@ -63,7 +63,7 @@ _HERE: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class MappedSession:
     """One session as the map has it."""
 
     key: str
@@ -78,7 +78,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class StartedSession:
     """A session with the time of its first line, and the time at which it was archived."""
 
     session_id: str
@@ -86,7 +86,7 @@ class Begun:
     archived_at: int | None
 
 
-def rows(content: bytes) -> dict[str, Row]:
+def rows(content: bytes) -> dict[str, MappedSession]:
     """Returns the sessions that the map names, by their ids; none where it cannot be read."""
     try:
         decoded: Any = msgspec.json.decode(content)
@@ -100,7 +100,7 @@ def rows(content: bytes) -> dict[str, Row]:
     }
 
 
-def row(key: str, entry: Mapping[str, Any]) -> Row:
+def row(key: str, entry: Mapping[str, Any]) -> MappedSession:
     """Parses the entry of a conversation."""
     ignored = [name for name in entry if name not in _HERE]
     settings_of: dict[str, Any] = {}
@@ -120,7 +120,7 @@ def row(key: str, entry: Mapping[str, Any]) -> Row:
         settings, ignored = SessionSettings(), [*ignored, *settings_of]
     label = _text(entry, "label") or _text(entry, "displayName")
     numbers = [_number(entry.get(name)) for name in ("inputTokens", "outputTokens", "totalTokens")]
-    return Row(
+    return MappedSession(
         key,
         label[:_LONGEST_LABEL],
         settings,
@@ -142,7 +142,7 @@ def stamp(name: str) -> int | None:
     return int(at.timestamp() * 1000) + int((fraction or "0").ljust(3, "0")[:3])
 
 
-def keys(begun: Sequence[Begun], known: Mapping[str, Row]) -> dict[str, str]:
+def keys(begun: Sequence[StartedSession], known: Mapping[str, MappedSession]) -> dict[str, str]:
     """Returns the key of each session whose conversation is known, or can be told.
 
     Where the map names one conversation only, sessions that it does not name are of that one.
@@ -165,7 +165,7 @@ def keys(begun: Sequence[Begun], known: Mapping[str, Row]) -> dict[str, str]:
 
 
 def _near(
-    session: Begun, begun: Sequence[Begun], keys_by_id: Mapping[str, str]
+    session: StartedSession, begun: Sequence[StartedSession], keys_by_id: Mapping[str, str]
 ) -> Iterator[tuple[str, str]]:
     """Yields the sessions that began when this one was archived, with their keys."""
     for other in begun:

@@ -10,7 +10,13 @@ from datetime import datetime
 from typing import Final
 
 from skerry.model.message import AssistantMessage, Message, TextBlock, Usage, user
-from skerry.sessions.importing import SESSION_ID, FormatError, Imported, Report, paired
+from skerry.sessions.importing import (
+    SESSION_ID,
+    FormatError,
+    ImportedSession,
+    TranscriptReport,
+    paired,
+)
 
 PERSON: Final = "You"
 NOTE: Final = "Note"
@@ -30,7 +36,7 @@ def escaped(text: str) -> str:
     return _LIKE_HEADING.sub(r"\1\\", text) if "## " in text else text
 
 
-def read_markdown(content: str) -> Imported:
+def read_markdown(content: str) -> ImportedSession:
     """Returns the session that a document holds.
 
     The calls of tools stay in the text as they are shown; results have lost their calls.
@@ -44,13 +50,13 @@ def read_markdown(content: str) -> Imported:
         raise FormatError("it is no Markdown that `skerry sessions export` wrote")
     if not SESSION_ID.fullmatch(about[1]):
         raise FormatError("it has no usable session id")
-    report = Report()
+    report = TranscriptReport()
     messages = tuple(paired(_messages(lines[_HEAD_LINES:], report)))
     report.messages = len(messages)
-    return Imported(about[1], messages[0][0] if messages else 0, messages, report)
+    return ImportedSession(about[1], messages[0][0] if messages else 0, messages, report)
 
 
-def _messages(lines: list[str], report: Report) -> Iterator[tuple[int, Message]]:
+def _messages(lines: list[str], report: TranscriptReport) -> Iterator[tuple[int, Message]]:
     places = [index for index, line in enumerate(lines) if _HEADING.fullmatch(line)]
     # An empty line stands before each heading, and one before what was said.
     ends = [*(heading_index - 1 for heading_index in places[1:]), len(lines)]

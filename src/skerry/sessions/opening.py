@@ -20,7 +20,7 @@ from skerry.model.ids import SessionId, SessionKey, SessionKind
 from skerry.model.message import Message, notice
 from skerry.model.origin import Origin
 from skerry.model.rights import Rights
-from skerry.model.run import Opening, OpeningKind, Purpose, RunRequest
+from skerry.model.run import OpeningKind, Purpose, RunRequest, SessionOpening
 from skerry.model.session import SessionEntry
 from skerry.sessions.cutting import spoken
 from skerry.store import Reader, Unit, archive, sessions
@@ -40,7 +40,7 @@ class Expiry(StrEnum):
     IDLE = "idle"
 
 
-class Limits(Struct, frozen=True):
+class SessionLimits(Struct, frozen=True):
     """Lifetime of a session; None is no limit of that kind."""
 
     at_hour: int | None = None
@@ -67,17 +67,17 @@ class Limits(Struct, frozen=True):
         return min(ends)[1] if ends else None
 
 
-def limits(config: SessionConfig, key: SessionKey, channel: str) -> Limits:
+def limits(config: SessionConfig, key: SessionKey, channel: str) -> SessionLimits:
     """Returns the limits of a conversation for a message that arrives over `channel`."""
     if key.kind in _WITHOUT_PEOPLE:
-        return Limits()
+        return SessionLimits()
     for name, own in reversed(config.reset_by_channel.items()):
         if name.lower() == channel.lower():
             return _limits(own)
     kinds = {"dm": "direct"}
     by_type = {kinds.get(kind, kind): reset for kind, reset in config.reset_by_type.items()}
     if config.reset is None and not by_type and config.idle_minutes is not None:
-        return Limits(idle_minutes=config.idle_minutes)
+        return SessionLimits(idle_minutes=config.idle_minutes)
     sections = (by_type.get(kind_of(key)) if by_type else None, config.reset)
     return _limits(*(section for section in sections if section is not None))
 
@@ -103,18 +103,18 @@ def boundary(now: int, hour: int, zone: tzinfo | None = None) -> int:
     return at
 
 
-def _limits(*sections: ResetConfig) -> Limits:
+def _limits(*sections: ResetConfig) -> SessionLimits:
     """Returns the limits of the first section that sets each; by default sessions end daily."""
     mode = next((section.mode for section in sections if section.mode), ResetMode.DAILY)
     hour = next((section.at_hour for section in sections if section.at_hour is not None), None)
     idle = next((section.idle_minutes for section in sections if section.idle_minutes), None)
     match mode:
         case ResetMode.NONE:
-            return Limits()
+            return SessionLimits()
         case ResetMode.IDLE:
-            return Limits(idle_minutes=idle or IDLE_MINUTES)
+            return SessionLimits(idle_minutes=idle or IDLE_MINUTES)
         case ResetMode.DAILY:
-            return Limits(AT_HOUR if hour is None else hour, idle)
+            return SessionLimits(AT_HOUR if hour is None else hour, idle)
 
 
 RESTORE: Final = "restore"
@@ -129,7 +129,7 @@ _LOOKED_AT: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class OpenedSession:
     """The session that a message enters, and what became of the one before."""
 
     session_id: SessionId
@@ -159,7 +159,7 @@ def opening(request: RunRequest, triggers: Sequence[str]) -> RunRequest:
         target = match[1] or ""
         if target.lower() == "list" or request.images:
             return request
-        return replace(request, opening=Opening(OpeningKind.RESUME, target=target))
+        return replace(request, opening=SessionOpening(OpeningKind.RESUME, target=target))
     lowered = text.lower()
     for trigger in triggers:
         if not lowered.startswith(trigger.lower()):
@@ -170,7 +170,7 @@ def opening(request: RunRequest, triggers: Sequence[str]) -> RunRequest:
         kind = OpeningKind.RESET if trigger.lower() == "/reset" else OpeningKind.NEW
         bare = not (rest.strip() or request.images)
         words = text if bare else rest.strip()
-        return replace(request, text=words, opening=Opening(kind, bare=bare))
+        return replace(request, text=words, opening=SessionOpening(kind, bare=bare))
     return request
 
 
@@ -181,8 +181,8 @@ def _may_open(request: RunRequest) -> bool:
 
 
 def enter(
-    unit: Unit, request: RunRequest, limits: Limits | None, new_id: SessionId, at: int
-) -> Opened:
+    unit: Unit, request: RunRequest, limits: SessionLimits | None, new_id: SessionId, at: int
+) -> OpenedSession:
     """Returns the session that the message enters; begins it as `new_id` or restores it, if due.
 
     Args:
@@ -204,13 +204,13 @@ def enter(
     session_id, tail, spoke = present
     passed = limits.passed(spoke, at) if limits is not None else None
     if limits is None or passed is None:
-        return Opened(session_id, tail, request)
+        return OpenedSession(session_id, tail, request)
     ended = archive.reset(unit, request.key, new_id, at, expired=True)
     notes = (notice(_expired(passed, limits), at),)
-    return Opened(new_id, 0, request, ended, passed.value, began=True, notes=notes)
+    return OpenedSession(new_id, 0, request, ended, passed.value, began=True, notes=notes)
 
 
-def notices(request: RunRequest, limits: Limits | None) -> tuple[str, ...]:
+def notices(request: RunRequest, limits: SessionLimits | None) -> tuple[str, ...]:
     """Returns the text of each notice that `enter` may place before the message."""
     opening = request.opening
     if opening is not None and not opening.done:
@@ -226,19 +226,21 @@ def notices(request: RunRequest, limits: Limits | None) -> tuple[str, ...]:
 
 
 def _first(
-    unit: Unit, request: RunRequest, limits: Limits | None, new_id: SessionId, at: int
-) -> Opened:
+    unit: Unit, request: RunRequest, limits: SessionLimits | None, new_id: SessionId, at: int
+) -> OpenedSession:
     """Begins the session of a conversation that has none; of one put away, say so to a person."""
     last = archive.last_put_away(unit, request.key)
     sessions.begin(unit, request.key, new_id, at)
     if last is None:
-        return Opened(new_id, 0, request, began=True)
+        return OpenedSession(new_id, 0, request, began=True)
     archive.change(unit, new_id, label=last.label, settings=last.settings.after_expiry())
     notes = (notice(PUT_AWAY, at),) if limits is not None else ()
-    return Opened(new_id, 0, request, began=True, notes=notes)
+    return OpenedSession(new_id, 0, request, began=True, notes=notes)
 
 
-def _anew(unit: Unit, request: RunRequest, wanted: Opening, new_id: SessionId, at: int) -> Opened:
+def _anew(
+    unit: Unit, request: RunRequest, wanted: SessionOpening, new_id: SessionId, at: int
+) -> OpenedSession:
     old = sessions.find(unit, str(request.key))
     ended = None
     session_id, tail = new_id, 0
@@ -255,7 +257,7 @@ def _anew(unit: Unit, request: RunRequest, wanted: Opening, new_id: SessionId, a
     notes: tuple[Message, ...] = ()
     if ended is not None and not wanted.bare:
         notes = (notice(begun(done), at),)
-    return Opened(
+    return OpenedSession(
         session_id,
         tail,
         replace(request, opening=done),
@@ -267,16 +269,16 @@ def _anew(unit: Unit, request: RunRequest, wanted: Opening, new_id: SessionId, a
 
 
 def _resume(
-    unit: Unit, request: RunRequest, resumed: Opening, new_id: SessionId, at: int
-) -> Opened:
+    unit: Unit, request: RunRequest, resumed: SessionOpening, new_id: SessionId, at: int
+) -> OpenedSession:
     session = meant(archive.earlier(unit, str(request.key), 1000), resumed.target)
     if session is None:
         session_id, tail = sessions.ensure(unit, request.key, new_id, at)
-        return Opened(session_id, tail, request, began=session_id == new_id)
+        return OpenedSession(session_id, tail, request, began=session_id == new_id)
     displaced = archive.restore(unit, session, at)
     done = replace(resumed, done=True, ended=displaced.session_id if displaced else None)
     changed = replace(request, opening=done)
-    return Opened(session.session_id, session.tail, changed, displaced, RESTORE)
+    return OpenedSession(session.session_id, session.tail, changed, displaced, RESTORE)
 
 
 def meant(earlier: Sequence[SessionEntry], target: str) -> SessionEntry | None:
@@ -291,14 +293,14 @@ def meant(earlier: Sequence[SessionEntry], target: str) -> SessionEntry | None:
     return fitting[0] if len(fitting) == 1 else None
 
 
-def begun(done: Opening) -> str:
+def begun(done: SessionOpening) -> str:
     """Returns the notice about a session that the person began."""
     model = f" with `{done.model}`" if done.model else ""
     back = " `/resume` brings the last one back." if done.ended else ""
     return f"🌱 A new conversation{model}.{back}"
 
 
-def _expired(passed: Expiry, limits: Limits) -> str:
+def _expired(passed: Expiry, limits: SessionLimits) -> str:
     if passed is Expiry.DAILY:
         why = f"as every day at {limits.at_hour:02}:00"
     else:

@@ -27,7 +27,7 @@ from skerry.model.message import (
     notice,
 )
 from skerry.model.session import Archived, SessionEntry, entry_id
-from skerry.sessions.importing import FormatError, Imported, paired, read
+from skerry.sessions.importing import FormatError, ImportedSession, paired, read
 from skerry.store import Unit, aside, compactions, importing, legible, sessions
 from skerry.store.aside import Aside
 from skerry.store.importing import Incoming, Taken
@@ -40,7 +40,7 @@ _Entry = tuple[int, int, Message]
 """Number, time, message."""
 
 
-class Outcome(StrEnum):
+class RecoveryOutcome(StrEnum):
     """Result of recovering kept lines."""
 
     ADDED = "added to its session"
@@ -50,7 +50,7 @@ class Outcome(StrEnum):
     KNOWN = "already there"
 
 
-def look(about: Aside) -> Imported:
+def look(about: Aside) -> ImportedSession:
     """Reads the file. Blocks.
 
     Raises:
@@ -61,7 +61,7 @@ def look(about: Aside) -> Imported:
         return read(lines)
 
 
-def take(unit: Unit, about: Aside, now: int) -> Outcome:
+def take(unit: Unit, about: Aside, now: int) -> RecoveryOutcome:
     """Writes what the database does not have of it. It reads the file.
 
     Raises:
@@ -84,10 +84,10 @@ def take(unit: Unit, about: Aside, now: int) -> Outcome:
         if stored.get(entry_id(entry[0])) != (entry[0], aside.iso(entry[1]))
     ]
     if not rest:
-        return Outcome.KNOWN
+        return RecoveryOutcome.KNOWN
     if rest[0][0] == session.tail + 1:
         _go_on(unit, session, rest)
-        return Outcome.ADDED
+        return RecoveryOutcome.ADDED
     return _apart(unit, session, rest, now)
 
 
@@ -146,7 +146,7 @@ def _summarise(unit: Unit, session: SessionEntry, tail: int, entry: tuple[int, M
     return compactions.add(unit, session.session_id, tail, summary, at, session.total_tokens)
 
 
-def _apart(unit: Unit, session: SessionEntry, rest: Sequence[_Entry], now: int) -> Outcome:
+def _apart(unit: Unit, session: SessionEntry, rest: Sequence[_Entry], now: int) -> RecoveryOutcome:
     """Writes the entries as an earlier session of the conversation, once."""
     name = uuid5(NAMESPACE_OID, f"{session.session_id} {rest[0][0]} {rest[0][1]}")
     messages = tuple(paired([(at, entry) for _, at, entry in _spoken(rest)]))
@@ -154,21 +154,21 @@ def _apart(unit: Unit, session: SessionEntry, rest: Sequence[_Entry], now: int) 
         SessionKey.parse(session.key), SessionId(str(name)), rest[0][1], messages, Archived.RESET
     )
     outcome = importing.take(unit, incoming, now)
-    return Outcome.KNOWN if outcome is Taken.KNOWN else Outcome.EARLIER
+    return RecoveryOutcome.KNOWN if outcome is Taken.KNOWN else RecoveryOutcome.EARLIER
 
 
 def _spoken(entries: Sequence[_Entry]) -> list[_Entry]:
     return [entry for entry in entries if not isinstance(entry[2], CompactionMessage)]
 
 
-def _outcome(outcome: Taken) -> Outcome:
+def _outcome(outcome: Taken) -> RecoveryOutcome:
     match outcome:
         case Taken.PRESENT:
-            return Outcome.IMPORTED
+            return RecoveryOutcome.IMPORTED
         case Taken.ARCHIVED:
-            return Outcome.EARLIER
+            return RecoveryOutcome.EARLIER
         case Taken.KNOWN:
-            return Outcome.KNOWN
+            return RecoveryOutcome.KNOWN
 
 
 def _key(about: Aside) -> SessionKey:
@@ -223,4 +223,4 @@ def _message(record: dict[str, Any], places: dict[str, int], at: int) -> Message
     )
 
 
-__all__ = ["FormatError", "Outcome", "accept", "entries_of", "look", "take"]
+__all__ = ["FormatError", "RecoveryOutcome", "accept", "entries_of", "look", "take"]

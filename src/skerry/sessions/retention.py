@@ -28,7 +28,7 @@ PRUNE: Final = "prune"
 
 
 @dataclass(frozen=True, slots=True)
-class Due:
+class DueSession:
     """A session that is over a limit."""
 
     session: Kept
@@ -36,11 +36,11 @@ class Due:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class RetentionPlan:
     """Sessions that exceed the limits."""
 
-    archive: tuple[Due, ...] = ()
-    remove: tuple[Due, ...] = ()
+    archive: tuple[DueSession, ...] = ()
+    remove: tuple[DueSession, ...] = ()
 
     @property
     def size(self) -> int:
@@ -48,7 +48,7 @@ class Plan:
         return sum(due.session.size for due in self.remove)
 
 
-def plan(stored: Sequence[Kept], config: MaintenanceConfig, now: int) -> Plan:
+def plan(stored: Sequence[Kept], config: MaintenanceConfig, now: int) -> RetentionPlan:
     """Returns the sessions that exceed the limits; `kept` begins with the least recently used.
 
     A main conversation, one that is pinned and one with an open run are never archived. What is
@@ -61,19 +61,21 @@ def plan(stored: Sequence[Kept], config: MaintenanceConfig, now: int) -> Plan:
         key=lambda session: (session.archived_at, session.session_id),
     )
     counts = Counter(session.agent_id for session in present)
-    away: list[Due] = []
+    away: list[DueSession] = []
     for session in present:
         if session.pinned or session.busy or _stays(session.key):
             continue
         if session.updated_at < before:
-            away.append(Due(session, f"unused for {days:g} days"))
+            away.append(DueSession(session, f"unused for {days:g} days"))
         elif counts[session.agent_id] > config.max_entries:
-            away.append(Due(session, f"over {config.max_entries} conversations of the agent"))
+            away.append(
+                DueSession(session, f"over {config.max_entries} conversations of the agent")
+            )
         else:
             continue
         counts[session.agent_id] -= 1
     removed = [
-        Due(session, f"archived for {days:g} days")
+        DueSession(session, f"archived for {days:g} days")
         for session in archived
         if session.archived_at < before
     ]
@@ -85,10 +87,10 @@ def plan(stored: Sequence[Kept], config: MaintenanceConfig, now: int) -> Plan:
             if size <= config.max_disk_bytes:
                 break
             removed.append(
-                Due(session, "transcripts take more than session.maintenance.maxDiskBytes")
+                DueSession(session, "transcripts take more than session.maintenance.maxDiskBytes")
             )
             size -= session.size
-    return Plan(tuple(away), tuple(removed))
+    return RetentionPlan(tuple(away), tuple(removed))
 
 
 def _stays(key: str) -> bool:
@@ -96,7 +98,9 @@ def _stays(key: str) -> bool:
     return parsed.kind is SessionKind.MAIN or parsed.scope == ("global",)
 
 
-async def carry_out(store: Store, hooks: Hooks, agents_dir: Path, due: Plan, now: int) -> Plan:
+async def carry_out(
+    store: Store, hooks: Hooks, agents_dir: Path, due: RetentionPlan, now: int
+) -> RetentionPlan:
     """Archives and removes what is due; returns what was, less what somebody used meanwhile."""
     away, removed = [], []
     for one in due.archive:
@@ -116,10 +120,10 @@ async def carry_out(store: Store, hooks: Hooks, agents_dir: Path, due: Plan, now
             await retention.wipe(store)
         except StoreFailedError as error:
             logger.warning("removed text may still be in free parts of the file: %s", error)
-    return Plan(tuple(away), tuple(removed))
+    return RetentionPlan(tuple(away), tuple(removed))
 
 
-def told(due: Plan, *, done: bool) -> str:
+def told(due: RetentionPlan, *, done: bool) -> str:
     """Returns a line for the log."""
     text = (
         f"{len(due.archive)} conversations {'were' if done else 'would be'} archived,"

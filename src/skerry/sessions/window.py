@@ -23,7 +23,7 @@ LEAST_RESULT: Final = 2000
 """Characters that every message may have in a request."""
 
 
-class Budget(Struct, frozen=True):
+class TokenBudget(Struct, frozen=True):
     """Tokens of one window."""
 
     window: int
@@ -35,14 +35,14 @@ class Budget(Struct, frozen=True):
     summary: int
     """Tokens that the summary may have."""
 
-    def tighter(self, times: int) -> "Budget":
+    def tighter(self, times: int) -> "TokenBudget":
         """Returns the budget after the model refused a conversation that should have fitted."""
         if not times:
             return self
         keep = self.keep // 4**times
         return replace(self, keep=keep, summary=max(64, self.summary // 2**times))
 
-    def below(self, refused: int) -> "Budget":
+    def below(self, refused: int) -> "TokenBudget":
         """Returns how a window is used that did not take a request of `refused` tokens."""
         if not 0 < refused < self.window:
             return self
@@ -50,7 +50,7 @@ class Budget(Struct, frozen=True):
         reserve = min(self.reserve, refused // RESERVE_SHARE)
         room = min(self.room, max(refused - reserve - fixed, LEAST_ROOM))
         keep = min(self.keep, room // KEEP_SHARE)
-        return Budget(refused, reserve, room, keep, min(self.summary, room // SUMMARY_SHARE))
+        return TokenBudget(refused, reserve, room, keep, min(self.summary, room // SUMMARY_SHARE))
 
     @property
     def most_chars(self) -> int:
@@ -58,14 +58,14 @@ class Budget(Struct, frozen=True):
         return max(LEAST_RESULT, int(self.room * CHARS_PER_TOKEN * RESULT_SHARE))
 
 
-def budget(window: int, fixed: int, settings: Compaction) -> Budget:
+def budget(window: int, fixed: int, settings: Compaction) -> TokenBudget:
     """Returns how a window of `window` tokens is used; `fixed` are the system prompt and tools."""
     configured = max(settings.reserve_tokens, settings.reserve_tokens_floor)
     reserve = min(configured, window // RESERVE_SHARE)
     room = max(window - reserve - fixed, LEAST_ROOM)
     keep = min(settings.keep_recent_tokens, room // KEEP_SHARE)
     summary = min(reserve * 4 // 5, room // SUMMARY_SHARE)
-    return Budget(window, reserve, room, keep, summary)
+    return TokenBudget(window, reserve, room, keep, summary)
 
 
 def tokens(text: str) -> int:
@@ -101,7 +101,7 @@ def first_that_fits(history: History, budget: int) -> int:
     return 0
 
 
-class View:
+class MessageOverlay:
     """A conversation with some messages replaced. The conversation itself stays as it is."""
 
     def __init__(self) -> None:

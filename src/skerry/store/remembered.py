@@ -4,7 +4,7 @@ import logging
 
 from skerry.infra.untrusted_json import UNREADABLE
 from skerry.model import message
-from skerry.model.memory import Conversation, Utterance
+from skerry.model.memory import TrackedConversation, Utterance
 from skerry.model.message import COMMAND, NOTICE, AssistantMessage, UserMessage
 from skerry.model.session import Archived
 from skerry.store.unit import Reader
@@ -12,7 +12,7 @@ from skerry.store.unit import Reader
 logger = logging.getLogger(__name__)
 
 
-def conversations(reader: Reader, agent: str, since: int) -> list[Conversation]:
+def conversations(reader: Reader, agent: str, since: int) -> list[TrackedConversation]:
     """Returns the agent's in which something was said since then, but those that were deleted."""
     rows = reader.all(
         "SELECT session.session_id, key, tail, coalesce(size, 0), updated_at FROM session"
@@ -22,7 +22,7 @@ def conversations(reader: Reader, agent: str, since: int) -> list[Conversation]:
         " ORDER BY updated_at, session.session_id",
         (agent, since, Archived.DELETED),
     )
-    return [Conversation(*row) for row in rows]
+    return [TrackedConversation(*row) for row in rows]
 
 
 def said(reader: Reader, session_id: str) -> list[Utterance]:

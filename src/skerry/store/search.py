@@ -16,7 +16,7 @@ import msgspec
 
 from skerry.model.errors import StateError
 from skerry.model.ids import SessionId, SessionKey
-from skerry.model.recall import Found, Hit, Said
+from skerry.model.recall import Excerpt, SearchResults, TranscriptHit
 from skerry.model.session import Archived
 from skerry.store.candidates import CANDIDATES, Entry, Scope, around, gather
 from skerry.store.exchange import WIDTH, Exchange, exchange
@@ -62,7 +62,7 @@ class Question:
     """Entries of this session from this number on are left out: they are the question itself."""
 
 
-async def search(store: Store, question: Question) -> Found:
+async def search(store: Store, question: Question) -> SearchResults:
     """Returns the exchanges in which any of the question's content words stand, the best first.
 
     What has a phrase in quotes or an identifier of the question leads. Takes some 10 ms of CPU,
@@ -81,8 +81,8 @@ async def search(store: Store, question: Question) -> Found:
         pass  # a full disk must not keep what is indexed from being found
     with anyio.move_on_after(SEARCH_SECONDS):
         hits = await store.scan(partial(_hits, question=question, where=where))
-        return Found(hits, complete)
-    return Found((), complete=False)
+        return SearchResults(hits, complete)
+    return SearchResults((), complete=False)
 
 
 def _searchable(reader: Reader, question: Question) -> dict[str, tuple[str, bool]]:
@@ -104,7 +104,9 @@ def _searchable(reader: Reader, question: Question) -> dict[str, tuple[str, bool
     }
 
 
-def _hits(reader: Reader, question: Question, where: Mapping[str, tuple[str, bool]]) -> list[Hit]:
+def _hits(
+    reader: Reader, question: Question, where: Mapping[str, tuple[str, bool]]
+) -> list[TranscriptHit]:
     from skerry.store.ranking import ranked  # noqa: PLC0415 - numpy comes with a search
 
     scope = _scope(reader, question, where)
@@ -112,7 +114,7 @@ def _hits(reader: Reader, question: Question, where: Mapping[str, tuple[str, boo
     gathered = gather(reader, question.text, scope, min(most * _FETCHED, CANDIDATES))
     shown: set[int] = set()
     token_sets: list[frozenset[str]] = []
-    hits: list[Hit] = []
+    hits: list[TranscriptHit] = []
     for candidate in ranked(gathered, question.text, most * _FETCHED):
         entry = gathered.entries[candidate.at]
         if len(hits) == most:
@@ -147,16 +149,18 @@ def _scope(reader: Reader, question: Question, where: Mapping[str, tuple[str, bo
     return Scope(serials, own, until, total)
 
 
-def _hit(hit: Exchange, question: str, scope: Scope, where: Mapping[str, tuple[str, bool]]) -> Hit:
+def _hit(
+    hit: Exchange, question: str, scope: Scope, where: Mapping[str, tuple[str, bool]]
+) -> TranscriptHit:
     session_id = scope.serials[hit.said.serial]
     key, archived = where[session_id]
 
-    def shown(entry: Entry) -> Said:
+    def shown(entry: Entry) -> Excerpt:
         size = EXCERPT if entry is hit.said or entry.rowid in hit.both else AROUND
         role = msgspec.to_builtins(entry.said)["role"]
-        return Said(entry.seq, entry.at, role, excerpt(plain(entry.said), question, size))
+        return Excerpt(entry.seq, entry.at, role, excerpt(plain(entry.said), question, size))
 
-    return Hit(
+    return TranscriptHit(
         key,
         SessionId(session_id),
         shown(hit.said),

@@ -9,7 +9,7 @@ from skerry.model import message
 from skerry.model.errors import StaleTailError
 from skerry.model.ids import AgentId, SessionId, SessionKey, SessionKind
 from skerry.model.message import COMPACTION, AssistantMessage, Message, Usage, UserMessage
-from skerry.model.run import ConversationChangedError, Expected
+from skerry.model.run import ConversationChangedError, ExpectedState
 from skerry.model.session import Archived, SessionEntry, SessionSettings, TranscriptEntry
 from skerry.store import legible, tally
 from skerry.store.unit import ALL, Reader, Unit
@@ -137,7 +137,7 @@ def get(reader: Reader, session_id: str) -> SessionEntry | None:
     return entry(row) if row else None
 
 
-def expect(reader: Reader, key: SessionKey, expected: Expected) -> None:
+def expect(reader: Reader, key: SessionKey, expected: ExpectedState) -> None:
     """Checks that the conversation is the one that a client saw.
 
     An id that no session has is one that the client made up for a conversation that begins.

@@ -24,7 +24,6 @@ from skerry.model.message import (
     UserMessage,
 )
 from skerry.ports.model import (
-    Listener,
     ModelInfo,
     ModelProvider,
     ModelReply,
@@ -33,8 +32,9 @@ from skerry.ports.model import (
     ModelState,
     ModelStatus,
     Offering,
+    ReplyListener,
 )
-from skerry.ports.tries import OneTry, Tries, Wanted
+from skerry.ports.tries import CallTarget, Candidates, SingleCandidate
 
 _RECALLED = re.compile(r"\A<(recalled-memory [^<>]*+)>.*?</\1>\s*", re.DOTALL)
 
@@ -95,7 +95,7 @@ class ScriptedModel:
         """Returns `script`."""
         return "script"
 
-    async def complete(self, request: ModelRequest, hear: Listener) -> ModelReply:
+    async def complete(self, request: ModelRequest, hear: ReplyListener) -> ModelReply:
         """Plays the next reply."""
         self.seen.append(Seen(request, tuple(request.history.messages), last_text(request)))
         said: list[Block] = []
@@ -188,9 +188,9 @@ class ScriptedModels:
             raise ModelUnavailableError(f"There is no model {ref}.")
         return self.provider, self.info
 
-    def tries(self, wanted: Wanted) -> Tries:
+    def tries(self, wanted: CallTarget) -> Candidates:
         """Returns the model as the one candidate."""
-        return OneTry(lambda: self.choose(wanted.reference))
+        return SingleCandidate(lambda: self.choose(wanted.reference))
 
     async def listing(self) -> list[ModelInfo]:
         """Returns the model."""

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from skerry.model.errors import ToolError
 from skerry.model.origin import Origin
-from skerry.model.recall import Found, Hit, Said
+from skerry.model.recall import Excerpt, SearchResults, TranscriptHit
 from skerry.model.tool import ToolResult, ToolSpec
 from skerry.ports.tool import ToolContext
 
@@ -44,7 +44,7 @@ class SessionSearch:
         return ToolResult(told(results), origin=Origin.MEMORY)
 
 
-def told(results: Found) -> str:
+def told(results: SearchResults) -> str:
     """Returns the finding as a model, or a person, reads it."""
     lines = [_hit(number, hit) for number, hit in enumerate(results.hits, 1)]
     if not lines:
@@ -54,7 +54,7 @@ def told(results: Found) -> str:
     return "\n\n".join(lines)
 
 
-def _hit(number: int, hit: Hit) -> str:
+def _hit(number: int, hit: TranscriptHit) -> str:
     where = f"{hit.key}, earlier session" if hit.archived else hit.key
     excerpt = hit.said
     lines = [f"{number}. {_day(excerpt.at)} entry {excerpt.entry} ({where})"]
@@ -66,7 +66,7 @@ def _hit(number: int, hit: Hit) -> str:
     return "\n".join(lines)
 
 
-def _line(excerpt: Said) -> str:
+def _line(excerpt: Excerpt) -> str:
     return f"   {excerpt.role}: {excerpt.text}"
 
 

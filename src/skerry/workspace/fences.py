@@ -20,7 +20,7 @@ _READ: Final = frozenset({FileKind.INSTRUCTIONS, FileKind.MEMORY})
 """Kinds that a prompt, a boot or a heartbeat reads by itself."""
 
 
-class Seen(Struct, frozen=True):
+class JudgedFile(Struct, frozen=True):
     """A file as it is now, with what is recorded of it."""
 
     name: str
@@ -36,7 +36,7 @@ class Seen(Struct, frozen=True):
     is_foreign: bool
 
 
-def look(workspace: Path, name: str, gate: Gate, records: Records) -> Seen:
+def look(workspace: Path, name: str, gate: Gate, records: Records) -> JudgedFile:
     """Returns a file of the workspace as it is judged now. Blocks.
 
     Raises:
@@ -56,10 +56,10 @@ def look(workspace: Path, name: str, gate: Gate, records: Records) -> Seen:
         taint = record.taint if record else frozenset()
         same = record is not None and record.digest == digest
         doubt = doubted(opened, taint).reason or ("" if same else _UNRECORDED)
-    return Seen(name, path, kind, data, digest, taint, doubt, opened.is_foreign)
+    return JudgedFile(name, path, kind, data, digest, taint, doubt, opened.is_foreign)
 
 
-def fenced(workspace: Path, gate: Gate, records: Records) -> Iterator[Seen]:
+def fenced(workspace: Path, gate: Gate, records: Records) -> Iterator[JudgedFile]:
     """Gives the files that are read by themselves and do not count as the owner's word. Blocks."""
     root = workspace.resolve()
     marked = (Path(record.path) for record in records.tainted())

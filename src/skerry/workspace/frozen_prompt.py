@@ -27,7 +27,7 @@ _DAY: Final = ""
 """Key of the day among the notices; files have names."""
 
 
-class _File(Struct, frozen=True):
+class _StoredFile(Struct, frozen=True):
     """A file as it is stored: its text stands apart."""
 
     name: str
@@ -36,17 +36,17 @@ class _File(Struct, frozen=True):
     doubt: str = ""
 
 
-class _Body(Struct, frozen=True):
+class _StoredPrompt(Struct, frozen=True):
     """Initial prompt of a session, as it is stored."""
 
-    files: list[_File]
-    notes: list[_File]
+    files: list[_StoredFile]
+    notes: list[_StoredFile]
     day: date
     zone: str
     told: dict[str, str]
 
 
-class Begin(Struct):
+class SessionPrompt(Struct):
     """Initial prompt of a session, for one audience."""
 
     files: tuple[FileText, ...]
@@ -91,16 +91,18 @@ class Begin(Struct):
             self.told[_DAY] = str(day)
 
 
-class Begins(Struct):
+class SessionPrompts(Struct):
     """Initial prompts of the sessions. Without a store they end with the process."""
 
     store: Store | None = None
-    _kept: OrderedDict[tuple[SessionKey, str], tuple[SessionId, Begin]] = field(
+    _kept: OrderedDict[tuple[SessionKey, str], tuple[SessionId, SessionPrompt]] = field(
         default_factory=OrderedDict
     )
     """Initial prompts by conversation and audience, of the last session."""
 
-    async def find(self, key: SessionKey, session_id: SessionId, audience: str) -> Begin | None:
+    async def find(
+        self, key: SessionKey, session_id: SessionId, audience: str
+    ) -> SessionPrompt | None:
         """Returns the initial prompt of the session; None if it has none, or is made anew."""
         cached = self._kept.get((key, audience))
         if cached is not None and cached[0] == session_id:
@@ -120,7 +122,9 @@ class Begins(Struct):
             self._remember(key, session_id, audience, begin)
         return begin
 
-    def keep(self, key: SessionKey, session_id: SessionId, audience: str, begin: Begin) -> None:
+    def keep(
+        self, key: SessionKey, session_id: SessionId, audience: str, begin: SessionPrompt
+    ) -> None:
         """Keeps what the session began with, and what it was told since."""
         self._remember(key, session_id, audience, begin)
         if self.store is not None:
@@ -141,7 +145,7 @@ class Begins(Struct):
             del self._kept[key]
 
     def _remember(
-        self, key: SessionKey, session_id: SessionId, audience: str, begin: Begin
+        self, key: SessionKey, session_id: SessionId, audience: str, begin: SessionPrompt
     ) -> None:
         self._kept[key, audience] = session_id, begin
         while len(self._kept) > KEPT:
@@ -164,33 +168,35 @@ def _digest(text: str) -> str:
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _encoded(begin: Begin) -> tuple[bytes, dict[str, str]]:
+def _encoded(begin: SessionPrompt) -> tuple[bytes, dict[str, str]]:
     texts: dict[str, str] = {}
 
-    def stored(files: Iterable[FileText]) -> list[_File]:
+    def stored(files: Iterable[FileText]) -> list[_StoredFile]:
         records = []
         for file in files:
             digest = _digest(file.text)
             texts[digest] = file.text
-            records.append(_File(file.name, digest, file.problem, file.doubt))
+            records.append(_StoredFile(file.name, digest, file.problem, file.doubt))
         return records
 
     today = begin.today
-    body = _Body(stored(begin.files), stored(today.notes), today.date, today.zone, dict(begin.told))
+    body = _StoredPrompt(
+        stored(begin.files), stored(today.notes), today.date, today.zone, dict(begin.told)
+    )
     return msgspec.json.encode(body), texts
 
 
-def _decoded(body: bytes, texts: dict[str, str]) -> Begin | None:
+def _decoded(body: bytes, texts: dict[str, str]) -> SessionPrompt | None:
     """Decodes the stored prompt; None if a part of it is missing or unreadable."""
 
-    def read(files: Iterable[_File]) -> tuple[FileText, ...]:
+    def read(files: Iterable[_StoredFile]) -> tuple[FileText, ...]:
         return tuple(
             FileText(file.name, texts[file.digest], file.problem, file.doubt) for file in files
         )
 
     try:
-        decoded = msgspec.json.decode(body, type=_Body)
+        decoded = msgspec.json.decode(body, type=_StoredPrompt)
         today = Today(decoded.day, decoded.zone, read(decoded.notes))
-        return Begin(read(decoded.files), today, decoded.told)
+        return SessionPrompt(read(decoded.files), today, decoded.told)
     except (KeyError, *UNREADABLE):
         return None

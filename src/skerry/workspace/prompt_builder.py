@@ -31,19 +31,25 @@ from skerry.model.tool import ToolSpec
 from skerry.policy.records import Records
 from skerry.ports.model import ModelInfo
 from skerry.store import Store
-from skerry.workspace.frozen_prompt import Begin, Begins, withdrawn
+from skerry.workspace.frozen_prompt import SessionPrompt, SessionPrompts, withdrawn
 from skerry.workspace.prompt_files import (
     BOOTSTRAP,
     MEMORY,
+    FileLimits,
     FileText,
-    Limits,
-    Shown,
+    ShownFile,
     WorkspaceFiles,
     fitted,
     read_text,
     wanted,
 )
-from skerry.workspace.prompt_sections import Section, Subject, Today, joined, system_prompt
+from skerry.workspace.prompt_sections import (
+    PromptSection,
+    PromptSubject,
+    Today,
+    joined,
+    system_prompt,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -52,7 +58,7 @@ BLANK: Final = 16
 CLAIM: Final = Path(".skerry") / "first-session"
 
 
-class Ritual:
+class Bootstrap:
     """Conversation that does the ritual, by workspace."""
 
     def __init__(self) -> None:
@@ -122,7 +128,7 @@ _SEARCHED: Final = frozenset({MEMORY, MEMORY.lower()})
 finds the rest."""
 
 
-class Asked(Struct, frozen=True):
+class PromptTarget(Struct, frozen=True):
     """The run that a prompt is for."""
 
     request: RunRequest
@@ -138,8 +144,8 @@ class Asked(Struct, frozen=True):
 class Prompt(Struct, frozen=True):
     """A system prompt, and what it shows of each file of the workspace."""
 
-    sections: tuple[Section, ...]
-    files: tuple[Shown, ...]
+    sections: tuple[PromptSection, ...]
+    files: tuple[ShownFile, ...]
     text: str
     """The sections as they are sent."""
     tool_chars: int
@@ -150,10 +156,10 @@ class Prompt(Struct, frozen=True):
     """Files that are not as the prompt shows them, for somebody who looks."""
 
 
-class _News(Struct, frozen=True):
+class _CurrentPrompt(Struct, frozen=True):
     """Initial prompt of a session, and the changes since."""
 
-    begin: Begin
+    begin: SessionPrompt
     note: str = ""
     changed: tuple[str, ...] = ()
 
@@ -163,8 +169,8 @@ class Prompts(Struct):
 
     files: WorkspaceFiles = field(default_factory=WorkspaceFiles)
     records: Records = field(default_factory=Records)
-    ritual: Ritual = field(default_factory=Ritual)
-    begins: Begins = field(default_factory=Begins)
+    ritual: Bootstrap = field(default_factory=Bootstrap)
+    begins: SessionPrompts = field(default_factory=SessionPrompts)
     _built: dict[AgentId, tuple[tuple[object, ...], Prompt]] = field(default_factory=dict)
     """Last prompt of each agent, with all values that it was made of."""
     _calendar: Calendar = field(default_factory=Calendar)
@@ -173,11 +179,11 @@ class Prompts(Struct):
     @classmethod
     def over(cls, store: Store, records: Records) -> Self:
         """Returns them for a store, which keeps what the sessions began with."""
-        return cls(records=records, begins=Begins(store))
+        return cls(records=records, begins=SessionPrompts(store))
 
     async def build(
         self,
-        target: Asked,
+        target: PromptTarget,
         config: Config,
         model: ModelInfo,
         tools: tuple[ToolSpec, ...],
@@ -193,12 +199,12 @@ class Prompts(Struct):
         own = config.agents.get(agent)
         name = (own.identity.name if own and own.identity else "") or (own.name if own else "")
         workspace = target.context.workspace or config.workspace(agent)
-        subject = Subject(name, agent, workspace, model)
+        subject = PromptSubject(name, agent, workspace, model)
         defaults = config.agents.defaults
-        limits = Limits(defaults.bootstrap_max_chars, defaults.bootstrap_total_max_chars)
+        limits = FileLimits(defaults.bootstrap_max_chars, defaults.bootstrap_total_max_chars)
         zone = defaults.user_timezone
         today = Today(self._calendar.day(now_ms, zone), zone or self._host_zone())
-        news = _News(Begin((), today))
+        news = _CurrentPrompt(SessionPrompt((), today))
         if model.prompt_limit is None:
             shared = "read" in config.tools.guests.allow
             news = await self._news(target, workspace, tools, hooks, today, shared=shared)
@@ -217,14 +223,14 @@ class Prompts(Struct):
 
     async def _news(
         self,
-        target: Asked,
+        target: PromptTarget,
         workspace: Path,
         tools: tuple[ToolSpec, ...],
         hooks: Hooks,
         today: Today,
         *,
         shared: bool,
-    ) -> _News:
+    ) -> _CurrentPrompt:
         """Returns the initial prompt of the session, and the changes since."""
         request = target.request
         # Without tools nobody could do the ritual.
@@ -237,20 +243,22 @@ class Prompts(Struct):
         begin = await self._begin(target, audience, workspace, files, today)
         readable = [file for file in files if file in raw]  # what a hook wrote, nobody can read
         if target.looking:
-            return _News(begin, changed=begin.outdated(readable))
+            return _CurrentPrompt(begin, changed=begin.outdated(readable))
         changed: dict[str, str] = {}
         if any(tool.name == _READ for tool in tools):
             changed = begin.changed([file for file in readable if file.name not in _SEARCHED])
-        return _News(begin, self._note(target, audience, workspace, begin, changed, today.date))
+        return _CurrentPrompt(
+            begin, self._note(target, audience, workspace, begin, changed, today.date)
+        )
 
     async def _begin(
         self,
-        target: Asked,
+        target: PromptTarget,
         audience: str,
         workspace: Path,
         files: tuple[FileText, ...],
         today: Today,
-    ) -> Begin:
+    ) -> SessionPrompt:
         """Returns the initial prompt of the session; a new one if that is no longer valid."""
         begin = await self.begins.find(target.request.key, target.session_id, audience)
         if begin is not None and not withdrawn(begin.files, files):
@@ -265,17 +273,17 @@ class Prompts(Struct):
         if target.request.is_private:
             notes = await self.files.daily(workspace, _days(today.date), self.records)
             today = replace(today, notes=notes)
-        new = Begin(files, today, notes=begin.notes if begin else {})
+        new = SessionPrompt(files, today, notes=begin.notes if begin else {})
         if not target.looking:
             self.begins.keep(target.request.key, target.session_id, audience, new)
         return new
 
     def _note(
         self,
-        target: Asked,
+        target: PromptTarget,
         audience: str,
         workspace: Path,
-        begin: Begin,
+        begin: SessionPrompt,
         changed: dict[str, str],
         day: date,
     ) -> str:

@@ -49,7 +49,7 @@ LEAST: Final = 64
 """Characters; when less is left of the limit for all files, the next ones are left out."""
 
 
-class Limits(Struct, frozen=True):
+class FileLimits(Struct, frozen=True):
     """Characters that one file, and all of them, may have in a prompt."""
 
     each: int = 20_000
@@ -67,7 +67,7 @@ class FileText(Struct, frozen=True):
     """Reason why it does not count as the owner's text; then it is shown as data."""
 
 
-class Shown(Struct, frozen=True):
+class ShownFile(Struct, frozen=True):
     """Text of a file as the prompt has it."""
 
     name: str
@@ -102,12 +102,12 @@ def wanted(request: RunRequest, *, ritual: bool, shared: bool = False) -> tuple[
     return tuple([name for name in ORDER if name not in without])
 
 
-def fitted(files: Sequence[FileText], limits: Limits) -> list[Shown]:
+def fitted(files: Sequence[FileText], limits: FileLimits) -> list[ShownFile]:
     """Returns the part of each file for the prompt, none over its limit, all within the total.
 
     A file that cannot be read is a line that says why; an empty one is left out without a word.
     """
-    shown: list[Shown] = []
+    shown: list[ShownFile] = []
     room = limits.total
     for file in files:
         text = file.text
@@ -116,11 +116,11 @@ def fitted(files: Sequence[FileText], limits: Limits) -> list[Shown]:
         elif not text:
             continue
         if room < LEAST:
-            shown.append(Shown(file.name, "", len(text), file.doubt))
+            shown.append(ShownFile(file.name, "", len(text), file.doubt))
             continue
         part = cut(file.name, text, min(limits.each, room))
         room -= len(part)
-        shown.append(Shown(file.name, part, len(text), file.doubt))
+        shown.append(ShownFile(file.name, part, len(text), file.doubt))
     return shown
 
 
@@ -153,7 +153,7 @@ def unfenced(prompt: str) -> str:
     return parts[0] + "".join(part.partition(end)[2] for part in parts[1:])
 
 
-def project(shown: Sequence[Shown]) -> str:
+def project(shown: Sequence[ShownFile]) -> str:
     """Returns the section of the prompt that has the files; nothing where there is none."""
     parts = [
         f"### {file.name}\n{fenced(file.text, file.doubt) if file.doubt else file.text}"

@@ -15,7 +15,7 @@ from msgspec import Struct
 from skerry.model.ids import AgentId
 from skerry.model.tool import ToolSpec
 from skerry.ports.model import ModelInfo
-from skerry.workspace.prompt_files import FileText, Shown, fenced, project
+from skerry.workspace.prompt_files import FileText, ShownFile, fenced, project
 
 _IDENTITY: Final = "a personal assistant that runs in Skerry on its owner's own machine."
 _STYLE: Final = (
@@ -33,7 +33,7 @@ _MEMORY: Final = (
 )
 
 
-class Section(Struct, frozen=True):
+class PromptSection(Struct, frozen=True):
     """A part of the system prompt, and what `skerry prompt show` calls it."""
 
     name: str
@@ -48,7 +48,7 @@ class Today(Struct, frozen=True):
     notes: tuple[FileText, ...] = ()
 
 
-class Subject(Struct, frozen=True):
+class PromptSubject(Struct, frozen=True):
     """Agent that the prompt addresses."""
 
     name: str
@@ -57,33 +57,35 @@ class Subject(Struct, frozen=True):
     model: ModelInfo
 
 
-def base(subject: Subject, tools: Sequence[ToolSpec], files: Sequence[Shown]) -> list[Section]:
+def base(
+    subject: PromptSubject, tools: Sequence[ToolSpec], files: Sequence[ShownFile]
+) -> list[PromptSection]:
     """Returns who answers and with what; a model with little room gets nothing else."""
     name = subject.name
     who = f"You are {name}, {_IDENTITY}" if name else f"You are {_IDENTITY}"
     if subject.model.prompt_limit is not None:
-        return [Section("base", f"{who}\n\n{_STYLE}")]
+        return [PromptSection("base", f"{who}\n\n{_STYLE}")]
     style = _STYLE + _STEERED if files else _STYLE
     if any(file.doubt for file in files):
         style += _DOUBTED
-    sections = [Section("base", f"{who}\n\n{style}")]
+    sections = [PromptSection("base", f"{who}\n\n{style}")]
     if tools:
         listed = "\n".join(f"- {tool.name}: {tool.description}" for tool in tools)
         about = f"## Tools\n{listed}\nCall a tool only when the answer needs it."
         location = f"## Workspace\nFiles live in {subject.workspace}. Give paths relative to it."
-        sections.append(Section("tools", f"{about}\n\n{location}"))
+        sections.append(PromptSection("tools", f"{about}\n\n{location}"))
         if any(tool.name == "memory_search" for tool in tools):
-            sections.append(Section("memory", _MEMORY))
+            sections.append(PromptSection("memory", _MEMORY))
     return sections
 
 
 def system_prompt(
-    subject: Subject,
+    subject: PromptSubject,
     tools: Sequence[ToolSpec],
-    files: Sequence[Shown],
+    files: Sequence[ShownFile],
     today: Today,
     override: str,
-) -> list[Section]:
+) -> list[PromptSection]:
     """Returns the prompt in its order; the parts are joined by an empty line.
 
     Args:
@@ -97,16 +99,16 @@ def system_prompt(
     sections = base(subject, tools, files)
     if subject.model.prompt_limit is None:
         sections += [
-            Section("files", project(files)),
-            Section("notes", _notes(today)),
-            Section("date", f"## Date\n{today.date:%A}, {today.date} ({today.zone})"),
-            Section("runtime", _runtime(subject)),
+            PromptSection("files", project(files)),
+            PromptSection("notes", _notes(today)),
+            PromptSection("date", f"## Date\n{today.date:%A}, {today.date} ({today.zone})"),
+            PromptSection("runtime", _runtime(subject)),
         ]
-    sections.append(Section("override", override))
+    sections.append(PromptSection("override", override))
     return [section for section in sections if section.text]
 
 
-def joined(sections: Sequence[Section]) -> str:
+def joined(sections: Sequence[PromptSection]) -> str:
     """Returns the prompt as it is sent."""
     return "\n\n".join(section.text for section in sections)
 
@@ -121,7 +123,7 @@ def _notes(today: Today) -> str:
     return "\n\n".join(("## Notes of these days", *parts)) if parts else ""
 
 
-def _runtime(subject: Subject) -> str:
+def _runtime(subject: PromptSubject) -> str:
     """Returns where it runs: nothing in it changes while a model answers a session."""
     system = os.uname()
     return (

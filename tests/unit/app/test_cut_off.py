@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from skerry.model.ids import RunId
 from skerry.model.run import StopReason
-from skerry.ports.model import Listener, ModelReply, ModelRequest
+from skerry.ports.model import ModelReply, ModelRequest, ReplyListener
 from skerry.runtime.finalize import CUT_OFF
 from skerry.testing.model import ScriptedModel
 from tests.support.core import open_core
@@ -16,7 +16,7 @@ from tests.support.hooks import from_alice, parts
 
 async def test_a_person_on_a_platform_is_told_that_an_answer_was_cut_off(tmp_path: Path) -> None:
     class Short(ScriptedModel):
-        async def complete(self, request: ModelRequest, hear: Listener) -> ModelReply:
+        async def complete(self, request: ModelRequest, hear: ReplyListener) -> ModelReply:
             return replace(await super().complete(request, hear), stop_reason="length")
 
     async with open_core(tmp_path, Short([["as far as"]])) as core:

@@ -23,7 +23,7 @@ from skerry.infra.http import HttpClient
 from skerry.model.errors import BudgetError
 from skerry.model.ids import AgentId
 from skerry.model.run import Purpose
-from skerry.ports.tries import ModelCallEnded, Wanted
+from skerry.ports.tries import CallTarget, ModelCallEnded
 from skerry.providers.model_catalog import Facts
 from skerry_recall.chain import Chain
 from skerry_recall.embed import EmbeddingError, EmbeddingModel, EmbeddingUnavailableError
@@ -50,7 +50,7 @@ class Book:
     def book(self, call: ModelCallEnded) -> None:
         self.calls.append(call)
 
-    def allow(self, wanted: Wanted) -> None:
+    def allow(self, wanted: CallTarget) -> None:
         if self.full:
             raise BudgetError(f"{wanted.agent} has used up its day.")
 
@@ -288,9 +288,9 @@ async def test_nothing_is_asked_where_the_budget_is_used_up() -> None:
 def test_a_million_tokens_cost_what_the_table_says() -> None:
     spent = Spent(EmbeddingModel("openai", "text-embedding-3-small"), 1_000_000, 0.5)
     cost = Facts().of("openai", "text-embedding-3-small").cost.known()
-    call = booked(spent, cost, Wanted(purpose=Purpose.EMBEDDING))
+    call = booked(spent, cost, CallTarget(purpose=Purpose.EMBEDDING))
     assert (call.priced, call.usage.cost.total) == (True, 0.02)
-    later = booked(replace(spent, batch=True), cost, Wanted(purpose=Purpose.EMBEDDING))
+    later = booked(replace(spent, batch=True), cost, CallTarget(purpose=Purpose.EMBEDDING))
     assert later.usage.cost.total == 0.01
 
 

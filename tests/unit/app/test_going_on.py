@@ -15,7 +15,7 @@ from skerry.model.queue import QueueMode
 from skerry.model.run import RunResult, StopReason
 from skerry.model.tool import ToolResult, ToolSpec
 from skerry.ports.tool import ToolContext
-from skerry.runtime.recovery import Known, recover
+from skerry.runtime.recovery import RunFacts, recover
 from skerry.store import runs
 from skerry.store.usage import By, grouped
 from skerry.testing.model import Gate, ScriptedModel, Step
@@ -70,7 +70,7 @@ async def restarted(
     """Starts again; gives the core, and how the run ended."""
     async with open_core(home, model, tools=tools) as core:
         harmless = frozenset(tool.spec.name for tool in tools if tool.reads_only)
-        known = Known(harmless)
+        known = RunFacts(harmless)
         clock = SystemClock()
         found = await recover(core.store, clock, lambda _, text: [text], core.hooks, facts=known)
         for run in found:

@@ -10,7 +10,7 @@ from skerry.app.memory_slot import SlotMemories
 from skerry.config.root import Config
 from skerry.features.memory.slot import FallbackMemoryManager
 from skerry.model.ids import AgentId, agent_id
-from skerry.model.memory import Conversation, MemoryQuestion, Utterance
+from skerry.model.memory import MemoryQuestion, TrackedConversation, Utterance
 from skerry.testing.clock import FakeClock
 from skerry.testing.memory import FakeBackend, FakeMemories
 from skerry.testing.qmd import FakeQmd
@@ -22,11 +22,11 @@ MAIN = agent_id("main")
 class Nobody:
     """Transcripts of nothing; implements `ports.memory.Transcripts`."""
 
-    async def conversations(self, agent: AgentId, since: int) -> Sequence[Conversation]:
+    async def conversations(self, agent: AgentId, since: int) -> Sequence[TrackedConversation]:
         assert (agent, since > 0) == ("main", True)
         return []
 
-    async def said(self, conversation: Conversation) -> Sequence[Utterance]:
+    async def said(self, conversation: TrackedConversation) -> Sequence[Utterance]:
         raise AssertionError(conversation)
 
 

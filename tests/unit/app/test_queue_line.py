@@ -8,7 +8,7 @@ from skerry.hooks.hooks import Hooks
 from skerry.hooks.payloads import BeforeMessageWrite
 from skerry.hooks.runner import Handler
 from skerry.model.ids import RunId
-from skerry.ports.dispatch import InLine
+from skerry.ports.dispatch import QueuedRun
 from skerry.testing.model import Gate, ScriptedModel
 from tests.support.core import MAIN, open_core
 from tests.unit.runtime.test_queue import asked, begun, ended
@@ -21,19 +21,19 @@ async def test_the_line_of_a_session_says_what_waits_and_leaves_out_what_has_ent
     async with open_core(tmp_path, ScriptedModel([[gate, "one"], [second, "both"]])) as core:
         await begun(core, gate, asked("b"), asked("c"))
         b, c = ((RunId(name), name) for name in "bc")
-        waiting = [InLine(one[0], (one,), waits=True) for one in (b, c)]
-        assert core.dispatch.line(MAIN) == [InLine(RunId("a")), *waiting]
+        waiting = [QueuedRun(one[0], (one,), waits=True) for one in (b, c)]
+        assert core.dispatch.line(MAIN) == [QueuedRun(RunId("a")), *waiting]
         gate.open()
         with anyio.fail_after(60):
             await second.reached.wait()
-        assert core.dispatch.line(MAIN) == [InLine(RunId("c"))]
+        assert core.dispatch.line(MAIN) == [QueuedRun(RunId("c"))]
         second.open()
         await ended(core, "b")
 
 
 async def test_the_line_says_what_a_run_answers_until_the_transcript_has_it(tmp_path: Path) -> None:
     gate, hooks = Gate(), Hooks()
-    seen: list[list[InLine]] = []
+    seen: list[list[QueuedRun]] = []
 
     def look(_: BeforeMessageWrite) -> None:
         seen.append(core.dispatch.line(MAIN))
@@ -45,10 +45,10 @@ async def test_the_line_says_what_a_run_answers_until_the_transcript_has_it(tmp_
         gate.open()
         await ended(core, "b")
     a, b, c = ((RunId(name), name) for name in "abc")
-    waiting = [InLine(one[0], (one,), waits=True) for one in (b, c)]
+    waiting = [QueuedRun(one[0], (one,), waits=True) for one in (b, c)]
     assert seen == [
-        [InLine(a[0], (a,))],
-        [InLine(a[0]), *waiting],
-        [InLine(c[0], (b, c))],
-        [InLine(c[0])],
+        [QueuedRun(a[0], (a,))],
+        [QueuedRun(a[0]), *waiting],
+        [QueuedRun(c[0], (b, c))],
+        [QueuedRun(c[0])],
     ]

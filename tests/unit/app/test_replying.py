@@ -19,7 +19,7 @@ from skerry.model.errors import ModelOverloadedError
 from skerry.model.ids import RunId
 from skerry.model.message import AssistantMessage, TextBlock, ToolCall
 from skerry.model.run import StopReason
-from skerry.ports.tries import Candidate, OneTry, Wanted
+from skerry.ports.tries import CallTarget, Candidate, SingleCandidate
 from skerry.runtime.block_streaming import BEGUN_ANEW
 from skerry.runtime.finalize import INTERRUPTED, STOPPED
 from skerry.runtime.recovery import MAX_RESTARTS, recover
@@ -187,7 +187,7 @@ async def test_what_a_plugin_takes_out_of_a_message_has_not_left_before(tmp_path
 # What breaks off
 
 
-class Twice(OneTry):
+class Twice(SingleCandidate):
     """Offers its candidate a second time in a call."""
 
     asked = 0
@@ -200,7 +200,7 @@ class Twice(OneTry):
 
 @pytest.fixture
 def _second_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    def tries(models: ScriptedModels, wanted: Wanted) -> Twice:
+    def tries(models: ScriptedModels, wanted: CallTarget) -> Twice:
         return Twice(lambda: models.choose(wanted.reference))
 
     monkeypatch.setattr(ScriptedModels, "tries", tries)

@@ -14,7 +14,7 @@ from skerry.infra.clock import SystemClock
 from skerry.model.errors import ModelOverloadedError
 from skerry.model.message import AssistantMessage, TextBlock, ToolCall, UserMessage
 from skerry.model.run import StopReason
-from skerry.ports.tries import Candidate, OneTry, Wanted
+from skerry.ports.tries import CallTarget, Candidate, SingleCandidate
 from skerry.runtime.block_streaming import BEGUN_ANEW
 from skerry.runtime.continuation import GO_ON
 from skerry.runtime.recovery import recover
@@ -166,7 +166,7 @@ async def test_a_plugin_that_changes_the_whole_does_not_make_it_come_twice(tmp_p
         assert await person.sent() == [ONE.strip(), TWO.strip(), THREE.upper()]
 
 
-class Twice(OneTry):
+class Twice(SingleCandidate):
     """Offers its candidate a second time in a call."""
 
     asked = 0
@@ -187,7 +187,7 @@ class Twice(OneTry):
 async def test_a_second_model_goes_on_too_unless_the_first_had_said_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: list[Step], sent: list[str]
 ) -> None:
-    def tries(models: ScriptedModels, wanted: Wanted) -> Twice:
+    def tries(models: ScriptedModels, wanted: CallTarget) -> Twice:
         return Twice(lambda: models.choose(wanted.reference))
 
     monkeypatch.setattr(ScriptedModels, "tries", tries)

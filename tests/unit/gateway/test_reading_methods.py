@@ -15,7 +15,7 @@ from skerry.model.event import RunStarted, TextDelta
 from skerry.model.ids import RunId, SessionId, SessionKey, agent_id
 from skerry.model.message import AssistantMessage, Message, TextBlock, Usage
 from skerry.model.run import RunRequest
-from skerry.ports.dispatch import InLine
+from skerry.ports.dispatch import QueuedRun
 from skerry.store import Unit, runs, sessions
 from tests.support.gateway import TOKEN, Rig, running_gateway
 from tests.support.wire import Wire, connected, here, request
@@ -126,7 +126,7 @@ async def test_history_says_what_nobody_has_read_yet(
     rig: Rig, wire: Wire, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     a, b, c = ((RunId(name), f"says {name}") for name in "abc")
-    line = [InLine(b[0], (a, b)), InLine(c[0], (c,), waits=True)]
+    line = [QueuedRun(b[0], (a, b)), QueuedRun(c[0], (c,), waits=True)]
     monkeypatch.setattr(rig.dispatcher, "line", lambda _: line)
     said = [{"runId": run_id, "text": text} for run_id, text in (a, b)]
     assert (await history(wire))["activeRuns"] == [

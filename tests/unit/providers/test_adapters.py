@@ -10,7 +10,7 @@ from skerry.infra.http import HttpClient
 from skerry.model.errors import ModelError, ModelNotFoundError, ModelRateLimitError
 from skerry.model.message import user
 from skerry.model.thinking import ThinkingLevel
-from skerry.ports.model import History, Listener, ModelInfo, ModelReply, ModelRequest
+from skerry.ports.model import History, ModelInfo, ModelReply, ModelRequest, ReplyListener
 from skerry.providers.adapters import adapter
 from skerry.providers.streaming_call import Endpoint
 from tests.support.served import Served, serving
@@ -39,7 +39,7 @@ async def ask(served: Served, api: Api, base: str = "") -> ModelReply:
     request = ModelRequest(model, "", History([user("hi", 1)]), thinking=ThinkingLevel.HIGH)
     with anyio.fail_after(60):
         async with HttpClient() as http:
-            return await adapter(http, endpoint).complete(request, Listener())
+            return await adapter(http, endpoint).complete(request, ReplyListener())
 
 
 @pytest.mark.parametrize("api", Api)

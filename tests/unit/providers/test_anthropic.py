@@ -20,7 +20,7 @@ from skerry.model.errors import (
 )
 from skerry.model.message import TextBlock, ThinkingBlock, ToolCall, Usage, user
 from skerry.model.thinking import ThinkingLevel
-from skerry.ports.model import History, Listener, ModelInfo, ModelRequest
+from skerry.ports.model import History, ModelInfo, ModelRequest, ReplyListener
 from skerry.providers.anthropic import AnthropicProvider
 from skerry.providers.streaming_call import Endpoint
 from skerry.testing.model_server import Cut, HttpStep, Raw, Status, StubModelServer
@@ -48,7 +48,7 @@ async def test_a_reply_comes_in_pieces_and_whole(http: HttpClient) -> None:
     thoughts: list[str] = []
     async with StubModelServer([[THOUGHT, hidden, "It is ", "42.", *CALLS]], pieces=3) as stub:
         provider = AnthropicProvider(http, Endpoint("Stub", stub.base_url, "sk-1"))
-        reply = await provider.complete(request(), Listener(texts.append, thoughts.append))
+        reply = await provider.complete(request(), ReplyListener(texts.append, thoughts.append))
         sent = stub.requests[0]
     assert reply.content == (THOUGHT, hidden, TextBlock("It is 42."), *CALLS)
     assert (reply.stop_reason, reply.usage) == ("toolUse", Usage(8, 3, 4, 0, 15))
@@ -64,7 +64,7 @@ async def test_the_base_url_may_leave_out_the_version(http: HttpClient) -> None:
         base = stub.base_url.removesuffix("/v1") + "/anthropic/"
         endpoint = Endpoint("Stub", base, headers=(("anthropic-beta", "x"),))
         assert (
-            await AnthropicProvider(http, endpoint).complete(request(), Listener())
+            await AnthropicProvider(http, endpoint).complete(request(), ReplyListener())
         ).text == "ok"
         assert stub.requests[0].path == "/anthropic/v1/messages"
         assert stub.requests[0].headers["anthropic-beta"] == "x"
@@ -96,7 +96,7 @@ async def test_failures_are_classed(
     async with StubModelServer([[step]]) as stub:
         provider = AnthropicProvider(http, Endpoint("Stub", stub.base_url))
         with pytest.raises(ModelError) as caught:
-            await provider.complete(request(), Listener())
+            await provider.complete(request(), ReplyListener())
     assert type(caught.value) is kind
 
 
@@ -105,7 +105,7 @@ async def test_the_providers_hint_to_wait_is_kept(http: HttpClient) -> None:
     async with StubModelServer([[limited]]) as stub:
         provider = AnthropicProvider(http, Endpoint("Stub", stub.base_url))
         with pytest.raises(ModelRateLimitError) as caught:
-            await provider.complete(request(), Listener())
+            await provider.complete(request(), ReplyListener())
     assert caught.value.retry_after == 7
 
 
@@ -121,7 +121,7 @@ async def test_a_model_that_wants_to_be_asked_another_way_is_and_it_is_remembere
     async with StubModelServer(reply) as stub:
         provider = AnthropicProvider(http, Endpoint("Stub", stub.base_url))
         for _ in range(2):
-            said = await provider.complete(request(ThinkingLevel.HIGH), Listener())
+            said = await provider.complete(request(ThinkingLevel.HIGH), ReplyListener())
             assert said.text == "ok"
         kinds = [one.body["thinking"]["type"] for one in stub.requests]
     assert kinds == ["adaptive", "enabled", "enabled"]
@@ -132,7 +132,7 @@ async def test_a_refusal_that_is_not_about_thinking_is_told(http: HttpClient) ->
     async with StubModelServer([[refused], ["never"]]) as stub:
         provider = AnthropicProvider(http, Endpoint("Stub", stub.base_url))
         with pytest.raises(ModelRequestError, match="no such model"):
-            await provider.complete(request(ThinkingLevel.HIGH), Listener())
+            await provider.complete(request(ThinkingLevel.HIGH), ReplyListener())
         assert len(stub.requests) == 1
 
 
@@ -143,7 +143,7 @@ async def test_an_answer_that_was_refused_is_not_asked_for_again(http: HttpClien
     async with StubModelServer([["half", Raw(events)], ["never"]]) as stub:
         provider = AnthropicProvider(http, Endpoint("Stub", stub.base_url))
         with pytest.raises(ModelRequestError, match="my reasoning"):
-            await provider.complete(request(ThinkingLevel.HIGH), Listener())
+            await provider.complete(request(ThinkingLevel.HIGH), ReplyListener())
         assert len(stub.requests) == 1
 
 
@@ -151,7 +151,7 @@ async def test_a_model_that_does_not_think_is_not_asked_to(http: HttpClient) -> 
     async with StubModelServer([["ok"]]) as stub:
         provider = AnthropicProvider(http, Endpoint("Stub", stub.base_url))
         plain = replace(request(ThinkingLevel.HIGH), model=replace(MODEL, reasoning=False))
-        await provider.complete(plain, Listener())
+        await provider.complete(plain, ReplyListener())
         assert "thinking" not in stub.requests[0].body
 
 
@@ -165,7 +165,7 @@ async def test_an_answer_that_pauses_is_gone_on_with(http: HttpClient) -> None:
     asked = request()
     async with StubModelServer([paused("one "), paused("two "), ["three"]]) as stub:
         provider = AnthropicProvider(http, Endpoint("Stub", stub.base_url))
-        reply = await provider.complete(asked, Listener(heard.append))
+        reply = await provider.complete(asked, ReplyListener(heard.append))
         last = stub.requests[2].body["messages"]
     assert (reply.text, "".join(heard)) == ("one two three", "one two three")
     assert (reply.stop_reason, reply.usage.input) == ("stop", 24)
@@ -177,6 +177,6 @@ async def test_an_answer_that_pauses_is_gone_on_with(http: HttpClient) -> None:
 async def test_an_answer_that_only_pauses_ends_as_cut_off(http: HttpClient) -> None:
     async with StubModelServer([paused(".")] * 20) as stub:
         provider = AnthropicProvider(http, Endpoint("Stub", stub.base_url))
-        reply = await provider.complete(request(), Listener())
+        reply = await provider.complete(request(), ReplyListener())
         assert len(stub.requests) == 8
     assert (reply.text, reply.stop_reason) == ("." * 8, "length")

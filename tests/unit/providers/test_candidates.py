@@ -17,12 +17,12 @@ from skerry.model.ids import AgentId
 from skerry.model.message import AssistantMessage, user
 from skerry.model.run import Purpose
 from skerry.ports.model import History, ModelInfo, ModelRequest
-from skerry.ports.tries import Wanted
+from skerry.ports.tries import CallTarget
 from skerry.providers.candidates import ModelOption
 from skerry.providers.catalog import Catalog
 from skerry.providers.resolve import Target
 from skerry.providers.streaming_call import Endpoint
-from skerry.runtime.model_call import Failover, Speaker
+from skerry.runtime.model_call import Failover, ModelCall
 from skerry.testing.clock import FakeClock
 from skerry.testing.model import Gate
 from skerry.testing.model_server import Cut, HttpStep, Status, StubModelServer
@@ -85,10 +85,10 @@ class Rig:
         self.asked.append((name, request.body["model"]))
         return self.script(name, request.body["model"])
 
-    def speaker(self, reference: str | None = "p/m", **changes: Any) -> Speaker:
-        wanted = Wanted(reference, **({"session_id": "s"} | changes))
+    def speaker(self, reference: str | None = "p/m", **changes: Any) -> ModelCall:
+        wanted = CallTarget(reference, **({"session_id": "s"} | changes))
         failover = Failover(self.catalog, wanted, self.books)
-        return Speaker(failover, self.told.append, self.clock.now_ms)
+        return ModelCall(failover, self.told.append, self.clock.now_ms)
 
     async def say(self, reference: str | None = "p/m", **changes: Any) -> AssistantMessage:
         self.asked.clear()

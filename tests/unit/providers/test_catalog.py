@@ -14,7 +14,7 @@ from skerry.config.root import Config
 from skerry.infra.http import HttpClient
 from skerry.model.errors import ModelConnectionError, ModelUnavailableError
 from skerry.model.message import user
-from skerry.ports.model import History, Listener, ModelRequest, ModelState
+from skerry.ports.model import History, ModelRequest, ModelState, ReplyListener
 from skerry.providers.builtin_providers import LocalServer
 from skerry.providers.catalog import Catalog
 from skerry.providers.hardware import Machine
@@ -112,7 +112,7 @@ async def test_then_a_local_server_that_answers(tmp_path: Path, gguf: Path) -> N
         provider, info = await models.choose(None)
         assert info.ref == "near/stub"
         request = ModelRequest(info, "", History([user("hi", 1)]))
-        assert (await provider.complete(request, Listener())).text == "echo: hi"
+        assert (await provider.complete(request, ReplyListener())).text == "echo: hi"
 
 
 async def test_then_the_named_file(tmp_path: Path, gguf: Path) -> None:
@@ -239,7 +239,7 @@ async def test_a_changed_key_is_used(tmp_path: Path) -> None:
                 models.reconfigure(keyed(key, stub.base_url))
                 provider, info = await models.choose("mine/a")
                 request = ModelRequest(info, "", History([user("hi", 1)]))
-                await provider.complete(request, Listener())
+                await provider.complete(request, ReplyListener())
         assert [sent.headers["authorization"] for sent in stub.requests] == [
             "Bearer old",
             "Bearer new",
@@ -263,7 +263,7 @@ async def test_a_local_server_that_went_away_is_told_and_looked_for_at_once(
         assert info.ref == "near/stub"
         request = ModelRequest(info, "", History([user("hi", 1)]))
         with pytest.raises(ModelConnectionError, match="Start Near again"):
-            await provider.complete(request, Listener())
+            await provider.complete(request, ReplyListener())
         assert (await models.choose(None))[1].provider == "embedded"
 
 

@@ -25,7 +25,7 @@ from skerry.model.errors import (
 from skerry.model.message import ToolCall, Usage, user
 from skerry.model.thinking import ThinkingLevel
 from skerry.model.tool import ToolSpec
-from skerry.ports.model import History, Listener, ModelInfo, ModelReply, ModelRequest
+from skerry.ports.model import History, ModelInfo, ModelReply, ModelRequest, ReplyListener
 from skerry.providers import streaming_call
 from skerry.providers.compat import CompatProvider
 from skerry.providers.streaming_call import Endpoint
@@ -56,7 +56,7 @@ async def ask(
     async with StubModelServer([steps]) as stub:
         provider = CompatProvider(http, Endpoint("Stub", stub.base_url, "key", silence=silence))
         try:
-            return await provider.complete(request(), Listener(texts.append)), texts
+            return await provider.complete(request(), ReplyListener(texts.append)), texts
         except ModelError as error:
             return error, texts
 
@@ -69,7 +69,7 @@ async def test_text_is_pushed_as_it_comes_and_returned_whole(http: HttpClient) -
         provider = CompatProvider(http, Endpoint("Stub", stub.base_url))
 
         async def run() -> None:
-            replies.append(await provider.complete(request(), Listener(texts.append)))
+            replies.append(await provider.complete(request(), ReplyListener(texts.append)))
 
         group.start_soon(run)
         await gate.reached.wait()
@@ -109,7 +109,7 @@ async def test_tool_calls_come_whole_out_of_their_pieces(http: HttpClient) -> No
 async def test_the_request_carries_key_prompt_and_conversation(http: HttpClient) -> None:
     async with StubModelServer() as stub:
         provider = CompatProvider(http, Endpoint("Stub", stub.base_url + "/", "key"))
-        await provider.complete(request("hello"), Listener())
+        await provider.complete(request("hello"), ReplyListener())
     sent = stub.requests[0]
     assert (sent.method, sent.path) == ("POST", "/v1/chat/completions")
     assert sent.headers["authorization"] == "Bearer key"
@@ -119,7 +119,9 @@ async def test_the_request_carries_key_prompt_and_conversation(http: HttpClient)
 
 async def test_without_a_key_no_credential_is_sent(http: HttpClient) -> None:
     async with StubModelServer() as stub:
-        await CompatProvider(http, Endpoint("Stub", stub.base_url)).complete(request(), Listener())
+        await CompatProvider(http, Endpoint("Stub", stub.base_url)).complete(
+            request(), ReplyListener()
+        )
     assert "authorization" not in stub.requests[0].headers
 
 
@@ -127,7 +129,7 @@ async def test_calls_share_one_connection(http: HttpClient) -> None:
     async with StubModelServer() as stub:
         provider = CompatProvider(http, Endpoint("Stub", stub.base_url))
         for _ in range(3):
-            await provider.complete(request(), Listener())
+            await provider.complete(request(), ReplyListener())
     assert (stub.count, stub.connections) == (3, 1)
 
 
@@ -174,7 +176,7 @@ async def test_a_key_in_an_error_is_hidden(http: HttpClient) -> None:
     async with StubModelServer([[said]]) as stub:
         provider = CompatProvider(http, Endpoint("Stub", stub.base_url, "sk-secret"))
         with pytest.raises(ModelError, match=r"bad key: \*\*\*$"):
-            await provider.complete(request(), Listener())
+            await provider.complete(request(), ReplyListener())
 
 
 async def test_a_key_that_is_a_word_changes_nothing_of_what_a_server_says(
@@ -182,7 +184,7 @@ async def test_a_key_that_is_a_word_changes_nothing_of_what_a_server_says(
 ) -> None:
     async with StubModelServer([["content"]]) as stub:
         provider = CompatProvider(http, Endpoint("Stub", stub.base_url, "content"))
-        reply = await provider.complete(request(), Listener())
+        reply = await provider.complete(request(), ReplyListener())
     assert reply.text == "content"
 
 
@@ -258,7 +260,7 @@ async def test_nobody_at_the_address_is_a_connection_error(http: HttpClient) -> 
     async with StubModelServer() as stub:
         url = stub.base_url
     with pytest.raises(ModelConnectionError, match="Cannot reach Stub"):
-        await CompatProvider(http, Endpoint("Stub", url)).complete(request(), Listener())
+        await CompatProvider(http, Endpoint("Stub", url)).complete(request(), ReplyListener())
 
 
 @pytest.mark.parametrize(
@@ -284,14 +286,14 @@ async def test_cancelling_closes_the_connection_and_keeps_the_text(
     async with StubModelServer([["half", gate], ["whole"]]) as stub:
         provider = CompatProvider(http, Endpoint("Stub", stub.base_url))
         async with anyio.create_task_group() as group:
-            group.start_soon(provider.complete, request(), Listener(texts.append))
+            group.start_soon(provider.complete, request(), ReplyListener(texts.append))
             await gate.reached.wait()
             while not texts:
                 await anyio.lowlevel.checkpoint()
             group.cancel_scope.cancel()
         assert texts == ["half"]
         await stub.hung_up.wait()
-        assert (await provider.complete(request(), Listener(texts.append))).text == "whole"
+        assert (await provider.complete(request(), ReplyListener(texts.append))).text == "whole"
         assert stub.connections == 2
 
 
@@ -318,7 +320,7 @@ async def test_who_gives_up_hears_no_more_of_what_has_come_already(http: HttpCli
                 texts.append(text)
                 scope.cancel()
 
-            await provider.complete(request(), Listener(listen))
+            await provider.complete(request(), ReplyListener(listen))
     assert (len(texts), scope.cancelled_caught) == (1, True)
 
 
@@ -327,7 +329,7 @@ async def test_an_endpoint_may_want_a_connection_for_each_call(http: HttpClient)
         for reuse, opened in ((False, 2), (True, 3)):
             provider = CompatProvider(http, Endpoint("Stub", stub.base_url, reuse=reuse))
             for _ in range(2):
-                await provider.complete(request(), Listener())
+                await provider.complete(request(), ReplyListener())
             assert stub.connections == opened
 
 
@@ -338,7 +340,9 @@ async def test_thinking_and_text_of_one_read_are_told_in_their_order(
         return b"data: %b\n\n" % json.dumps({"choices": [{"delta": delta}]}).encode()
 
     told: list[str] = []
-    hear = Listener(lambda text: told.append(f"text {text}"), lambda one: told.append(f"hm {one}"))
+    hear = ReplyListener(
+        lambda text: told.append(f"text {text}"), lambda one: told.append(f"hm {one}")
+    )
     read = event(reasoning="a") + event(reasoning="b") + event(content="c") + event(content="d")
     async with StubModelServer([[Raw(read)]]) as stub:
         await CompatProvider(http, Endpoint("Stub", stub.base_url)).complete(request(), hear)
@@ -353,7 +357,7 @@ async def test_a_call_that_is_written_as_text_is_made_and_not_shown(
     async with StubModelServer([[written[:9], written[9:]]]) as stub:
         provider = CompatProvider(http, Endpoint("Stub", stub.base_url))
         asked = replace(request(), tools=(ToolSpec("read", "", {}),))
-        reply = await provider.complete(asked, Listener(texts.append))
+        reply = await provider.complete(asked, ReplyListener(texts.append))
     assert texts == []
     assert [(call.name, call.arguments) for call in reply.tool_calls] == [("read", {"path": "a"})]
     assert (reply.text, reply.stop_reason) == ("", "toolUse")
@@ -374,6 +378,6 @@ async def test_a_level_of_thinking_that_a_model_refuses_is_lowered_once_and_for_
         provider = CompatProvider(http, Endpoint("Stub", stub.base_url))
         asked = replace(request(), model=thinks, thinking=ThinkingLevel.XHIGH)
         for _ in range(2):
-            assert (await provider.complete(asked, Listener())).text == "ok"
+            assert (await provider.complete(asked, ReplyListener())).text == "ok"
         sent = [one.body.get("reasoning_effort") for one in stub.requests]
     assert sent == ["xhigh", "high", "high"]

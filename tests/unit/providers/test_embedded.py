@@ -14,7 +14,7 @@ import pytest
 from skerry.infra.http import HttpClient
 from skerry.model.errors import ModelConnectionError, ModelOverflowError, ModelUnavailableError
 from skerry.model.message import user
-from skerry.ports.model import History, Listener, ModelReply, ModelRequest
+from skerry.ports.model import History, ModelReply, ModelRequest, ReplyListener
 from skerry.providers.embedded import EmbeddedProvider, EmbeddedSettings
 from skerry.providers.hardware import Machine
 from skerry.providers.packaged import embedded_info, packaged_file
@@ -49,7 +49,7 @@ async def embedded(idle_seconds: float = 600) -> AsyncIterator[EmbeddedProvider]
 
 async def say(provider: EmbeddedProvider, text: str = "Say hello.") -> tuple[ModelReply, list[str]]:
     texts: list[str] = []
-    return await provider.complete(request(text), Listener(texts.append)), texts
+    return await provider.complete(request(text), ReplyListener(texts.append)), texts
 
 
 def alive(pid: int) -> bool:
@@ -104,7 +104,7 @@ async def test_an_abort_in_the_middle_leaves_it_usable() -> None:
                 if len(texts) == 3:
                     scope.cancel()
 
-            await provider.complete(request("Tell a long story.", 400), Listener(listen))
+            await provider.complete(request("Tell a long story.", 400), ReplyListener(listen))
         assert scope.cancelled_caught
         pid = provider.process_id
         reply, _ = await say(provider)
@@ -136,7 +136,7 @@ async def test_a_crash_in_the_middle_of_an_answer_may_be_tried_again() -> None:
             os.kill(provider.process_id, signal.SIGKILL)
 
         with pytest.raises(ModelConnectionError) as caught:
-            await provider.complete(request("Tell a long story.", 400), Listener(kill))
+            await provider.complete(request("Tell a long story.", 400), ReplyListener(kill))
     assert caught.value.retryable
 
 

@@ -11,7 +11,7 @@ import pytest
 from skerry.infra.http import HttpClient
 from skerry.model.errors import ModelConnectionError, ModelError, ModelNotFoundError
 from skerry.model.message import user
-from skerry.ports.model import History, Listener, ModelInfo, ModelRequest
+from skerry.ports.model import History, ModelInfo, ModelRequest, ReplyListener
 from skerry.providers.compat import CompatProvider
 from skerry.providers.streaming_call import Endpoint
 from skerry.providers.text_filters import SecretFilter
@@ -39,7 +39,7 @@ async def test_configured_headers_win_over_ours_however_they_are_spelt(
     async with StubModelServer() as stub:
         headers = (("Authorization", "Basic abc"), ("X-Org", "o"))
         await CompatProvider(http, Endpoint("P", stub.base_url, "key", headers=headers)).complete(
-            request(), Listener()
+            request(), ReplyListener()
         )
         (seen,) = stub.requests
     assert (seen.headers["authorization"], seen.headers["x-org"]) == ("Basic abc", "o")
@@ -49,7 +49,7 @@ async def test_a_header_that_cannot_be_sent_is_not_told(http: HttpClient) -> Non
     async with StubModelServer() as stub:
         odd = Endpoint("P", stub.base_url, headers=(("x-api-key", " canary-secret"),))
         with pytest.raises(ModelConnectionError) as caught:
-            await CompatProvider(http, odd).complete(request(), Listener())
+            await CompatProvider(http, odd).complete(request(), ReplyListener())
     assert "canary" not in str(caught.value)
 
 
@@ -57,14 +57,14 @@ async def test_a_password_in_the_address_is_not_told(http: HttpClient) -> None:
     async with StubModelServer([[Status(200, b"{}")]]) as stub:
         url = stub.base_url.replace("://", "://me:canary-secret@")
         with pytest.raises(ModelNotFoundError, match="right address") as caught:
-            await CompatProvider(http, Endpoint("P", url)).complete(request(), Listener())
+            await CompatProvider(http, Endpoint("P", url)).complete(request(), ReplyListener())
     assert "canary" not in str(caught.value)
 
 
 async def test_a_password_in_the_address_is_sent_as_such(http: HttpClient) -> None:
     async with StubModelServer() as stub:
         url = stub.base_url.replace("://", "://me:pa%20ss@")
-        await CompatProvider(http, Endpoint("P", url)).complete(request(), Listener())
+        await CompatProvider(http, Endpoint("P", url)).complete(request(), ReplyListener())
     expected = b64encode(b"me:pa ss").decode()
     assert stub.requests[0].headers["authorization"] == f"Basic {expected}"
 
@@ -78,7 +78,7 @@ async def test_no_secret_that_a_server_repeats_is_told(http: HttpClient) -> None
     async with StubModelServer([[Raw(said), data]]) as stub:
         endpoint = Endpoint("Stub", stub.base_url, "sk-secret", headers=headers)
         with pytest.raises(ModelError, match=r"bad key: \*\*\*, team \*\*\*"):
-            await CompatProvider(http, endpoint).complete(request(), Listener(texts.append))
+            await CompatProvider(http, endpoint).complete(request(), ReplyListener(texts.append))
         assert texts == ["***"]
         sent = stub.requests[0].headers
     assert (sent["authorization"], sent["x-title"]) == ("Bearer tm-secret", "skerry")
@@ -98,7 +98,7 @@ async def test_a_secret_that_comes_in_pieces_is_not_told_and_not_kept(
     thought: list[str] = []
     async with StubModelServer([steps]) as stub:
         endpoint = Endpoint("Stub", stub.base_url, "sk-secret")
-        hear = Listener(said.append, thought.append)
+        hear = ReplyListener(said.append, thought.append)
         reply = await CompatProvider(http, endpoint).complete(request(), hear)
     heard = "".join(said if field == "content" else thought)
     assert heard.removesuffix(".") == "It is ***, and no sk-boat or s"

@@ -16,8 +16,8 @@ from skerry.infra.http import HttpClient
 from skerry.infra.listening import listeners
 from skerry.model.errors import ModelConnectionError, ModelError, ModelUnavailableError
 from skerry.model.message import user
-from skerry.ports.model import History, Listener, ModelProvider, ModelRequest, ModelState
-from skerry.ports.tries import Wanted
+from skerry.ports.model import History, ModelProvider, ModelRequest, ModelState, ReplyListener
+from skerry.ports.tries import CallTarget
 from skerry.providers.builtin_providers import LocalServer
 from skerry.providers.catalog import Catalog
 from skerry.providers.hardware import Machine
@@ -102,7 +102,7 @@ def received(process: "subprocess.Popen[str]") -> str:
 async def ask(provider: ModelProvider, models: Catalog) -> str:
     _, info = await models.choose("near/stub")
     request = ModelRequest(info, "", History([user("hi", 1)]))
-    return (await provider.complete(request, Listener())).text
+    return (await provider.complete(request, ReplyListener())).text
 
 
 def conversations(server: StubModelServer) -> list[str]:
@@ -133,7 +133,7 @@ async def test_an_unconfirmed_server_is_refused_by_its_name_too(tmp_path: Path) 
         with pytest.raises(ModelUnavailableError, match="Near answers on") as caught:
             await models.choose("near/stub")
         assert caught.value.remedy == "Use it? skerry models trust near"
-        (entry,) = await models.entries("near/stub", Wanted())
+        (entry,) = await models.entries("near/stub", CallTarget())
         with pytest.raises(ModelUnavailableError, match="Near answers on"):
             await models.open(entry, patient=True)
         assert server.requests == []
@@ -152,7 +152,7 @@ async def test_a_confirmed_server_answers_and_no_longer_when_that_is_withdrawn(
             await ask(provider, models)
         request = ModelRequest(info, "", History([user("hi", 1)]))
         with pytest.raises(ModelUnavailableError):
-            await provider.complete(request, Listener())  # it was chosen before
+            await provider.complete(request, ReplyListener())  # it was chosen before
         assert len(conversations(server)) == 1
 
 
@@ -171,7 +171,7 @@ async def test_another_user_who_listens_on_the_port_of_a_confirmed_server_is_ref
         assert listeners(port) == frozenset({NOBODY})
         request = ModelRequest(info, "", History([user("a secret", 1)]))
         with pytest.raises(ModelError, match="confirmed as run by user root"):
-            await provider.complete(request, Listener())
+            await provider.complete(request, ReplyListener())
         async with catalog(tmp_path, address, packaged=gguf) as models:
             _, chosen = await models.choose(None)
             assert chosen.provider == "embedded"
@@ -198,7 +198,7 @@ async def test_the_server_of_another_user_is_used_when_the_owner_confirms_it(
             provider, info = await models.choose("near/stub")
             request = ModelRequest(info, "", History([user("hi", 1)]))
             with pytest.raises(ModelError):  # it answers with an error, but it was asked
-                await provider.complete(request, Listener())
+                await provider.complete(request, ReplyListener())
         assert "received a conversation" in received(other)
 
 

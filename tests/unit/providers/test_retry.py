@@ -13,7 +13,7 @@ from skerry.model.errors import (
     ModelRateLimitError,
 )
 from skerry.model.message import user
-from skerry.ports.model import History, Listener, ModelInfo, ModelRequest
+from skerry.ports.model import History, ModelInfo, ModelRequest, ReplyListener
 from skerry.providers.retry import RetryingProvider, RetryPolicy
 from skerry.testing.model import ScriptedModel
 
@@ -34,7 +34,7 @@ class Asked:
         self.waits.append(seconds)
 
     async def text(self) -> str:
-        return (await self.provider.complete(REQUEST, Listener(self.texts.append))).text
+        return (await self.provider.complete(REQUEST, ReplyListener(self.texts.append))).text
 
 
 async def test_a_failure_that_may_pass_is_tried_again() -> None:

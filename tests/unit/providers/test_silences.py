@@ -16,10 +16,10 @@ from skerry.config.root import Config
 from skerry.infra.http import HttpClient
 from skerry.model.message import user
 from skerry.ports.model import History, ModelInfo, ModelRequest
-from skerry.ports.tries import Wanted
+from skerry.ports.tries import CallTarget
 from skerry.providers.catalog import Catalog
 from skerry.providers.model_health import SECONDS, Silences
-from skerry.runtime.model_call import Failover, Speaker
+from skerry.runtime.model_call import Failover, ModelCall
 from skerry.testing.clock import FakeClock
 from skerry.testing.model import Gate
 from skerry.testing.model_server import HttpStep, StubModelServer
@@ -35,12 +35,12 @@ class Rig:
     """Models that send nothing."""
     now: float = 1000.0
 
-    def speaker(self) -> Speaker:
+    def speaker(self) -> ModelCall:
         """Returns the model of a new run."""
-        failover = Failover(self.catalog, Wanted("p/m", session_id="s"))
-        return Speaker(failover, lambda _: None, lambda: 0)
+        failover = Failover(self.catalog, CallTarget("p/m", session_id="s"))
+        return ModelCall(failover, lambda _: None, lambda: 0)
 
-    async def say(self, speaker: Speaker | None = None) -> tuple[str, list[str]]:
+    async def say(self, speaker: ModelCall | None = None) -> tuple[str, list[str]]:
         """Returns the answer of a run, and which models were asked for it."""
         self.asked.clear()
         with anyio.fail_after(60):

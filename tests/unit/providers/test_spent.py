@@ -6,12 +6,19 @@ import pytest
 from skerry.infra.http import HttpClient
 from skerry.model.errors import ModelStreamCutError
 from skerry.model.message import Usage, user
-from skerry.ports.model import History, Listener, ModelCost, ModelInfo, ModelProvider, ModelRequest
-from skerry.ports.tries import ModelCallEnded, Wanted
+from skerry.ports.model import (
+    History,
+    ModelCost,
+    ModelInfo,
+    ModelProvider,
+    ModelRequest,
+    ReplyListener,
+)
+from skerry.ports.tries import CallTarget, ModelCallEnded
 from skerry.providers.anthropic import AnthropicProvider
 from skerry.providers.retry import RetryingProvider
 from skerry.providers.streaming_call import Endpoint
-from skerry.runtime.model_call import Failover, Speaker
+from skerry.runtime.model_call import Failover, ModelCall
 from skerry.testing.clock import FakeClock
 from skerry.testing.model import Gate, ScriptedModels
 from skerry.testing.model_server import Cut, HttpStep, StubModelServer
@@ -39,9 +46,9 @@ async def test_a_stream_that_breaks_off_tells_what_was_counted() -> None:
     async with StubModelServer([["so ", Cut()], ["ok"]]) as stub, HttpClient() as http:
         asked = provider(http, stub)
         with pytest.raises(ModelStreamCutError):
-            await asked.complete(request(), Listener(on_spent=spent.append))
+            await asked.complete(request(), ReplyListener(on_spent=spent.append))
         assert spent == [BEGUN]
-        await asked.complete(request(), Listener(on_spent=spent.append))
+        await asked.complete(request(), ReplyListener(on_spent=spent.append))
         assert spent == [BEGUN]  # a whole reply has its own count
 
 
@@ -54,8 +61,8 @@ async def booked(script: list[list[HttpStep]], *, gate: Gate | None = None) -> M
             await anyio.lowlevel.checkpoint()
 
         retrying = RetryingProvider(provider(http, stub), sleep=at_once)
-        failover = Failover(ScriptedModels(retrying, MODEL), Wanted(), books)
-        speaker = Speaker(failover, lambda _: None, FakeClock().now_ms)
+        failover = Failover(ScriptedModels(retrying, MODEL), CallTarget(), books)
+        speaker = ModelCall(failover, lambda _: None, FakeClock().now_ms)
         with anyio.fail_after(60):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(speaker.respond, ask)

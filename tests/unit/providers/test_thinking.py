@@ -5,7 +5,7 @@ import pytest
 from skerry.model.errors import ModelRequestError
 from skerry.model.message import Usage
 from skerry.model.thinking import ThinkingLevel
-from skerry.ports.model import History, Listener, ModelInfo, ModelReply, ModelRequest
+from skerry.ports.model import History, ModelInfo, ModelReply, ModelRequest, ReplyListener
 from skerry.providers.retry import Downgrades
 
 REQUEST = ModelRequest(ModelInfo("p", "m", "M"), "", History(), thinking=ThinkingLevel.LOW)
@@ -19,7 +19,7 @@ class Model:
         self.says = says
         self.asked: list[str] = []
 
-    async def ask(self, form: str, hear: Listener) -> ModelReply:
+    async def ask(self, form: str, hear: ReplyListener) -> ModelReply:
         self.asked.append(form)
         if self.says:
             hear.on_text(self.says)
@@ -31,12 +31,12 @@ class Model:
 async def test_forms_that_were_refused_are_not_tried_again_however_many_there_are() -> None:
     model, downgrades = Model(), Downgrades[str]()
     for forms in (["fixed", "adaptive", ""], ["adaptive", ""], [""], ["fixed", ""]):
-        await downgrades.ask(REQUEST, Listener(), forms, model.ask)
+        await downgrades.ask(REQUEST, ReplyListener(), forms, model.ask)
     assert model.asked == ["fixed", "adaptive", "", "", "", ""]
 
 
 async def test_a_model_that_has_spoken_is_not_asked_another_way() -> None:
     model, heard = Model("half"), list[str]()
     with pytest.raises(ModelRequestError):
-        await Downgrades[str]().ask(REQUEST, Listener(heard.append), ["low", ""], model.ask)
+        await Downgrades[str]().ask(REQUEST, ReplyListener(heard.append), ["low", ""], model.ask)
     assert (model.asked, heard) == (["low"], ["half"])

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from skerry.model.message import AssistantMessage, TextBlock, ThinkingBlock, ToolCall, Usage
 from skerry.replies.shaping import Shaper, as_read, parted, shaped
-from skerry.replies.tags import Marks, media
+from skerry.replies.tags import ReplyMarks, media
 
 
 def read(text: str, size: int = 1, *, cut: bool = False) -> tuple[str, str, Shaper]:
@@ -53,16 +53,18 @@ def test_thoughts_in_tags_are_taken_out_but_never_from_code(
 @pytest.mark.parametrize(
     ("text", "said", "marks"),
     [
-        ("[[reply_to_current]] Hi", "Hi", Marks(reply_to_current=True)),
-        ("[[ reply_to : 42 ]]Hi", "Hi", Marks("42")),
-        ("Hi [[reply_to:a-b.c]]", "Hi ", Marks("a-b.c")),
-        ("Hi [[reply_to:cut", "Hi ", Marks()),
-        ("[[audio_as_voice]]\nHi", "Hi", Marks()),
-        ("[[Page]] [link](x) [", "[[Page]] [link](x) [", Marks()),
-        ("`[[reply_to_current]]`", "`[[reply_to_current]]`", Marks()),
+        ("[[reply_to_current]] Hi", "Hi", ReplyMarks(reply_to_current=True)),
+        ("[[ reply_to : 42 ]]Hi", "Hi", ReplyMarks("42")),
+        ("Hi [[reply_to:a-b.c]]", "Hi ", ReplyMarks("a-b.c")),
+        ("Hi [[reply_to:cut", "Hi ", ReplyMarks()),
+        ("[[audio_as_voice]]\nHi", "Hi", ReplyMarks()),
+        ("[[Page]] [link](x) [", "[[Page]] [link](x) [", ReplyMarks()),
+        ("`[[reply_to_current]]`", "`[[reply_to_current]]`", ReplyMarks()),
     ],
 )
-def test_a_model_can_say_what_it_replies_to(text: str, said: str, marks: Marks, size: int) -> None:
+def test_a_model_can_say_what_it_replies_to(
+    text: str, said: str, marks: ReplyMarks, size: int
+) -> None:
     found, _, shaper = read(text, size)
     assert (found, shaper.marks) == (said, marks)
 

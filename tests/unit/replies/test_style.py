@@ -8,7 +8,7 @@ from skerry.model.outbound import TextUnit
 from skerry.model.session import SessionSettings
 from skerry.replies.style import (
     NATURAL,
-    Level,
+    Detail,
     Style,
     TypingMode,
     footer,
@@ -30,7 +30,7 @@ def test_the_defaults_send_an_answer_whole_and_show_that_we_write() -> None:
     assert (one.streams, one.whole, one.pause, one.idle) == (False, False, None, 1.0)
     assert (one.chunking.minimum, one.chunking.maximum) == (800, 1200)
     assert (one.joined_from, one.joined_to) == (800, 4000)
-    assert {one.reasoning, one.verbose, one.usage} == {Level.OFF}
+    assert {one.reasoning, one.verbose, one.usage} == {Detail.OFF}
     assert (one.typing, one.interval) == (TypingMode.INSTANT, 6.0)
 
 
@@ -42,14 +42,14 @@ def test_no_block_is_longer_than_the_platform_takes() -> None:
 
 def test_groups_see_us_write_with_the_first_words_and_nothing_of_tools() -> None:
     one = sent(direct=False, verboseDefault="full")
-    assert (one.typing, one.verbose) == (TypingMode.MESSAGE, Level.OFF)
+    assert (one.typing, one.verbose) == (TypingMode.MESSAGE, Detail.OFF)
     assert sent(direct=False, typingMode="never").typing is TypingMode.NEVER
 
 
 def test_the_conversation_counts_before_the_configuration() -> None:
     own = SessionSettings(verbose_level="on", reasoning_level="stream", response_usage="full")
     one = style(ReplyDefaults(), own, 4000, TextUnit.BYTES, direct=True)
-    assert (one.verbose, one.reasoning, one.usage) == (Level.ON, Level.STREAM, Level.FULL)
+    assert (one.verbose, one.reasoning, one.usage) == (Detail.ON, Detail.STREAM, Detail.FULL)
 
 
 @pytest.mark.parametrize(
@@ -73,16 +73,16 @@ def test_a_prefix_names_what_it_knows() -> None:
 @pytest.mark.parametrize(
     ("level", "line"),
     [
-        (Level.OFF, ""),
-        (Level.ON, "Usage: 1.2k in / 340 out"),
-        (Level.TOKENS, "Usage: 1.2k in / 340 out"),
+        (Detail.OFF, ""),
+        (Detail.ON, "Usage: 1.2k in / 340 out"),
+        (Detail.TOKENS, "Usage: 1.2k in / 340 out"),
         (
-            Level.FULL,
+            Detail.FULL,
             "Usage: 1.2k in / 340 out · cache 10 read / 0 written · $0.0120 · session k",
         ),
     ],
 )
-def test_what_an_answer_took(level: Level, line: str) -> None:
+def test_what_an_answer_took(level: Detail, line: str) -> None:
     usage = Usage(1234, 340, cache_read=10, total_tokens=1574, cost=Cost(total=0.012))
     assert footer(level, usage, "k") == line
     assert footer(level, Usage(), "k") == ""

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from skerry.config.bindings import Binding
 from skerry.model.ids import AgentId
 from skerry.model.inbound import Peer, PeerKind
-from skerry.routing.bindings import MatchedBy, Origin, route, specificity
+from skerry.routing.bindings import MatchedBy, MessageOrigin, route, specificity
 
 A, B, MAIN = AgentId("a"), AgentId("b"), AgentId("main")
 KNOWN = (MAIN, A, B)
-CHAT = Origin(
+CHAT = MessageOrigin(
     "discord",
     "work",
     Peer(PeerKind.CHANNEL, "7"),
@@ -38,7 +38,7 @@ def binding(agent: str, **match: Any) -> Binding:
     return Binding.model_validate({"agentId": agent, "match": {"channel": "discord", **match}})
 
 
-def answers(*bindings: Binding, origin: Origin = CHAT) -> tuple[str, MatchedBy]:
+def answers(*bindings: Binding, origin: MessageOrigin = CHAT) -> tuple[str, MatchedBy]:
     found = route(origin, bindings, KNOWN, MAIN)
     return found.agent, found.matched_by
 
@@ -68,7 +68,7 @@ def test_a_binding_without_an_account_fits_every_account_as_one_of_the_channel()
 @pytest.mark.requirement("routing-peer-kind-without-id")
 def test_a_kind_without_an_id_fits_every_conversation_of_that_kind() -> None:
     rule = binding("a", peer={"kind": "dm"})
-    direct = Origin("discord", "work", Peer(PeerKind.DIRECT, "9"))
+    direct = MessageOrigin("discord", "work", Peer(PeerKind.DIRECT, "9"))
     assert answers(rule, origin=direct) == ("a", MatchedBy.KIND)
     assert answers(rule)[0] == "main"
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from skerry.model import message
 from skerry.model.ids import SessionId, SessionKey
 from skerry.model.message import ImageBlock, UserMessage
-from skerry.runtime.conversation import KEPT, KEPT_CHARS, Histories
+from skerry.runtime.conversation import KEPT, KEPT_CHARS, ConversationCache
 from skerry.store import Store, Unit, open_store, sessions
 
 ONE = SessionId("s1")
@@ -27,14 +27,14 @@ def texts(messages: list[message.Message]) -> list[str]:
 async def test_a_conversation_is_read_up_to_the_new_message(tmp_path: Path) -> None:
     async with open_store(tmp_path / "s.sqlite") as store:
         await said(store, "a", "b", "c")
-        found = await Histories(store).get(ONE, 3)
+        found = await ConversationCache(store).get(ONE, 3)
         assert (texts(found.history.messages), found.tail) == (["a", "b"], 2)
 
 
 async def test_one_in_step_with_the_store_is_kept(tmp_path: Path) -> None:
     async with open_store(tmp_path / "s.sqlite") as store:
         await said(store, "a", "b")
-        histories = Histories(store)
+        histories = ConversationCache(store)
         first = await histories.get(ONE, 2)
         first.history.append(message.user("b", 0))
         first.tail = 2
@@ -45,7 +45,7 @@ async def test_one_in_step_with_the_store_is_kept(tmp_path: Path) -> None:
 async def test_one_out_of_step_is_read_again(tmp_path: Path) -> None:
     async with open_store(tmp_path / "s.sqlite") as store:
         await said(store, "a", "b", "c", "d")
-        histories = Histories(store)
+        histories = ConversationCache(store)
         first = await histories.get(ONE, 2)
         for before in (4, 3):  # it moved on without us; it is behind what we have
             found = await histories.get(ONE, before)
@@ -56,7 +56,7 @@ async def test_one_out_of_step_is_read_again(tmp_path: Path) -> None:
 async def test_a_forgotten_one_is_read_again(tmp_path: Path) -> None:
     async with open_store(tmp_path / "s.sqlite") as store:
         await said(store, "a", "b")
-        histories = Histories(store)
+        histories = ConversationCache(store)
         first = await histories.get(ONE, 2)
         first.history.append(message.user("never stored", 0))
         histories.forget(ONE)
@@ -65,7 +65,7 @@ async def test_a_forgotten_one_is_read_again(tmp_path: Path) -> None:
 
 async def test_only_the_last_ones_used_are_kept(tmp_path: Path) -> None:
     async with open_store(tmp_path / "s.sqlite") as store:
-        histories = Histories(store)
+        histories = ConversationCache(store)
         first = await histories.get(ONE, 1)
         second = await histories.get(SessionId("s2"), 1)
         for number in range(KEPT - 2):
@@ -81,7 +81,7 @@ async def test_conversations_with_large_images_are_let_go_before_they_fill_the_m
 ) -> None:
     image = UserMessage((ImageBlock("A" * (KEPT_CHARS // 3), "image/png"),), 0)
     async with open_store(tmp_path / "s.sqlite") as store:
-        histories = Histories(store)
+        histories = ConversationCache(store)
         first = await histories.get(SessionId("s0"), 1)
         for number in range(4):
             conversation = await histories.get(SessionId(f"s{number}"), 1)

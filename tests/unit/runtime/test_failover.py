@@ -15,8 +15,8 @@ from skerry.model.errors import (
 from skerry.model.event import LoopEvent, MessageUpdate, MessageWithdrawn
 from skerry.model.run import Purpose
 from skerry.ports.model import History, ModelCost, ModelInfo, ModelProvider, ModelRequest
-from skerry.ports.tries import Attempt, Candidate, Tries, Wanted
-from skerry.runtime.model_call import Failover, Speaker
+from skerry.ports.tries import Attempt, CallTarget, Candidate, Candidates
+from skerry.runtime.model_call import Failover, ModelCall
 from skerry.testing.clock import FakeClock
 from skerry.testing.model import Gate, ScriptedModel, ScriptedModels, Step
 from tests.support.ledger import Books
@@ -30,7 +30,7 @@ class Several(ScriptedModels):
     attempts: list[Attempt] = field(default_factory=list)
     released_ones: list[Candidate] = field(default_factory=list)
 
-    def tries(self, wanted: Wanted) -> Tries:
+    def tries(self, wanted: CallTarget) -> Candidates:
         del wanted
         self._left = list(self.candidates)
         return self
@@ -64,8 +64,8 @@ class Rig:
         self.told: list[LoopEvent] = []
         books = Books()
         self.booked = books.calls
-        failover = Failover(self.models, Wanted(purpose=Purpose.CRON), books)
-        self.speaker = Speaker(failover, self.told.append, FakeClock(7).now_ms)
+        failover = Failover(self.models, CallTarget(purpose=Purpose.CRON), books)
+        self.speaker = ModelCall(failover, self.told.append, FakeClock(7).now_ms)
 
 
 DOWN = ModelOverloadedError("down")

@@ -6,9 +6,9 @@ import pytest
 from skerry.model.errors import ModelStreamCutError
 from skerry.model.event import LoopEvent, MessageUpdate, ThinkingUpdate
 from skerry.model.message import TextBlock, ThinkingBlock, ToolCall, Usage
-from skerry.ports.model import History, Listener, ModelInfo, ModelReply, ModelRequest
-from skerry.ports.tries import Wanted
-from skerry.runtime.model_call import Failover, Speaker
+from skerry.ports.model import History, ModelInfo, ModelReply, ModelRequest, ReplyListener
+from skerry.ports.tries import CallTarget
+from skerry.runtime.model_call import Failover, ModelCall
 from skerry.testing.clock import FakeClock
 from skerry.testing.model import Gate, ScriptedModel, ScriptedModels
 
@@ -19,8 +19,8 @@ async def ask(model: ModelInfo) -> ModelRequest:
     return ModelRequest(model, "system", History())
 
 
-def speaker(models: ScriptedModels, told: list[LoopEvent]) -> Speaker:
-    return Speaker(Failover(models, Wanted("a/b")), told.append, FakeClock(7).now_ms)
+def speaker(models: ScriptedModels, told: list[LoopEvent]) -> ModelCall:
+    return ModelCall(Failover(models, CallTarget("a/b")), told.append, FakeClock(7).now_ms)
 
 
 async def test_a_response_is_told_in_pieces_and_returned_whole() -> None:
@@ -102,7 +102,7 @@ async def test_a_defect_is_not_taken_for_a_failure_of_the_model() -> None:
     class Broken:
         api = "broken"
 
-        async def complete(self, request: ModelRequest, hear: Listener) -> ModelReply:
+        async def complete(self, request: ModelRequest, hear: ReplyListener) -> ModelReply:
             hear.on_text("so far")
             raise KeyError(request.system)
 
@@ -137,7 +137,7 @@ async def test_silence_above_the_window_is_an_overflow(tokens: int, code: str) -
     class Silent:
         api = "script"
 
-        async def complete(self, request: ModelRequest, hear: Listener) -> ModelReply:
+        async def complete(self, request: ModelRequest, hear: ReplyListener) -> ModelReply:
             del request, hear
             return ModelReply((), "stop", Usage(input=1, cache_read=tokens - 1))
 

@@ -17,7 +17,7 @@ from skerry.model.queue import QueueMode
 from skerry.model.run import RunRequest, RunResult, StopReason
 from skerry.model.session import SessionSettings
 from skerry.runtime.finalize import COMMAND_INTERRUPTED, INTERRUPTED
-from skerry.runtime.recovery import MAX_RESTARTS, UNREADABLE, Known, recover
+from skerry.runtime.recovery import MAX_RESTARTS, UNREADABLE, RunFacts, recover
 from skerry.store import Reader, archive, outbox, runs, sessions
 from skerry.testing.model import Gate, ScriptedModel, Step, echo
 from tests.support.acting import ACT, Act
@@ -144,7 +144,7 @@ async def test_who_gave_a_command_that_was_cut_off_is_told_to_give_it_again(
     async with open_core(tmp_path, model, tools=(Act(gate),)) as core:
         await begun(core, gate, said_by("alice", "m1"))
     async with open_core(tmp_path, ScriptedModel(echo)) as core:
-        known = Known(is_command=lambda _: True)
+        known = RunFacts(is_command=lambda _: True)
         await recover(core.store, SystemClock(), lambda _, text: [text], core.hooks, facts=known)
         assert await core.store.read(told) == [("m1", "looking"), ("m1", COMMAND_INTERRUPTED)]
         last = (await core.said())[-1]

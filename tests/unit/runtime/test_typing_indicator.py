@@ -10,7 +10,7 @@ from skerry.model.ids import AccountId, ChannelId
 from skerry.model.inbound import Peer, PeerKind, ReplyTo
 from skerry.replies.style import TypingMode
 from skerry.runtime import typing_indicator
-from skerry.runtime.typing_indicator import Composing
+from skerry.runtime.typing_indicator import TypingIndicator
 
 TO = ReplyTo(ChannelId("memory"), AccountId("default"), Peer(PeerKind.DIRECT, "alice"), "m1")
 
@@ -32,8 +32,8 @@ class Screen:
 
 
 @asynccontextmanager
-async def composed(screen: Screen, mode: TypingMode) -> AsyncGenerator[Composing]:
-    one = Composing(screen.show, TO, mode, 0.001)
+async def composed(screen: Screen, mode: TypingMode) -> AsyncGenerator[TypingIndicator]:
+    one = TypingIndicator(screen.show, TO, mode, 0.001)
     with anyio.fail_after(60):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(one.run)
@@ -76,6 +76,6 @@ async def test_it_ends_after_a_while_whatever_the_run_does(
     monkeypatch.setattr(typing_indicator, "LONGEST", 0.01)
     screen = Screen()
     with anyio.fail_after(60):
-        one = Composing(screen.show, TO, TypingMode.INSTANT, 0.001)
+        one = TypingIndicator(screen.show, TO, TypingMode.INSTANT, 0.001)
         await one.run()
     assert screen.shown

@@ -25,7 +25,7 @@ from skerry.model.message import (
 )
 from skerry.model.origin import Origin
 from skerry.model.session import Archived
-from skerry.sessions.importing import FormatError, Imported, owned, read
+from skerry.sessions.importing import FormatError, ImportedSession, owned, read
 from skerry.store import compactions, open_store, sessions
 from skerry.store.importing import Incoming, Taken, take
 from skerry.store.mirror import Mirror
@@ -42,14 +42,14 @@ def line(name: str, parent: str | None, role: str, content: Any, **more: Any) ->
     return {"type": "message", "id": name, "parentId": parent, "timestamp": when, "message": said}
 
 
-def taken(*lines: Any, head: Any = HEAD) -> Imported:
+def taken(*lines: Any, head: Any = HEAD) -> ImportedSession:
     written = [
         one if isinstance(one, bytes) else json.dumps(one).encode() for one in (head, *lines)
     ]
     return read(one + b"\n" for one in written)
 
 
-def texts(found: Imported) -> list[str]:
+def texts(found: ImportedSession) -> list[str]:
     return ["".join(getattr(b, "text", "") for b in one.content) for _, one in found.messages]
 
 
@@ -156,7 +156,7 @@ def test_only_the_time_before_a_message_is_taken_off_it() -> None:
     assert texts(found)[: len(said)] == [exact] * len(stamps) + kept
 
 
-def summarised(kept: str) -> Imported:
+def summarised(kept: str) -> ImportedSession:
     summary = {"type": "compaction", "id": "s", "parentId": "d", "summary": "so far"}
     details = {"readFiles": ["a.md", 7], "modifiedFiles": "no list"}
     call = {"type": "toolCall", "id": "c1", "name": "read", "arguments": {}}

@@ -7,7 +7,7 @@ import pytest
 
 from skerry.model.session import SessionSettings
 from skerry.model.thinking import ThinkingLevel
-from skerry.sessions.mapped import NEAR_MS, Begun, Row, keys, row, rows, stamp
+from skerry.sessions.mapped import NEAR_MS, MappedSession, StartedSession, keys, row, rows, stamp
 
 AT = 1_771_322_400_000
 MAIN, GROUP = "agent:main:main", "agent:main:telegram:group:7"
@@ -34,7 +34,7 @@ def test_labels_levels_and_counters_arrive_and_the_rest_is_named() -> None:
     }
     found = rows(json.dumps({MAIN: entry, "x": 7, "y": {"sessionId": 7}}).encode())
     assert list(found) == ["s1"]
-    assert found["s1"] == Row(
+    assert found["s1"] == MappedSession(
         MAIN,
         "My Project",
         SessionSettings(
@@ -68,19 +68,23 @@ def test_the_time_at_the_end_of_a_name_is_read() -> None:
 
 
 def test_a_reset_session_is_of_the_conversation_whose_next_one_began_then() -> None:
-    known = {"now": Row(MAIN), "other": Row(GROUP)}
+    known = {"now": MappedSession(MAIN), "other": MappedSession(GROUP)}
     begun = [
-        Begun("now", AT, None),
-        Begun("before", AT - 10 * NEAR_MS, AT - 5),
-        Begun("first", AT - 30 * NEAR_MS, AT - 10 * NEAR_MS - 5),
-        Begun("other", AT - 50 * NEAR_MS, None),
-        Begun("lost", AT - 90 * NEAR_MS, AT - 80 * NEAR_MS),
+        StartedSession("now", AT, None),
+        StartedSession("before", AT - 10 * NEAR_MS, AT - 5),
+        StartedSession("first", AT - 30 * NEAR_MS, AT - 10 * NEAR_MS - 5),
+        StartedSession("other", AT - 50 * NEAR_MS, None),
+        StartedSession("lost", AT - 90 * NEAR_MS, AT - 80 * NEAR_MS),
     ]
     assert keys(begun, known) == {"now": MAIN, "other": GROUP, "before": MAIN, "first": MAIN}
 
 
 def test_two_that_began_at_once_leave_it_open_and_one_conversation_is_everybodys() -> None:
-    begun = [Begun("a", AT, None), Begun("b", AT + 1, None), Begun("old", AT - 9, AT)]
-    assert "old" not in keys(begun, {"a": Row(MAIN), "b": Row(GROUP)})
-    alone = {"a": Row(MAIN), "b": Row("agent:main:cron:job")}
-    assert keys([*begun, Begun("lost", 1, 2)], alone)["lost"] == MAIN
+    begun = [
+        StartedSession("a", AT, None),
+        StartedSession("b", AT + 1, None),
+        StartedSession("old", AT - 9, AT),
+    ]
+    assert "old" not in keys(begun, {"a": MappedSession(MAIN), "b": MappedSession(GROUP)})
+    alone = {"a": MappedSession(MAIN), "b": MappedSession("agent:main:cron:job")}
+    assert keys([*begun, StartedSession("lost", 1, 2)], alone)["lost"] == MAIN

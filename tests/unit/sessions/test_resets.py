@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from skerry.config.session import SessionConfig
 from skerry.model.ids import SessionKey
-from skerry.sessions.opening import Expiry, Limits, boundary, kind_of, limits
+from skerry.sessions.opening import Expiry, SessionLimits, boundary, kind_of, limits
 
 HOUR = 3_600_000
 ZONES = (
@@ -98,30 +98,30 @@ def test_without_a_zone_it_is_that_of_the_machine() -> None:
 
 @pytest.mark.requirement("reset-daily-4am")
 def test_what_holds_without_a_word_in_the_configuration() -> None:
-    assert limits(SessionConfig(), key("main"), "webchat") == Limits(at_hour=4)
+    assert limits(SessionConfig(), key("main"), "webchat") == SessionLimits(at_hour=4)
 
 
-CASES: list[tuple[dict[str, Any], str, str, Limits]] = [
-    ({"reset": {"mode": "idle"}}, "main", "webchat", Limits(None, 60)),
-    ({"reset": {"mode": "daily", "atHour": 0}}, "main", "webchat", Limits(0, None)),
-    ({"reset": {"idleMinutes": 90}}, "main", "webchat", Limits(4, 90)),
-    ({"reset": {"mode": "none", "idleMinutes": 90}}, "main", "webchat", Limits()),
-    ({"idleMinutes": 30}, "main", "webchat", Limits(None, 30)),
-    ({"idleMinutes": 30, "reset": {"atHour": 5}}, "main", "webchat", Limits(5, None)),
+CASES: list[tuple[dict[str, Any], str, str, SessionLimits]] = [
+    ({"reset": {"mode": "idle"}}, "main", "webchat", SessionLimits(None, 60)),
+    ({"reset": {"mode": "daily", "atHour": 0}}, "main", "webchat", SessionLimits(0, None)),
+    ({"reset": {"idleMinutes": 90}}, "main", "webchat", SessionLimits(4, 90)),
+    ({"reset": {"mode": "none", "idleMinutes": 90}}, "main", "webchat", SessionLimits()),
+    ({"idleMinutes": 30}, "main", "webchat", SessionLimits(None, 30)),
+    ({"idleMinutes": 30, "reset": {"atHour": 5}}, "main", "webchat", SessionLimits(5, None)),
     (
         {"reset": {"atHour": 5}, "resetByType": {"group": {"idleMinutes": 120}}},
         "telegram:group:1",
         "telegram",
-        Limits(5, 120),
+        SessionLimits(5, 120),
     ),
     (
         {"resetByType": {"dm": {"mode": "idle", "idleMinutes": 240}}},
         "telegram:direct:1",
         "telegram",
-        Limits(None, 240),
+        SessionLimits(None, 240),
     ),
-    ({"resetByType": {"thread": {"mode": "none"}}}, "x:group:1:thread:2", "x", Limits()),
-    ({"resetByType": {"thread": {"mode": "none"}}}, "x:group:1", "x", Limits(4, None)),
+    ({"resetByType": {"thread": {"mode": "none"}}}, "x:group:1:thread:2", "x", SessionLimits()),
+    ({"resetByType": {"thread": {"mode": "none"}}}, "x:group:1", "x", SessionLimits(4, None)),
     (
         {
             "reset": {"idleMinutes": 5},
@@ -130,11 +130,11 @@ CASES: list[tuple[dict[str, Any], str, str, Limits]] = [
         },
         "discord:direct:1",
         "discord",
-        Limits(None, 10080),
+        SessionLimits(None, 10080),
     ),
-    ({"resetByChannel": {"discord": {"mode": "none"}}}, "main", "webchat", Limits(4, None)),
-    ({}, "cron:nightly", "webchat", Limits()),
-    ({}, "subagent:1", "webchat", Limits()),
+    ({"resetByChannel": {"discord": {"mode": "none"}}}, "main", "webchat", SessionLimits(4, None)),
+    ({}, "cron:nightly", "webchat", SessionLimits()),
+    ({}, "subagent:1", "webchat", SessionLimits()),
 ]
 
 
@@ -142,7 +142,7 @@ CASES: list[tuple[dict[str, Any], str, str, Limits]] = [
 @pytest.mark.requirement("reset-by-channel")
 @pytest.mark.parametrize(("session", "scope", "channel", "expected"), CASES)
 def test_what_the_configuration_says_of_a_conversation(
-    session: dict[str, Any], scope: str, channel: str, expected: Limits
+    session: dict[str, Any], scope: str, channel: str, expected: SessionLimits
 ) -> None:
     assert limits(SessionConfig.model_validate(session), key(scope), channel) == expected
 
@@ -165,17 +165,17 @@ def test_the_type_of_a_conversation(scope: str, kind: str) -> None:
 @pytest.mark.requirement("reset-idle")
 def test_the_limit_that_comes_first_counts() -> None:
     spoke = at("2026-05-04 03:30", "UTC")
-    both = Limits(4, 60)
+    both = SessionLimits(4, 60)
     assert both.passed(spoke, spoke + HOUR // 2 - 1, UTC) is None
     assert both.passed(spoke, spoke + HOUR // 2, UTC) is Expiry.DAILY
     assert both.passed(spoke, spoke + 20 * HOUR, UTC) is Expiry.DAILY
     assert both.passed(spoke + HOUR, spoke + 20 * HOUR, UTC) is Expiry.IDLE
-    assert Limits(None, 60).passed(spoke, spoke + HOUR, UTC) is None
-    assert Limits(None, 60).passed(spoke, spoke + HOUR + 1, UTC) is Expiry.IDLE
+    assert SessionLimits(None, 60).passed(spoke, spoke + HOUR, UTC) is None
+    assert SessionLimits(None, 60).passed(spoke, spoke + HOUR + 1, UTC) is Expiry.IDLE
 
 
 def test_nothing_ends_where_nobody_spoke_or_the_clock_was_set_back() -> None:
     now = at("2026-05-04 12:00", "UTC")
-    assert Limits(4, 1).passed(0, now, UTC) is None
-    assert Limits(4, 1).passed(now + 48 * HOUR, now, UTC) is None
-    assert Limits().passed(1, now, UTC) is None
+    assert SessionLimits(4, 1).passed(0, now, UTC) is None
+    assert SessionLimits(4, 1).passed(now + 48 * HOUR, now, UTC) is None
+    assert SessionLimits().passed(1, now, UTC) is None

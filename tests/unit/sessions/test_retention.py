@@ -14,7 +14,7 @@ from skerry.model import message
 from skerry.model.ids import RunId, SessionId, SessionKey
 from skerry.model.run import RunRequest
 from skerry.model.session import SessionSettings
-from skerry.sessions.retention import Plan, carry_out, plan, told
+from skerry.sessions.retention import RetentionPlan, carry_out, plan, told
 from skerry.store import Store, Unit, archive, open_store, runs, sessions
 from skerry.store.indexing import fill
 from skerry.store.mirror import Mirror
@@ -43,7 +43,7 @@ def limits(**given: Any) -> MaintenanceConfig:
     return MaintenanceConfig.model_validate(given)
 
 
-def names(due: Plan) -> tuple[list[str], list[str]]:
+def names(due: RetentionPlan) -> tuple[list[str], list[str]]:
     return (
         [one.session.session_id for one in due.archive],
         [one.session.session_id for one in due.remove],
@@ -71,7 +71,7 @@ def test_what_is_unused_is_archived_and_what_was_archived_long_ago_removed() -> 
     ],
 )
 def test_main_what_is_pinned_and_what_works_stay(spared: Kept) -> None:
-    assert plan([spared], limits(maxEntries=1), NOW) == Plan()
+    assert plan([spared], limits(maxEntries=1), NOW) == RetentionPlan()
 
 
 def test_of_too_many_those_unused_for_longest_go_for_each_agent() -> None:
@@ -125,7 +125,7 @@ def talk(unit: Unit, scope: str, words: str, at: int) -> str:
     return session_id
 
 
-async def everything(store: Store, agents: Path, **given: Any) -> Plan:
+async def everything(store: Store, agents: Path, **given: Any) -> RetentionPlan:
     due = plan(await store.read(kept), limits(**given), NOW)
     return await carry_out(store, Hooks(), agents, due, NOW)
 
@@ -182,7 +182,7 @@ async def test_what_somebody_uses_meanwhile_stays(tmp_path: Path) -> None:
         await store.write(lambda unit: talk(unit, "spoken", "b", NOW))
         run = RunRequest(RunId("r1"), SessionKey.parse("asked"), "wait")
         await store.write(lambda unit: runs.add(unit, run, SessionId("id-asked"), 0, NOW))
-        assert await carry_out(store, Hooks(), tmp_path, due, NOW) == Plan()
+        assert await carry_out(store, Hooks(), tmp_path, due, NOW) == RetentionPlan()
         rows = await store.read(kept)
         assert [one.archived_at for one in rows] == [0, 0, 0]
 
@@ -192,7 +192,7 @@ async def test_a_pinned_conversation_is_known_as_one(tmp_path: Path) -> None:
         session_id = await store.write(lambda unit: talk(unit, "trip", "a", 1))
         own = SessionSettings(pinned=True)
         await store.write(lambda unit: archive.change(unit, session_id, label="", settings=own))
-        assert await everything(store, tmp_path) == Plan()
+        assert await everything(store, tmp_path) == RetentionPlan()
 
 
 def test_the_log_says_what_would_be_and_how() -> None:

@@ -11,7 +11,7 @@ from skerry.model.ids import SessionId, SessionKey
 from skerry.model.message import CompactionMessage
 from skerry.model.redaction import Redaction
 from skerry.sessions import recovering
-from skerry.sessions.recovering import Outcome
+from skerry.sessions.recovering import RecoveryOutcome
 from skerry.store import Store, Unit, aside, compactions, open_store, reached, sessions
 from skerry.store.mirror import Mirror
 from skerry.store.orphan_mirrors import clean
@@ -140,14 +140,18 @@ async def test_the_rest_is_added_with_its_summary_where_the_session_ends(files: 
         mirror = Mirror(files.home / "agents", Path("/workspace"))
         await mirror.repair(store)
         (kept,) = aside.every(files.home)
-        assert await store.write(lambda unit: recovering.take(unit, kept, 99)) is Outcome.ADDED
+        assert (
+            await store.write(lambda unit: recovering.take(unit, kept, 99)) is RecoveryOutcome.ADDED
+        )
         mirror.touch(["s1"])
         await mirror.flush(store)
         assert files.file.read_bytes() == whole
         state = await store.read(lambda reader: compactions.state(reader, "s1"))
         assert isinstance(state.last, CompactionMessage)
         assert (state.count, state.seq, state.last.first_kept) == (1, 3, 2)
-        assert await store.write(lambda unit: recovering.take(unit, kept, 99)) is Outcome.KNOWN
+        assert (
+            await store.write(lambda unit: recovering.take(unit, kept, 99)) is RecoveryOutcome.KNOWN
+        )
 
 
 async def test_what_is_no_line_of_a_transcript_is_not_kept(files: Files) -> None:

@@ -16,7 +16,7 @@ from skerry.model.message import (
     Usage,
     UserMessage,
 )
-from skerry.runtime.conversation import Histories
+from skerry.runtime.conversation import ConversationCache
 from skerry.sessions import recovering
 from skerry.store import DATABASE, Store, aside, legible, listing, open_store, remembered, sessions
 from skerry.store.condition import Storage
@@ -114,11 +114,11 @@ async def test_a_call_whose_result_is_lost_is_closed_for_the_model(tmp_path: Pat
         )
     damage(tmp_path, "UPDATE entry SET body = x'00' WHERE seq = 3")
     async with open_store(tmp_path / DATABASE) as store:
-        known = await Histories(store).get(SessionId("s1"), 5)
+        known = await ConversationCache(store).get(SessionId("s1"), 5)
         (closed,) = [one for one in known.history.messages if isinstance(one, ToolResultMessage)]
         assert (closed.tool_call_id, closed.is_error) == ("c1", True)
         assert len(known.history.messages) == 4
     damage(tmp_path, "UPDATE entry SET body = x'00' WHERE seq = 2")
     async with open_store(tmp_path / DATABASE) as store:
-        known = await Histories(store).get(SessionId("s1"), 5)
+        known = await ConversationCache(store).get(SessionId("s1"), 5)
         assert [type(one) for one in known.history.messages] == [UserMessage, AssistantMessage]

@@ -12,7 +12,7 @@ from skerry.infra import sqlite
 from skerry.model import message
 from skerry.model.ids import SessionId, SessionKey
 from skerry.model.message import AssistantMessage, TextBlock, Usage
-from skerry.model.recall import Hit
+from skerry.model.recall import TranscriptHit
 from skerry.model.session import entry_id
 from skerry.store import DATABASE, Store, Unit, archive, open_store, sessions
 from skerry.store.indexing import Indexer, behind
@@ -37,7 +37,9 @@ async def say(
     await store.write(work)
 
 
-async def found(store: Store, text: str, key: SessionKey = MAIN, **more: object) -> Sequence[Hit]:
+async def found(
+    store: Store, text: str, key: SessionKey = MAIN, **more: object
+) -> Sequence[TranscriptHit]:
     result = await search(store, Question(key, text, **more))  # type: ignore[arg-type]
     assert result.complete
     return result.hits

@@ -5,7 +5,7 @@ import pytest
 
 from skerry.model.errors import ModelOverloadedError, ModelRequestError, ModelUnavailableError
 from skerry.model.message import TextBlock, ToolCall, ToolResultMessage, user
-from skerry.ports.model import History, Listener, ModelReply, ModelRequest, ModelState
+from skerry.ports.model import History, ModelReply, ModelRequest, ModelState, ReplyListener
 from skerry.testing.model import MODEL, Gate, ScriptedModel, ScriptedModels, echo
 
 CALL = ToolCall("c", "read", {"path": "a"})
@@ -18,8 +18,8 @@ def request(text: str = "hi") -> ModelRequest:
 async def test_each_call_plays_the_next_reply() -> None:
     model = ScriptedModel([["Hel", "lo"], ["Let me see.", CALL]])
     texts: list[str] = []
-    first = await model.complete(request(), Listener(texts.append))
-    second = await model.complete(request(), Listener(texts.append))
+    first = await model.complete(request(), ReplyListener(texts.append))
+    second = await model.complete(request(), ReplyListener(texts.append))
     assert texts == ["Hel", "lo", "Let me see."]
     assert (first.text, first.tool_calls, first.stop_reason) == ("Hello", (), "stop")
     assert (second.text, second.tool_calls, second.stop_reason) == (
@@ -31,16 +31,16 @@ async def test_each_call_plays_the_next_reply() -> None:
 
 async def test_a_call_beyond_the_script_says_so() -> None:
     model = ScriptedModel([["once"]])
-    await model.complete(request(), Listener())
+    await model.complete(request(), ReplyListener())
     with pytest.raises(ModelRequestError, match="no reply left"):
-        await model.complete(request(), Listener())
+        await model.complete(request(), ReplyListener())
 
 
 async def test_a_failure_comes_after_what_was_said_before() -> None:
     texts: list[str] = []
     with pytest.raises(ModelOverloadedError):
         await ScriptedModel([["half", ModelOverloadedError("busy")]]).complete(
-            request(), Listener(texts.append)
+            request(), ReplyListener(texts.append)
         )
     assert texts == ["half"]
 
@@ -51,7 +51,7 @@ async def test_a_gate_holds_the_reply_exactly_there() -> None:
     model = ScriptedModel([["before", gate, "after"]])
     with anyio.fail_after(60):
         async with anyio.create_task_group() as group:
-            group.start_soon(model.complete, request(), Listener(texts.append))
+            group.start_soon(model.complete, request(), ReplyListener(texts.append))
             await gate.reached.wait()
             assert texts == ["before"]
             gate.open()
@@ -61,7 +61,7 @@ async def test_a_gate_holds_the_reply_exactly_there() -> None:
 async def test_requests_are_kept_as_they_were() -> None:
     model = ScriptedModel(echo)
     asked = request("first")
-    await model.complete(asked, Listener())
+    await model.complete(asked, ReplyListener())
     asked.history.append(user("second", 2))
     assert [seen.last for seen in model.seen] == ["first"]
     assert len(model.seen[0].messages) == 1
@@ -72,7 +72,7 @@ async def test_echo_depends_on_the_last_message_alone() -> None:
     model = ScriptedModel(echo)
 
     async def ask(asked: ModelRequest) -> ModelReply:
-        return await model.complete(asked, Listener())
+        return await model.complete(asked, ReplyListener())
 
     assert (await ask(request("hello"))).text == "echo: hello"
     called = await ask(request('call read {"path":"a"}'))

@@ -9,7 +9,7 @@ from skerry.commands.table import CommandCall, answer
 from skerry.model.ids import SessionKey
 from skerry.model.message import ToolCall, ToolResultMessage
 from skerry.model.origin import Origin
-from skerry.model.recall import Found
+from skerry.model.recall import SearchResults
 from skerry.testing.model import ScriptedModel
 from skerry.tools.session_search import told
 from tests.support.core import MAIN, open_core, request
@@ -66,5 +66,5 @@ async def test_recall_is_a_command_that_does_not_find_itself(tmp_path: Path) -> 
 
 
 def test_what_is_not_found_says_what_to_do() -> None:
-    assert "other words" in told(Found(()))
-    assert "Not everything" in told(Found((), complete=False))
+    assert "other words" in told(SearchResults(()))
+    assert "Not everything" in told(SearchResults((), complete=False))

@@ -11,9 +11,9 @@ from skerry.model.run import Purpose, RunRequest
 from skerry.workspace.prompt_files import (
     LEAST,
     ORDER,
+    FileLimits,
     FileText,
-    Limits,
-    Shown,
+    ShownFile,
     cut,
     fitted,
     project,
@@ -139,21 +139,21 @@ def test_all_of_them_together_stay_within_the_total(
     texts: list[str], each: int, total: int
 ) -> None:
     files = [FileText(f"{n}.md", text.strip()) for n, text in enumerate(texts)]
-    shown = fitted(files, Limits(each, total))
+    shown = fitted(files, FileLimits(each, total))
     assert sum(len(one.text) for one in shown) <= total
     assert [one.name for one in shown] == [one.name for one in files if one.text]
 
 
 def test_what_has_no_room_is_named() -> None:
     files = [FileText("A.md", "a" * 980), FileText("B.md", "b")]
-    shown = fitted(files, Limits(1000, 1000))
-    assert shown[1] == Shown("B.md", "", 1)
+    shown = fitted(files, FileLimits(1000, 1000))
+    assert shown[1] == ShownFile("B.md", "", 1)
     assert project(shown).endswith("[Left out, there was no room: B.md]")
 
 
 def test_a_file_that_cannot_be_read_says_why_and_an_empty_one_says_nothing() -> None:
     files = [FileText("A.md", "", "it goes through a symbolic link"), FileText("B.md", "")]
-    text = project(fitted(files, Limits()))
+    text = project(fitted(files, FileLimits()))
     assert text == (
         "## Workspace files\n\n### A.md\n[A.md is not shown: it goes through a symbolic link.]"
     )

@@ -30,8 +30,8 @@ from skerry.providers import (
 from skerry.testing.clock import FakeClock
 from skerry.testing.model import ScriptedModel, Step, echo
 from skerry.tools.read import Read
-from skerry.workspace.prompt_files import BOOTSTRAP, FileText, Shown
-from skerry.workspace.prompt_sections import Subject, Today, joined, system_prompt
+from skerry.workspace.prompt_files import BOOTSTRAP, FileText, ShownFile
+from skerry.workspace.prompt_sections import PromptSubject, Today, joined, system_prompt
 from skerry.workspace.workspace_init import seed
 from tests.support.core import Core, open_core, request
 
@@ -46,12 +46,12 @@ GROUP = SessionKey.parse("agent:main:memory:group:1")
 def prompt(
     name: str = "",
     model: ModelInfo = MODEL,
-    files: Sequence[Shown] = (),
+    files: Sequence[ShownFile] = (),
     today: Today = TODAY,
     override: str = "",
 ) -> str:
     tools = (Read.spec,) if model.supports_tools else ()
-    subject = Subject(name, MAIN, Path("/w"), model)
+    subject = PromptSubject(name, MAIN, Path("/w"), model)
     return joined(system_prompt(subject, tools, files, today, override))
 
 
@@ -83,7 +83,7 @@ def test_an_agent_without_a_name_is_called_by_what_it_is() -> None:
 
 def test_the_base_stands_first_then_the_files_then_what_the_run_adds() -> None:
     notes = Today(TODAY.date, TODAY.zone, (FileText("memory/2026-11-22.md", "Tea was bought."),))
-    text = prompt(files=[Shown("SOUL.md", "Be kind.", 8)], today=notes, override="Be brief.")
+    text = prompt(files=[ShownFile("SOUL.md", "Be kind.", 8)], today=notes, override="Be brief.")
     places = [
         text.index(part)
         for part in (
@@ -102,7 +102,7 @@ def test_the_base_stands_first_then_the_files_then_what_the_run_adds() -> None:
 
 def test_a_model_with_little_room_gets_a_prompt_for_a_small_head() -> None:
     small = replace(MODEL, supports_tools=False, prompt_limit=600)
-    text = prompt(model=small, files=[Shown("SOUL.md", "Be kind.", 8)])
+    text = prompt(model=small, files=[ShownFile("SOUL.md", "Be kind.", 8)])
     assert "##" not in text
     assert "/w" not in text
     assert len(text) / CHARS_PER_TOKEN < 600 / 2  # its limit, halved because the count is rough

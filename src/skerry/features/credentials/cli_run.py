@@ -22,7 +22,7 @@ from skerry.client.models import model_status
 from skerry.features.credentials.signin import sign_in
 from skerry.infra.clock import SystemClock
 from skerry.model.errors import ClientError, ConfigError, CredentialError, ModelError
-from skerry.ports.model import Resting
+from skerry.ports.model import RestingProfile
 
 _EMPTY: Final = (
     "No credentials are stored. Keys in the environment (such as OPENAI_API_KEY) and in"
@@ -67,7 +67,7 @@ def _list(keeper: Keeper, arguments: Namespace) -> int:
     return 0
 
 
-def _row(profile: Profile, keeper: Keeper, rests: list[Resting]) -> dict[str, Any]:
+def _row(profile: Profile, keeper: Keeper, rests: list[RestingProfile]) -> dict[str, Any]:
     mine = [rest for rest in rests if rest.profile == profile.key]
     why = problem(profile, keeper, SystemClock().now_ms())
     state = why or "; ".join(f"rests for {rest.model}: {rest.reason}" for rest in mine) or "ready"
@@ -169,7 +169,7 @@ def _done(arguments: Namespace, value: Mapping[str, Any], text: str) -> int:
     return 0
 
 
-async def _resting(environ: Mapping[str, str]) -> list[Resting]:
+async def _resting(environ: Mapping[str, str]) -> list[RestingProfile]:
     """Returns which credentials the running gateway passes over now; none without one."""
     try:
         async with GatewayClient(find(environ)) as client:

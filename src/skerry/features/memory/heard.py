@@ -5,7 +5,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from skerry.model.memory import Heard, MemoryHit, MemorySource
+from skerry.model.memory import KnownMessages, MemoryHit, MemorySource
 from skerry.model.provenance import clean
 from skerry.model.recalled import unrecalled
 
@@ -15,7 +15,7 @@ _BETWEEN: Final = "\ue000"
 """A character for private use, which stays where texts are cleaned and in which no line goes on."""
 
 
-def unheard(hits: Iterable[MemoryHit], heard: Heard, question: str) -> Iterator[MemoryHit]:
+def unheard(hits: Iterable[MemoryHit], heard: KnownMessages, question: str) -> Iterator[MemoryHit]:
     """Yields the hits without what was heard of their conversation.
 
     What was said is in passages, and the first message that the model has before it may stand in

@@ -23,10 +23,10 @@ from skerry.features.memory.retaking import retake
 from skerry.features.memory.taking import found
 from skerry.infra.clock import DAY_MS, Clock
 from skerry.model.memory import (
-    Conversation,
     MemoryProgress,
     MemorySource,
     SyncReport,
+    TrackedConversation,
 )
 from skerry.model.redaction import Redaction
 
@@ -47,11 +47,11 @@ BUSY_SECONDS: Final = 0.05
 class Talks(Protocol):
     """The conversations of one agent, for the thread that indexes them."""
 
-    def conversations(self, since: int) -> Sequence[Conversation]:
+    def conversations(self, since: int) -> Sequence[TrackedConversation]:
         """Returns those in which something was said since then, in ms since 1970."""
         ...
 
-    def document(self, conversation: Conversation) -> Document:
+    def document(self, conversation: TrackedConversation) -> Document:
         """Returns the transcript of a conversation as a document."""
         ...
 

@@ -17,7 +17,7 @@ from skerry.features.memory.transcripts import (
     path_of,
     stamp_of,
 )
-from skerry.model.memory import Conversation, MemoryProgress, MemorySource, SyncReport
+from skerry.model.memory import MemoryProgress, MemorySource, SyncReport, TrackedConversation
 
 BATCH_FILES: Final = 500
 BATCH_CHARS: Final = 1 << 20
@@ -189,8 +189,8 @@ class Filling:
     def sessions(
         self,
         known: Mapping[str, Known],
-        there: Sequence[Conversation],
-        said: Callable[[Conversation], Document],
+        there: Sequence[TrackedConversation],
+        said: Callable[[TrackedConversation], Document],
         report: Report,
         now: int | None,
     ) -> None:
@@ -215,7 +215,7 @@ class Filling:
             self._write(lambda tables: tables.remove(gone))
             self.tally.removed += len(gone)
 
-    def _is_wanted(self, known: Known | None, one: Conversation, now: int | None) -> bool:
+    def _is_wanted(self, known: Known | None, one: TrackedConversation, now: int | None) -> bool:
         if now is None:
             return known is None or known.stamp != stamp_of(one)
         return is_due(known, one, now, self.settings.delta_bytes, self.settings.delta_entries)

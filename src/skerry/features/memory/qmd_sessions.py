@@ -14,7 +14,7 @@ from skerry.features.memory.transcripts import document, stamp_of
 from skerry.infra.atomic import write_atomic
 from skerry.infra.clock import DAY_MS, Clock
 from skerry.model.ids import AgentId
-from skerry.model.memory import Conversation
+from skerry.model.memory import TrackedConversation
 from skerry.ports.memory import Transcripts
 
 _TOPIC: Final = re.compile(r":(?:topic|thread):([^:]+)")
@@ -60,7 +60,7 @@ class SessionExport:
         return keys
 
 
-def file_name(conversation: Conversation) -> str:
+def file_name(conversation: TrackedConversation) -> str:
     """Returns `<sessionId>.md`, or `<sessionId>-topic-<id>.md` of a conversation about a topic."""
     topic = _TOPIC.search(conversation.key)
     behind = f"-topic-{_plain(topic[1])}" if topic else ""

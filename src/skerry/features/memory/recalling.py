@@ -18,7 +18,7 @@ from skerry.features.memory.heard import flat, stands_in
 from skerry.features.memory.results import WIDER, clamped, is_foreign
 from skerry.features.memory.service import Desk
 from skerry.model.errors import SkerryError
-from skerry.model.memory import Heard, MemoryHit, MemoryQuestion
+from skerry.model.memory import KnownMessages, MemoryHit, MemoryQuestion
 from skerry.policy.decide import OTHERS
 from skerry.sdk.hooks import PromptChange, PromptDraft
 
@@ -62,7 +62,7 @@ class Recalling(Struct, frozen=True):
             draft.prompt[-MOST_PROMPT:],
             limits.max_results * WIDER,
             None,
-            heard=Heard.of(caller.key, draft.messages),
+            heard=KnownMessages.of(caller.key, draft.messages),
         )
         try:
             answer = await self.desk.find(caller, question)

@@ -9,7 +9,7 @@ from typing import Final
 
 from skerry.features.memory.documents import Document, Stamp
 from skerry.features.memory.index_tables import Known
-from skerry.model.memory import Conversation, MemorySource, Utterance
+from skerry.model.memory import MemorySource, TrackedConversation, Utterance
 from skerry.model.recalled import unrecalled
 
 DELTA_BYTES: Final = 100_000
@@ -30,19 +30,19 @@ MOST_CHARS: Final = 4 << 20
 """Text that a memory put before a question: else it would be found before its own source."""
 
 
-def path_of(conversation: Conversation) -> str:
+def path_of(conversation: TrackedConversation) -> str:
     """Returns the path of the document."""
     return f"{SESSIONS}{conversation.session_id}.md"
 
 
-def stamp_of(conversation: Conversation) -> Stamp:
+def stamp_of(conversation: TrackedConversation) -> Stamp:
     """Returns the state that shows whether there are new messages: size, time and entries."""
     return Stamp(conversation.size, conversation.updated_at, conversation.entries)
 
 
 def is_due(
     known: Known | None,
-    conversation: Conversation,
+    conversation: TrackedConversation,
     now: int,
     most_bytes: int = DELTA_BYTES,
     most_entries: int = DELTA_ENTRIES,
@@ -66,7 +66,7 @@ def is_due(
 
 
 def document(
-    conversation: Conversation, said: Sequence[Utterance], redact: Callable[[str], str]
+    conversation: TrackedConversation, said: Sequence[Utterance], redact: Callable[[str], str]
 ) -> Document:
     """Returns the Markdown of a conversation (pure but for `redact`)."""
     lines: list[str] = []

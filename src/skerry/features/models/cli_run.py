@@ -16,7 +16,7 @@ from skerry.cli.render import model_line, notice, one_line, show, show_json, tab
 from skerry.config.load import load
 from skerry.features.models.models import Standing, known, standing, trial, trust, use
 from skerry.model.errors import ModelError
-from skerry.ports.model import ModelInfo, ModelPick, ModelState, ModelStatus, Resting
+from skerry.ports.model import ModelInfo, ModelPick, ModelState, ModelStatus, RestingProfile
 from skerry.providers.model_health import remedy_of
 from skerry.providers.names import Names
 from skerry.providers.packaged import EMBEDDED
@@ -155,7 +155,7 @@ def _trust(arguments: Namespace) -> int:
     return 0
 
 
-def _end(rest: Resting) -> str:
+def _end(rest: RestingProfile) -> str:
     end = datetime.fromtimestamp(rest.until / 1000, UTC).astimezone()
     return "until somebody signs in" if end.year == MAXYEAR else f"until {end:%Y-%m-%d %H:%M:%S}"
 

@@ -23,7 +23,7 @@ from skerry.ports.model import (
     ModelStatus,
     Offering,
 )
-from skerry.ports.tries import Wanted
+from skerry.ports.tries import CallTarget
 from skerry.providers.catalog import Catalog
 
 
@@ -153,7 +153,7 @@ async def trial(environ: Mapping[str, str], ref: str | None) -> Trial | ModelErr
         agent = config.agents.default_id
         primary = config.primary_model(agent)
         try:
-            (entry, *_) = await catalog.entries(ref or primary, Wanted(agent=agent))
+            (entry, *_) = await catalog.entries(ref or primary, CallTarget(agent=agent))
             done = await tried_once(*await catalog.open(entry, patient=True))
         except ModelError as error:
             return error

@@ -11,7 +11,7 @@ from skerry.cli.imports import broken_lines
 from skerry.cli.render import notice, one_line, show, show_json, styled, table
 from skerry.config.openclaw import Unmapped
 from skerry.config.proposal import Line, Outcome
-from skerry.sessions.importing import Imported
+from skerry.sessions.importing import ImportedSession
 
 _NAMED: Final = 8
 """Names in one line of the report; `--json` has them all."""
@@ -53,7 +53,7 @@ class Report:
         """Notes something that has no place here."""
         self.unmapped.append(Unmapped(what, why))
 
-    def leave_out(self, what: str, made: Imported) -> None:
+    def leave_out(self, what: str, made: ImportedSession) -> None:
         """Counts the entries of a session that are not taken; names the lines that are broken."""
         if made.report.other_branch:
             self.left_out["entry of a branch that was left"] += made.report.other_branch

@@ -30,10 +30,10 @@ from skerry.model.message import AssistantMessage, TextBlock, Usage, UserMessage
 from skerry.model.origin import Origin
 from skerry.model.session import SessionEntry, TranscriptEntry, entry_id, entry_seq
 from skerry.model.thinking import ThinkingLevel
-from skerry.ports.dispatch import InLine
+from skerry.ports.dispatch import QueuedRun
 from skerry.ports.model import ModelInfo
 from skerry.replies.shaping import as_read
-from skerry.runtime.run_hooks import Writing
+from skerry.runtime.run_hooks import TranscriptHooks
 from skerry.store import Reader, Unit, compactions, runs, sessions
 
 _HISTORY_BYTES: Final = 6 * 1024 * 1024
@@ -137,7 +137,7 @@ async def chat_history(call: Call, params: ChatHistoryParams) -> dict[str, Json]
     return payload
 
 
-def _not_written(run: InLine) -> dict[str, Json]:
+def _not_written(run: QueuedRun) -> dict[str, Json]:
     """Returns the parts of the run that no transcript has: `queued` while it waits for its turn."""
     if run.waits:
         return {"queued": run.says[-1][1]}
@@ -350,7 +350,7 @@ async def _after_hooks(
         session_id=session.session_id,
         workspace=workspace,
     )
-    entries = await Writing(call.context.hooks).entries([note], about)
+    entries = await TranscriptHooks(call.context.hooks).entries([note], about)
     if not entries:
         raise RefusedError("a plugin keeps the note from the transcript")
     return entries[0]

@@ -12,7 +12,7 @@ from skerry.gateway.method import Call, Method, Name, Params, RefusedError
 from skerry.infra.rooted_fs import EscapeError
 from skerry.policy.files import FileKind
 from skerry.store import files
-from skerry.workspace.fences import Seen, fenced, look
+from skerry.workspace.fences import JudgedFile, fenced, look
 
 _REFUSED: Final = {
     FileKind.UNVERIFIED: "its notes are confirmed one by one: skerry memory confirm ID",
@@ -76,7 +76,7 @@ async def fences_trust(call: Call, params: TrustParams) -> Json:
     return {"workspace": str(root), "file": await _row(call, (await _seen(call, params))[1])}
 
 
-async def _seen(call: Call, params: FenceParams) -> tuple[Path, Seen]:
+async def _seen(call: Call, params: FenceParams) -> tuple[Path, JudgedFile]:
     context, agent = call.context, call.agent(params.agent_id)
     config = context.config()
     root, rules = config.workspace(agent), gate(config)
@@ -91,7 +91,7 @@ async def _seen(call: Call, params: FenceParams) -> tuple[Path, Seen]:
     return root, file
 
 
-async def _row(call: Call, file: Seen) -> dict[str, Json]:
+async def _row(call: Call, file: JudgedFile) -> dict[str, Json]:
     record = call.context.records.of(file.path)
     at = await call.context.store.read(lambda reader: files.written_at(reader, file.path))
     return {

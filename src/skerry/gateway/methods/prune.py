@@ -4,7 +4,7 @@ from typing import Final
 
 from skerry.gateway.frames import Json
 from skerry.gateway.method import Call, Method, Params
-from skerry.sessions.retention import Due, Plan, carry_out, plan
+from skerry.sessions.retention import DueSession, RetentionPlan, carry_out, plan
 from skerry.store.retention import kept
 
 
@@ -28,7 +28,7 @@ async def sessions_prune(call: Call, params: SessionsPruneParams) -> Json:
     return {"ok": True, "dryRun": params.dry_run, **_shown(due)}
 
 
-def _shown(due: Plan) -> dict[str, Json]:
+def _shown(due: RetentionPlan) -> dict[str, Json]:
     return {
         "archived": [_row(archived) for archived in due.archive],
         "removed": [_row(removed) for removed in due.remove],
@@ -36,7 +36,7 @@ def _shown(due: Plan) -> dict[str, Json]:
     }
 
 
-def _row(due: Due) -> Json:
+def _row(due: DueSession) -> Json:
     session = due.session
     return {
         "key": session.key,

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from skerry.gateway.frames import Json
 from skerry.gateway.method import Call, Method, Name, Params
-from skerry.model.recall import Hit, Said
+from skerry.model.recall import Excerpt, TranscriptHit
 from skerry.store.search import MAX_HITS, Question, search
 
 
@@ -38,7 +38,7 @@ async def sessions_search(call: Call, params: SessionsSearchParams) -> Json:
     return {"complete": answer.complete, "hits": [_hit(hit) for hit in answer.hits]}
 
 
-def _hit(hit: Hit) -> Json:
+def _hit(hit: TranscriptHit) -> Json:
     return {
         "key": hit.key,
         "sessionId": hit.session_id,
@@ -49,7 +49,7 @@ def _hit(hit: Hit) -> Json:
     }
 
 
-def _said(exchange: Said) -> dict[str, Json]:
+def _said(exchange: Excerpt) -> dict[str, Json]:
     return {
         "id": exchange.entry,
         "seq": exchange.seq,

@@ -29,7 +29,7 @@ from skerry.model.ids import RunId
 from skerry.model.origin import Origin
 from skerry.model.queue import QueueMode
 from skerry.model.rights import Rights
-from skerry.model.run import Admission, AdmissionStatus, Expected, RunRequest
+from skerry.model.run import Admission, AdmissionStatus, ExpectedState, RunRequest
 from skerry.model.session import entry_seq
 from skerry.model.thinking import ThinkingLevel, thinking_level
 from skerry.store import sessions
@@ -310,18 +310,18 @@ def chat_send(call: Call, params: ChatSendParams) -> Coroutine[Any, Any, Json]:
     return _chat_send(call, request)
 
 
-def _expected(params: ChatSendParams) -> Expected | None:
+def _expected(params: ChatSendParams) -> ExpectedState | None:
     leaf: int | None = None
     if "expected_leaf_entry_id" in params.model_fields_set:  # null expects that there is none
         leaf = entry_seq(params.expected_leaf_entry_id) if params.expected_leaf_entry_id else 0
     if params.session_id is None and leaf is None:
         return None
-    return Expected(params.session_id or "", leaf=leaf)
+    return ExpectedState(params.session_id or "", leaf=leaf)
 
 
-def _existing(params: AgentParams) -> Expected | None:
+def _existing(params: AgentParams) -> ExpectedState | None:
     session_id = params.expected_existing_session_id
-    return Expected(session_id, present=True) if session_id else None
+    return ExpectedState(session_id, present=True) if session_id else None
 
 
 async def _chat_send(call: Call, request: RunRequest) -> Json:

@@ -22,16 +22,16 @@ from skerry.model.event import CompactionEnded, CompactionStarted, RunEventBody
 from skerry.model.ids import RunId, SessionId, SessionKey
 from skerry.model.message import COMPACTION, CompactionMessage, Message, TextBlock, Usage
 from skerry.model.origin import Origin
-from skerry.model.run import Compacted, Purpose
+from skerry.model.run import CompactionResult, Purpose
 from skerry.ports.model import History, ModelInfo
 from skerry.ports.tool import ToolContext
-from skerry.ports.tries import Wanted
+from skerry.ports.tries import CallTarget
 from skerry.runtime.conversation import Conversation, held, taint, worst
 from skerry.runtime.run_context import Runtime
-from skerry.runtime.run_hooks import Pipeline, Writing
-from skerry.sessions.cutting import Cut, Numbered, cut, spoken
+from skerry.runtime.run_hooks import RunHooks, TranscriptHooks
+from skerry.sessions.cutting import CompactionCut, Numbered, cut, spoken
 from skerry.sessions.summary import extracted, files, fitted, shown, with_files
-from skerry.sessions.window import Budget, budget, weight
+from skerry.sessions.window import TokenBudget, budget, weight
 from skerry.store import Reader, Unit, compactions, sessions
 
 logger = logging.getLogger(__name__)
@@ -42,22 +42,22 @@ SPLIT: Final = "## Turn Context (split turn)"
 """Above what the person asked, whose turn goes on behind the summary."""
 
 
-class Whose(Struct, frozen=True):
+class CompactionTarget(Struct, frozen=True):
     """The conversation to compact, and who asks."""
 
     key: SessionKey
     session_id: SessionId
-    wanted: Wanted
+    wanted: CallTarget
     """Model to call, and the account that is charged."""
     purpose: Purpose = Purpose.MESSAGE
     origin: Origin = Origin.STRANGER
 
 
-class Task(Struct, frozen=True):
+class CompactionTask(Struct, frozen=True):
     """One compaction."""
 
     model: ModelInfo
-    limits: Budget
+    limits: TokenBudget
     system: str
     """The system prompt of the run, for the flush."""
     trigger: str
@@ -72,14 +72,14 @@ class Compactor(Struct, frozen=True):
 
     runtime: Runtime
     settings: Compaction
-    whose: Whose
-    pipeline: Pipeline
+    whose: CompactionTarget
+    pipeline: RunHooks
     means: Callable[[], ToolContext]
     """Returns the context of the tool of a flush."""
     tell: Callable[[RunEventBody], None]
     """Tells clients that it begins and ends."""
 
-    async def run(self, task: Task, tail: int) -> Compacted | None:
+    async def run(self, task: CompactionTask, tail: int) -> CompactionResult | None:
         """Compacts; returns None where there is nothing that could be summarised.
 
         Args:
@@ -94,7 +94,7 @@ class Compactor(Struct, frozen=True):
         if split is None:
             return None
         self._tell_begin(task, len(entries))
-        done: Compacted | None = None
+        done: CompactionResult | None = None
         try:
             done = await self._replace(task, tail, state, entries, split)
         finally:
@@ -103,12 +103,12 @@ class Compactor(Struct, frozen=True):
 
     async def _replace(
         self,
-        task: Task,
+        task: CompactionTask,
         tail: int,
         state: compactions.State,
         entries: Sequence[Numbered],
-        split: Cut,
-    ) -> Compacted | None:
+        split: CompactionCut,
+    ) -> CompactionResult | None:
         """Flushes, summarise, store, and tells; None where somebody asked and nothing is won."""
         if state.flushed != state.count:
             await self.flush(split.messages, task.system, task.limits)
@@ -151,9 +151,9 @@ class Compactor(Struct, frozen=True):
             written = await self.runtime.store.write(write)
             self.runtime.prompts.forget(self.whose.session_id)
         self._tell_end(task, entry, (len(messages) + 1, after, len(split.messages)))
-        return Compacted(written, task.tokens, after, len(messages))
+        return CompactionResult(written, task.tokens, after, len(messages))
 
-    def _whose_words(self, split: Cut, last: CompactionMessage | None) -> Origin:
+    def _whose_words(self, split: CompactionCut, last: CompactionMessage | None) -> Origin:
         """Returns whose words the summary may repeat: the owner's, or the worst that was read."""
         origins = taint(split.messages)
         if last is not None and last.origin is not Origin.OWNER:
@@ -164,17 +164,17 @@ class Compactor(Struct, frozen=True):
         self,
         messages: Sequence[Message],
         system: str,
-        limits: Budget,
+        limits: TokenBudget,
         session_id: SessionId | None = None,
     ) -> None:
         """Lets the model note what is to last, if notes are kept; of another session if given."""
         # Imported here, as below: a start, and most runs, need neither.
-        from skerry.runtime.compaction.memory_flush import Flush, may_flush  # noqa: PLC0415
+        from skerry.runtime.compaction.memory_flush import MemoryFlushTurn, may_flush  # noqa: PLC0415
 
         settings, whose = self.settings.memory_flush, self.whose
         if not settings.enabled or not may_flush(whose.key, whose.purpose, whose.origin):
             return
-        flush = Flush(self.runtime, self.pipeline, settings, self.means(), whose.wanted)
+        flush = MemoryFlushTurn(self.runtime, self.pipeline, settings, self.means(), whose.wanted)
         if await flush.run(system, messages, limits):
             now = self.runtime.clock.now_ms()
             noted = session_id or whose.session_id
@@ -187,7 +187,7 @@ class Compactor(Struct, frozen=True):
         entries = sessions.entries(reader, session_id, limit=-1, after=after)
         return state, spoken([(entry.seq, entry.message) for entry in entries])
 
-    def _keep(self, task: Task, entries: Sequence[Numbered]) -> int:
+    def _keep(self, task: CompactionTask, entries: Sequence[Numbered]) -> int:
         """Returns how many tokens stay; less where the model counts more than we do."""
         total = sum(weight(message) for _, message in entries) + 1
         keep = min(task.limits.keep, task.limits.keep * total // max(task.tokens, 1) + 1)
@@ -195,7 +195,7 @@ class Compactor(Struct, frozen=True):
         return min(keep, total // 3) if task.trigger == "manual" else keep
 
     async def _summary(
-        self, split: Cut, last: CompactionMessage | None, task: Task
+        self, split: CompactionCut, last: CompactionMessage | None, task: CompactionTask
     ) -> tuple[str, bool]:
         """Returns the summary, and whether a model made it."""
         previous = last.text if last else ""
@@ -203,9 +203,9 @@ class Compactor(Struct, frozen=True):
         most = task.limits.summary
         # A demonstration model cannot: it would make up what was said.
         if task.model.prompt_limit is None:
-            from skerry.runtime.compaction.summarizer import Summariser  # noqa: PLC0415
+            from skerry.runtime.compaction.summarizer import Summarizer  # noqa: PLC0415
 
-            summariser = Summariser(self.runtime, self.whose.wanted)
+            summariser = Summarizer(self.runtime, self.whose.wanted)
             with anyio.move_on_after(SUMMARY_SECONDS):
                 text = await summariser.text(
                     split.messages, previous, task.instructions, task.limits
@@ -216,7 +216,7 @@ class Compactor(Struct, frozen=True):
         room = max(min(most, replaced * 3 // 4), 16)
         return extracted(split.messages, previous, room), False
 
-    def _tell_begin(self, task: Task, messages: int) -> None:
+    def _tell_begin(self, task: CompactionTask, messages: int) -> None:
         self.tell(CompactionStarted())
         point, whose = self.runtime.hooks.before_compaction, self.whose
         if point.handlers:
@@ -231,7 +231,9 @@ class Compactor(Struct, frozen=True):
                 )
             )
 
-    def _tell_end(self, task: Task, entry: CompactionMessage, counts: tuple[int, int, int]) -> None:
+    def _tell_end(
+        self, task: CompactionTask, entry: CompactionMessage, counts: tuple[int, int, int]
+    ) -> None:
         point, whose = self.runtime.hooks.after_compaction, self.whose
         if point.handlers:
             messages, tokens, compacted = counts
@@ -256,12 +258,14 @@ def weight_of(state: compactions.State, entries: Sequence[Numbered]) -> int:
     return summary + sum(weight(message) for _, message in entries)
 
 
-def tighter(task: Task, refused: int, times: int) -> Task:
+def tighter(task: CompactionTask, refused: int, times: int) -> CompactionTask:
     """Returns the task after a model refused `refused` tokens, which should have fitted."""
     return replace(task, limits=task.limits.below(refused).tighter(times))
 
 
-async def compact_session(runtime: Runtime, key: SessionKey, instructions: str) -> Compacted | None:
+async def compact_session(
+    runtime: Runtime, key: SessionKey, instructions: str
+) -> CompactionResult | None:
     """Compacts; returns None where there is nothing to summarise. The caller holds the lane.
 
     Raises:
@@ -274,7 +278,7 @@ async def compact_session(runtime: Runtime, key: SessionKey, instructions: str) 
     config, session_id = runtime.config(), session.session_id
     compaction = config.agents.defaults.compaction
     reference = session.settings.model or config.primary_model(key.agent)
-    purpose = Wanted(reference, key.agent, session_id, purpose=Purpose.COMPACTION)
+    purpose = CallTarget(reference, key.agent, session_id, purpose=Purpose.COMPACTION)
     _, model = await runtime.models.choose(reference)
     conversation = Conversation(History(), session.tail)
     await runtime.histories.load(conversation, session_id, session.tail + 1)
@@ -289,15 +293,15 @@ async def compact_session(runtime: Runtime, key: SessionKey, instructions: str) 
     compactor = Compactor(
         runtime,
         compaction,
-        Whose(key, session_id, purpose, origin=Origin.OWNER),
-        Pipeline(runtime.hooks, context, Writing(runtime.hooks), runtime.clock),
+        CompactionTarget(key, session_id, purpose, origin=Origin.OWNER),
+        RunHooks(runtime.hooks, context, TranscriptHooks(runtime.hooks), runtime.clock),
         lambda: ToolContext(Beneath(workspace, gate(config))),
         _unheard,
     )
     limits = budget(model.context_window, 0, compaction)
     tokens = held(conversation, limits)
     done = await compactor.run(
-        Task(model, limits, "", "manual", tokens, instructions), session.tail
+        CompactionTask(model, limits, "", "manual", tokens, instructions), session.tail
     )
     runtime.histories.forget(session_id)
     return done

@@ -29,14 +29,14 @@ from skerry.model.tool import ToolResult, ToolSpec
 from skerry.policy.gate import Gate
 from skerry.ports.model import History, ModelInfo, ModelRequest
 from skerry.ports.tool import ToolContext
-from skerry.ports.tries import Wanted
+from skerry.ports.tries import CallTarget
 from skerry.runtime import tool_calls
 from skerry.runtime.conversation import fit, taint, worst
-from skerry.runtime.model_call import Speaker
+from skerry.runtime.model_call import ModelCall
 from skerry.runtime.run_context import Runtime
-from skerry.runtime.run_hooks import Pipeline
+from skerry.runtime.run_hooks import RunHooks
 from skerry.sessions.cutting import batches
-from skerry.sessions.window import LEAST_ROOM, RESULT_SHARE, Budget
+from skerry.sessions.window import LEAST_ROOM, RESULT_SHARE, TokenBudget
 from skerry.workspace.prompt_files import unfenced
 
 logger = logging.getLogger(__name__)
@@ -127,16 +127,16 @@ class MemoryAppend:
         )
 
 
-class Flush(Struct):
+class MemoryFlushTurn(Struct):
     """One flush."""
 
     runtime: Runtime
-    pipeline: Pipeline
+    pipeline: RunHooks
     settings: MemoryFlush
     context: ToolContext
-    wanted: Wanted
+    wanted: CallTarget
 
-    async def run(self, system: str, messages: Sequence[Message], limits: Budget) -> bool:
+    async def run(self, system: str, messages: Sequence[Message], limits: TokenBudget) -> bool:
         """Goes through what was said; returns whether the model could be asked about all of it.
 
         Where others were heard too, the owner's words are gone through alone first: nobody else can
@@ -183,7 +183,7 @@ class Flush(Struct):
         history = History([*messages, message.user(self._prompt(today), at)])
         target = replace(self.wanted, purpose=Purpose.FLUSH)
         failover = self.runtime.asking(target)
-        speaker = Speaker(failover, _unheard, self.runtime.clock.now_ms)
+        speaker = ModelCall(failover, _unheard, self.runtime.clock.now_ms)
 
         async def ask(model: ModelInfo) -> ModelRequest:
             limited = replace(model, max_tokens=min(model.max_tokens, MOST_TOKENS))

@@ -13,11 +13,11 @@ from skerry.model.event import LoopEvent
 from skerry.model.message import Message
 from skerry.model.run import Purpose
 from skerry.ports.model import History, ModelInfo, ModelRequest
-from skerry.ports.tries import Wanted
-from skerry.runtime.model_call import Speaker
+from skerry.ports.tries import CallTarget
+from skerry.runtime.model_call import ModelCall
 from skerry.runtime.run_context import Runtime
 from skerry.sessions.summary import SYSTEM, chunks, extracted, fault, fitted, lines, request_text
-from skerry.sessions.window import Budget, tokens
+from skerry.sessions.window import TokenBudget, tokens
 
 logger = logging.getLogger(__name__)
 
@@ -32,16 +32,16 @@ MARGIN: Final = 1.2
 """Tokens are counted by characters; so much more there may be (openclaw-behaviour 7.4)."""
 
 
-class Summariser:
+class Summarizer:
     """One summary, made for a run or for nobody who waits."""
 
-    def __init__(self, runtime: Runtime, target: Wanted) -> None:
+    def __init__(self, runtime: Runtime, target: CallTarget) -> None:
         target = replace(target, purpose=Purpose.COMPACTION)
         failover = runtime.asking(target)
-        self._speaker = Speaker(failover, _unheard, runtime.clock.now_ms)
+        self._speaker = ModelCall(failover, _unheard, runtime.clock.now_ms)
 
     async def text(
-        self, messages: tuple[Message, ...], previous: str, instructions: str, limits: Budget
+        self, messages: tuple[Message, ...], previous: str, instructions: str, limits: TokenBudget
     ) -> str | None:
         """Returns the summary of `previous` and what was said since; None if no model makes one."""
         room = _room(limits.window, limits.summary, instructions)

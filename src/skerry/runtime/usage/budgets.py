@@ -17,7 +17,7 @@ DAY: Final = "day"
 """Name of the budget of all agents together."""
 
 
-class Level(IntEnum):
+class BudgetLevel(IntEnum):
     """State of a budget."""
 
     OK = 0
@@ -25,7 +25,7 @@ class Level(IntEnum):
     STOPPED = 2
 
 
-class Warned(Struct, frozen=True):
+class BudgetWarning(Struct, frozen=True):
     """Warning to the owner, once a day; `names` are the notices of its budgets."""
 
     text: str
@@ -33,7 +33,7 @@ class Warned(Struct, frozen=True):
     day: str
 
 
-class Standing(Struct, frozen=True):
+class BudgetState(Struct, frozen=True):
     """One budget on one day."""
 
     name: str
@@ -50,11 +50,11 @@ class Standing(Struct, frozen=True):
         )
 
     @property
-    def level(self) -> Level:
+    def level(self) -> BudgetLevel:
         """Returns the state of the budget."""
         if self.share >= 1:
-            return Level.STOPPED
-        return Level.WARNED if self.share >= self.budget.warn_at else Level.OK
+            return BudgetLevel.STOPPED
+        return BudgetLevel.WARNED if self.share >= self.budget.warn_at else BudgetLevel.OK
 
     @property
     def blind(self) -> int:
@@ -67,7 +67,7 @@ class Standing(Struct, frozen=True):
 
         That calls are not counted is said on its own: the warning still comes after it.
         """
-        return self.name if self.level is not Level.OK else f"{self.name} not counted"
+        return self.name if self.level is not BudgetLevel.OK else f"{self.name} not counted"
 
     @property
     def path(self) -> str:
@@ -76,7 +76,7 @@ class Standing(Struct, frozen=True):
 
     def refuses(self, purpose: Purpose) -> bool:
         """Returns whether a run for this may not begin."""
-        return self.level >= (Level.WARNED if purpose in BACKGROUND else Level.STOPPED)
+        return self.level >= (BudgetLevel.WARNED if purpose in BACKGROUND else BudgetLevel.STOPPED)
 
     def said(self) -> str:
         """Returns how much is used, for people: `$1.70 of $2.00 (85 %)`."""
@@ -95,18 +95,18 @@ class Standing(Struct, frozen=True):
 
 def standings(
     budgets: Budgets, used: Mapping[str, Sums], agent: str | None = None
-) -> list[Standing]:
+) -> list[BudgetState]:
     """Returns the budgets that limit an agent's runs, or all; `used` is the day's, by agent."""
-    states = [Standing(DAY, budgets.day, total(used.values()))] if budgets.day.limits else []
+    states = [BudgetState(DAY, budgets.day, total(used.values()))] if budgets.day.limits else []
     for name, budget in budgets.agents.items():
         if budget.limits and agent in {None, name}:
-            states.append(Standing(f"agents.{name}", budget, used.get(name, Sums())))
+            states.append(BudgetState(f"agents.{name}", budget, used.get(name, Sums())))
     return states
 
 
-def refusal(standing: Standing, purpose: Purpose, day: date, zone: str) -> str:
+def refusal(standing: BudgetState, purpose: Purpose, day: date, zone: str) -> str:
     """Returns why a run may not begin, until when, and what to do."""
-    if standing.level is not Level.STOPPED:
+    if standing.level is not BudgetLevel.STOPPED:
         return f"{standing.path} is nearly used up, and this ({purpose}) can wait until tomorrow."
     limit = "tokens" if standing.budget.tokens is not None else "cost"
     return (
@@ -116,21 +116,23 @@ def refusal(standing: Standing, purpose: Purpose, day: date, zone: str) -> str:
     )
 
 
-def warning(standings: Sequence[Standing], warned: Mapping[str, str], day: date) -> Warned | None:
+def warning(
+    standings: Sequence[BudgetState], warned: Mapping[str, str], day: date
+) -> BudgetWarning | None:
     """Returns the warning about these budgets, if it was not given today (`told`)."""
     due = [
         standing
         for standing in standings
-        if (standing.level is not Level.OK or standing.blind)
+        if (standing.level is not BudgetLevel.OK or standing.blind)
         and warned.get(standing.notice) != str(day)
     ]
     if not due:
         return None
     lines = [f"💸 Used today, of {state.path}: {state.said()}." for state in due]
-    if any(state.level is Level.WARNED for state in due):
+    if any(state.level is BudgetLevel.WARNED for state in due):
         lines.append(
             "At 100 % runs stop until tomorrow; heartbeats and flushes are stopped already."
         )
     if any(state.budget.cost is not None and state.used.unpriced for state in due):
         lines.append("Set prices in models.providers.<name>.models[].cost.")
-    return Warned("\n\n".join(lines), tuple(state.notice for state in due), str(day))
+    return BudgetWarning("\n\n".join(lines), tuple(state.notice for state in due), str(day))

@@ -17,8 +17,8 @@ from skerry.model.errors import BudgetError, ModelStreamCutError, StoreFailedErr
 from skerry.model.message import Usage
 from skerry.model.origin import Origin
 from skerry.model.run import Purpose, RunFailure, RunRequest
-from skerry.ports.tries import ABORTED, Candidate, ModelCallEnded, Wanted
-from skerry.runtime.usage.budgets import Warned, refusal, standings, warning
+from skerry.ports.tries import ABORTED, CallTarget, Candidate, ModelCallEnded
+from skerry.runtime.usage.budgets import BudgetWarning, refusal, standings, warning
 from skerry.runtime.usage.limits import Meter
 from skerry.store import Store, Unit, usage
 from skerry.store.calls import CallLog
@@ -90,7 +90,7 @@ class Ledger:
         write = self._store.ride if error is None else self._store.post
         write(lambda unit: usage.book(unit, booked))
 
-    def begin(self, candidate: Candidate, target: Wanted) -> str:
+    def begin(self, candidate: Candidate, target: CallTarget) -> str:
         """Notes beside the database that a call begins; returns its id.
 
         If the process ends in the call, the next start books it as lost: the provider may have
@@ -113,7 +113,7 @@ class Ledger:
         )
         return call_id
 
-    def _row(self, target: Wanted, **call: Any) -> BookedCall:
+    def _row(self, target: CallTarget, **call: Any) -> BookedCall:
         """Returns the row of a call that begins or ends now."""
         now = self._clock.now_ms()
         return BookedCall(
@@ -143,7 +143,7 @@ class Ledger:
             await self._store.write(book)
         await anyio.to_thread.run_sync(self._calls.clear)
 
-    def allow(self, target: Wanted) -> None:
+    def allow(self, target: CallTarget) -> None:
         """Returns if a run may ask its model.
 
         Raises:
@@ -188,7 +188,7 @@ class Ledger:
             for state in states
         ]
 
-    def warn(self, request: RunRequest) -> Warned | None:
+    def warn(self, request: RunRequest) -> BudgetWarning | None:
         """Returns the warning for the owner at the end of this run, if it is due."""
         budgets = self._config().usage.budgets
         if not budgets.set or request.origin is not Origin.OWNER:
@@ -224,7 +224,7 @@ class Ledger:
         return self._calendar.day(now, self._config().agents.defaults.user_timezone)
 
 
-def note_warned(unit: Unit, warned: Warned) -> None:
+def note_warned(unit: Unit, warned: BudgetWarning) -> None:
     """Notes in the unit that stores the warning that it was said."""
     for name in warned.names:
         usage.note_warned(unit, name, warned.day)

@@ -21,7 +21,7 @@ from skerry.store.usage import Sums
 _WARN_AT: Final = 0.8
 
 
-class Used(Struct):
+class UsageCounts(Struct):
     """Usage for each limit; the names are those of the configuration."""
 
     model_calls: int = 0
@@ -64,7 +64,7 @@ class Meter:
         self._store = store
         self._config = config
         self._today = today
-        self._runs: dict[str, Used] = {}
+        self._runs: dict[str, UsageCounts] = {}
         self._tools: dict[tuple[str, str], int] = {}
 
     async def open(self) -> None:
@@ -75,7 +75,7 @@ class Meter:
 
     def begin(self, run_id: str, done: Iterable[Message] = ()) -> None:
         """Counts what a run uses; `done` is what it did before a restart."""
-        self._runs[run_id] = used = Used()
+        self._runs[run_id] = used = UsageCounts()
         for message in done:
             if isinstance(message, AssistantMessage):
                 used.model_calls += 1
@@ -161,15 +161,17 @@ class Meter:
         text = f"today {report['message']}"
         return f"{text}; a run at most {', '.join(each)}" if each else text
 
-    def _day(self, agent: str) -> Used:
+    def _day(self, agent: str) -> UsageCounts:
         day, sums = self._today()
-        used = Used(tool_calls=self._tools.get((day, agent), 0))
+        used = UsageCounts(tool_calls=self._tools.get((day, agent), 0))
         used.add(sums.get(agent, Sums()))
         return used
 
-    def _standings(self, request: RunRequest) -> Iterator[tuple[str, Used, RunLimits | DayLimits]]:
+    def _standings(
+        self, request: RunRequest
+    ) -> Iterator[tuple[str, UsageCounts, RunLimits | DayLimits]]:
         limits = self._config().limits(request.key.agent)
-        yield "run", self._runs.get(request.run_id) or Used(), limits.run
+        yield "run", self._runs.get(request.run_id) or UsageCounts(), limits.run
         yield "day", self._day(request.key.agent), limits.day
 
     def _said(self, request: RunRequest, scope: str, name: str, limit: float) -> str:

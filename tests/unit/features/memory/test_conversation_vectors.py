@@ -19,7 +19,7 @@ from skerry.features.memory.transcripts import PAUSE_MS, document
 from skerry.infra.http import HttpClient
 from skerry.infra.log import Redactor
 from skerry.model.ids import AgentId
-from skerry.model.memory import Conversation, MemoryMode, MemoryQuestion, Utterance
+from skerry.model.memory import MemoryMode, MemoryQuestion, TrackedConversation, Utterance
 from skerry.testing.clock import FakeClock
 from skerry_recall.embed import EmbeddingModel
 from skerry_recall.remote import Remote, RemoteEmbedder
@@ -27,7 +27,7 @@ from skerry_recall.wires import OpenAiWire
 from tests.unit.recall.embedding_server import EmbeddingServer, embedding_server
 
 TURNS = 50
-TALK = Conversation("s1", "agent:main:main", 0, 0, 0)
+TALK = TrackedConversation("s1", "agent:main:main", 0, 0, 0)
 
 
 @dataclass
@@ -55,14 +55,14 @@ class Talking:
             text = f"In turn {number} somebody spoke at length of " + f"thing {number} and " * 10
             self.said.append(Utterance(by_user=by_user, text=text, at=self.clock.now_ms()))
 
-    def conversations(self, since: int) -> list[Conversation]:
+    def conversations(self, since: int) -> list[TrackedConversation]:
         if not self.said:
             return []
         size, at = sum(len(one.text) for one in self.said), self.said[-1].at
         found = replace(TALK, entries=len(self.said), size=size, updated_at=at)
         return [found] if at >= since else []
 
-    def document(self, conversation: Conversation) -> Document:
+    def document(self, conversation: TrackedConversation) -> Document:
         return document(conversation, self.said, Redactor())
 
     @property

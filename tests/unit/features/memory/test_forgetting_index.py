@@ -19,7 +19,7 @@ from skerry.features.memory.indexer import Settings
 from skerry.features.memory.transcripts import document
 from skerry.infra.clock import SystemClock
 from skerry.model.ids import AgentId
-from skerry.model.memory import Conversation, MemoryQuestion, Utterance
+from skerry.model.memory import MemoryQuestion, TrackedConversation, Utterance
 from skerry.model.redaction import Redaction
 from skerry_recall.embed import EmbeddingModel, Kind
 from skerry_recall.scores import Floats
@@ -34,11 +34,11 @@ class Talk:
     def __init__(self) -> None:
         self.text = FACT
 
-    def conversations(self, since: int) -> Sequence[Conversation]:
+    def conversations(self, since: int) -> Sequence[TrackedConversation]:
         assert since >= 0
-        return [Conversation("one", "agent:main:main", 2, 100, 1000)]
+        return [TrackedConversation("one", "agent:main:main", 2, 100, 1000)]
 
-    def document(self, conversation: Conversation) -> Document:
+    def document(self, conversation: TrackedConversation) -> Document:
         return document(conversation, [Utterance(by_user=True, text=self.text, at=1000)], str)
 
 

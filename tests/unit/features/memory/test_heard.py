@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from skerry.features.memory.heard import unheard
-from skerry.model.memory import Heard, MemoryHit, MemorySource
+from skerry.model.memory import KnownMessages, MemoryHit, MemorySource
 from skerry.model.recalled import unrecalled
 
 KEY = "agent:main:main"
@@ -14,7 +14,7 @@ LATE = "User: Where does the key\nof the shed hang?\n\nAssistant: Let me see."
 HIT = MemoryHit(
     "sessions/1.md", 11, 16, 0.9, f"{EARLY}\n\n{LATE}", MemorySource.SESSIONS, session=KEY
 )
-HEARD = Heard(KEY, 7, lambda: ["Where does the key\nof  the shed hang?", "Let me see."])
+HEARD = KnownMessages(KEY, 7, lambda: ["Where does the key\nof  the shed hang?", "Let me see."])
 QUESTION = "Where does the key of the shed hang?"
 
 
@@ -37,7 +37,7 @@ def test_a_passage_that_answers_with_what_was_heard_alone_is_left_out() -> None:
 
 def test_what_a_memory_put_before_a_message_was_not_said() -> None:
     recalled = f'<recalled-memory id="1">\n{EARLY}\n</recalled-memory id="1">\n\nWhere is it?'
-    heard = Heard(KEY, 7, lambda: [recalled])
+    heard = KnownMessages(KEY, 7, lambda: [recalled])
     assert unrecalled(recalled).strip() == "Where is it?"
     assert list(unheard([replace(HIT, text=EARLY)], heard, QUESTION)) == [replace(HIT, text=EARLY)]
 

@@ -8,7 +8,7 @@ import pytest
 
 from skerry.features.memory.qmd_sessions import SessionExport, file_name
 from skerry.model.ids import AgentId, agent_id
-from skerry.model.memory import Conversation, Utterance
+from skerry.model.memory import TrackedConversation, Utterance
 from skerry.testing.clock import FakeClock
 
 DAY = 86_400_000
@@ -19,22 +19,22 @@ NOW = FakeClock().now_ms()
 class Said:
     """Transcripts in memory; implements `ports.memory.Transcripts`."""
 
-    talks: dict[Conversation, Sequence[Utterance]]
+    talks: dict[TrackedConversation, Sequence[Utterance]]
     read: list[str] = field(default_factory=list)
 
-    async def conversations(self, agent: AgentId, since: int) -> Sequence[Conversation]:
+    async def conversations(self, agent: AgentId, since: int) -> Sequence[TrackedConversation]:
         assert agent == "main"
         return [one for one in self.talks if one.updated_at >= since]
 
-    async def said(self, conversation: Conversation) -> Sequence[Utterance]:
+    async def said(self, conversation: TrackedConversation) -> Sequence[Utterance]:
         self.read.append(conversation.session_id)
         return self.talks[conversation]
 
 
 def talk(
     session_id: str, *, key: str = "agent:main:main", size: int = 9, at: int = NOW
-) -> Conversation:
-    return Conversation(session_id, key, entries=2, size=size, updated_at=at)
+) -> TrackedConversation:
+    return TrackedConversation(session_id, key, entries=2, size=size, updated_at=at)
 
 
 def export(said: Said) -> SessionExport:

@@ -26,14 +26,14 @@ from skerry.features.memory.transcripts import (
 from skerry.infra.clock import DAY_MS
 from skerry.infra.log import Redactor
 from skerry.model.ids import AgentId
-from skerry.model.memory import Conversation, MemoryQuestion, MemorySource, Utterance
+from skerry.model.memory import MemoryQuestion, MemorySource, TrackedConversation, Utterance
 from skerry.testing.clock import FakeClock
 
 NOW = 1_760_000_000_000
-TALK = Conversation("s1", "agent:main:main", 4, 2000, NOW)
+TALK = TrackedConversation("s1", "agent:main:main", 4, 2000, NOW)
 
 
-def known(conversation: Conversation) -> Known:
+def known(conversation: TrackedConversation) -> Known:
     return Known(1, path_of(conversation), "", stamp_of(conversation), 1)
 
 
@@ -41,20 +41,20 @@ def known(conversation: Conversation) -> Known:
 class Said:
     """What was said, as the test has it."""
 
-    talks: dict[str, tuple[Conversation, Sequence[Utterance]]] = field(default_factory=dict)
+    talks: dict[str, tuple[TrackedConversation, Sequence[Utterance]]] = field(default_factory=dict)
     read: list[str] = field(default_factory=list)
 
-    def say(self, talk: Conversation, *texts: str) -> None:
+    def say(self, talk: TrackedConversation, *texts: str) -> None:
         said = [
             Utterance(by_user=n % 2 == 0, text=text, at=talk.updated_at)
             for n, text in enumerate(texts)
         ]
         self.talks[talk.session_id] = (talk, said)
 
-    def conversations(self, since: int) -> list[Conversation]:
+    def conversations(self, since: int) -> list[TrackedConversation]:
         return [talk for talk, _ in self.talks.values() if talk.updated_at >= since]
 
-    def document(self, conversation: Conversation) -> Document:
+    def document(self, conversation: TrackedConversation) -> Document:
         self.read.append(conversation.session_id)
         return document(conversation, self.talks[conversation.session_id][1], Redactor())
 
@@ -74,7 +74,7 @@ class Said:
     ids=["50 entries", "49", "100 kB", "less", "a pause", "redacted", "nothing new"],
 )
 def test_a_conversation_is_due_when_enough_is_new(
-    new: Conversation, later: int, *, due: bool
+    new: TrackedConversation, later: int, *, due: bool
 ) -> None:
     assert is_due(known(TALK), new, NOW + later) is due
 

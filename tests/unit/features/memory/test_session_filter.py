@@ -17,7 +17,7 @@ from skerry.features.memory.searching import by_words
 from skerry.features.memory.transcripts import document
 from skerry.infra.clock import SystemClock
 from skerry.model.ids import AgentId, SessionKey
-from skerry.model.memory import Conversation, MemoryQuestion, MemorySource, Utterance
+from skerry.model.memory import MemoryQuestion, MemorySource, TrackedConversation, Utterance
 from skerry.testing.memory import hit
 from tests.support.memory import GROUP, OWNER, place
 
@@ -28,12 +28,12 @@ MINE = str(SessionKey.main())
 class Said:
     """A hundred groups that speak of nothing but boats, and one word of the owner's on them."""
 
-    def conversations(self, since: int) -> Sequence[Conversation]:
+    def conversations(self, since: int) -> Sequence[TrackedConversation]:
         del since
         keys = [*(OTHERS.format(number) for number in range(100)), MINE]
-        return [Conversation(f"s{n}", key, 1, 100, 10) for n, key in enumerate(keys)]
+        return [TrackedConversation(f"s{n}", key, 1, 100, 10) for n, key in enumerate(keys)]
 
-    def document(self, conversation: Conversation) -> Document:
+    def document(self, conversation: TrackedConversation) -> Document:
         text = "boat boat blue boat" if conversation.key != MINE else "The boat lies in Faro."
         return document(conversation, [Utterance(by_user=True, text=text, at=10)], str)
 

@@ -18,7 +18,7 @@ from skerry.model.origin import Origin
 from skerry.model.run import Purpose, RunRequest, RunResult
 from skerry.ports.checks import Level
 from skerry.ports.model import ModelCost
-from skerry.ports.tries import Wanted
+from skerry.ports.tries import CallTarget
 from skerry.store import Store
 from skerry.store.calls import CallLog
 from skerry.store.usage import daily
@@ -203,9 +203,9 @@ async def test_days_are_those_of_the_person_s_time_zone(tmp_path: Path) -> None:
         assert await rows(core.store, "day") == [("2026-11-23",)]
 
 
-def wanted(agent: str) -> Wanted:
+def wanted(agent: str) -> CallTarget:
 
-    return Wanted(agent=AgentId(agent))
+    return CallTarget(agent=AgentId(agent))
 
 
 @pytest.mark.parametrize("name", ["nobody", "Main"])

@@ -26,7 +26,7 @@ from skerry.infra.rooted_fs import Beneath
 from skerry.model.caller import Caller
 from skerry.model.ids import AgentId, SessionKey
 from skerry.model.inbound import PeerKind
-from skerry.model.memory import Conversation, Utterance
+from skerry.model.memory import TrackedConversation, Utterance
 from skerry.model.origin import Origin
 from skerry.model.provenance import clean
 from skerry.ports.memory import MemoryBackend
@@ -182,10 +182,10 @@ class _Talks:
     def __init__(self, sessions: Sequence[tuple[str, Sequence[Passage]]]) -> None:
         self._said = dict(sessions)
 
-    def conversations(self, since: int) -> Sequence[Conversation]:
+    def conversations(self, since: int) -> Sequence[TrackedConversation]:
         """Returns those since then."""
         found = [
-            Conversation(
+            TrackedConversation(
                 name,
                 str(_OWNER.key),
                 len(said),
@@ -196,7 +196,7 @@ class _Talks:
         ]
         return [one for one in found if one.updated_at >= since]
 
-    def document(self, conversation: Conversation) -> Document:
+    def document(self, conversation: TrackedConversation) -> Document:
         """Returns the transcript: who speaks first is the user."""
         said = self._said[conversation.session_id]
         user = said[0].text.partition(": ")[0]
