@@ -26,7 +26,7 @@ CALLER: Final = "whoever calls it sets the deadline"
 RUN: Final = "ends with its run, which has `agents.defaults.timeoutSeconds`"
 
 WITHOUT: Final = {
-    "runtime/typing_indicator.py:Composing.run": OWNER,
+    "runtime/typing_indicator.py:TypingIndicator.run": OWNER,
     "workspace/prompt_files.py:WorkspaceFiles.daily": DISK,
     "workspace/prompt_files.py:WorkspaceFiles.read": DISK,
     "runtime/compaction/memory_flush.py:MemoryAppend.run": DISK,
