@@ -16,7 +16,7 @@ from tests.e2e.test_forgetting_kills import ALSO, FACT, ask, holding, told
 PROGRAM = """
 import os, sys
 import anyio
-from skerry.app.memory_alone import open_memory
+from skerry.features.memory.offline import open_memory
 from skerry.config.load import load_good
 from skerry.model.ids import AgentId
 from skerry.testing.gateway import die, planted

@@ -17,7 +17,7 @@ from msgspec import Struct, field
 
 from skerry.app.command_dependencies import Desk
 from skerry.app.cooling import kept_cooldowns
-from skerry.app.embedding import open_embedding
+from skerry.features.memory.open_embedding import open_embedding
 from skerry.app.extensions import (
     LivePlugins,
     OwnTools,
@@ -25,11 +25,11 @@ from skerry.app.extensions import (
     load_hook_folders,
     provide_commands,
 )
-from skerry.app.forgetting import Forgetter, Live
+from skerry.features.memory.erasure import Forgetter, Live
 from skerry.app.maintenance import Upkeep, looked_after, unless_damaged
-from skerry.app.memories import BuiltinMemories
-from skerry.app.memory import take_slot
-from skerry.app.memory_slot import SlotMemories
+from skerry.features.memory.memories import BuiltinMemories
+from skerry.features.memory.slot_claim import take_slot
+from skerry.features.memory.slot_memories import SlotMemories
 from skerry.app.plugin_parts import PluginParts
 from skerry.app.records import stored_records
 from skerry.app.reload import Reload
@@ -37,7 +37,7 @@ from skerry.app.retention import retain
 from skerry.app.services import Services, of_features
 from skerry.app.settings import Settings, check_secret
 from skerry.app.setup import ModelChoice
-from skerry.app.transcripts import StoredTranscripts
+from skerry.features.memory.stored_transcripts import StoredTranscripts
 from skerry.config.gateway import LOCK
 from skerry.config.messages import UnknownDelivery
 from skerry.config.root import Config

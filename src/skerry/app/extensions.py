@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from skerry.app.command_dependencies import Desk
-from skerry.app.memory import MemoryParts
+from skerry.features.memory.slot_claim import MemoryParts
 from skerry.app.plugin_parts import PluginParts
 from skerry.app.records import stored_records
 from skerry.commands.table import Command

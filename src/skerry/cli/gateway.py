@@ -190,8 +190,8 @@ async def _call(arguments: Namespace) -> int:
 
 async def _synced(client: GatewayClient, params: dict[str, Any], seconds: float | None) -> Any:
     """Returns the report of an index job, which may take hours, and shows how far it is."""
-    from skerry.cli.memory_bar import Bar  # noqa: PLC0415 - for this method alone
-    from skerry.cli.memory_place import WAIT_SECONDS, synced  # noqa: PLC0415 - as above
+    from skerry.features.memory.cli_progress import Bar  # noqa: PLC0415 - for this method alone
+    from skerry.features.memory.cli_access import WAIT_SECONDS, synced  # noqa: PLC0415 - as above
 
     bar = Bar()
     try:

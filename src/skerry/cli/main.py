@@ -23,7 +23,7 @@ from skerry.cli.options import (
     timeout,
     whole,
 )
-from skerry.cli.parsing_memory import add_memory
+from skerry.features.memory.cli import add_memory
 from skerry.cli.parsing_state import add_recovered
 from skerry.infra.features import FEATURES
 

@@ -33,7 +33,7 @@ PROGRAMS: Final = {
 }
 """Programs that can be started this way: the module as `python -m` names it, and the function it
 calls."""
-_SELDOM: Final = {"skerry.cli.memory_bench"}
+_SELDOM: Final = {"skerry.features.memory.cli_bench"}
 """Commands that import what starts threads, which do not live on in a fork."""
 _EARLY: Final = ("HASHSEED", "IOENCODING", "PATH", "UTF8", "WARNINGS")
 """Variables that an interpreter reads when it starts, which a fork cannot apply."""

@@ -10,7 +10,7 @@ import pytest
 from scripts.requirements import ROOT
 from skerry.app.command_dependencies import Desk
 from skerry.app.extensions import provide_commands
-from skerry.app.memory import take_slot
+from skerry.features.memory.slot_claim import take_slot
 from skerry.commands.table import CommandTable
 from skerry.config.commands import CommandsConfig
 from skerry.model.inbound import PeerKind

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from skerry.gateway.methods.notes import _hit
+from skerry.features.memory.note_methods import _hit
 from skerry.model.origin import Origin
 from skerry.model.provenance import Provenance, item
 from skerry.testing.memory import hit

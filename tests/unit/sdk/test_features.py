@@ -41,7 +41,7 @@ def test_the_kernel_names_a_feature_in_its_line_only() -> None:
         for path in SOURCE.rglob("*.py")
         if "skerry.features." in path.read_text("utf-8") and not path.is_relative_to(FOLDER)
     }
-    moved = {"cli/memory_bench.py"} | {
+    moved = {"features/memory/cli_bench.py"} | {
         f"app/{name}.py"
         for name in (
             "doctor_memory",

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from skerry.app.memory import take_slot
+from skerry.features.memory.slot_claim import take_slot
 from skerry.config.agents import AgentDefaults, AgentsConfig
 from skerry.config.context import Compaction, MemoryFlush
 from skerry.config.root import Config

@@ -7,7 +7,7 @@ from typing import Any
 import anyio
 import pytest
 
-from skerry.app.memory_alone import open_memory
+from skerry.features.memory.offline import open_memory
 from skerry.config.root import Config
 from skerry.model.ids import AgentId
 from skerry.model.memory import MemoryAnswer, MemoryQuestion

@@ -9,7 +9,7 @@ from skerry.testing.memory import FakeBackend, hit
 from tests.support.cli import run_command
 from tests.support.gateway import running_gateway
 from tests.support.memory import place
-from tests.unit.cli.test_memory_notes import skerry
+from tests.unit.features.memory.test_cli_notes import skerry
 
 
 async def test_files_are_listed_and_the_memory_is_checked(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import anyio
 import anyio.to_thread
 
-from skerry.app.memories import FOLDER
+from skerry.features.memory.memories import FOLDER
 from skerry.client.client import GatewayClient
 from skerry.client.discover import find
 from skerry.config.root import Config
@@ -152,7 +152,7 @@ def _running(told: Mapping[str, Any]) -> Iterator[Check]:
 
 async def _model(config: Config, environ: Mapping[str, str], agent: AgentId) -> Check:
     """Returns whether the embedding model can be used; a hosted one is asked by a gateway alone."""
-    from skerry.app.embedders import Embedders  # noqa: PLC0415 - as said above
+    from skerry.features.memory.embedding_models import Embedders  # noqa: PLC0415 - as said above
     from skerry_recall.embed import EmbeddingError, Kind  # noqa: PLC0415 - as said above
 
     name = "memory model"

@@ -10,8 +10,8 @@ import anyio.from_thread
 import anyio.to_thread
 from msgspec import Struct, field
 
-from skerry.app.memory_settings import has_sessions, places, rhythm, settings, weighing
-from skerry.app.transcripts import StoredTranscripts
+from skerry.features.memory.settings import has_sessions, places, rhythm, settings, weighing
+from skerry.features.memory.stored_transcripts import StoredTranscripts
 from skerry.config.root import Config
 from skerry.features.memory.keeping import Keeper, is_empty
 from skerry.infra.clock import Clock

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from skerry.gateway.frames import Json
 from skerry.gateway.method import Call, Method, Name, Params
-from skerry.gateway.methods.notes import desk_of, provenance
+from skerry.features.memory.note_methods import desk_of, provenance
 from skerry.model.ids import AgentId
 from skerry.model.memory import MemoryFile, MemorySource
 from skerry.policy.access import ADMIN, allows

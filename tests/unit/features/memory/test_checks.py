@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from skerry.app.doctor_memory import index, qmd, thorough
+from skerry.features.memory.checks import index, qmd, thorough
 from skerry.config.root import Config
 from skerry.features.memory.files import Places
 from skerry.features.memory.index import Index

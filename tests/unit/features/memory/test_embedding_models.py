@@ -11,8 +11,8 @@ from typing import Any
 import anyio
 import pytest
 
-from skerry.app.embedders import Embedders, booked, order, place
-from skerry.app.embedding import open_embedding
+from skerry.features.memory.embedding_models import Embedders, booked, order, place
+from skerry.features.memory.open_embedding import open_embedding
 from skerry.auth.credentials import vault_of
 from skerry.auth.profiles import parse
 from skerry.config.check import check

@@ -3,7 +3,7 @@
 from argparse import ArgumentTypeError
 
 from skerry.cli.options import Add, command, output, reach
-from skerry.cli.parsing_notes import add_notes
+from skerry.features.memory.cli_parsing_notes import add_notes
 
 KINDS = ("turn", "session", "chunking", "language", "cross", "notes", "reply")
 """Kinds of `memory.bench.sets`, repeated so that help needs no import; `reply` is the tool's

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import anyio
 
-from skerry.cli.memory_place import memory
+from skerry.features.memory.cli_access import memory
 from skerry.cli.render import notice, one_line, show, show_json, styled
 from skerry.infra.clock import iso
 from skerry.model.errors import ClientError

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final
 import anyio
 
 from skerry.app.build import open_state
-from skerry.app.embedding import open_embedding
-from skerry.app.forgetting import Forgetter
-from skerry.app.memories import BuiltinMemories
-from skerry.app.memory import CORE
+from skerry.features.memory.open_embedding import open_embedding
+from skerry.features.memory.erasure import Forgetter
+from skerry.features.memory.memories import BuiltinMemories
+from skerry.features.memory.slot_claim import CORE
 from skerry.config.root import Config
 from skerry.config.secrets import secrets
 from skerry.features.memory.service import Desk

@@ -12,7 +12,7 @@ from skerry.model.ids import AgentId
 from skerry.ports.tries import CallTarget, ModelCallEnded
 
 if TYPE_CHECKING:
-    from skerry.app.embedders import Embedders
+    from skerry.features.memory.embedding_models import Embedders
     from skerry_recall.embed import Embedder
 
 
@@ -48,7 +48,7 @@ async def open_embedding(
 
         def embedder(agent: AgentId) -> "Embedder | None":
             if not made:
-                from skerry.app.embedders import Embedders  # noqa: PLC0415 - 20 ms, with a memory
+                from skerry.features.memory.embedding_models import Embedders  # noqa: PLC0415 - 20 ms, with a memory
 
                 made.append(
                     Embedders(config, http, environ, tasks, book=payer.book, allow=payer.allow)

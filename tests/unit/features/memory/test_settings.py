@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from skerry.app.memories import BuiltinMemories
-from skerry.app.memory_settings import has_sessions, places, rhythm, settings, weighing
+from skerry.features.memory.memories import BuiltinMemories
+from skerry.features.memory.settings import has_sessions, places, rhythm, settings, weighing
 from skerry.config.check import check
 from skerry.config.root import Config
 from skerry.features.memory.keeping import Rhythm

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import anyio
 
-from skerry.cli.memory_bar import Bar
-from skerry.cli.memory_place import memory, nothing
+from skerry.features.memory.cli_progress import Bar
+from skerry.features.memory.cli_access import memory, nothing
 from skerry.cli.render import notice, one_line, plain, show, show_json, styled
 
 READ: Final = ("operator.read",)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from skerry.cli.memory_forget import _PLACES, _done
+from skerry.features.memory.cli_forget import _PLACES, _done
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from skerry.model.memory import MemoryProgress
 from skerry.model.memory_json import report_of, status_of
 
 if TYPE_CHECKING:  # only where no gateway runs
-    from skerry.app.memory_alone import MemoryAlone
+    from skerry.features.memory.offline import MemoryAlone
 
 WAIT_SECONDS: Final = 86_400.0
 """Embedding a hundred thousand passages here takes hours; each batch is kept."""
@@ -85,7 +85,7 @@ async def memory(
         config = load_good(os.environ).config
         agent = agent_of(config, arguments.agent)
         workspace = str(config.workspace(agent))
-        from skerry.app.memory_alone import open_memory  # noqa: PLC0415 - not for a gateway's
+        from skerry.features.memory.offline import open_memory  # noqa: PLC0415 - not for a gateway's
 
         try:
             async with open_memory(config, os.environ, ours=ours) as alone:
@@ -122,11 +122,11 @@ class _Here:
         if method == "memory.status":
             return self._noted(status_of(await self._alone.of(self._agent).status()))
         if method == "memory.files":
-            from skerry.gateway.methods.files import MemoryFilesParams, listing  # noqa: PLC0415 - as said above
+            from skerry.features.memory.file_methods import MemoryFilesParams, listing  # noqa: PLC0415 - as said above
 
             wanted = MemoryFilesParams.model_validate(params)
             return await listing(self._alone.desk, self._agent, wanted)
-        from skerry.gateway.methods.notes import METHODS, answered  # noqa: PLC0415 - as said above
+        from skerry.features.memory.note_methods import METHODS, answered  # noqa: PLC0415 - as said above
         from skerry.gateway.problems import describe  # noqa: PLC0415 - as said above
 
         shape = next(one.params for one in METHODS if one.name == method)
@@ -147,7 +147,7 @@ class _Here:
         return report_of(await memory.sync(force=force, progress=progress), memory.name)
 
     async def forget(self, params: dict[str, Any]) -> dict[str, Any]:
-        from skerry.gateway.methods.forget import MemoryForgetParams, answered  # noqa: PLC0415 - as said above
+        from skerry.features.memory.forget_method import MemoryForgetParams, answered  # noqa: PLC0415 - as said above
 
         wanted = MemoryForgetParams.model_validate(params)
         desk = self._alone.desk if self._alone.is_ours else None

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from skerry.cli.main import main
-from skerry.cli.memory_bench import shared
+from skerry.features.memory.cli_bench import shared
 from skerry_recall.embed import EmbeddingModel, EmbeddingUnavailableError, Kind
 
 TALK = {"scope": "c", "id": "D1", "session": "s", "speaker": "Ada", "text": "The boat is red."}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from skerry.app.memory_slot import SlotMemories
+from skerry.features.memory.slot_memories import SlotMemories
 from skerry.config.root import Config
 from skerry.features.memory.slot import FallbackMemoryManager
 from skerry.model.ids import AgentId, agent_id
