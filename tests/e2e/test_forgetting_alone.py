@@ -25,7 +25,7 @@ async def main():
     config = load_good(os.environ).config
     reach = planted(sys.argv[1], die)
     async with open_memory(config, os.environ, reach=reach) as alone:
-        await alone.forgets.forget(AgentId("main"), ["zebra quokka"], extra=True)
+        await alone.parts.forgets.forget(AgentId("main"), ["zebra quokka"], extra=True)
 
 anyio.run(main)
 """

@@ -27,9 +27,9 @@ async def opened(home: Path, platform: Platform) -> AsyncIterator[tuple[Wire, Pa
         whole_gateway(home, Hooks(), platform) as (application, address),
         connected(address.url, auth={"token": address.token}) as wire,
     ):
-        desk = application.context.memory
-        assert desk is not None
-        await desk.write(
+        service = application.context.memory
+        assert service is not None
+        await service.write(
             AgentId("main"), "The treasure is under the oak.", "Things", Origin.OWNER, "gateway"
         )
         yield wire, application.settings.config.workspace(AgentId("main"))

@@ -23,7 +23,7 @@ from skerry.features.memory.builtin import BuiltinMemory
 from skerry.features.memory.files import Places
 from skerry.features.memory.index import Index
 from skerry.features.memory.indexer import Settings
-from skerry.features.memory.service import Desk
+from skerry.features.memory.service import Service
 from skerry.features.memory.tools import MemorySearch
 from skerry.features.memory.waiting import QUERY
 from skerry.infra.clock import SystemClock
@@ -90,7 +90,7 @@ async def remembering(home: Path, embedder: Embedder) -> AsyncIterator[tuple[Pla
     clock = SystemClock()
     index = Index(home / "main.sqlite", Settings(Places(here.workspace)), clock)
     memory = BuiltinMemory(AgentId("main"), index, clock, embedder=lambda: embedder)
-    here.desk = Desk(FakeMemories(memory), here.desk.config, clock)  # type: ignore[arg-type]
+    here.service = Service(FakeMemories(memory), here.service.config, clock)  # type: ignore[arg-type]
     async with AsyncExitStack() as stack:
         stack.callback(memory.close)
         await memory.sync()
@@ -99,7 +99,7 @@ async def remembering(home: Path, embedder: Embedder) -> AsyncIterator[tuple[Pla
 
 async def told(here: Place) -> dict[str, Any]:
     with anyio.fail_after(60):
-        found = await here.call(MemorySearch(here.desk), ASKED)
+        found = await here.call(MemorySearch(here.service), ASKED)
     assert "disabled" not in found, found
     assert found["results"][0]["path"] == "memory/2024-02-03.md"
     assert (found["mode"] == "text") == (found["provider"] == "none")

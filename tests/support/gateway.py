@@ -40,7 +40,7 @@ from skerry.model.run import (
     StopReason,
 )
 from skerry.ports.dispatch import QueuedRun, QueueReport
-from skerry.ports.memory import MemoryDesk
+from skerry.ports.memory import MemoryService
 from skerry.ports.model import (
     ModelInfo,
     ModelOffer,
@@ -258,7 +258,7 @@ async def running_gateway(  # noqa: PLR0913 - each has a default; a test names w
     send_buffer: int | None = None,
     pages: Path | None = None,
     hooks: Hooks | None = None,
-    memory: MemoryDesk | None = None,
+    memory: MemoryService | None = None,
 ) -> AsyncIterator[Rig]:
     """Serves a gateway whose state is in `home`."""
     given = config or {}

@@ -1,5 +1,6 @@
-"""A memory desk over a fake backend, and those who come to it."""
+"""A memory service over a fake backend, and callers of it."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -7,13 +8,16 @@ from typing import Any
 import msgspec
 
 from skerry.config.root import Config
-from skerry.features.memory.service import Desk
+from skerry.features.memory.holder import make_commands, make_tools, recall
+from skerry.features.memory.service import Service
+from skerry.hooks.hooks import Hooks
 from skerry.infra.rooted_fs import Beneath
 from skerry.model.caller import Caller
 from skerry.model.ids import SessionKey
 from skerry.model.inbound import PeerKind
 from skerry.model.origin import Origin
 from skerry.ports.tool import Tool, ToolContext
+from skerry.sdk.slots import MemoryHolder
 from skerry.testing.clock import FakeClock
 from skerry.testing.memory import FakeBackend, FakeMemories
 
@@ -30,7 +34,7 @@ GROUP = Caller(
 class Place:
     """A workspace with a memory."""
 
-    desk: Desk
+    service: Service
     backend: FakeBackend
     workspace: Path
     clock: FakeClock
@@ -56,6 +60,13 @@ class Place:
         return file
 
 
+def held(backend: FakeBackend, config: Callable[[], Config], hooks: Hooks) -> MemoryHolder:
+    """Returns what our memory adds to a gateway, over a fake backend."""
+    service = Service(FakeMemories(backend), config, FakeClock())
+    recall(service, hooks)
+    return MemoryHolder(service, None, lambda: make_tools(service), lambda: make_commands(service))
+
+
 def place(home: Path, backend: FakeBackend | None = None, **tree: Any) -> Place:
     """Returns a workspace in `home` whose configuration has the sections of `tree`."""
     config = Config.model_validate(
@@ -64,5 +75,5 @@ def place(home: Path, backend: FakeBackend | None = None, **tree: Any) -> Place:
     workspace = config.workspace(config.agents.default_id)
     workspace.mkdir(parents=True, exist_ok=True)
     backend, clock = backend or FakeBackend(), FakeClock()
-    desk = Desk(FakeMemories(backend), lambda: config, clock)
-    return Place(desk, backend, workspace, clock)
+    service = Service(FakeMemories(backend), lambda: config, clock)
+    return Place(service, backend, workspace, clock)

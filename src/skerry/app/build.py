@@ -8,7 +8,13 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    ExitStack,
+    asynccontextmanager,
+    nullcontext,
+)
 from functools import partial
 from typing import Any
 
@@ -17,7 +23,6 @@ from msgspec import Struct, field
 
 from skerry.app.command_dependencies import Desk
 from skerry.app.cooling import kept_cooldowns
-from skerry.features.memory.open_embedding import open_embedding
 from skerry.app.extensions import (
     LivePlugins,
     OwnTools,
@@ -25,11 +30,7 @@ from skerry.app.extensions import (
     load_hook_folders,
     provide_commands,
 )
-from skerry.features.memory.erasure import Forgetter, Live
 from skerry.app.maintenance import Upkeep, looked_after, unless_damaged
-from skerry.features.memory.memories import BuiltinMemories
-from skerry.features.memory.slot_claim import take_slot
-from skerry.features.memory.slot_memories import SlotMemories
 from skerry.app.plugin_parts import PluginParts
 from skerry.app.records import stored_records
 from skerry.app.reload import Reload
@@ -37,7 +38,6 @@ from skerry.app.retention import retain
 from skerry.app.services import Services, of_features
 from skerry.app.settings import Settings, check_secret
 from skerry.app.setup import ModelChoice
-from skerry.features.memory.stored_transcripts import StoredTranscripts
 from skerry.config.gateway import LOCK
 from skerry.config.messages import UnknownDelivery
 from skerry.config.root import Config
@@ -72,6 +72,8 @@ from skerry.runtime.receiver import receive
 from skerry.runtime.recovery import RunFacts, recover
 from skerry.runtime.run_context import Runtime
 from skerry.runtime.usage.ledger import Ledger
+from skerry.sdk.features import registered
+from skerry.sdk.slots import Live, MemoryHolder, MemoryHost, OpenMemory
 from skerry.store import DATABASE, Store, nothing, open_store, runs
 from skerry.store.calls import CallLog
 from skerry.store.indexing import Indexer
@@ -155,13 +157,21 @@ async def open_application(  # noqa: PLR0915 - one for each part, in the order o
         store.follow(session_events.touch)
         store.follow(indexer.touch)
         ledger, records, live = await _state_of_runs(store, config, clock)
-        embedding = open_embedding(config, environ, ledger, wanted=outside.models is None)
-        async with embedding as embedder:
-            own = BuiltinMemories(config, store, clock, redact, embedder, outside.reach)
-            transcripts, memories = StoredTranscripts(store), outside.memories or own
-            slot = SlotMemories(config, memories, transcripts, clock, redact, environ)
-            forgetter = Forgetter(config, store, mirror, slot, clock, outside.reach, live)
-            memory = take_slot(slot, config, outside.hooks, clock, forgetter)
+        host = MemoryHost(
+            config,
+            environ,
+            store,
+            mirror,
+            ledger,
+            clock,
+            redact,
+            outside.hooks,
+            live,
+            outside.memories,
+            outside.models is None,
+            outside.reach,
+        )
+        async with _memory(host) as memory:
             tools, delivery = OwnTools(memory.tools), _delivery(settings, outside, store)
             runtime = Runtime(
                 store=store,
@@ -221,21 +231,28 @@ async def open_application(  # noqa: PLR0915 - one for each part, in the order o
                 configuration=settings,
                 hooks=outside.hooks,
                 show_prompt=partial(report, runtime),
-                memory=memory.desk,
-                forgets=forgetter,
+                memory=memory.service,
+                forgets=memory.forgets,
                 records=records,
                 budgets=lambda: [*ledger.report(), *ledger.meter.report()],
                 hurry=delivery.hurry,
             )
-            store.follow(own.touch)
             services.start("features", of_features(context))
             async with (
                 _working(settings, dispatch, mirror, delivery, outside),
-                own.open(keep=memory.desk is not None and not slot.has_qmd),
-                slot.open(keep=memory.desk is not None),
-                _running(reload.run, forgetter.run, plugins.run, services.run),
+                memory.keep(),
+                _running(reload.run, plugins.run, services.run),
             ):
                 yield Application(context, dispatch, settings, outside.hooks, reload.restart)
+
+
+def _memory(host: MemoryHost) -> AbstractAsyncContextManager[MemoryHolder]:
+    """Opens the feature that claims the memory's slot; without one there is no memory."""
+    load = registered().slots.get("memory")
+    if load is None:
+        return nullcontext(MemoryHolder())
+    opens: OpenMemory = load()
+    return opens(host)
 
 
 async def _state_of_runs(

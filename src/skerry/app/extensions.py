@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import anyio
 
 from skerry.app.command_dependencies import Desk
-from skerry.features.memory.slot_claim import MemoryParts
 from skerry.app.plugin_parts import PluginParts
 from skerry.app.records import stored_records
 from skerry.commands.table import Command
@@ -16,16 +15,16 @@ from skerry.config.root import Config
 from skerry.hooks.hooks import Hooks
 from skerry.hooks.runner import HandlerReport
 from skerry.infra.clock import Clock
-from skerry.policy.access import TOOLS
 from skerry.ports.checks import Check
 from skerry.ports.model import Models
 from skerry.ports.plugins import PluginReport
-from skerry.ports.tool import Tool
+from skerry.ports.tool import Tool, verb_of
 from skerry.runtime.run_context import Runtime
 from skerry.sdk.features import registered
 from skerry.sdk.http import HttpRoute
 from skerry.sdk.methods import GatewayMethod
 from skerry.sdk.parts import Event, Panel
+from skerry.sdk.slots import MemoryHolder
 from skerry.store import Store
 
 if TYPE_CHECKING:
@@ -36,7 +35,7 @@ class OwnTools(Mapping[str, Tool]):
     """Our own tools by name, made when somebody first looks: the first message is soon enough.
 
     Raises:
-        RuntimeError: one has no row in the policy.
+        RuntimeError: a tool declares no verb.
     """
 
     def __init__(self, memory: Callable[[], Iterable[Tool]]) -> None:
@@ -61,8 +60,8 @@ class OwnTools(Mapping[str, Tool]):
             *self.features,
         )
         made = {tool.spec.name: tool for tool in ours}
-        if unruled := sorted(made.keys() - TOOLS.keys()):
-            raise RuntimeError(f"policy/access.py has no row for: {', '.join(unruled)}")
+        if unruled := sorted(name for name, tool in made.items() if verb_of(tool) is None):
+            raise RuntimeError(f"no verb is declared by: {', '.join(unruled)}")
         return made
 
     def __getitem__(self, name: str) -> Tool:
@@ -168,7 +167,7 @@ class LivePlugins:
         return self._loaded.handlers() if self._loaded else self._runtime.hooks.report()
 
 
-def provide_commands(desk: Desk, models: Models, memory: MemoryParts) -> None:
+def provide_commands(desk: Desk, models: Models, memory: MemoryHolder) -> None:
     """Adds our commands to the gateway of `desk`."""
     runtime = desk.dispatcher.runtime
     commands = runtime.commands

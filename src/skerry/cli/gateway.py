@@ -3,7 +3,7 @@
 import json
 import os
 from argparse import Namespace
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any, Final
 
@@ -14,6 +14,7 @@ from skerry.cli.render import model_line, one_line, plain, show, show_json, styl
 from skerry.client.client import GatewayClient
 from skerry.client.discover import Address, find
 from skerry.client.models import model_status
+from skerry.infra.features import FEATURES
 from skerry.model.errors import ClientError, GatewayRefusedError
 
 READ: Final = ("operator.read",)
@@ -171,8 +172,9 @@ async def _call(arguments: Namespace) -> int:
     timeout = arguments.timeout or (600.0 if final else 30.0)
     async with GatewayClient(find(os.environ, url=arguments.url, token=arguments.token)) as client:
         try:
-            if arguments.method == _SYNC and not final:
-                payload = await _synced(client, params, arguments.timeout)
+            call = None if final else _feature_call(arguments.method)
+            if call is not None:
+                payload = await call(client, params, arguments.timeout)
             else:
                 payload = await client.request(
                     arguments.method, params, timeout=timeout, expect_final=final
@@ -188,16 +190,14 @@ async def _call(arguments: Namespace) -> int:
     return 0
 
 
-async def _synced(client: GatewayClient, params: dict[str, Any], seconds: float | None) -> Any:
-    """Returns the report of an index job, which may take hours, and shows how far it is."""
-    from skerry.features.memory.cli_progress import Bar  # noqa: PLC0415 - for this method alone
-    from skerry.features.memory.cli_access import WAIT_SECONDS, synced  # noqa: PLC0415 - as above
+def _feature_call(method: str) -> Callable[..., Awaitable[Any]] | None:
+    """Returns the function with which a feature calls its method; None calls it as any other."""
+    if method.partition(".")[0] not in {feature.name for feature in FEATURES}:
+        return None
+    from skerry.sdk.features import registered  # noqa: PLC0415 - for methods of features alone
 
-    bar = Bar()
-    try:
-        return await synced(client, params, bar, seconds or WAIT_SECONDS)
-    finally:
-        bar.end()
+    load = registered().calls.get(method)
+    return None if load is None else load()
 
 
 def _near(method: str, hello: Any) -> str:
@@ -207,5 +207,4 @@ def _near(method: str, hello: Any) -> str:
     return f"Did you mean {near}?" if near else "docs/reference/protocol.md lists every method."
 
 
-_SYNC: Final = "memory.sync"
 _QUOTES: Final = """Quote it for the shell: --params '{"sessionKey": "main"}'."""

@@ -6,7 +6,7 @@ from skerry.infra.features import FEATURES, Feature
 GROUPS = (
     ("talk", ("chat", "agent", "sessions")),
     ("the gateway", ("gateway", "open", "status", "logs", "update")),
-    ("its state", ("memory", "files")),
+    ("its state", ("files",)),
     ("what it uses", ("prompt", "config", "plugins", "hooks")),
     ("this shell", ("completion",)),
 )

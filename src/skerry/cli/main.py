@@ -23,7 +23,6 @@ from skerry.cli.options import (
     timeout,
     whole,
 )
-from skerry.features.memory.cli import add_memory
 from skerry.cli.parsing_state import add_recovered
 from skerry.infra.features import FEATURES
 
@@ -134,7 +133,6 @@ def _parts() -> dict[str | None, Callable[[Add], object]]:
         "files": parsing_extensions.files,
         "config": _config,
         "sessions": _sessions,
-        "memory": add_memory,
         "logs": _logs,
         "plugins": parsing_extensions.plugins,
         "hooks": parsing_extensions.hooks,

@@ -26,7 +26,7 @@ from skerry.model.inbound import ReplyTo
 from skerry.policy.records import Records
 from skerry.ports.checks import Check
 from skerry.ports.dispatch import Dispatcher
-from skerry.ports.memory import Forgets, MemoryDesk
+from skerry.ports.memory import Forgets, MemoryService
 from skerry.ports.model import Models, Setup
 from skerry.ports.plugins import PluginReport
 from skerry.ports.prompt import PromptReport
@@ -113,7 +113,7 @@ class GatewayContext(Struct, frozen=True):
     """Tells the sender of an account to try now what it holds back in that conversation."""
     budgets: Callable[[], list[dict[str, Json]]] = list
     """Says what of each budget is used today."""
-    memory: MemoryDesk | None = None
+    memory: MemoryService | None = None
     """None where a plugin has the memory's slot, or nobody."""
     forgets: Forgets | None = None
     """None where no agent runs."""

@@ -42,7 +42,7 @@ class Feature:
 
 
 FEATURES = (
-    Feature("memory", registers=False),
+    Feature("memory", ("its state", "what agents remember")),
     Feature("usage", ("its state", "what calls of models used, and what they cost")),
     Feature("outbox", ("its state", "what is not delivered: list, show, retry and drop it")),
     Feature("backup", ("its state", "make, list, check and restore backups of the database")),

@@ -162,19 +162,6 @@ METHODS: Final[Mapping[str, Need]] = MappingProxyType(
         "last-heartbeat": READERS,
         "logs.tail": READERS,
         "markdown.render": READERS,
-        "memory.status": READERS,
-        "memory.forget": ADMINS,
-        "memory.sync": WRITERS,
-        "memory.file": READERS,
-        "memory.files": READERS,
-        "memory.get": READERS,
-        "memory.notes": READERS,
-        "memory.save": WRITERS,
-        "memory.search": READERS,
-        "memory.undo": WRITERS,
-        "memory.unverified": READERS,
-        "memory.confirm": WRITERS,
-        "memory.write": WRITERS,
         "models.configure": ADMINS,
         "models.list": READERS,
         "models.offered": ADMINS,
@@ -230,7 +217,6 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "config": "config.set",
         "context": "prompt.show",
         "debug": "config.patch",
-        "forget": "memory.forget",
         "help": "commands.list",
         "model": PATCH,
         "models": "models.list",
@@ -238,7 +224,6 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "queue": PATCH,
         "reasoning": PATCH,
         "recall": "sessions.search",
-        "remember": "memory.write",
         "reset": "sessions.reset",
         "restart": "config.patch",
         "resume": "sessions.restore",
@@ -269,22 +254,6 @@ def strongest(scopes: Iterable[str]) -> str:
     required = frozenset(scopes)
     return next((scope for scope in (READ, WRITE) if required <= {READ, scope}), ADMIN)
 
-
-TOOLS: Final[Mapping[str, Verb]] = MappingProxyType(
-    {
-        "edit": Verb.WRITE,
-        "memory_append": Verb.WRITE,
-        "memory_forget": Verb.NOTE,
-        "memory_get": Verb.RECALL,
-        "memory_search": Verb.RECALL,
-        "memory_write": Verb.NOTE,
-        "read": Verb.READ,
-        "session_search": Verb.USE,
-        "write": Verb.WRITE,
-    }
-)
-"""The effect of each tool of ours, asked for beside its use; `use` is none that outlives the call.
-Those that need the memory are offered to the owner alone, whatever the configuration grants."""
 
 EVENTS: Final[Mapping[str, Need]] = MappingProxyType(
     {

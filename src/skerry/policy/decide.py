@@ -15,7 +15,7 @@ from skerry.model.caller import Caller
 from skerry.model.inbound import PeerKind
 from skerry.model.origin import Origin
 from skerry.model.rights import Rights
-from skerry.policy.access import ANYBODY, TOOLS, Need, Role, Verb, allows
+from skerry.policy.access import ANYBODY, Need, Role, Verb, allows
 from skerry.policy.files import KEPT, FileKind, Thing
 
 OTHERS: Final = frozenset({Origin.KNOWN, Origin.STRANGER})
@@ -77,6 +77,8 @@ class Request(Struct, frozen=True):
     """The file as it was opened."""
     granted: frozenset[str] = frozenset()
     """Tools that the configuration gives to everybody."""
+    effect: Verb | None = None
+    """Effect that a tool of ours declares, asked for beside its use; None for a plugin's tool."""
 
 
 class Decision(Struct, frozen=True):
@@ -168,7 +170,7 @@ RULES: Final = (
     Rule(
         "memory-tool",
         _TOOLS,
-        lambda r: TOOLS.get(r.name) in _MEMORY,
+        lambda r: r.effect in _MEMORY,
         allowed=False,
         reason=lambda r: f"only the owner may use the tool {r.name}",
     ),
@@ -274,12 +276,3 @@ def decide(request: Request) -> Decision:
             lacks = request.need.scope if rule.name == "scope" else None
             return Decision(rule.allowed, rule.name, rule.reason(request), lacks)
     return Decision(allowed=False, rule="default", reason="no rule allows it")
-
-
-def effect(actor: Actor, tool: str) -> Decision:
-    """Returns whether a tool of ours may do what its row says; a file is asked about as it opens.
-
-    A tool without a row may do nothing.
-    """
-    verb = TOOLS.get(tool)
-    return decide(Request(actor, verb, tool)) if verb else Decision(allowed=False, rule="default")

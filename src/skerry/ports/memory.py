@@ -161,7 +161,7 @@ class Forgets(Protocol):
         ...
 
 
-class MemoryDesk(Memories, Protocol):
+class MemoryService(Memories, Protocol):
     """Memory service for people at the gateway, who may read all of an agent's memory."""
 
     async def search(self, agent: AgentId, question: MemoryQuestion) -> MemoryAnswer:

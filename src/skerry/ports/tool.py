@@ -70,6 +70,16 @@ def reads_only(tool: Tool) -> bool:
     return getattr(tool, "reads_only", False) is True
 
 
+def verb_of(tool: Tool) -> Verb | None:
+    """Returns the effect that a tool declares as `verb`; `use` is none that outlives the call.
+
+    Every tool of ours declares one. Tools of the memory are the owner's alone, whatever the
+    configuration grants.
+    """
+    verb = getattr(tool, "verb", None)
+    return verb if isinstance(verb, Verb) else None
+
+
 def offered(
     tools: Iterable[Tool], caller: Caller, granted: frozenset[str] = frozenset()
 ) -> list[Tool]:
@@ -80,13 +90,11 @@ def offered(
     """
     actor = Actor.of(caller)
 
-    def may_use(name: str) -> bool:
-        return decide(Request(actor, Verb.USE, name, granted=granted)).allowed
-
     offered_tools: list[Tool] = []
     answers: dict[Callable[[Caller], bool], bool] = {}
     for tool in tools:
-        if not may_use(tool.spec.name):
+        use = Request(actor, Verb.USE, tool.spec.name, granted=granted, effect=verb_of(tool))
+        if not decide(use).allowed:
             continue
         ask: Callable[[Caller], bool] | None = getattr(tool, "is_offered", None)
         if ask is not None and ask not in answers:

@@ -34,6 +34,10 @@ class Features(Struct, frozen=True):
     """Registrations of each feature that are made as those of a plugin."""
     status_checks: list[Later] = field(default_factory=list)
     """Each gives a function from the status of a running gateway to checks of `skerry doctor`."""
+    slots: dict[str, Later] = field(default_factory=dict)
+    """Each gives the function that opens what holds the slot, such as `memory`."""
+    calls: dict[str, Later] = field(default_factory=dict)
+    """Each gives how `skerry gateway call` calls a method that works for long."""
     services: list[tuple[str, Later]] = field(default_factory=list)
     """Each gives a function from the gateway's context to what runs until the gateway stops."""
 
@@ -47,6 +51,7 @@ class Installation(Struct, frozen=True):
 
     state_dir: Path
     environ: Mapping[str, str]
+    """Environment, with the variables that the configuration file sets."""
     config: Config | None
     """None where the file cannot be used."""
 
@@ -89,6 +94,23 @@ class FeatureApi(PluginApi):
     def check(self, check: str) -> None:
         """Registers a check of `skerry doctor` that looks at the installation itself."""
         self._into.checks.append(self._later(check))
+
+    def claim_slot(self, slot: str, opens: str) -> None:
+        """Claims a slot: `memory` is opened with a `sdk.slots.MemoryHost`.
+
+        Raises:
+            RuntimeError: another feature has claimed it.
+        """
+        if slot in self._into.slots:
+            raise RuntimeError(f"{self._feature.name}: the slot {slot} is already claimed")
+        self._into.slots[slot] = self._later(opens)
+
+    def call(self, method: str, function: str) -> None:
+        """Registers how `skerry gateway call` calls a method that works for long.
+
+        The function gets the client, the parameters and the seconds of `--timeout`, if given.
+        """
+        self._into.calls[method] = self._later(function)
 
     def service(self, run: str) -> None:
         """Registers what runs from the start of the gateway until it stops."""

@@ -33,8 +33,6 @@ PROGRAMS: Final = {
 }
 """Programs that can be started this way: the module as `python -m` names it, and the function it
 calls."""
-_SELDOM: Final = {"skerry.features.memory.cli_bench"}
-"""Commands that import what starts threads, which do not live on in a fork."""
 _EARLY: Final = ("HASHSEED", "IOENCODING", "PATH", "UTF8", "WARNINGS")
 """Variables that an interpreter reads when it starts, which a fork cannot apply."""
 _DESCRIPTORS: Final = 4
@@ -250,9 +248,10 @@ def _imported() -> dict[str, Callable[[], int]]:
     """Imports what the programs import, now or when they are asked for something."""
     commands = import_module("skerry.cli")
     for iter_module in pkgutil.iter_modules(commands.__path__, "skerry.cli."):
-        if iter_module.name not in _SELDOM:
-            import_module(iter_module.name)
+        import_module(iter_module.name)
     import_module("skerry.app.build")
+    for load in import_module("skerry.sdk.features").registered().slots.values():
+        load()
     found = {}
     for program, place in PROGRAMS.items():
         module, _, name = place.partition(":")

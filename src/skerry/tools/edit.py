@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from skerry.model.errors import ToolError
 from skerry.model.tool import ToolResult, ToolSpec
+from skerry.policy.access import Verb
 from skerry.ports.tool import ToolContext
 from skerry.tools.files import MAX_BYTES, FilePath, encoded, explained
 
@@ -30,6 +31,7 @@ class EditParams(BaseModel):
 class Edit:
     """Replaces one passage of a plain file; line endings and the mark at its start stay."""
 
+    verb = Verb.WRITE
     spec = ToolSpec("edit", "Replace a passage of a text file.", EditParams.model_json_schema())
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from skerry.model.errors import ToolError
 from skerry.model.origin import Origin
 from skerry.model.tool import ToolResult, ToolSpec
+from skerry.policy.access import Verb
 from skerry.policy.gate import Gate
 from skerry.ports.tool import ToolContext
 from skerry.tools.files import FilePath, explained
@@ -37,6 +38,7 @@ class Read:
 
     reads_only = True
 
+    verb = Verb.READ
     spec = ToolSpec("read", "Read lines of a text file.", ReadParams.model_json_schema())
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:

@@ -9,6 +9,7 @@ from skerry.model.errors import ToolError
 from skerry.model.origin import Origin
 from skerry.model.recall import Excerpt, SearchResults, TranscriptHit
 from skerry.model.tool import ToolResult, ToolSpec
+from skerry.policy.access import Verb
 from skerry.ports.tool import ToolContext
 
 
@@ -27,6 +28,7 @@ class SessionSearch:
 
     reads_only = True
 
+    verb = Verb.USE
     spec = ToolSpec(
         "session_search",
         "Find what was said earlier in this conversation, also what was summarised since.",

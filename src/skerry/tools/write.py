@@ -6,6 +6,7 @@ import anyio.to_thread
 from pydantic import BaseModel, ConfigDict, Field
 
 from skerry.model.tool import ToolResult, ToolSpec
+from skerry.policy.access import Verb
 from skerry.ports.tool import ToolContext
 from skerry.tools.files import MAX_BYTES, FilePath, encoded, explained
 
@@ -22,6 +23,7 @@ class WriteParams(BaseModel):
 class Write:
     """Makes a plain file beneath the workspace, or replaces it as a whole."""
 
+    verb = Verb.WRITE
     spec = ToolSpec("write", "Make or replace a text file.", WriteParams.model_json_schema())
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:

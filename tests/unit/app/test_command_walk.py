@@ -10,14 +10,14 @@ import pytest
 from scripts.requirements import ROOT
 from skerry.app.command_dependencies import Desk
 from skerry.app.extensions import provide_commands
-from skerry.features.memory.slot_claim import take_slot
 from skerry.commands.table import CommandTable
 from skerry.config.commands import CommandsConfig
 from skerry.model.inbound import PeerKind
 from skerry.model.rights import Rights
-from skerry.testing.memory import FakeBackend, FakeMemories
+from skerry.testing.memory import FakeBackend
 from skerry.testing.model import ScriptedModel, echo
 from tests.support.core import Core, open_core
+from tests.support.memory import held
 from tests.support.openings import delivered, receive
 
 ROW = re.compile(r"^\| (`/[^|]*) \| ([^|]*) \|[^|]*\| ([^|]*) \|$", re.MULTILINE)
@@ -65,7 +65,7 @@ async def everything(
     async with open_core(home, model, commands=table, giving=giving) as core:
         runtime = core.dispatch.runtime
         desk = Desk(runtime.config, core.dispatch, restart=lambda: restarts.append("once"))
-        memory = take_slot(FakeMemories(FakeBackend()), runtime.config, core.hooks, runtime.clock)
+        memory = held(FakeBackend(), runtime.config, core.hooks)
         provide_commands(desk, core.models, memory)
         yield core, table, model, restarts
 

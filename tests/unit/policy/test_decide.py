@@ -95,14 +95,11 @@ def test_a_command_needs_its_rights_and_over_a_client_the_scope_of_its_method() 
 
 
 def test_every_command_of_ours_stands_for_a_method() -> None:
-    memory = {"forget", "remember"}  # brought by the memory
-    assert {one.name for one in table()} | memory == COMMANDS.keys()
+    assert {one.name for one in table()} == COMMANDS.keys()
     assert set(COMMANDS.values()) <= METHODS.keys()
 
 
-@pytest.mark.parametrize(
-    "name", ["forget", "new", "model", "think", "compact", "restart", "config"]
-)
+@pytest.mark.parametrize("name", ["new", "model", "think", "compact", "restart", "config"])
 def test_writing_alone_is_not_enough_for_what_needs_admin_as_a_method(name: str) -> None:
     assert access.command_scope(name) == ADMIN
 

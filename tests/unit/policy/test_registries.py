@@ -12,8 +12,8 @@ import skerry
 from skerry.app.build import Application
 from skerry.app.extensions import OwnTools
 from skerry.commands import directives
-from skerry.features.memory.plugin import register
-from skerry.features.memory.service import Desk
+from skerry.features.memory.holder import make_tools
+from skerry.features.memory.service import Service
 from skerry.gateway.dispatch import MethodTable
 from skerry.gateway.method import Method
 from skerry.hooks.hooks import Hooks
@@ -24,18 +24,29 @@ from skerry.model.ids import AgentId, SessionKey
 from skerry.model.inbound import PeerKind
 from skerry.model.origin import Origin
 from skerry.policy import access, decide
-from skerry.policy.access import ADMIN, COMMANDS, METHODS, TOOLS, Role, Verb
-from skerry.policy.decide import Actor, effect
+from skerry.policy.access import ADMIN, COMMANDS, METHODS, Role, Verb
+from skerry.policy.decide import Actor
 from skerry.policy.files import INSTRUCTIONS, FileKind, kind_of
 from skerry.policy.gate import Gate
 from skerry.policy.records import Records
-from skerry.ports.tool import Tool, ToolContext, offered
-from skerry.sdk.api import PluginApi, sealed
+from skerry.ports.tool import Tool, ToolContext, offered, verb_of
 from skerry.testing.clock import FakeClock
 from skerry.workspace.prompt_files import BOOT, ORDER
 from tests.support.whole import whole_gateway
 
 SOURCE = Path(skerry.__file__).parent
+TOOLS = {
+    "edit": Verb.WRITE,
+    "memory_append": Verb.WRITE,
+    "memory_forget": Verb.NOTE,
+    "memory_get": Verb.RECALL,
+    "memory_search": Verb.RECALL,
+    "memory_write": Verb.NOTE,
+    "read": Verb.READ,
+    "session_search": Verb.USE,
+    "write": Verb.WRITE,
+}
+"""Effects that our tools declare."""
 GUEST = Caller(SessionKey.parse("agent:main:telegram:direct:9"), PeerKind.DIRECT, Origin.STRANGER)
 
 
@@ -53,11 +64,12 @@ async def registries(home: Path) -> dict[str, tuple[set[str], set[str]]]:
         tools = set(application.dispatch.runtime.tools)
     made = {one.name for one in vars(MethodTable())["_methods"].values()}
     made |= {one.name for one in MethodTable().methods}
+    commands -= {"forget", "remember"}  # brought by the memory, with scopes of their own
     return {
         "methods": (made, set(MethodTable().needs)),
         "commands": (commands, set(access.COMMANDS)),
         "directives": (set(directives.NAMES), set(access.COMMANDS) & set(directives.NAMES)),
-        "tools": (tools | {"memory_append"}, set(access.TOOLS)),  # of the flush alone
+        "tools": (tools | {"memory_append"}, set(TOOLS)),  # of the flush alone
     }
 
 
@@ -77,7 +89,6 @@ async def test_everything_has_its_row_and_every_row_its_object(tmp_path: Path) -
     [
         ("COMMANDS", "new", ["commands"]),
         ("COMMANDS", "think", ["commands", "directives"]),
-        ("TOOLS", "memory_append", ["tools"]),
     ],
 )
 async def test_a_row_that_is_taken_away_or_added_is_missed(
@@ -104,19 +115,17 @@ def test_each_row_of_a_method_has_one(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(TOOLS.keys() - {"memory_append"}))
-def test_each_row_of_a_tool_is_needed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = {one: verb for one, verb in TOOLS.items() if one != name}
-    monkeypatch.setattr("skerry.app.extensions.TOOLS", rows)
-    with pytest.raises(RuntimeError, match=f"no row for: {name}$"):
+def test_each_tool_declares_its_effect(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    tools = OwnTools(memory_tools)
+    tool = tools[name]
+    assert verb_of(tool) is TOOLS[name]
+    monkeypatch.delattr(type(tool), "verb")
+    with pytest.raises(RuntimeError, match=f"no verb is declared by: {name}$"):
         _ = list(OwnTools(memory_tools))
-    monkeypatch.setattr(decide, "TOOLS", rows)
-    assert not effect(decide.OWNER, name).allowed
 
 
 def memory_tools() -> list[Tool]:
-    api = PluginApi("memory-core")
-    register(api, Desk(pytest.fail, pytest.fail, FakeClock()))  # type: ignore[arg-type]  # not asked
-    return list(sealed(api).tools)
+    return list(make_tools(Service(pytest.fail, pytest.fail, FakeClock())))  # type: ignore[arg-type]  # not asked
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))
@@ -154,7 +163,8 @@ async def test_a_command_whose_row_is_gone_is_for_admins_alone(
     async with gateway(tmp_path / "home") as application:
         assert application.context.commands.find("help") is not None
         monkeypatch.setattr(access, "COMMANDS", {})
-        assert {one.need.scope for one in application.context.commands} == {ADMIN}
+        ours = [one for one in application.context.commands if not one.scope]
+        assert {one.need.scope for one in ours} == {ADMIN}
 
 
 class Seen(Gate, frozen=True):
@@ -187,7 +197,7 @@ FILE_VERBS = {Verb.READ, Verb.WRITE}
 
 
 @pytest.mark.parametrize("name", sorted(one for one, verb in TOOLS.items() if verb in FILE_VERBS))
-async def test_a_tool_asks_the_policy_for_what_its_row_says(tmp_path: Path, name: str) -> None:
+async def test_a_tool_asks_the_policy_for_what_it_declares(tmp_path: Path, name: str) -> None:
     async with gateway(tmp_path / "home") as application:
         tool: Tool | None = application.dispatch.runtime.tools.get(name)
         root = application.settings.config.workspace(AgentId("main"))
@@ -216,7 +226,7 @@ OWNER = Caller(SessionKey.parse("agent:main:main"), PeerKind.DIRECT, Origin.OWNE
 
 
 @pytest.mark.parametrize("name", sorted(MEMORY_ARGUMENTS))
-async def test_a_tool_of_the_memory_does_what_its_row_allows(
+async def test_a_tool_of_the_memory_does_what_its_effect_allows(
     tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with gateway(tmp_path / "home") as application:
@@ -224,9 +234,8 @@ async def test_a_tool_of_the_memory_does_what_its_row_allows(
         root = application.settings.config.workspace(AgentId("main"))
         context = ToolContext(Beneath(root), caller=OWNER)
         assert await outcome(tool, name, context), "the control"
-        rows = {one: verb for one, verb in TOOLS.items() if one != name}
-        monkeypatch.setattr(decide, "TOOLS", rows)
-        assert not await outcome(tool, name, context), "without its row it does nothing"
+        monkeypatch.setattr(type(tool), "verb", Verb.READ)
+        assert not await outcome(tool, name, context), "the policy is asked for what it declares"
 
 
 async def outcome(tool: Tool, name: str, context: ToolContext) -> bool:
@@ -246,7 +255,9 @@ async def test_the_tools_of_the_memory_are_never_a_guests(tmp_path: Path) -> Non
         "memory_append"
     }
     for name, verb in TOOLS.items():
-        asked = decide.Request(Actor.of(GUEST), Verb.USE, name, granted=frozenset(TOOLS))
+        asked = decide.Request(
+            Actor.of(GUEST), Verb.USE, name, granted=frozenset(TOOLS), effect=verb
+        )
         assert decide.decide(asked).allowed is (verb not in {Verb.RECALL, Verb.NOTE}), name
 
 

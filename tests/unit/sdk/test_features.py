@@ -41,20 +41,7 @@ def test_the_kernel_names_a_feature_in_its_line_only() -> None:
         for path in SOURCE.rglob("*.py")
         if "skerry.features." in path.read_text("utf-8") and not path.is_relative_to(FOLDER)
     }
-    moved = {"features/memory/cli_bench.py"} | {
-        f"app/{name}.py"
-        for name in (
-            "doctor_memory",
-            "forgetting",
-            "memories",
-            "memory",
-            "memory_alone",
-            "memory_settings",
-            "memory_slot",
-        )
-    }
-    """The memory is moved; these go as its parts are registered."""
-    assert named - moved == {"infra/features.py"}
+    assert named == {"infra/features.py"}
 
 
 def test_help_imports_no_feature_and_the_help_of_a_command_only_its_parser() -> None:

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from skerry.app import doctor_memory
 from skerry.client.client import GatewayClient
 from skerry.client.discover import URL, find
 from skerry.config.gateway import LOCK, AuthMode
@@ -55,9 +54,7 @@ async def examine(environ: Mapping[str, str], *, fix: bool = False) -> list[Chec
         checks.append(await _gateway(environ, loaded))
         checks += await _asked(environ, loaded)
         for agent in config.agents.ids:
-            checks += await doctor_memory.index(config, agent)
             checks.append(safety.fences(config, agent))
-        checks += await doctor_memory.qmd(config, environ)
         checks.append(safety.conversations(config))
         checks.append(files.mirror(state_dir, loaded))
         checks.append(state.growth(config, SystemClock().now_ms()))

@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Any, Final
 import anyio
 import anyio.to_thread
 
-from skerry.features.memory.memories import FOLDER
 from skerry.client.client import GatewayClient
 from skerry.client.discover import find
 from skerry.config.root import Config
+from skerry.features.memory.memories import FOLDER
 from skerry.infra.clock import SystemClock
 from skerry.infra.http import HttpClient
 from skerry.model.errors import ClientError, GatewayUnreachableError
 from skerry.model.ids import AgentId
 from skerry.ports.checks import Check, Level
+from skerry.sdk.features import Installation
 
 if TYPE_CHECKING:  # loaded where there is an index
     from skerry.features.memory.inspection import Found
@@ -29,6 +30,15 @@ LATE_MS: Final = 60_000
 MODEL_SECONDS: Final = 60.0
 """A local model that is loaded for the first time takes a second or two."""
 INDEX: Final = "Run: skerry memory index"
+
+
+async def examine(installation: Installation) -> list[Check]:
+    """Returns the state of each agent's index, and of QMD."""
+    config = installation.config
+    if config is None:
+        return []
+    checks = [check for agent in config.agents.ids for check in await index(config, agent)]
+    return [*checks, *await qmd(config, installation.environ)]
 
 
 async def index(config: Config, agent: AgentId, *, whole: bool = False) -> list[Check]:

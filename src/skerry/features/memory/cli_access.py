@@ -4,20 +4,20 @@ import os
 from argparse import Namespace
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 import anyio
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from skerry.cli.render import one_line
 from skerry.client.client import GatewayClient
 from skerry.client.discover import URL, find
 from skerry.config.load import load_good
 from skerry.config.root import Config
+from skerry.features.memory.cli_progress import Bar
 from skerry.model.errors import ClientError, GatewayUnreachableError, StateLockedError
 from skerry.model.ids import AgentId, agent_id
 from skerry.model.memory import MemoryProgress
-from skerry.model.memory_json import report_of, status_of
 
 if TYPE_CHECKING:  # only where no gateway runs
     from skerry.features.memory.offline import MemoryAlone
@@ -30,6 +30,7 @@ POLL_SECONDS: Final = 0.5
 ADMIN: Final = ("operator.admin",)
 
 Progress = Callable[[MemoryProgress], None]
+P = TypeVar("P", bound=BaseModel)
 
 
 class Memory(Protocol):
@@ -119,39 +120,48 @@ class _Here:
         self._agent = agent
 
     async def ask(self, method: str, params: dict[str, Any], progress: Progress) -> dict[str, Any]:
+        # Imported here: a gateway on another machine answers without them.
+        from skerry.features.memory.answers import status_of  # noqa: PLC0415 - as said above
+        from skerry.features.memory.methods import ANSWERS  # noqa: PLC0415 - as said above
+
         if method == "memory.status":
             return self._noted(status_of(await self._alone.of(self._agent).status()))
-        if method == "memory.files":
-            from skerry.features.memory.file_methods import MemoryFilesParams, listing  # noqa: PLC0415 - as said above
-
-            wanted = MemoryFilesParams.model_validate(params)
-            return await listing(self._alone.desk, self._agent, wanted)
-        from skerry.features.memory.note_methods import METHODS, answered  # noqa: PLC0415 - as said above
-        from skerry.gateway.problems import describe  # noqa: PLC0415 - as said above
-
-        shape = next(one.params for one in METHODS if one.name == method)
-        try:
-            given = shape.model_validate(params)
-        except ValidationError as error:  # as a gateway would refuse it
-            raise ClientError(describe(error)) from error
+        shape, answer = ANSWERS[method]
+        given = _checked(shape, params)
         if method == "memory.search":
             await self._alone.prepare(self._agent, params["query"], progress)
-        found: dict[str, Any] = await answered(self._alone.desk, self._agent, given)
+        found = await answer(self._alone.parts.service, self._agent, given)
         return self._noted(found) if method == "memory.search" else found
 
     def _noted(self, found: dict[str, Any]) -> dict[str, Any]:
         return found | {"notes": [*self._alone.notes, *found["notes"]]}
 
     async def sync(self, *, force: bool, progress: Progress) -> dict[str, Any]:
+        from skerry.features.memory.answers import report_of  # noqa: PLC0415 - as said above
+
         memory = self._alone.of(self._agent)
         return report_of(await memory.sync(force=force, progress=progress), memory.name)
 
     async def forget(self, params: dict[str, Any]) -> dict[str, Any]:
-        from skerry.features.memory.forget_method import MemoryForgetParams, answered  # noqa: PLC0415 - as said above
+        from skerry.features.memory.methods import ForgetParams, forget  # noqa: PLC0415 - as said above
 
-        wanted = MemoryForgetParams.model_validate(params)
-        desk = self._alone.desk if self._alone.is_ours else None
-        return await answered(self._alone.forgets, desk, self._agent, wanted)
+        parts = self._alone.parts
+        service = parts.service if parts.has_slot else None
+        return await forget(parts.forgets, service, self._agent, _checked(ForgetParams, params))
+
+
+def _checked(shape: type[P], params: dict[str, Any]) -> P:
+    """Returns the parameters.
+
+    Raises:
+        ClientError: they are wrong, in the words of a gateway.
+    """
+    from skerry.gateway.problems import describe  # noqa: PLC0415 - as said above
+
+    try:
+        return shape.model_validate(params)
+    except ValidationError as error:
+        raise ClientError(describe(error)) from error
 
 
 class _There:
@@ -175,6 +185,17 @@ class _There:
             "memory.forget", asked, timeout=FORGET_SECONDS
         )
         return found
+
+
+async def sync_with_progress(
+    client: GatewayClient, params: dict[str, Any], seconds: float | None
+) -> dict[str, Any]:
+    """Calls `memory.sync` for `skerry gateway call`, and shows the progress on a terminal."""
+    bar = Bar()
+    try:
+        return await synced(client, params, bar, seconds or WAIT_SECONDS)
+    finally:
+        bar.end()
 
 
 async def synced(

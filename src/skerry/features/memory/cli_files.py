@@ -6,13 +6,13 @@ from typing import Any
 
 import anyio
 
-from skerry.features.memory.checks import thorough
 from skerry.cli.checks import show_checks
 from skerry.cli.failure import FAILED
-from skerry.features.memory.cli_progress import Bar
-from skerry.features.memory.cli_access import agent_of, memory, nothing
 from skerry.cli.render import notice, one_line, show, show_json, table
 from skerry.config.load import load_good
+from skerry.features.memory.checks import thorough
+from skerry.features.memory.cli_access import agent_of, memory, nothing
+from skerry.features.memory.cli_progress import Bar
 from skerry.infra.clock import iso
 from skerry.ports.checks import Level
 

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import anyio
 
-from skerry.features.memory.cli_access import memory
 from skerry.cli.render import notice, one_line, show, show_json, styled
+from skerry.features.memory.cli_access import memory
 from skerry.infra.clock import iso
 from skerry.model.errors import ClientError
 

@@ -7,9 +7,9 @@ from typing import Any
 import anyio
 
 from skerry.cli.gateway import duration
-from skerry.features.memory.cli_progress import Bar
-from skerry.features.memory.cli_access import Memory, memory, nothing
 from skerry.cli.render import notice, one_line, show, show_json, styled, table
+from skerry.features.memory.cli_access import Memory, memory, nothing
+from skerry.features.memory.cli_progress import Bar
 from skerry.infra.clock import iso
 
 

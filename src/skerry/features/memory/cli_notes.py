@@ -7,9 +7,9 @@ from typing import Any, Final
 
 import anyio
 
-from skerry.features.memory.cli_progress import Bar
-from skerry.features.memory.cli_access import memory, nothing
 from skerry.cli.render import notice, one_line, plain, show, show_json, styled
+from skerry.features.memory.cli_access import memory, nothing
+from skerry.features.memory.cli_progress import Bar
 
 READ: Final = ("operator.read",)
 WRITE: Final = ("operator.write",)

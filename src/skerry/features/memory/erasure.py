@@ -21,18 +21,17 @@ from skerry.config.protected import gate
 from skerry.config.root import Config
 from skerry.infra.backoff import Backoff
 from skerry.infra.clock import Clock
-from skerry.lanes.running import ActiveRun, Running
+from skerry.lanes.running import ActiveRun
 from skerry.model.errors import SkerryError, StateError
 from skerry.model.ids import AgentId
 from skerry.model.redaction import Redaction
 from skerry.model.redaction_report import Forgotten
 from skerry.ports.memory import Memories, MemoryForgets
-from skerry.runtime.conversation import ConversationCache
+from skerry.sdk.slots import Live
 from skerry.store import Reader, Store, nothing
 from skerry.store.forgetting import Forgetting, Redacted, begin, begun, finish, found, redact
 from skerry.store.listing import Wanted, recent
 from skerry.store.mirror import Mirror
-from skerry.workspace.prompt_builder import Prompts
 from skerry.workspace.prompt_files import ORDER
 
 if TYPE_CHECKING:  # loaded when something is to be forgotten, not with each start
@@ -46,14 +45,6 @@ ROUNDS: Final = 20
 """Limit on the waits for runs that wrote it again; somebody may repeat it for ever."""
 
 
-class Live(Struct, frozen=True):
-    """In-memory state of a gateway's conversations, which a forget clears."""
-
-    running: Running
-    histories: ConversationCache
-    prompts: Prompts
-
-
 class Forgetter(Struct):
     """Forgets what it is told. Implements `ports.memory.Forgets`. Keep `run` going."""
 
@@ -65,9 +56,7 @@ class Forgetter(Struct):
     reach: Callable[[str], None] = nothing
     """Called at each named fault point."""
     live: Live | None = None
-    """The runs in flight, and what they keep in memory; None where no gateway runs."""
-    alone: bool = False
-    """True when no gateway runs: QMD's files are then unused."""
+    """None where no gateway runs; QMD's files are then unused."""
     _ending: set[int] = field(default_factory=set)
     """Jobs that somebody sees through."""
     _wake: anyio.Event = field(default_factory=anyio.Event)
@@ -221,7 +210,7 @@ class Forgetter(Struct):
 
         config = self.config()
         folder = config.state_dir / "agents" / agent
-        if self.alone or config.memory.backend != "qmd":
+        if self.live is None or config.memory.backend != "qmd":
             QmdHome(folder / "qmd").forget(redaction)
         clean(folder / "sessions", frozenset(sessions), redaction)
         clean(config.state_dir / aside.FOLDER / agent, (), redaction)

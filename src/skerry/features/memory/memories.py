@@ -10,14 +10,13 @@ import anyio.from_thread
 import anyio.to_thread
 from msgspec import Struct, field
 
-from skerry.features.memory.settings import has_sessions, places, rhythm, settings, weighing
-from skerry.features.memory.stored_transcripts import StoredTranscripts
 from skerry.config.root import Config
 from skerry.features.memory.keeping import Keeper, is_empty
+from skerry.features.memory.settings import has_sessions, places, rhythm, settings, weighing
 from skerry.infra.clock import Clock
 from skerry.model.ids import AgentId
-from skerry.model.memory import TrackedConversation
-from skerry.store import Store, nothing
+from skerry.model.memory import TrackedConversation, Utterance
+from skerry.store import Store, nothing, remembered
 
 if TYPE_CHECKING:  # loaded when an agent has something to remember, not with each start
     from skerry.features.memory.builtin import BuiltinMemory
@@ -105,6 +104,22 @@ class BuiltinMemories(Struct):
             embedder=partial(self.embedder, agent),
             weighing=lambda: weighing(self.config(), agent),
             settings=lambda: settings(self.config(), agent),
+        )
+
+
+class StoredTranscripts(Struct, frozen=True):
+    """Conversations of one state directory. Implements `ports.memory.Transcripts`."""
+
+    store: Store
+
+    async def conversations(self, agent: AgentId, since: int) -> Sequence[TrackedConversation]:
+        """Returns the agent's in which something was said since then (ms), but deleted ones."""
+        return await self.store.read(lambda reader: remembered.conversations(reader, agent, since))
+
+    async def said(self, conversation: TrackedConversation) -> Sequence[Utterance]:
+        """Returns the texts of the person and the assistant, in order."""
+        return await self.store.read(
+            lambda reader: remembered.said(reader, conversation.session_id)
         )
 
 

@@ -2,24 +2,22 @@
 
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import anyio
+from msgspec import Struct
 
 from skerry.app.build import open_state
-from skerry.features.memory.open_embedding import open_embedding
-from skerry.features.memory.erasure import Forgetter
-from skerry.features.memory.memories import BuiltinMemories
-from skerry.features.memory.slot_claim import CORE
 from skerry.config.root import Config
 from skerry.config.secrets import secrets
-from skerry.features.memory.service import Desk
+from skerry.features.memory.holder import CORE, Parts, open_parts
+from skerry.hooks.hooks import Hooks
 from skerry.infra.clock import SystemClock
 from skerry.infra.log import Redactor
 from skerry.model.ids import AgentId
 from skerry.model.memory import MemoryBackendError, MemoryProgress
 from skerry.runtime.usage.ledger import Ledger
+from skerry.sdk.slots import MemoryHost
 from skerry.store import nothing
 from skerry.store.calls import CallLog
 from skerry_recall.embed import EmbeddingError, EmbeddingTimeoutError, Kind
@@ -32,28 +30,22 @@ LOAD_SECONDS: Final = 60.0
 command."""
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryAlone:
-    """The memories, for as long as the state directory is ours."""
+class MemoryAlone(Struct, frozen=True):
+    """The memories, for as long as the state directory is ours.
 
-    memories: BuiltinMemories
-    desk: Desk
-    forgets: Forgetter
-    """Service that erases; work of a command that dies is completed by the gateway's next start."""
+    An erasure of a command that dies is completed by the gateway's next start.
+    """
+
+    parts: Parts
 
     def of(self, agent: AgentId) -> "BuiltinMemory":
         """Returns the agent's memory."""
-        return self.memories.of(agent)
-
-    @property
-    def is_ours(self) -> bool:
-        """Returns whether our memory is in the slot."""
-        return self.memories.config().plugins.slots.memory == CORE
+        return self.parts.builtin.of(agent)
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Returns the differences to a memory with a gateway, for people."""
-        if self.memories.config().memory.backend == "builtin":
+        if self.parts.host.config().memory.backend == "builtin":
             return ()
         return ("A running gateway asks QMD; without one the built-in index answers.",)
 
@@ -68,7 +60,7 @@ class MemoryAlone:
         memory = self.of(agent)
         await memory.read(progress=progress)
         memory.looked = True
-        embedder = self.memories.embedder(agent)
+        embedder = self.parts.builtin.embedder(agent)
         if embedder is None or not (await memory.status()).vectors:
             return
         with anyio.move_on_after(LOAD_SECONDS):
@@ -92,7 +84,7 @@ async def open_memory(
 ) -> AsyncGenerator[MemoryAlone]:
     """Owns the state directory for the block, and gives the memories of its agents.
 
-    Without `ours` also where another memory is in the slot, to forget what is here all the same.
+    Without `ours` also where another memory is in the slot, to erase what is here all the same.
     `reach` is called at each named fault point.
 
     Raises:
@@ -109,8 +101,16 @@ async def open_memory(
         redactor.know(secrets(config, environ))
         ledger = Ledger(store, lambda: config, clock, CallLog(config.state_dir))
         await ledger.open()
-        async with open_embedding(lambda: config, environ, ledger) as embedder:
-            own = BuiltinMemories(lambda: config, store, clock, redactor, embedder, reach)
-            forgets = Forgetter(lambda: config, store, mirror, own, clock, reach, alone=True)
-            async with own.open(keep=False):
-                yield MemoryAlone(own, Desk(own, lambda: config, clock, forgets), forgets)
+        host = MemoryHost(
+            lambda: config,
+            environ,
+            store,
+            mirror,
+            ledger,
+            clock,
+            redactor,
+            Hooks(),
+            reach=reach,
+        )
+        async with open_parts(host) as parts, parts.builtin.open(keep=False):
+            yield MemoryAlone(parts)

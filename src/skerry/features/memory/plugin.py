@@ -1,27 +1,30 @@
-"""Brings the memory in, by the same door as a plugin of anybody."""
+"""Registers the memory: methods, the slot with its tools and commands, and checks."""
 
-from skerry.features.memory.service import Desk
-from skerry.features.memory.tool_forget import Forget, MemoryForget
-from skerry.features.memory.tool_write import MemoryWrite, Remember
-from skerry.features.memory.tools import MemoryGet, MemorySearch
-from skerry.sdk.api import PluginApi
+from typing import Final
+
+from skerry.policy.access import ADMINS, READERS, WRITERS
+from skerry.sdk.features import FeatureApi
+
+NEEDS: Final = {
+    "memory.confirm": WRITERS,
+    "memory.file": READERS,
+    "memory.files": READERS,
+    "memory.forget": ADMINS,
+    "memory.get": READERS,
+    "memory.notes": READERS,
+    "memory.save": WRITERS,
+    "memory.search": READERS,
+    "memory.status": READERS,
+    "memory.sync": WRITERS,
+    "memory.undo": WRITERS,
+    "memory.unverified": READERS,
+    "memory.write": WRITERS,
+}
 
 
-def register(api: PluginApi, desk: Desk) -> None:
-    """Registers the tools, and the commands of the owner's own word."""
-    api.register_tool(MemorySearch(desk))
-    api.register_tool(MemoryGet(desk))
-    api.register_tool(MemoryWrite(desk))
-    api.register_tool(MemoryForget(desk))
-    api.register_command(
-        "remember",
-        Remember(desk).run,
-        description="notes what follows for every later conversation",
-        accepts_arguments=True,
-    )
-    api.register_command(
-        "forget",
-        Forget(desk).run,
-        description="erases every sentence with the words that follow, everywhere",
-        accepts_arguments=True,
-    )
+def register(api: FeatureApi) -> None:
+    """Registers what the feature consists of."""
+    api.methods(NEEDS, "methods:METHODS")
+    api.claim_slot("memory", "holder:open_memory")
+    api.check("checks:examine")
+    api.call("memory.sync", "cli_access:sync_with_progress")

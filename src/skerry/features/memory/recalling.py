@@ -16,7 +16,7 @@ from msgspec import Struct
 from skerry.features.memory.citations import citation
 from skerry.features.memory.heard import flat, stands_in
 from skerry.features.memory.results import WIDER, clamped, is_foreign
-from skerry.features.memory.service import Desk
+from skerry.features.memory.service import Service
 from skerry.model.errors import SkerryError
 from skerry.model.memory import KnownMessages, MemoryHit, MemoryQuestion
 from skerry.policy.decide import OTHERS
@@ -39,7 +39,7 @@ _ABOUT: Final = (
 class Recalling(Struct, frozen=True):
     """Takes part in `before_prompt_build`."""
 
-    desk: Desk
+    service: Service
 
     def is_due(self, draft: PromptDraft) -> bool:
         """Returns whether something was summarised, and may be looked up here."""
@@ -49,7 +49,7 @@ class Recalling(Struct, frozen=True):
             and draft.context_bytes >= LEAST_BYTES
             and len(draft.prompt.strip()) >= LEAST_PROMPT
             and caller is not None
-            and self.desk.is_open(caller)
+            and self.service.is_open(caller)
         )
 
     async def recall(self, draft: PromptDraft) -> PromptChange | None:
@@ -57,7 +57,7 @@ class Recalling(Struct, frozen=True):
         caller = draft.context.caller
         if caller is None or any(message.origin in OTHERS for message in draft.messages):
             return None
-        limits = self.desk.limits(caller.key.agent)
+        limits = self.service.limits(caller.key.agent)
         question = MemoryQuestion(
             draft.prompt[-MOST_PROMPT:],
             limits.max_results * WIDER,
@@ -65,7 +65,7 @@ class Recalling(Struct, frozen=True):
             heard=KnownMessages.of(caller.key, draft.messages),
         )
         try:
-            answer = await self.desk.find(caller, question)
+            answer = await self.service.find(caller, question)
         except SkerryError as error:
             logger.warning("nothing was recalled for %s: %s", caller.key, error)
             return None

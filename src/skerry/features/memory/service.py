@@ -90,7 +90,7 @@ class SilentError(MemoryBackendError):
         super().__init__("Conversations are not searched: that is switched off.")
 
 
-class Desk(Struct, frozen=True):
+class Service(Struct, frozen=True):
     """The one place through which tools, hooks and methods come to the memories."""
 
     memories: Memories
@@ -120,7 +120,7 @@ class Desk(Struct, frozen=True):
         return enabled and is_open(config.memory.qmd.scope, caller)
 
     async def search(self, agent: AgentId, question: MemoryQuestion) -> MemoryAnswer:
-        """Searches for a person at the gateway. Implements `ports.MemoryDesk`."""
+        """Searches for a person at the gateway. Implements `ports.MemoryService`."""
         patient = replace(question, patience=LOAD_SECONDS)
         return await self._ask(agent, patient, PERSON_SECONDS)
 
@@ -247,11 +247,11 @@ class Desk(Struct, frozen=True):
         return undone
 
     async def unverified(self, agent: AgentId) -> Sequence[MemoryNote]:
-        """Returns the notes that wait for the owner's word. Implements `ports.MemoryDesk`."""
+        """Returns the notes that wait for the owner's word. Implements `ports.MemoryService`."""
         return [one for one in await self.notes(agent, MOST_WAITING) if is_unverified(one.path)]
 
     async def confirm(self, agent: AgentId, name: str) -> MemoryNoted:
-        """Makes an unverified note the owner's. Implements `ports.MemoryDesk`."""
+        """Makes an unverified note the owner's. Implements `ports.MemoryService`."""
         found = next((one for one in await self.unverified(agent) if one.said.id == name), None)
         if found is None:
             missing = NoteError(f"No unverified note has the id {name}.")

@@ -1,9 +1,14 @@
-"""The tools `memory_search` and `memory_get`.
+"""Tools of the memory: `memory_search`, `memory_get`, `memory_write` and `memory_forget`.
+
+What a model notes is read by every later run, and what it forgets is gone from the transcripts too,
+so in a conversation that has read words of anybody but the owner it may do neither. The owner's own
+words are `/remember` and `/forget`, which no model reads before they take effect.
 
 Sources: seed 003, "Agent Memory Tools"; openclaw-behaviour 10.8.
 """
 
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Any, ClassVar, Final
 
 import msgspec
 from pydantic import BaseModel, ConfigDict, Field
@@ -18,18 +23,28 @@ from skerry.features.memory.results import (
     is_foreign,
     unmarked,
 )
-from skerry.features.memory.service import Desk
-from skerry.model.errors import SkerryError
+from skerry.features.memory.service import Service
+from skerry.features.memory.writing import MAX_CHARS
+from skerry.model import redaction
+from skerry.model.caller import Caller
+from skerry.model.errors import SkerryError, ToolError
+from skerry.model.inbound import PeerKind
 from skerry.model.memory import MemoryQuestion, MemorySource
 from skerry.model.origin import Origin
-from skerry.model.provenance import clean
+from skerry.model.provenance import clean, tidy
+from skerry.model.redaction_report import told
 from skerry.model.tool import ToolResult, ToolSpec
-from skerry.policy.decide import effect
+from skerry.policy.access import Verb
+from skerry.policy.decide import Decision, Request, decide
 from skerry.ports.tool import ToolContext
 
 GO_ON: Final = "Say that memory could not be asked, and answer without it."
 _NOBODY: Final = "No person takes part here, so memory stays closed."
 _SHARED: Final = "Somebody else takes part in this conversation, and would read it."
+_SHOWN: Final = 500
+"""Characters of a refused note that the owner is shown to send."""
+_PASSAGE: Final = 300
+"""Characters of a passage that is near to erased text."""
 
 
 class MemorySearchParams(BaseModel):
@@ -53,36 +68,48 @@ class MemoryGetParams(BaseModel):
     lines: int | None = Field(default=None, ge=1, le=10_000)
 
 
-class MemorySearch:
+class _MemoryTool:
+    """Common base: the service, the offer and the question of the policy."""
+
+    verb: ClassVar[Verb]
+    spec: ClassVar[ToolSpec]
+    is_offered: Callable[[Caller], bool]
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self.is_offered = service.is_open
+
+    def _decide(self, context: ToolContext) -> Decision:
+        return decide(Request(context.actor, self.verb, self.spec.name))
+
+
+class MemorySearch(_MemoryTool):
     """Finds what was noted and said. It never fails: what goes wrong is part of its answer."""
 
     reads_only = True
+    verb = Verb.RECALL
     spec = ToolSpec(
         "memory_search",
         "Find what was noted or said before: people, preferences, decisions, dates.",
         MemorySearchParams.model_json_schema(),
     )
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
-        self.is_offered = desk.is_open
-
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
         """Returns the passages as JSON, within the limits."""
         params = MemorySearchParams.model_validate(arguments)
         if context.caller is None:
             return _json(failed(_NOBODY, GO_ON))
-        if not effect(context.actor, self.spec.name).allowed:
+        if not self._decide(context).allowed:
             return _json(failed(_SHARED, GO_ON))
         agent = context.caller.key.agent
-        limits = self._desk.limits(agent)
+        limits = self._service.limits(agent)
         most = min(params.maxResults or limits.max_results, limits.max_results)
         question = MemoryQuestion(params.query, most * WIDER, params.minScore, heard=context.heard)
         try:
-            answer = await self._desk.find(context.caller, question)
+            answer = await self._service.find(context.caller, question)
         except SkerryError as error:
             return _json(failed(str(error), error.remedy or GO_ON))
-        config = self._desk.config()
+        config = self._service.config()
         mode, zone = config.memory.citations, config.agents.defaults.user_timezone
         cites = shows(mode, context.caller.chat)
         shown = clamped(answer.hits, params.query, limits, cites=cites, most=most)
@@ -95,30 +122,27 @@ class MemorySearch:
         return _json(found(answer, shown, mode, cites=cites, zone=zone), origin)
 
 
-class MemoryGet:
+class MemoryGet(_MemoryTool):
     """Reads a document of the memory. It never fails: what goes wrong is part of its answer."""
 
     reads_only = True
+    verb = Verb.RECALL
     spec = ToolSpec(
         "memory_get",
         "Read lines of a memory file.",
         MemoryGetParams.model_json_schema(),
     )
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
-        self.is_offered = desk.is_open
-
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
         """Returns the lines as JSON."""
         params = MemoryGetParams.model_validate(arguments)
         refused: dict[str, Any] = {"path": params.path, "text": "", "disabled": True}
         caller = context.caller
-        if caller is None or not effect(context.actor, self.spec.name).allowed:
+        if caller is None or not self._decide(context).allowed:
             return _json({**refused, "error": _SHARED if caller else _NOBODY})
         agent = caller.key.agent
         try:
-            found = await self._desk.get(agent, params.path, params.start, params.lines, caller)
+            found = await self._service.get(agent, params.path, params.start, params.lines, caller)
         except SkerryError as error:
             return _json({**refused, "error": str(error)})
         told: dict[str, Any] = {"path": found.path, "text": unmarked(clean(found.text))}
@@ -133,6 +157,119 @@ class MemoryGet:
             told["unverified"] = True
         said = foreign or params.path.startswith("sessions/")
         return _json(told, Origin.TOOL if said else Origin.MEMORY)
+
+
+class MemoryWriteParams(BaseModel):
+    """Parameters of `memory_write`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    text: str = Field(description="One fact, whole.", min_length=1, max_length=MAX_CHARS)
+    section: str | None = Field(
+        default=None,
+        description="Heading in MEMORY.md; else the day's log.",
+        min_length=1,
+        max_length=100,
+    )
+
+
+class MemoryWrite(_MemoryTool):
+    """Notes what the owner said."""
+
+    verb = Verb.NOTE
+    spec = ToolSpec(
+        "memory_write",
+        "Note what your owner told you and is to last.",
+        MemoryWriteParams.model_json_schema(),
+    )
+
+    async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
+        """Writes the note and says how it is taken out again."""
+        params = MemoryWriteParams.model_validate(arguments)
+        caller = context.caller
+        if caller is None or not self._service.is_open(caller):
+            raise ToolError("No note was written: memory is not used in this conversation.")
+        decision = self._decide(context)
+        if not decision.allowed:
+            raise ToolError(_refusal(params, decision.reason))
+        if gives_orders(params.text):
+            raise ToolError(
+                "No note was written: it reads like an order to a model. Note the fact."
+            )
+        agent = caller.key.agent
+        try:
+            noted = await self._service.write(
+                agent, params.text, params.section, Origin.OWNER, str(caller.key)
+            )
+        except SkerryError as error:
+            raise ToolError(f"No note was written: {error}") from error
+        note = {
+            "id": noted.id,
+            "path": noted.path,
+            "line": noted.start_line,
+            "undo": f"skerry memory undo {noted.id}",
+        }
+        return _json(note)
+
+
+def _refusal(params: MemoryWriteParams, reason: str) -> str:
+    """Returns why nothing was noted, and what the owner can send so that it is."""
+    words = " ".join(tidy(params.text).split())[:_SHOWN]
+    return (
+        f"No note was written: {reason}. If it is to be remembered, your owner says so; show them"
+        f" this line to send: /remember {words}"
+    )
+
+
+class MemoryForgetParams(BaseModel):
+    """Parameters of `memory_forget`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    text: str = Field(
+        description="Words as they were said.", min_length=1, max_length=redaction.MAX_CHARS
+    )
+
+
+class MemoryForget(_MemoryTool):
+    """Forgets what the owner wants forgotten."""
+
+    verb = Verb.NOTE
+    spec = ToolSpec(
+        "memory_forget",
+        "Erase each sentence with these words, everywhere, for ever.",
+        MemoryForgetParams.model_json_schema(),
+    )
+
+    def __init__(self, service: Service) -> None:
+        super().__init__(service)
+        self.is_offered = self._is_alone
+
+    def _is_alone(self, caller: Caller) -> bool:
+        """Returns whether nobody but the owner takes part."""
+        direct = caller.is_private and caller.chat is PeerKind.DIRECT
+        return direct and self._service.forgets is not None and self._service.is_open(caller)
+
+    async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
+        """Forgets, and returns where it stood, what still holds it, and what is near to it."""
+        params = MemoryForgetParams.model_validate(arguments)
+        caller = context.caller
+        if caller is None or not self.is_offered(caller):
+            raise ToolError("Nothing was forgotten: only your owner may ask for it, alone.")
+        decision = self._decide(context)
+        if not decision.allowed:
+            raise ToolError(
+                f"Nothing was forgotten: {decision.reason}. Your owner can send: /forget WORDS"
+            )
+        try:
+            done, near = await self._service.forget(caller.key.agent, params.text, caller)
+        except SkerryError as error:
+            raise ToolError(f"It is not forgotten yet: {error}") from error
+        report = told(done, near, shows=False, most=_PASSAGE)
+        # What is near may have been said in a conversation, where a page of the web was read.
+        said = any(hit.source is MemorySource.SESSIONS for hit in near)
+        origin = Origin.TOOL if said else Origin.MEMORY
+        return _json(report, origin)
 
 
 def _json(told: dict[str, Any], origin: Origin = Origin.MEMORY) -> ToolResult:

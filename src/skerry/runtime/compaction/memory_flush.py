@@ -26,6 +26,7 @@ from skerry.model.origin import Origin
 from skerry.model.provenance import Provenance, items
 from skerry.model.run import Purpose, RunFailure
 from skerry.model.tool import ToolResult, ToolSpec
+from skerry.policy.access import Verb
 from skerry.policy.gate import Gate
 from skerry.ports.model import History, ModelInfo, ModelRequest
 from skerry.ports.tool import ToolContext
@@ -83,6 +84,8 @@ class MemoryAppend:
     owner's: with any, the notes go into a file of their own, which no prompt has and whose passages
     are never taken for the owner's.
     """
+
+    verb = Verb.WRITE
 
     def __init__(self, day: str, at: int, taint: frozenset[Origin] = frozenset()) -> None:
         """Takes the day, the time in ms since 1970, and the taint."""

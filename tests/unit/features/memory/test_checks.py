@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from skerry.features.memory.checks import index, qmd, thorough
 from skerry.config.root import Config
+from skerry.features.memory.checks import index, qmd, thorough
 from skerry.features.memory.files import Places
 from skerry.features.memory.index import Index
 from skerry.features.memory.indexer import Settings
@@ -128,7 +128,7 @@ async def test_a_damaged_index_is_said_with_what_mends_it(tmp_path: Path) -> Non
 async def test_a_running_gateway_says_who_answers_and_what_fell_back(tmp_path: Path) -> None:
     fallback = MemoryFallback("qmd", "it is away")
     memory = place(tmp_path / "home", FakeBackend([hit()], fallback=fallback))
-    async with running_gateway(tmp_path, memory=memory.desk) as rig:
+    async with running_gateway(tmp_path, memory=memory.service) as rig:
         environ = {
             "SKERRY_GATEWAY_URL": rig.url,
             "SKERRY_GATEWAY_TOKEN": TOKEN,

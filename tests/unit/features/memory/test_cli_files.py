@@ -14,7 +14,7 @@ from tests.unit.features.memory.test_cli_notes import skerry
 
 async def test_files_are_listed_and_the_memory_is_checked(tmp_path: Path) -> None:
     here = place(tmp_path / "home", FakeBackend([hit()]))
-    async with running_gateway(tmp_path, memory=here.desk) as rig:
+    async with running_gateway(tmp_path, memory=here.service) as rig:
         assert b"The memory is empty" in (await skerry(rig, "files")).stdout
         here.put("MEMORY.md", "- tea\n")
         here.put("memory/2026-11-20.md", "- rain\n")

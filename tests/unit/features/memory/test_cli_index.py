@@ -10,9 +10,9 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from skerry.features.memory.cli_progress import bar
-from skerry.features.memory.cli_index import waiting
 from skerry.features.memory.cli_access import synced
+from skerry.features.memory.cli_index import waiting
+from skerry.features.memory.cli_progress import bar
 from skerry.model.errors import GatewayRefusedError
 from skerry.model.memory import MemoryProgress
 from skerry.testing.gateway import running_gateway

@@ -11,14 +11,14 @@ from typing import Any
 import anyio
 import pytest
 
-from skerry.features.memory.embedding_models import Embedders, booked, order, place
-from skerry.features.memory.open_embedding import open_embedding
 from skerry.auth.credentials import vault_of
 from skerry.auth.profiles import parse
 from skerry.config.check import check
 from skerry.config.memory import MemorySearchConfig
 from skerry.config.memory_search import Provider
 from skerry.config.root import Config
+from skerry.features.memory.embedding_models import Embedders, booked, order, place
+from skerry.features.memory.embedding_scope import open_embedding
 from skerry.infra.http import HttpClient
 from skerry.model.errors import BudgetError
 from skerry.model.ids import AgentId

@@ -15,7 +15,7 @@ from skerry.features.memory.files import Places
 from skerry.features.memory.index import Index
 from skerry.features.memory.indexer import Settings
 from skerry.features.memory.query_embedding import LoadingError, ask
-from skerry.features.memory.service import LOAD_SECONDS, Desk
+from skerry.features.memory.service import LOAD_SECONDS, Service
 from skerry.features.memory.tools import MemorySearch
 from skerry.infra.clock import SystemClock
 from skerry.model.ids import AgentId
@@ -83,7 +83,7 @@ def memory(here: Place, slow: Slow, tmp_path: Path) -> Iterator[BuiltinMemory]:
     clock = SystemClock()
     index = Index(tmp_path / "main.sqlite", Settings(Places(here.workspace)), clock)
     memory = BuiltinMemory(MAIN, index, clock, embedder=lambda: slow)
-    here.desk = Desk(FakeMemories(memory), here.desk.config, clock)  # type: ignore[arg-type]
+    here.service = Service(FakeMemories(memory), here.service.config, clock)  # type: ignore[arg-type]
     yield memory
     memory.close()
 
@@ -96,12 +96,12 @@ async def test_the_tool_says_that_the_model_is_being_loaded_and_to_ask_again(
     slow.is_loading, slow.loaded = True, anyio.Event()
     asked = {"query": "Wann fährt die Fähre?"}
     with anyio.fail_after(60):
-        found = await here.call(MemorySearch(here.desk), asked)
+        found = await here.call(MemorySearch(here.service), asked)
     assert "disabled" not in found, found
     assert (found["mode"], found["fallback"]) == ("text", {"from": "local", "reason": LOADING})
     assert (await memory.status()).fallback is None, "it passes by itself"
     slow.load()
-    found = await here.call(MemorySearch(here.desk), asked)
+    found = await here.call(MemorySearch(here.service), asked)
     assert (found["mode"], found["fallback"]) == ("hybrid", None)
     assert "six" in json.dumps(found["results"])
 
@@ -122,8 +122,8 @@ async def test_before_there_are_vectors_the_answer_says_how_many_are_missing(
 
 async def test_a_person_waits_longer_for_a_model_than_a_tool_may(here: Place) -> None:
     backend = FakeBackend()
-    desk = Desk(FakeMemories(backend), here.desk.config, SystemClock())
-    await desk.search(MAIN, MemoryQuestion("ferry"))
+    service = Service(FakeMemories(backend), here.service.config, SystemClock())
+    await service.search(MAIN, MemoryQuestion("ferry"))
     assert backend.asked[0].patience == LOAD_SECONDS
 
 

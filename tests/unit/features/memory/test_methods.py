@@ -17,7 +17,7 @@ def here(tmp_path: Path) -> Place:
 async def test_a_person_searches_with_explanations(tmp_path: Path) -> None:
     memory = here(tmp_path)
     async with (
-        running_gateway(tmp_path, memory=memory.desk) as rig,
+        running_gateway(tmp_path, memory=memory.service) as rig,
         connected(rig.url) as wire,
     ):
         asked = {"query": "dentist", "limit": 9, "source": "memory", "path": "memory/"}
@@ -38,7 +38,7 @@ async def test_a_person_searches_with_explanations(tmp_path: Path) -> None:
 async def test_a_note_is_written_read_and_taken_out(tmp_path: Path) -> None:
     memory = here(tmp_path)
     async with (
-        running_gateway(tmp_path, memory=memory.desk) as rig,
+        running_gateway(tmp_path, memory=memory.service) as rig,
         connected(rig.url) as wire,
     ):
         noted = await wire.call("memory.write", {"text": "Rome", "section": "Places"})
@@ -58,7 +58,7 @@ async def test_a_note_is_written_read_and_taken_out(tmp_path: Path) -> None:
 
 async def test_who_may_only_read_writes_nothing(tmp_path: Path) -> None:
     async with (
-        running_gateway(tmp_path, memory=here(tmp_path).desk) as rig,
+        running_gateway(tmp_path, memory=here(tmp_path).service) as rig,
         connected(rig.url, scopes=["operator.read"]) as wire,
     ):
         assert (await wire.call("memory.search", {"query": "dentist"}))["results"]
@@ -78,7 +78,7 @@ async def test_files_are_listed_opened_and_saved_unless_somebody_changed_them(
 ) -> None:
     memory = here(tmp_path)
     async with (
-        running_gateway(tmp_path, memory=memory.desk) as rig,
+        running_gateway(tmp_path, memory=memory.service) as rig,
         connected(rig.url) as wire,
     ):
         noted = await wire.call("memory.write", {"text": "Rome", "section": "Places"})
@@ -105,7 +105,7 @@ async def test_files_are_listed_opened_and_saved_unless_somebody_changed_them(
 
 async def test_who_may_only_read_saves_nothing(tmp_path: Path) -> None:
     async with (
-        running_gateway(tmp_path, memory=here(tmp_path).desk) as rig,
+        running_gateway(tmp_path, memory=here(tmp_path).service) as rig,
         connected(rig.url, scopes=["operator.read"]) as wire,
     ):
         given = {"path": "MEMORY.md", "text": "x", "baseHash": ""}

@@ -7,8 +7,8 @@ from typing import Any
 import anyio
 import pytest
 
-from skerry.features.memory.offline import open_memory
 from skerry.config.root import Config
+from skerry.features.memory.offline import open_memory
 from skerry.model.ids import AgentId
 from skerry.model.memory import MemoryAnswer, MemoryQuestion
 
@@ -29,7 +29,7 @@ async def asked(config: Config, question: str) -> MemoryAnswer:
     with anyio.fail_after(60):
         async with open_memory(config, {}) as alone:
             await alone.prepare(MAIN, question, lambda _: None)
-            return await alone.desk.search(MAIN, MemoryQuestion(question, 3))
+            return await alone.parts.service.search(MAIN, MemoryQuestion(question, 3))
 
 
 async def test_a_search_lists_each_folder_once_and_has_what_changed_before_it(

@@ -11,7 +11,7 @@ from tests.support.memory import Place, place
 
 
 async def refused(here: Place, path: str) -> bool:
-    told = await here.call(MemoryGet(here.desk), {"path": path})
+    told = await here.call(MemoryGet(here.service), {"path": path})
     return told.get("disabled", False) is True and told["text"] == ""
 
 
@@ -61,7 +61,7 @@ async def test_extra_paths_are_read_and_nothing_beside_them(tmp_path: Path) -> N
     extra = [str(notes), str(single), "docs", str(tmp_path / "link")]
     here = place(tmp_path, agents={"defaults": {"memorySearch": {"extraPaths": extra}}})
     here.put("docs/b.md", "text")
-    get = MemoryGet(here.desk)
+    get = MemoryGet(here.service)
     for path in (str(notes / "a.md"), str(single), "docs/b.md", "../../notes/a.md"):
         assert (await here.call(get, {"path": path}))["text"] == "text"
     for path in (str(beside), "../../two.md", f"{notes}/../two.md", str(tmp_path / "link/a.md")):

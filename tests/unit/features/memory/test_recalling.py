@@ -7,7 +7,6 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from skerry.features.memory.slot_claim import take_slot
 from skerry.config.agents import AgentDefaults, AgentsConfig
 from skerry.config.context import Compaction, MemoryFlush
 from skerry.config.root import Config
@@ -22,10 +21,10 @@ from skerry.ports.model import ModelRequest
 from skerry.sdk.hooks import PromptDraft
 from skerry.sessions.summary import SYSTEM
 from skerry.testing.clock import FakeClock
-from skerry.testing.memory import FakeBackend, FakeMemories, hit
+from skerry.testing.memory import FakeBackend, hit
 from skerry.testing.model import MODEL, ScriptedModel, Step
 from tests.support.core import open_core
-from tests.support.memory import GROUP, OWNER, STRANGER, Place, place
+from tests.support.memory import GROUP, OWNER, STRANGER, Place, held, place
 
 ASKED = "When do I see the dentist?"
 
@@ -53,12 +52,12 @@ def draft(**changed: Any) -> PromptDraft:
 
 
 async def recalled(here: Place, asked: PromptDraft) -> str:
-    change = await Recalling(here.desk).recall(asked)
+    change = await Recalling(here.service).recall(asked)
     return (change.prepend_context or "") if change else ""
 
 
 def test_it_is_due_only_after_a_summary_and_where_memory_is_used(tmp_path: Path) -> None:
-    recalling = Recalling(place(tmp_path).desk)
+    recalling = Recalling(place(tmp_path).service)
     assert recalling.is_due(draft())
     assert not recalling.is_due(draft(compactions=0))
     assert not recalling.is_due(draft(context_bytes=100))
@@ -133,7 +132,7 @@ async def test_a_summarised_conversation_gets_back_what_its_question_needs(tmp_p
     no_flush = MemoryFlush(enabled=False)
     agents = AgentsConfig(defaults=AgentDefaults(compaction=Compaction(memory_flush=no_flush)))
     config = Config(state_dir=tmp_path, path=tmp_path / "skerry.json", agents=agents)
-    memory = take_slot(FakeMemories(backend), lambda: config, hooks, clock)
+    memory = held(backend, lambda: config, hooks)
     opening = open_core(
         tmp_path,
         ScriptedModel(model),

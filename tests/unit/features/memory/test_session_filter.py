@@ -55,10 +55,10 @@ async def test_the_one_allowed_passage_is_found_behind_a_hundred_better_ones(
     index = Index(tmp_path / "main.sqlite", Settings(Places(here.workspace)), SystemClock())
     memory = BuiltinMemory(AgentId("main"), index, SystemClock(), talks=Said())
     await memory.read()
-    desk = replace(here.desk, memories=Only(memory))
+    service = replace(here.service, memories=Only(memory))
     question = MemoryQuestion("blue boat", limit=3)
     assert not [hit for hit in (await memory.search(question)).hits if hit.session == MINE]
-    found = await desk.find(OWNER, question)
+    found = await service.find(OWNER, question)
     assert [hit.session for hit in found.hits] == [MINE]
     with index.tables() as tables:
         only = structs.replace(question, opens=MINE.__eq__)
@@ -80,5 +80,5 @@ def test_qmd_is_asked_for_more_and_its_hits_are_filtered() -> None:
 async def test_a_memory_that_ignores_the_filter_shows_no_more(tmp_path: Path) -> None:
     here = place(tmp_path, memory={"qmd": {"scope": {"default": "allow"}}})
     here.backend.hits = [hit(session=OTHERS.format(1)), hit(session=str(GROUP.key))]
-    found = await here.desk.find(GROUP, MemoryQuestion("boat"))
+    found = await here.service.find(GROUP, MemoryQuestion("boat"))
     assert [one.session for one in found.hits] == [str(GROUP.key)]

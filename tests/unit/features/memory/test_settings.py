@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from skerry.features.memory.memories import BuiltinMemories
-from skerry.features.memory.settings import has_sessions, places, rhythm, settings, weighing
 from skerry.config.check import check
 from skerry.config.root import Config
 from skerry.features.memory.keeping import Rhythm
+from skerry.features.memory.memories import BuiltinMemories
 from skerry.features.memory.searching import Weighing
+from skerry.features.memory.settings import has_sessions, places, rhythm, settings, weighing
 from skerry.infra.clock import SystemClock
 from skerry.model.errors import ConfigInvalidError
 from skerry.model.ids import AgentId

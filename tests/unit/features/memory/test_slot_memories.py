@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from skerry.features.memory.slot_memories import SlotMemories
 from skerry.config.root import Config
 from skerry.features.memory.slot import FallbackMemoryManager
+from skerry.features.memory.slot_memories import SlotMemories
 from skerry.model.ids import AgentId, agent_id
 from skerry.model.memory import MemoryQuestion, TrackedConversation, Utterance
 from skerry.testing.clock import FakeClock

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from skerry.features.memory.tool_forget import MemoryForget, summary
+from skerry.features.memory.chat_commands import summary
+from skerry.features.memory.tools import MemoryForget
 from skerry.model.caller import Caller
 from skerry.model.errors import ToolError
 from skerry.model.ids import AgentId
@@ -49,13 +50,13 @@ def forgets() -> FakeForgets:
 def here(tmp_path: Path, forgets: FakeForgets) -> Place:
     said = hit("sessions/1.md", "User: no", session="agent:main:telegram:direct:7")
     made = place(tmp_path, FakeBackend([hit(), said]))
-    return changed(made, desk=replace(made.desk, forgets=forgets))
+    return changed(made, service=replace(made.service, forgets=forgets))
 
 
 async def test_it_says_what_went_what_holds_it_and_what_is_near_but_not_the_words(
     here: Place, forgets: FakeForgets
 ) -> None:
-    told = await here.call(MemoryForget(here.desk), {"text": "Mill Road"})
+    told = await here.call(MemoryForget(here.service), {"text": "Mill Road"})
     assert forgets.asked == [("main", ("Mill Road",))]
     assert (told["messages"], told["lines"]) == (2, [{"path": "MEMORY.md", "line": 3}])
     assert told["left"] == [{"path": "memory/a.md", "reason": "it is read-only"}]
@@ -67,7 +68,7 @@ async def test_it_says_what_went_what_holds_it_and_what_is_near_but_not_the_word
 async def test_nobody_but_the_owner_in_private_may_use_it(
     here: Place, forgets: FakeForgets, caller: Caller | None
 ) -> None:
-    tool = MemoryForget(here.desk)
+    tool = MemoryForget(here.service)
     assert caller is None or not tool.is_offered(caller)
     assert tool.is_offered(OWNER)
     with pytest.raises(ToolError, match="only your owner"):
@@ -80,13 +81,13 @@ async def test_words_of_others_bring_nothing_about(
     here: Place, forgets: FakeForgets, origin: Origin
 ) -> None:
     with pytest.raises(ToolError, match="/forget WORDS"):
-        await here.call(MemoryForget(here.desk), {"text": "x y z"}, taint=frozenset({origin}))
+        await here.call(MemoryForget(here.service), {"text": "x y z"}, taint=frozenset({origin}))
     assert forgets.asked == []
 
 
 async def test_a_phrase_that_is_too_short_is_refused_with_what_would_do(here: Place) -> None:
     with pytest.raises(ToolError, match="at least 3"):
-        await here.call(MemoryForget(here.desk), {"text": "a"})
+        await here.call(MemoryForget(here.service), {"text": "a"})
 
 
 def test_the_answer_in_a_chat_is_one_line() -> None:

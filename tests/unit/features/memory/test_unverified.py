@@ -41,10 +41,10 @@ def test_their_place_is_known_by_any_spelling(path: str) -> None:
 
 
 async def test_a_search_finds_them_marked_and_they_taint_what_follows(here: Place) -> None:
-    told = await here.call(MemorySearch(here.desk), {"query": "account"})
+    told = await here.call(MemorySearch(here.service), {"query": "account"})
     assert [one.get("unverified") for one in told["results"]] == [True, True]
     context = ToolContext(Beneath(here.workspace), None, OWNER)
-    answer = await MemorySearch(here.desk).run({"query": "account"}, context)
+    answer = await MemorySearch(here.service).run({"query": "account"}, context)
     assert answer.origin is Origin.TOOL
 
 
@@ -55,16 +55,16 @@ async def test_a_search_finds_them_marked_and_they_taint_what_follows(here: Plac
 async def test_reading_them_taints_wherever_they_were_moved(
     here: Place, path: str, origin: Origin
 ) -> None:
-    rules = gate(here.desk.config())
+    rules = gate(here.service.config())
     context = ToolContext(Beneath(here.workspace, rules), None, OWNER)
-    assert (await MemoryGet(here.desk).run({"path": path}, context)).origin is origin
+    assert (await MemoryGet(here.service).run({"path": path}, context)).origin is origin
     assert (await Read().run({"path": path}, context)).origin is origin
 
 
 async def test_none_of_them_is_recalled_by_itself(here: Place) -> None:
-    assert await Recalling(here.desk).recall(draft(prompt="which account is it?")) is None
+    assert await Recalling(here.service).recall(draft(prompt="which account is it?")) is None
     here.backend.hits = [*here.backend.hits, hit("memory/b.md", "the old account")]
-    change = await Recalling(here.desk).recall(draft(prompt="which account is it?"))
+    change = await Recalling(here.service).recall(draft(prompt="which account is it?"))
     assert change is not None
     assert "old account" in (change.prepend_context or "")
     assert "new account" not in (change.prepend_context or "")

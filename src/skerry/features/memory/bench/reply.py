@@ -19,7 +19,7 @@ from skerry.features.memory.files import Places
 from skerry.features.memory.index import Index
 from skerry.features.memory.indexer import Settings
 from skerry.features.memory.searching import Weighing
-from skerry.features.memory.service import Desk
+from skerry.features.memory.service import Service
 from skerry.features.memory.tools import MemorySearch
 from skerry.features.memory.transcripts import document
 from skerry.infra.rooted_fs import Beneath
@@ -133,7 +133,7 @@ class _Asking:
             weighing=lambda: Weighing(profile=self._profile),
         )
         config = Config.model_validate({"state_dir": folder, "path": folder / "skerry.json"})
-        self._tool = MemorySearch(Desk(_One(self._memory), lambda: config, clock))
+        self._tool = MemorySearch(Service(_One(self._memory), lambda: config, clock))
         self._context = ToolContext(Beneath(workspace), None, _OWNER)
 
     async def fill(self) -> None:

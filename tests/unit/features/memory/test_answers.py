@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from skerry.features.memory.note_methods import _hit
+from skerry.features.memory.answers import hit_row
 from skerry.model.origin import Origin
 from skerry.model.provenance import Provenance, item
 from skerry.testing.memory import hit
@@ -12,5 +12,5 @@ def test_a_hit_has_no_mark_of_who_noted_it() -> None:
     said = Provenance(Origin.OWNER, "gateway", "2026-11-22T08:24Z")
     (line,) = item("The dentist is Dr. Maro.", said)
     assert "<!-- skerry:" in line
-    shown: Any = _hit(hit(text=line))
+    shown: Any = hit_row(hit(text=line))
     assert shown["text"] == "- The dentist is Dr. Maro."

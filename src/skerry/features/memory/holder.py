@@ -1,0 +1,108 @@
+"""Claims the memory's slot: makes the parts of the memory for a gateway, or for a command."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from functools import cache, partial
+from typing import Any, Final
+
+from msgspec import Struct
+
+from skerry.commands.table import Command
+from skerry.features.memory.embedding_scope import open_embedding
+from skerry.features.memory.erasure import Forgetter
+from skerry.features.memory.memories import BuiltinMemories, StoredTranscripts
+from skerry.features.memory.recalling import Recalling
+from skerry.features.memory.service import Service
+from skerry.features.memory.slot_memories import SlotMemories
+from skerry.hooks.hooks import Hooks
+from skerry.hooks.runner import Handler
+from skerry.infra.supervise import beside
+from skerry.ports.tool import Tool
+from skerry.sdk.slots import MemoryHolder, MemoryHost
+
+CORE: Final = "memory-core"
+"""Our own memory in `plugins.slots.memory`."""
+
+
+class Parts(Struct, frozen=True):
+    """The memory of one state directory."""
+
+    host: MemoryHost
+    builtin: BuiltinMemories
+    chains: SlotMemories
+    forgets: Forgetter
+    service: Service
+
+    @property
+    def has_slot(self) -> bool:
+        """Returns whether the configuration gives the slot to this memory."""
+        return self.host.config().plugins.slots.memory == CORE
+
+    @asynccontextmanager
+    async def keep(self) -> AsyncGenerator[None]:
+        """Keeps the indexes fresh and completes erasures for the block."""
+        self.host.store.follow(self.builtin.touch)
+        async with (
+            self.builtin.open(keep=self.has_slot and not self.chains.has_qmd),
+            self.chains.open(keep=self.has_slot),
+            beside(self.forgets.run),
+        ):
+            yield
+
+
+@asynccontextmanager
+async def open_parts(host: MemoryHost) -> AsyncGenerator[Parts]:
+    """Gives the parts for the block; its end also ends the processes of embedding models."""
+    config, store, clock = host.config, host.store, host.clock
+    async with open_embedding(config, host.environ, host.payer, wanted=host.embeds) as embedder:
+        builtin = BuiltinMemories(config, store, clock, host.redact, embedder, host.reach)
+        behind, transcripts = host.memories or builtin, StoredTranscripts(store)
+        chains = SlotMemories(config, behind, transcripts, clock, host.redact, host.environ)
+        forgets = Forgetter(config, store, host.mirror, chains, clock, host.reach, host.live)
+        yield Parts(host, builtin, chains, forgets, Service(chains, config, clock, forgets))
+
+
+@asynccontextmanager
+async def open_memory(host: MemoryHost) -> AsyncGenerator[MemoryHolder]:
+    """Gives what the memory adds to a gateway; where another one has the slot, only erasing."""
+    async with open_parts(host) as parts:
+        if parts.has_slot:
+            recall(parts.service, host.hooks)
+            tools, commands = partial(make_tools, parts.service), make_commands
+            yield MemoryHolder(
+                parts.service,
+                parts.forgets,
+                cache(tools),
+                cache(partial(commands, parts.service)),
+                parts.keep,
+            )
+        else:
+            yield MemoryHolder(forgets=parts.forgets, keep=parts.keep)
+
+
+def recall(service: Service, hooks: Hooks) -> None:
+    """Lets the memory add passages to the prompts of conversations that were summarised."""
+    recalling = Recalling(service)
+    handler: Handler[Any, Any] = Handler(CORE, recalling.recall, 0, recalling.is_due)
+    hooks.points["before_prompt_build"].add(handler)
+
+
+def make_tools(service: Service) -> tuple[Tool, ...]:
+    """Returns the tools."""
+    # Imported here: the first message is soon enough.
+    from skerry.features.memory.tools import (  # noqa: PLC0415
+        MemoryForget,
+        MemoryGet,
+        MemorySearch,
+        MemoryWrite,
+    )
+
+    kinds = (MemorySearch, MemoryGet, MemoryWrite, MemoryForget)
+    return tuple(kind(service) for kind in kinds)
+
+
+def make_commands(service: Service) -> tuple[Command, ...]:
+    """Returns `/remember` and `/forget`."""
+    from skerry.features.memory.chat_commands import commands  # noqa: PLC0415 - as above
+
+    return commands(service, CORE)

@@ -1,0 +1,79 @@
+"""Slot of the memory: what a gateway gives to the feature that claims it, and what it gets."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
+from typing import Protocol
+
+from msgspec import Struct
+
+from skerry.commands.table import Command
+from skerry.config.root import Config
+from skerry.hooks.hooks import Hooks
+from skerry.infra.clock import Clock
+from skerry.lanes.running import Running
+from skerry.ports.memory import Forgets, Memories, MemoryService
+from skerry.ports.tool import Tool
+from skerry.ports.tries import CallTarget, ModelCallEnded
+from skerry.runtime.conversation import ConversationCache
+from skerry.store import Store, nothing
+from skerry.store.mirror import Mirror
+from skerry.workspace.prompt_builder import Prompts
+
+
+class Live(Struct, frozen=True):
+    """State of a running gateway's conversations in main memory, which an erasure clears."""
+
+    running: Running
+    histories: ConversationCache
+    prompts: Prompts
+
+
+class Payer(Protocol):
+    """Keeps the ledger of model calls."""
+
+    def book(self, call: ModelCallEnded) -> None:
+        """Records a call that somebody bills."""
+        ...
+
+    def allow(self, wanted: CallTarget) -> None:
+        """Returns if a model may be called. Raises `BudgetError`."""
+        ...
+
+
+class MemoryHost(Struct, frozen=True):
+    """Parts of a gateway, or of a command without one, that a memory works with."""
+
+    config: Callable[[], Config]
+    environ: Mapping[str, str]
+    store: Store
+    mirror: Mirror
+    payer: Payer
+    clock: Clock
+    redact: Callable[[str], str]
+    """Takes secrets out of text."""
+    hooks: Hooks
+    live: Live | None = None
+    """None where no gateway runs."""
+    memories: Memories | None = None
+    """Takes the place of the built-in memories, in tests."""
+    embeds: bool = True
+    """False where no embedding model may be used."""
+    reach: Callable[[str], None] = nothing
+    """Called at each named fault point."""
+
+
+class MemoryHolder(Struct, frozen=True):
+    """Parts that a memory adds to a gateway; all are empty where nothing holds the slot."""
+
+    service: MemoryService | None = None
+    """None where `plugins.slots.memory` names another memory."""
+    forgets: Forgets | None = None
+    tools: Callable[[], Sequence[Tool]] = tuple
+    """Makes the tools at the first request; `commands` likewise."""
+    commands: Callable[[], Sequence[Command]] = tuple
+    keep: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
+    """Keeps the indexes fresh and completes erasures for the block."""
+
+
+OpenMemory = Callable[[MemoryHost], AbstractAsyncContextManager[MemoryHolder]]
+"""Function with which a feature claims the slot."""
