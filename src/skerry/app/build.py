@@ -9,11 +9,9 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import (
-    AbstractAsyncContextManager,
     AsyncExitStack,
     ExitStack,
     asynccontextmanager,
-    nullcontext,
 )
 from functools import partial
 from typing import Any
@@ -72,8 +70,7 @@ from skerry.runtime.receiver import receive
 from skerry.runtime.recovery import RunFacts, recover
 from skerry.runtime.run_context import Runtime
 from skerry.runtime.usage.ledger import Ledger
-from skerry.sdk.features import registered
-from skerry.sdk.slots import Live, MemoryHolder, MemoryHost, OpenMemory
+from skerry.sdk.slots import Live, MemoryHost, open_memory
 from skerry.store import DATABASE, Store, nothing, open_store, runs
 from skerry.store.calls import CallLog
 from skerry.store.indexing import Indexer
@@ -171,7 +168,7 @@ async def open_application(  # noqa: PLR0915 - one for each part, in the order o
             outside.models is None,
             outside.reach,
         )
-        async with _memory(host) as memory:
+        async with open_memory(host) as memory:
             tools, delivery = OwnTools(memory.tools), _delivery(settings, outside, store)
             runtime = Runtime(
                 store=store,
@@ -244,15 +241,6 @@ async def open_application(  # noqa: PLR0915 - one for each part, in the order o
                 _running(reload.run, plugins.run, services.run),
             ):
                 yield Application(context, dispatch, settings, outside.hooks, reload.restart)
-
-
-def _memory(host: MemoryHost) -> AbstractAsyncContextManager[MemoryHolder]:
-    """Opens the feature that claims the memory's slot; without one there is no memory."""
-    load = registered().slots.get("memory")
-    if load is None:
-        return nullcontext(MemoryHolder())
-    opens: OpenMemory = load()
-    return opens(host)
 
 
 async def _state_of_runs(

@@ -15,6 +15,7 @@ from skerry.ports.memory import Forgets, Memories, MemoryService
 from skerry.ports.tool import Tool
 from skerry.ports.tries import CallTarget, ModelCallEnded
 from skerry.runtime.conversation import ConversationCache
+from skerry.sdk.features import Features, registered
 from skerry.store import Store, nothing
 from skerry.store.mirror import Mirror
 from skerry.workspace.prompt_builder import Prompts
@@ -75,5 +76,12 @@ class MemoryHolder(Struct, frozen=True):
     """Keeps the indexes fresh and completes erasures for the block."""
 
 
-OpenMemory = Callable[[MemoryHost], AbstractAsyncContextManager[MemoryHolder]]
-"""Function with which a feature claims the slot."""
+def open_memory(
+    host: MemoryHost, features: Features | None = None
+) -> AbstractAsyncContextManager[MemoryHolder]:
+    """Opens the feature that claims the slot for a block; without one there is no memory."""
+    load = (features or registered()).slots.get("memory")
+    if load is None:
+        return nullcontext(MemoryHolder())
+    holder: AbstractAsyncContextManager[MemoryHolder] = load()(host)
+    return holder
