@@ -53,8 +53,8 @@ requirements: setup ## Write into tests/requirements.toml which test proves whic
 reference: setup ## Write the pages of docs/reference from the source
 	@$(BIN)/python -m scripts.reference && $(BIN)/python -m scripts.protocol && $(BIN)/python -m scripts.hooks
 
-bench: setup ## Print the figures beside their budgets (ONLY=chunk runs one; ONLY=soak takes MINUTES)
-	@$(BIN)/python -m bench $(ONLY) $(if $(MINUTES),--minutes $(MINUTES))
+bench: setup ## Print figures beside budgets (ONLY=chunk; ONLY=soak MINUTES=9; SAVE=1 writes the table; TIMES=3)
+	@$(BIN)/python -m bench $(ONLY) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SAVE),--save) $(if $(TIMES),--times $(TIMES))
 
 walk: setup ## Print the way of a message through the source, file by file
 	@$(BIN)/python -m scripts.walk

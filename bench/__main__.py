@@ -1,4 +1,8 @@
-"""Runs the benchmarks of this folder, or those named; `--save` writes docs/benchmarks.md too."""
+"""Runs the benchmarks of this folder, or those named; `--save` writes docs/benchmarks.md too.
+
+`--times 3` runs each of them three times, in turn, so that a neighbour disturbs all alike; of each
+figure the median counts.
+"""
 
 import argparse
 import re
@@ -13,7 +17,7 @@ from bench.measure import SEPARATOR, figure, yardstick
 
 FOLDER = Path(__file__).resolve().parent
 DOCUMENT = FOLDER.parent / "docs" / "benchmarks.md"
-TABLE = re.compile(r"^Measured on .*\n\n(\|.*\n)+", re.MULTILINE)
+TABLE = re.compile(r"^Measured on .*\n\n(\|.*\n)+\n(?:.* budgets?: .*\n)?", re.MULTILINE)
 HELPERS = {"measure"}
 BUDGET = re.compile(r"(?P<side><=|>=) (?P<limit>[\d.]+)")
 LONG = {"soak"}
@@ -34,35 +38,69 @@ def run(name: str, minutes: str | None) -> list[str]:
     return [] if process.returncode else lines
 
 
+def number(text: str) -> float | None:
+    """Returns the number that a measured value begins with, such as 3.37 or 0.13%."""
+    found = re.match(r"[\d.]+", text)
+    return float(found[0]) if found else None
+
+
+def parts(line: str) -> list[str]:
+    """Returns name, budget, measured value, and what was measured beside it."""
+    return [part.strip() for part in line.split(SEPARATOR)]
+
+
+def is_missed(line: str) -> bool:
+    """Returns whether a figure is beyond its budget; an empty budget is none."""
+    _, budget, measured, *_ = parts(line)
+    limit, value = BUDGET.match(budget), number(measured)
+    if limit is None or value is None:
+        return False
+    over = value - float(limit["limit"])
+    return (over if limit["side"] == "<=" else -over) > 0
+
+
 def missed(lines: Iterable[str]) -> list[str]:
-    """Returns the names of figures beyond their budgets; an empty budget is none."""
-    beyond = []
-    for line in lines:
-        name, budget, measured, *_ = (part.strip() for part in line.split(SEPARATOR))
-        limit, value = BUDGET.match(budget), re.match(r"[\d.]+", measured)
-        if limit and value:
-            over = float(value[0]) - float(limit["limit"])
-            if (over if limit["side"] == "<=" else -over) > 0:
-                beyond.append(name)
-    return beyond
+    """Returns the names of figures beyond their budgets."""
+    return [parts(line)[0] for line in lines if is_missed(line)]
 
 
-def save(found: dict[str, list[str]], marks: Sequence[float]) -> None:
+def medians(runs: Sequence[Sequence[str]]) -> list[str]:
+    """Returns of each figure the line of the run with its median, the higher of two in the middle.
+
+    Each run has the same figures in the same order.
+    """
+    lines = []
+    for same in zip(*runs, strict=True):
+        ordered = sorted(same, key=lambda line: number(parts(line)[2]) or 0.0)
+        lines.append(ordered[len(ordered) // 2])
+    return lines
+
+
+def row(name: str, line: str) -> str:
+    """Returns the row of the table for a figure of a benchmark."""
+    figure, budget, measured, *beside = parts(line)
+    shown = f"{measured} **missed**" if is_missed(line) else measured
+    return "| " + SEPARATOR.join([figure, budget, shown, *beside, f"`{name}`"]) + " |"
+
+
+def save(found: dict[str, list[str]], marks: Sequence[float], times: int) -> None:
     """Puts the figures of this run into the document."""
-    rows = [
-        "| " + SEPARATOR.join([*(part.strip() for part in line.split(SEPARATOR)), f"`{name}`"])
-        for name, lines in found.items()
-        for line in lines
-    ]
+    rows = [row(name, line) for name, lines in found.items() for line in lines]
     day = datetime.fromtimestamp(time.time(), UTC).date()  # noqa: TID251 - the day of the run
+    of = "in one run" if times == 1 else f"in one run, each figure the median of {times}"
     head = (
-        f"Measured on {day}; meanwhile a fixed piece of Python took {min(marks):.0f} to"
+        f"Measured on {day} {of}; meanwhile a fixed piece of Python took {min(marks):.0f} to"
         f" {max(marks):.0f} ms of CPU.\n\n"
         "| figure | budget | measured | measured beside it | benchmark |\n|---|---|---|---|---|\n"
     )
-    table = head + "".join(f"{row} |\n" for row in rows)
-    text = TABLE.sub(lambda _: table, DOCUMENT.read_text("utf-8"))
-    DOCUMENT.write_text(text, "utf-8")
+    every = (line for lines in found.values() for line in lines)
+    beyond = [f"`{name.replace('`', '')}`" for name in missed(every)]
+    end = f"Missed budgets: {'; '.join(beyond) or 'none'}.\n"
+    table = head + "".join(f"{one}\n" for one in rows) + f"\n{end}"
+    text = DOCUMENT.read_text("utf-8")
+    if len(TABLE.findall(text)) != 1:
+        raise SystemExit(f"{DOCUMENT} has no place for the table")
+    DOCUMENT.write_text(TABLE.sub(lambda _: table, text), "utf-8")
 
 
 def main() -> int:
@@ -71,26 +109,32 @@ def main() -> int:
     parser.add_argument("names", nargs="*", help="all without any")
     parser.add_argument("--save", action="store_true", help="write docs/benchmarks.md anew")
     parser.add_argument("--strict", action="store_true", help="fail when a budget is missed")
+    parser.add_argument("--times", type=int, default=1, help="runs of each; the medians count")
     parser.add_argument("--minutes", help="of those that take many")
     given = parser.parse_args()
+    if given.save and given.names:
+        parser.error("the table is of one run of all benchmarks: --save takes no names")
     every = {path.stem for path in FOLDER.glob("[a-z]*.py")} - HELPERS - LONG
-    found: dict[str, list[str]] = {}
+    names = given.names or sorted(every)
+    runs: dict[str, list[list[str]]] = {name: [] for name in names}
     marks = [yardstick()]
-    for name in given.names or sorted(every):
-        found[name] = run(name, given.minutes)
-        marks.append(yardstick())
+    for _ in range(given.times):
+        for name in names:
+            runs[name].append(run(name, given.minutes))
+            marks.append(yardstick())
+    failed = [name for name, lines in runs.items() if not all(lines)]
+    found = {name: medians(lines) for name, lines in runs.items() if name not in failed}
     figure(
         "the same work, ms", "", f"{min(marks):.0f} to {max(marks):.0f}", "CPU; tells of neighbours"
     )
-    failed = [name for name, lines in found.items() if not lines]
     if failed:
         print(f"could not run: {', '.join(failed)}", file=sys.stderr)
         return 1
     if given.save:
-        save(found, marks)
+        save(found, marks, given.times)
     beyond = missed(line for lines in found.values() for line in lines)
     if beyond:
-        print(f"beyond their budgets: {'; '.join(beyond)}", file=sys.stderr)
+        print(f"missed budgets: {'; '.join(beyond)}", file=sys.stderr)
     return 1 if beyond and given.strict else 0
 
 
