@@ -19,7 +19,10 @@ def test_the_defaults_are_those_of_the_seeds() -> None:
 
 
 @pytest.mark.requirement("compaction-reserve-floor")
-@pytest.mark.parametrize(("reserve", "floor", "kept"), [(30_000, 20_000, 30_000), (9000, 0, 9000)])
+@pytest.mark.parametrize(
+    ("reserve", "floor", "kept"),
+    [(30_000, 20_000, 30_000), (9000, 20_000, 20_000), (9000, 0, 9000)],
+)
 def test_the_larger_of_reserve_and_floor_is_kept_free(reserve: int, floor: int, kept: int) -> None:
     settings = Compaction(reserve_tokens=reserve, reserve_tokens_floor=floor)
     assert budget(200_000, 0, settings).reserve == kept

@@ -102,6 +102,8 @@ async def test_every_agent_has_a_folder_of_its_own_for_the_owner_only(tmp_path: 
         assert list(place.index()) == ["agent:main:main"]
         files = [path for path in (tmp_path / "agents").rglob("*") if path.is_file()]
         assert len(files) == 4
+        for agent in ("main", "work"):
+            assert len(list((tmp_path / "agents" / agent / "sessions").glob("*.jsonl"))) == 1
         assert {path.stat().st_mode & 0o777 for path in files} == {0o600}
         assert (tmp_path / "agents" / "work").stat().st_mode & 0o777 == 0o700
 

@@ -32,26 +32,32 @@ def index(tmp_path: Path, workspace: Path) -> Iterator[Index]:
     made.close()
 
 
-def columns(index: Index, table: str) -> set[str]:
+def columns(index: Index, table: str) -> dict[str, str]:
+    """Returns the columns of a table with their types; that of a key ends in `KEY`."""
     index.sync()
     with closing(sqlite3.connect(index.database.path)) as found:
-        return {row[1] for row in found.execute(f"PRAGMA table_info({table})")}
+        rows = found.execute(f"PRAGMA table_info({table})").fetchall()
+        return {row[1]: f"{row[2]} KEY" if row[5] else row[2] for row in rows}
 
 
 @pytest.mark.requirement("memory-table-files")
 def test_files_has_the_columns_of_the_seed(index: Index) -> None:
-    assert {"id", "path", "hash", "mtime", "chunk_count"} <= columns(index, "files")
+    seed = {"id": "INTEGER KEY", "path": "TEXT", "hash": "TEXT", "mtime": "INTEGER"}
+    assert (seed | {"chunk_count": "INTEGER"}).items() <= columns(index, "files").items()
 
 
 @pytest.mark.requirement("memory-table-chunks")
 def test_chunks_has_the_columns_of_both_seeds(index: Index) -> None:
-    seeds = {"id", "file_id", "content", "start_line", "end_line", "token_count"}
-    assert seeds | {"path", "source", "hash", "model"} <= columns(index, "chunks")
+    numbers = dict.fromkeys(("file_id", "start_line", "end_line", "token_count"), "INTEGER")
+    texts = dict.fromkeys(("content", "path", "source", "hash", "model"), "TEXT")
+    seeds = {"id": "INTEGER KEY", **numbers, **texts}
+    assert seeds.items() <= columns(index, "chunks").items()
 
 
 @pytest.mark.requirement("memory-table-embedding-cache")
 def test_the_cache_is_keyed_by_provider_model_and_hash(index: Index) -> None:
-    assert columns(index, "embedding_cache") == {"provider", "model", "content_hash", "embedding"}
+    names = ["provider", "model", "content_hash", "embedding"]
+    assert list(columns(index, "embedding_cache")) == names
     with closing(sqlite3.connect(index.database.path)) as found:
         keys = [row[1] for row in found.execute("PRAGMA table_info(embedding_cache)") if row[5]]
     assert keys == ["provider", "model", "content_hash"]
@@ -83,12 +89,16 @@ def test_full_text_stands_over_the_passages(index: Index) -> None:
             ('"day 3"',),
         ).fetchone()
         (text,) = found.execute("SELECT content FROM chunks WHERE id = ?", (key,)).fetchone()
+        (made,) = found.execute(
+            "SELECT sql FROM sqlite_master WHERE name = 'chunks_fts'"
+        ).fetchone()
     assert text == "On day 3 we sailed."
+    assert "content=chunks, content_rowid=id" in made, "it has texts of its own"
 
 
 @pytest.mark.requirement("memory-table-chunks-vec")
 def test_vectors_are_blobs_by_passage(index: Index) -> None:
-    assert columns(index, "chunks_vec") == {"chunk_id", "embedding"}
+    assert columns(index, "chunks_vec") == {"chunk_id": "INTEGER KEY", "embedding": "BLOB"}
 
 
 @pytest.mark.requirement("memory-diff-indexing")

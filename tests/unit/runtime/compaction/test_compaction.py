@@ -83,7 +83,7 @@ async def test_a_conversation_is_summarised_before_it_fills_the_window(tmp_path:
         assert found.last is not None
         assert found.last.text.startswith("We spoke of boats.")
         assert found.last.trigger == "threshold"
-        assert found.last.tokens_before > 2000 * 2 // 3
+        assert 2000 * 2 // 3 < found.last.tokens_before < 2000 * 5 // 6
         said = await core.said()
     assert [one.text.split()[1] for one in said if isinstance(one, UserMessage)] == [
         str(number) for number in range(30)
