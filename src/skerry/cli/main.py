@@ -1,11 +1,13 @@
 """The command `skerry`: reads the arguments, then imports the one command that is asked for."""
 
 import gc
+import re
 import sys
 from argparse import Action, ArgumentParser, HelpFormatter, Namespace
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
+from typing import TypeVar
 
 from skerry import __version__
 from skerry.cli import parsing_extensions
@@ -26,6 +28,9 @@ from skerry.cli.options import (
 from skerry.cli.parsing_state import add_recovered
 from skerry.infra.features import FEATURES
 
+C = TypeVar("C", int, int | None)
+NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
+"""Words that may be the id of a plugin."""
 INTERRUPTED = 130
 """The exit code after Ctrl-C, as shells have it."""
 _MORE = "`skerry COMMAND --help` says more; `skerry --version` prints the version."
@@ -60,8 +65,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         SystemExit: after `--help`, `--version`, or wrong usage (code 2).
     """
     words = sys.argv[1:] if arguments is None else arguments
+    parser = make_parser(words[0] if words else "")
+    if words and NAME.fullmatch(words[0]) and words[0] not in parser.texts:
+        run_plugin: Callable[[Sequence[str]], int | None]
+        run_plugin = import_module("skerry.cli.plugin_command").run
+        code = _guarded(partial(run_plugin, words), f"skerry {words[0]}", as_json="--json" in words)
+        if code is not None:
+            return code
     try:
-        parsed = make_parser(words[0] if words else "").parse_args(words)
+        parsed = parser.parse_args(words)
     except WrongUsageError as error:
         if "--json" in words:
             import_module("skerry.cli.failure").show_wrong_usage(error)
@@ -69,8 +81,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if parsed.module is None:
         parsed.parser.print_help()
         return 0
+    as_json = getattr(parsed, "json", False)
+    return _guarded(lambda: _load(parsed.module)(parsed), parsed.parser.prog, as_json=as_json)
+
+
+def _guarded(run: Callable[[], C], command: str, *, as_json: bool) -> C | int:
+    """Returns the exit code of a command, also where it fails or is interrupted."""
     try:
-        code = _load(parsed.module)(parsed)
+        code = run()
         sys.stdout.flush()
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -80,7 +98,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     except Exception as error:  # noqa: BLE001 - each becomes three lines on stderr
         report: Callable[..., int] = import_module("skerry.cli.failure").report
-        return report(error, parsed.parser.prog, as_json=getattr(parsed, "json", False))
+        return report(error, command, as_json=as_json)
     return code
 
 

@@ -185,7 +185,7 @@ class Plugins:
         """Returns for each candidate what it registered, or why it does not take part."""
         outcomes: list[_Ready | _Loaded | PluginError | str] = [""] * len(every)
 
-        async def register(number: int, candidate: Candidate) -> None:
+        async def take(number: int, candidate: Candidate) -> None:
             try:
                 outcomes[number] = await self._outcome(config, candidate)
             except PluginError as error:
@@ -201,7 +201,7 @@ class Plugins:
                     outcomes[number] = error
                 else:
                     if reason is None:
-                        group.start_soon(register, number, candidate)
+                        group.start_soon(take, number, candidate)
                     else:
                         outcomes[number] = reason
         return outcomes
@@ -213,7 +213,7 @@ class Plugins:
         if loaded and loaded.entry == entry and loaded.package.sha256 == package.sha256:
             return loaded
         self.remove(candidate.id)
-        return _Ready(await _registered(config, candidate, package), package)
+        return _Ready(await register(config, candidate, package), package)
 
     def _report(
         self, config: Config, candidate: Candidate, outcome: _Ready | _Loaded | PluginError | str
@@ -330,7 +330,12 @@ def inspect(config: Config) -> list[PluginReport]:
     return reports
 
 
-async def _registered(config: Config, candidate: Candidate, package: Package) -> Registered:
+async def register(config: Config, candidate: Candidate, package: Package) -> Registered:
+    """Runs the code of a plugin; returns its registrations, none of which takes effect.
+
+    Raises:
+        PluginError: it cannot be run, or raised an error.
+    """
     entry = entry_of(config, candidate.id)
     api = PluginApi(
         candidate.id,

@@ -39,8 +39,10 @@ export class Gateway {
   session = null;
   list = { rows: [], more: false, search: "" };
   commands = [];
+  panels = []; // of plugins
   names = new Map(); // of the agents that have one, by id
   #connection;
+  #listeners = new Set(); // of panels: [event, callback]
   #sessions = new Map();
   #runs = new Map(); // run id: session key
   #seen = seen.load();
@@ -276,8 +278,23 @@ export class Gateway {
 
   async #subscribe() {
     if (this.can("sessions.subscribe")) await this.#try("sessions.subscribe");
+    await this.#readPanels();
     if (!this.can("commands.list")) return;
     this.commands = (await this.#try("commands.list"))?.commands ?? [];
+    this.changed();
+  }
+
+  /** Call back at each event of this name; return a function that ends it. */
+  on(event, callback) {
+    const listener = [event, callback];
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** Know which panels plugins add; a change of the configuration may change them. */
+  async #readPanels() {
+    if (!this.can("plugins.panels")) return;
+    this.panels = (await this.#try("plugins.panels"))?.panels ?? [];
     this.changed();
   }
 
@@ -294,6 +311,8 @@ export class Gateway {
     if (name === "shutdown") this.stopping = true;
     if (name === "shutdown") this.changed();
     if (name === "health") this.#setHealth(payload);
+    if (name === "config.changed") this.#readPanels();
+    for (const [event, callback] of this.#listeners) if (event === name) callback(payload);
     if (name.startsWith("sessions.") || name === "session.message") this.refreshList();
     if (name !== "chat" && name !== "agent") return;
     this.#follow(name, payload);

@@ -6,6 +6,7 @@ import { byId, setText } from "./dom.js";
 import { Gateway } from "./gateway.js";
 import { deviceToken, forgetToken, keepToken, keptToken, letIn, triedToken } from "./keep.js";
 import { SessionList } from "./list.js";
+import { showPanels } from "./panels.js";
 import { here, hideToken } from "./route.js";
 import { bindShortcuts } from "./shortcuts.js";
 import * as status from "./status.js";
@@ -255,6 +256,7 @@ class Page {
     status.showTitle(row, session.key);
     status.showSpent(row, items, conversation.more);
     this.#list.render(gateway);
+    showPanels(gateway);
     if (!preparing) this.#conversation.render(session.key, items, loaded, markdown);
     byId("earlier").hidden = !conversation.more;
     byId("memory").hidden = !gateway.can("memory.search");

@@ -8,8 +8,39 @@ from mypy import api as mypy
 from scripts.requirements import ROOT
 
 HEAD = """
+    from pathlib import Path
+
+    from pydantic import BaseModel
+
     from skerry.sdk import hooks as h
     from skerry.sdk.api import PluginApi
+    from skerry.sdk.checks import Check
+    from skerry.sdk.cli import CliCall
+    from skerry.sdk.commands import CommandCall
+    from skerry.sdk.http import HttpRequest, HttpResponse
+    from skerry.sdk.methods import MethodCall
+    from skerry.sdk.models import ModelInfo, ModelReply, ModelRequest, ReplyListener
+    from skerry.sdk.tables import Database, Reader
+    from skerry.sdk.tools import FunctionTool, ToolContext
+
+    class Params(BaseModel): ...
+    class Other(BaseModel): ...
+    class Provider:
+        api = "x"
+        async def complete(self, request: ModelRequest, hear: ReplyListener) -> ModelReply: ...
+    class Silent:
+        api = "x"
+        async def complete(self, request: ModelRequest) -> ModelReply: ...
+    async def tool(params: Params, context: ToolContext) -> str: ...
+    async def method(params: Params, call: MethodCall) -> object: ...
+    async def command(call: CommandCall) -> str: ...
+    async def section(draft: h.PromptDraft) -> str: ...
+    async def service() -> None: ...
+    async def check() -> list[Check]: ...
+    async def route(request: HttpRequest) -> HttpResponse: ...
+    async def cli(call: CliCall) -> int: ...
+    def count(reader: Reader) -> int: ...
+    def plain() -> None: ...
 
     async def seen(event: h.MessageReceived) -> None: ...
     def block(draft: h.BeforeToolCall) -> h.BeforeToolCallChange | None: ...
@@ -25,6 +56,18 @@ GOOD = (
     "api.hooks.before_tool_call(block, priority=5, when=is_shell)",
     "api.hooks.before_tool_call(block_later)",
     "api.hooks.before_message_write(rewrite)",
+    'api.register_tool(FunctionTool("x", "X.", Params, tool))',
+    'api.register_gateway_method("x", Params, method)',
+    'api.register_command("x", command, description="x")',
+    'api.register_prompt_section("x", section)',
+    'api.register_service("x", service)',
+    'api.register_event("x", "X.")({"n": 1})',
+    "api.register_doctor_check(check)",
+    'api.register_http_route("x", route)',
+    'api.register_cli_command("x", cli)',
+    'api.register_page_panel("X", Path("x"))',
+    'api.register_model_provider(Provider(), [ModelInfo("x", "y", "Y")])',
+    "_ = api.database([]).read(count)",
 )
 BAD = {
     "the handler of another hook": "api.hooks.message_sent(seen)",
@@ -37,6 +80,21 @@ BAD = {
     "a handler of one hook under a name that the checker does not look at": (
         'api.on("before_tool_call", block)'
     ),
+    "a tool for other parameters": 'api.register_tool(FunctionTool("x", "X.", Other, tool))',
+    "a method for other parameters": 'api.register_gateway_method("x", Other, method)',
+    "a command that gets a request": 'api.register_command("x", route, description="x")',
+    "a section that is no text": 'api.register_prompt_section("x", check)',
+    "a service that is a plain function": 'api.register_service("x", plain)',
+    "an event without an object": 'api.register_event("x", "X.")(1)',
+    "a check that returns nothing": "api.register_doctor_check(service)",
+    "a route that returns a text": 'api.register_http_route("x", command)',
+    "a command without an exit code": 'api.register_cli_command("x", command)',
+    "a panel that is a module": 'api.register_page_panel("X", "panel.js")',
+    "an adapter of something else": "api.register_channel(Provider())",
+    "a provider that nobody hears": (
+        'api.register_model_provider(Silent(), [ModelInfo("x", "y", "Y")])'
+    ),
+    "a step that is no text": "api.database([1])",
     "a priority that is no number": 'api.hooks.message_received(seen, priority="high")',
 }
 

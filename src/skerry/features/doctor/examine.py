@@ -75,12 +75,12 @@ async def _running(environ: Mapping[str, str]) -> list[Check]:
         return []
     if answer is None:
         return []
-    status, listed = answer
+    status = answer.status
     found = [*state.running(status), *running.running(status)]
     if status.get("configuration", {}).get("state") != "last-good":
         message = "one runs and can use the file: what is missing here is set there."
         found.insert(0, Check("gateway", Level.OK, message))
-    return [*found, *running.plugins(listed)]
+    return [*found, *running.plugins(answer.plugins), *answer.found]
 
 
 async def _asked(environ: Mapping[str, str], loaded: Loaded) -> list[Check]:
@@ -88,11 +88,11 @@ async def _asked(environ: Mapping[str, str], loaded: Loaded) -> list[Check]:
     answer = await running.asked(environ)
     if answer is None:
         return list(running.plugin_files(loaded.config))
-    status, listed = answer
     return [
-        *state.running(status),
-        *running.running(status),
-        *running.plugins(listed),
+        *state.running(answer.status),
+        *running.running(answer.status),
+        *running.plugins(answer.plugins),
+        *answer.found,
     ]
 
 

@@ -1,7 +1,7 @@
 """Checks of what a running gateway says of itself: plugins, queue, configuration."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from skerry.client.client import GatewayClient
 from skerry.client.discover import find
@@ -12,19 +12,28 @@ from skerry.ports.checks import Check, Level
 from skerry.ports.plugins import PluginStatus
 from skerry.sdk.features import registered
 
-_FAILED = "Correct the file, or set plugins.entries.{id}.enabled to false; then restart."
-_HANDLER = "Correct the plugin and restart, or set plugins.entries.{id}.enabled to false."
+_FAILED = "Correct the file, or set plugins.entries.{id}.enabled to false."
+_HANDLER = "Correct the plugin, or set plugins.entries.{id}.enabled to false."
 
 
-async def asked(environ: Mapping[str, str]) -> tuple[dict[str, Any], list[dict[str, Any]]] | None:
-    """Returns the status and the plugins of the running gateway; None when it cannot be asked."""
+class Answer(NamedTuple):
+    """Answer of a running gateway: its status, its plugins, the findings of their checks."""
+
+    status: dict[str, Any]
+    plugins: list[dict[str, Any]]
+    found: list[Check]
+
+
+async def asked(environ: Mapping[str, str]) -> Answer | None:
+    """Returns the answer of the running gateway; None when it cannot be asked."""
     try:
         async with GatewayClient(find(environ), scopes=("operator.read",)) as client:
             status = await client.request("status")
-            listed = await client.request("plugins.list")
+            listed = (await client.request("plugins.list"))["plugins"]
+            found = (await client.request("plugins.check"))["checks"] if listed else []
     except (ClientError, TimeoutError):
         return None
-    return status, listed["plugins"]
+    return Answer(status, listed, [Check(**{**one, "level": Level(one["level"])}) for one in found])
 
 
 def running(status: Mapping[str, Any]) -> Iterator[Check]:

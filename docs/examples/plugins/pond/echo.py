@@ -1,0 +1,25 @@
+"""A model that repeats what it is told: the port of a model provider."""
+
+from skerry.sdk.models import (
+    ModelInfo,
+    ModelReply,
+    ModelRequest,
+    ReplyListener,
+    TextBlock,
+    Usage,
+)
+
+MODELS = (ModelInfo("pond", "frog", "Frog"),)
+
+
+class EchoProvider:
+    """Answers with the last message; `hear` gets the text as it would come from a network."""
+
+    api = "echo"
+
+    async def complete(self, request: ModelRequest, hear: ReplyListener) -> ModelReply:
+        """Returns the response."""
+        said = [getattr(message, "text", "") for message in request.history.messages]
+        text = f"croak: {said[-1]}"
+        hear.on_text(text)
+        return ModelReply((TextBlock(text),), "stop", Usage(input=1, output=1))

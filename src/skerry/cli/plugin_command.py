@@ -1,0 +1,57 @@
+"""`skerry <id>`: the command that a plugin brings; the plugin is loaded in this process."""
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import anyio
+
+from skerry.cli.meant import Parser
+from skerry.cli.render import one_line, show
+from skerry.client.client import GatewayClient
+from skerry.client.discover import find
+from skerry.config.load import load_good
+from skerry.model.errors import ConfigError, PluginError
+from skerry.plugins.candidates import candidates
+from skerry.plugins.load import register
+from skerry.sdk.cli import CliCall, CliCommand
+
+_SCOPES = ("operator.read", "operator.write", "operator.admin")
+
+
+def run(words: Sequence[str]) -> int | None:
+    """Runs `skerry <id> ...`; returns the exit code, or None where no plugin has that id.
+
+    Raises:
+        PluginError: the plugin cannot be loaded, or has no command.
+    """
+    command = anyio.run(_command, words[0])
+    if command is None:
+        return None
+    parser = Parser(prog=f"skerry {words[0]}", description=command.text)
+    command.add(parser)
+    call = CliCall(parser.parse_args(words[1:]), _ask, lambda text: show(one_line(text)))
+    return anyio.run(command.run, call)
+
+
+async def _command(plugin: str) -> CliCommand | None:
+    try:
+        config = load_good(os.environ).config
+    except ConfigError:
+        return None  # a word that is no command is told first
+    every = candidates(config, installed=False)
+    found = next((candidate for candidate in every if candidate.id == plugin), None)
+    if found is None:
+        return None
+    reason = found.refusal(config)
+    if reason is not None:
+        raise PluginError(f"The plugin {plugin} is not loaded: {reason}", "skerry plugins list")
+    registered = await register(config, found, found.package(config))
+    if registered.cli is None:
+        raise PluginError(f"The plugin {plugin} has no command.", "skerry plugins list")
+    return registered.cli
+
+
+async def _ask(method: str, params: Mapping[str, Any]) -> Any:
+    async with GatewayClient(find(os.environ), scopes=_SCOPES) as client:
+        return await client.request(method, dict(params))
