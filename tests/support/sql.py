@@ -80,7 +80,8 @@ CHOICES: Final[Mapping[str, Mapping[str, list[Any]]]] = MappingProxyType(
             "which": [listing.EVERY, listing.Wanted(by_heard=True)],
         },
         "store/outbox.py": {"where": [f"state IN ({_TWO})"], "some": ["ab"]},
-        "store/search.py": {"column": ["agent_id", "key"], "some": ["ab"]},
+        "store/hits.py": {"some": ["ab"]},
+        "store/search.py": {"column": ["agent_id", "key"]},
         "store/settled.py": {"no_run": ["NOT EXISTS (SELECT 1 FROM run WHERE run.run_id ="]},
         "store/tally.py": {"ids": ["ab"]},
         "store/usage.py": {

@@ -12,24 +12,24 @@ from base64 import b64decode, b64encode
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from skerry.config.auth import PASSPHRASE
 from skerry.infra.atomic import exclusive, make_private, write_atomic
 from skerry.infra.untrusted_json import UNREADABLE
 from skerry.model.errors import CredentialError
 
+if TYPE_CHECKING:
+    from skerry.auth.sealing import Sealer
+
 KEY_FILE: Final = "vault.key"
-_KEY_BYTES: Final = 32
-_NONCE_BYTES: Final = 12
+RESTORE: Final = "Restore it from a backup, or remove the file and enter the secrets again."
+KEY_BYTES: Final = 32
 _LIMIT: Final = 1024 * 1024
 """Bytes of a file; a thousand tokens fit."""
 _COST: Final = {"n": 2**15, "r": 8, "p": 1}
 """Parameters of scrypt: 32 MB and about 0.1 s."""
-_MOST: Final = 2**22
-"""Limit on n times r times p: about 3 s, whatever a file names."""
 _PROVIDER: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
@@ -78,7 +78,7 @@ class Vault:
     def _change(
         self,
         provider: str,
-        change: Callable[["_Sealer", dict[str, Any]], dict[str, Any]],
+        change: Callable[["Sealer", dict[str, Any]], dict[str, Any]],
     ) -> None:
         path = self._path(provider)
         try:
@@ -102,7 +102,7 @@ class Vault:
             data = read_private(path, _LIMIT)
             content = msgspec.json.decode(data) if data else None
         except UNREADABLE as error:
-            raise CredentialError(f"{path} is damaged: {error}.", _RESTORE) from error
+            raise CredentialError(f"{path} is damaged: {error}.", RESTORE) from error
         if content is None:
             return None
         if not (
@@ -110,7 +110,7 @@ class Vault:
             and isinstance(content.get("kdf"), dict)
             and isinstance(content.get("secrets"), dict)
         ):
-            raise CredentialError(f"{path} is not a file of the vault.", _RESTORE)
+            raise CredentialError(f"{path} is not a file of the vault.", RESTORE)
         return content
 
     def _new_kdf(self) -> dict[str, Any]:
@@ -118,27 +118,16 @@ class Vault:
             return {"name": "file"}
         return {"name": "scrypt", "salt": b64encode(os.urandom(16)).decode(), **_COST}
 
-    def _sealer(self, provider: str, kdf: dict[str, Any]) -> "_Sealer":
+    def _sealer(self, provider: str, kdf: dict[str, Any]) -> "Sealer":
+        from skerry.auth.sealing import Sealer, derived  # noqa: PLC0415 - 30 ms, for who has a vault
+
         match kdf:
             case {"name": "file"}:
-                return _Sealer(provider, self._file_key())
+                return Sealer(provider, self._file_key())
             case {"name": "scrypt", "salt": str(salt), "n": int(n), "r": int(r), "p": int(p)}:
-                return _Sealer(provider, self._derived(salt, n, r, p))
+                return Sealer(provider, derived(self.passphrase, salt, (n, r, p)))
             case _:
                 raise CredentialError(f"The vault of {provider} has a key of an unknown kind.")
-
-    def _derived(self, salt: str, n: int, r: int, p: int) -> bytes:
-        if not self.passphrase:
-            message = "The vault is locked with a passphrase."
-            raise CredentialError(message, f"Set {PASSPHRASE} for the gateway.")
-        if n * r * p > _MOST or n <= 1 or n & (n - 1) or min(r, p) < 1:
-            raise CredentialError("The vault's file asks for a key of unreasonable cost.")
-        from cryptography.hazmat.primitives.kdf.scrypt import (  # noqa: PLC0415 - 30 ms, for who has a vault
-            Scrypt,
-        )
-
-        made = Scrypt(salt=b64decode(salt), length=_KEY_BYTES, n=n, r=r, p=p)
-        return made.derive(self.passphrase.encode())
 
     def _file_key(self) -> bytes:
         path = self.directory / KEY_FILE
@@ -146,17 +135,14 @@ class Vault:
         if data is None:
             if any(b'"file"' in file.read_bytes() for file in self.directory.glob("*.json")):
                 message = f"{path} is missing, and only it opens the vault."
-                raise CredentialError(message, _RESTORE)
-            key = os.urandom(_KEY_BYTES)
+                raise CredentialError(message, RESTORE)
+            key = os.urandom(KEY_BYTES)
             write_atomic(path, b64encode(key))
             return key
         key = b64decode(data)
-        if len(key) != _KEY_BYTES:
-            raise CredentialError(f"{path} is no key.", _RESTORE)
+        if len(key) != KEY_BYTES:
+            raise CredentialError(f"{path} is no key.", RESTORE)
         return key
-
-
-_RESTORE: Final = "Restore it from a backup, or remove the file and enter the secrets again."
 
 
 def read_private(path: Path, limit: int) -> bytes | None:
@@ -178,36 +164,3 @@ def read_private(path: Path, limit: int) -> bytes | None:
     if len(data) > limit:
         raise CredentialError(f"{path} is larger than {limit} bytes.")
     return data
-
-
-@dataclass(frozen=True, slots=True)
-class _Sealer:
-    """Seals and opens secrets of one provider."""
-
-    provider: str
-    key: bytes = field(repr=False)
-
-    def seal(self, name: str, text: str) -> dict[str, str]:
-        nonce = os.urandom(_NONCE_BYTES)
-        data = self._cipher().encrypt(nonce, text.encode(), self._place(name))
-        return {"nonce": b64encode(nonce).decode(), "data": b64encode(data).decode()}
-
-    def open(self, name: str, sealed: dict[str, Any]) -> str:
-        from cryptography.exceptions import InvalidTag  # noqa: PLC0415 - for who has a vault
-
-        try:
-            nonce, data = b64decode(str(sealed["nonce"])), b64decode(str(sealed["data"]))
-            return bytes(self._cipher().decrypt(nonce, data, self._place(name))).decode()
-        except (InvalidTag, KeyError, ValueError) as error:
-            message = f"The vault of {self.provider} does not open: another key, or a damaged file."
-            raise CredentialError(message, _RESTORE) from error
-
-    def _cipher(self) -> Any:
-        from cryptography.hazmat.primitives.ciphers.aead import (  # noqa: PLC0415 - as above
-            ChaCha20Poly1305,
-        )
-
-        return ChaCha20Poly1305(self.key)
-
-    def _place(self, name: str) -> bytes:
-        return f"skerry-vault/1\0{self.provider}\0{name}".encode()

@@ -4,7 +4,6 @@ import json
 import os
 from argparse import Namespace
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from difflib import get_close_matches
 from typing import Any, Final
 
 import anyio
@@ -15,6 +14,7 @@ from skerry.client.client import GatewayClient
 from skerry.client.discover import Address, find
 from skerry.client.models import model_status
 from skerry.infra.features import FEATURES
+from skerry.infra.spelling import spelt_like
 from skerry.model.errors import ClientError, GatewayRefusedError
 
 READ: Final = ("operator.read",)
@@ -203,7 +203,7 @@ def _feature_call(method: str) -> Callable[..., Awaitable[Any]] | None:
 def _near(method: str, hello: Any) -> str:
     """Returns which methods of the gateway are named much like this one."""
     methods = hello.get("features", {}).get("methods", ())
-    near = ", ".join(get_close_matches(method, methods, n=3))
+    near = ", ".join(spelt_like(method, methods, most=3))
     return f"Did you mean {near}?" if near else "docs/reference/protocol.md lists every method."
 
 

@@ -103,10 +103,11 @@ def _guarded(run: Callable[[], C], command: str, *, as_json: bool) -> C | int:
 
 
 def _load(module: str) -> Callable[[Namespace], int]:
-    """Imports a command. What that makes stays, so nothing looks for garbage in it."""
+    """Imports a command; later collections skip what that made. Its garbage would stay for good."""
     gc.disable()
     path = module if "." in module else f"skerry.cli.{module}"
     run: Callable[[Namespace], int] = import_module(path).run
+    gc.collect()
     gc.freeze()
     gc.enable()
     return run

@@ -3,8 +3,9 @@
 import re
 import sys
 from argparse import ArgumentParser
-from difflib import get_close_matches
 from typing import NoReturn
+
+from skerry.infra.spelling import spelt_like
 
 
 class WrongUsageError(SystemExit):
@@ -29,7 +30,7 @@ class Parser(ArgumentParser):
             r"argument COMMAND: invalid choice: '(.{0,64})' \(choose from (.*)\)", message
         )
         if invalid is not None:
-            near = get_close_matches(invalid[1], re.findall(r"[\w-]+", invalid[2]), n=1)
+            near = spelt_like(invalid[1], re.findall(r"[\w-]+", invalid[2]))
             hint = f" Did you mean `{self.prog} {near[0]}`?" if near else ""
             message = (
                 f"unknown command `{self.prog} {invalid[1]}`.{hint} `{self.prog} --help` lists all."

@@ -7,7 +7,6 @@ platforms: a command says what it takes, and to whom it answers.
 import logging
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator
-from difflib import get_close_matches
 from typing import Final
 
 from msgspec import Struct
@@ -16,6 +15,7 @@ from msgspec.structs import replace
 from skerry.commands.directives import NAMES, alone, directives
 from skerry.hooks.events import CommandGiven
 from skerry.hooks.hooks import Hooks
+from skerry.infra.spelling import spelt_like
 from skerry.model.errors import SkerryError
 from skerry.model.ids import RunId, SessionId, SessionKey
 from skerry.model.rights import Rights
@@ -242,7 +242,7 @@ class CommandTable:
         async def run(call: CommandCall) -> str:
             offered = self.offered(call.may)
             names = [name for command in offered for name in (command.name, *command.aliases)]
-            near = get_close_matches(name, names, n=3)
+            near = spelt_like(name, names, most=3)
             sentences = [f"Unknown command `/{name}`."]
             if near:
                 sentences.append(f"Near: {', '.join(f'`/{near_name}`' for near_name in near)}.")

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 from typing import Final
+from zoneinfo import ZoneInfo
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
@@ -79,8 +80,6 @@ class AgentDefaults(ReplyDefaults):
     def _known_zone(cls, value: str | None) -> str | None:
         if value is None:
             return None
-        from zoneinfo import ZoneInfo  # noqa: PLC0415 - only where a zone is configured
-
         try:
             return ZoneInfo(value).key
         except (KeyError, ValueError, OSError) as error:

@@ -1,7 +1,6 @@
 """Checks the tree of a configuration file, and names all that is wrong at once."""
 
 from collections.abc import Iterator, Mapping
-from difflib import get_close_matches
 from pathlib import Path
 from types import NoneType
 from typing import Any, Final, get_args, get_origin
@@ -14,6 +13,7 @@ from skerry.config.agents import AgentConfig, AgentDefaults
 from skerry.config.base import OpenSection, Section
 from skerry.config.root import Config
 from skerry.config.tools import ToolsConfig
+from skerry.infra.spelling import spelt_like
 from skerry.model.errors import ConfigInvalidError, ConfigIssue
 
 SILENT: Final = frozenset({"$schema", "meta", "wizard"})
@@ -91,7 +91,7 @@ def _unknown(section: type[Section], key: str, where: str) -> tuple[bool, Config
     if key in guarded:
         return True, ConfigIssue(where, LACKING, "Remove it.")
     aliases = [field.alias or name for name, field in _fields(section).items()]
-    near = get_close_matches(key, [*aliases, *guarded], n=1, cutoff=0.75)
+    near = spelt_like(key, [*aliases, *guarded], cutoff=0.75)
     hint = f"Did you mean {near[0]!r}?" if near else ""
     if near and near[0] in guarded:
         hint += " This version does not support it; remove it."

@@ -1,4 +1,4 @@
-"""The static page: a few files, read once at start."""
+"""The static page: a few files, read together at the first request."""
 
 import gzip
 import hashlib
@@ -19,22 +19,23 @@ _TYPES: Final = {
 }
 
 
+_Files = dict[str, tuple[bytes, str, str]]
+"""Content, media type and tag by path."""
+
+
 class Pages:
     """The files beneath a folder by their path. What is not among them does not exist."""
 
     def __init__(self, folder: Path) -> None:
-        self._files: dict[str, tuple[bytes, str, str]] = {}
+        self._folder = folder
+        self._files: _Files | None = None
         self._small: dict[str, bytes] = {}
-        for file in sorted(folder.rglob("*")):
-            kind = _TYPES.get(file.suffix)
-            if kind is not None and file.is_file() and not file.is_symlink():
-                content = file.read_bytes()
-                tag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
-                self._files["/" + file.relative_to(folder).as_posix()] = (content, kind, tag)
 
     async def serve(self, request: Request) -> Response:
         """Returns a file, 304 when the browser has it, 404 when there is none."""
         path = request.scope["path"]
+        if self._files is None:
+            self._files = _read(self._folder)
         file = self._files.get("/index.html" if path == "/" else path)
         if file is None:
             return Response("Not found.\n", 404, media_type="text/plain")
@@ -57,6 +58,17 @@ class Pages:
         if tag not in self._small:
             self._small[tag] = gzip.compress(content, mtime=0)
         return self._small[tag]
+
+
+def _read(folder: Path) -> _Files:
+    files: _Files = {}
+    for file in sorted(folder.rglob("*")):
+        media_type = _TYPES.get(file.suffix)
+        if media_type is not None and file.is_file() and not file.is_symlink():
+            content = file.read_bytes()
+            tag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
+            files["/" + file.relative_to(folder).as_posix()] = (content, media_type, tag)
+    return files
 
 
 def _policy(host: str) -> str:

@@ -15,10 +15,11 @@ a `ModelError` becomes a run's result in `skerry.runtime.model_call`, a `ToolErr
 """
 
 from collections.abc import Sequence
-from difflib import get_close_matches
 from typing import ClassVar
 
 from msgspec import Struct
+
+from skerry.infra.spelling import spelt_like
 
 
 class SkerryError(Exception):
@@ -121,7 +122,7 @@ class UnknownAgentError(RequestError):
     def __init__(self, agent_id: str, known: Sequence[str]) -> None:
         self.agent_id = agent_id
         self.known = tuple(known)
-        near = get_close_matches(agent_id, known, n=1)
+        near = spelt_like(agent_id, known)
         hint = f" Did you mean {near[0]!r}?" if near else ""
         super().__init__(f"No agent {agent_id!r}.{hint} Configured agents: {', '.join(known)}.")
 

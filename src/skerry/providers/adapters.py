@@ -12,17 +12,13 @@ def adapter(http: HttpClient, endpoint: Endpoint) -> ModelProvider:
     match Api(endpoint.api):
         case Api.OPENAI_COMPLETIONS:
             return CompatProvider(http, endpoint)
-        case Api.OPENAI_RESPONSES:
-            from skerry.providers.responses import (  # noqa: PLC0415 - start-up pays for what it uses
-                ResponsesProvider,
-            )
+        case api:
+            from skerry.providers import anthropic, google, responses  # noqa: PLC0415 - first use
 
-            return ResponsesProvider(http, endpoint)
-        case Api.ANTHROPIC_MESSAGES:
-            from skerry.providers.anthropic import AnthropicProvider  # noqa: PLC0415 - as above
-
-            return AnthropicProvider(http, endpoint)
-        case Api.GOOGLE_GENERATIVE_AI:
-            from skerry.providers.google import GoogleProvider  # noqa: PLC0415 - as above
-
-            return GoogleProvider(http, endpoint)
+            match api:
+                case Api.OPENAI_RESPONSES:
+                    return responses.ResponsesProvider(http, endpoint)
+                case Api.ANTHROPIC_MESSAGES:
+                    return anthropic.AnthropicProvider(http, endpoint)
+                case Api.GOOGLE_GENERATIVE_AI:
+                    return google.GoogleProvider(http, endpoint)

@@ -1,5 +1,6 @@
 """Providers and local servers that are found by themselves."""
 
+import re
 from typing import Final
 
 from msgspec import Struct
@@ -102,6 +103,8 @@ KNOWN: Final = (
 """Providers in the order in which a key in the environment counts."""
 
 
+_VERSION: Final = re.compile(r"/v\d[a-z0-9]*$")
+_DEFAULT_VERSION: Final = "/v1beta"  # v1 lacks much of what is asked for, and many servers lack v1
 _OTHER_IDS: Final = {"gemini": "google", "x-ai": "xai"}
 
 
@@ -109,6 +112,11 @@ def known_provider(name: str) -> KnownProvider | None:
     """Returns the hosted model API of this id, if it is known; `gemini` is `google` too."""
     provider_id = _OTHER_IDS.get(name, name)
     return next((provider for provider in KNOWN if provider.id == provider_id), None)
+
+
+def versioned(base: str) -> str:
+    """Returns an address of Google with the version of the API, which people leave out."""
+    return base if _VERSION.search(base) else base + _DEFAULT_VERSION
 
 
 class LocalServer(Struct, frozen=True):

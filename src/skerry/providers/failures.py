@@ -20,6 +20,7 @@ from skerry.model.errors import (
     ModelRateLimitError,
     ModelRequestError,
 )
+from skerry_recall.waits import retry_after, seconds
 
 _OVERFLOW: Final = re.compile(
     r"""
@@ -76,8 +77,6 @@ def response_failure(
 
     `headers` has lower-case names; `provider` is its name for people.
     """
-    from skerry_recall.waits import retry_after  # noqa: PLC0415 - a start does without
-
     after = retry_after(headers)
     return _failure(status, describe(body), provider, _told_delay(body) if after is None else after)
 
@@ -174,7 +173,5 @@ def _told_delay(body: bytes) -> float | None:
     details = error.get("details") if isinstance(error, dict) else None
     for detail in details if isinstance(details, list) else ():
         if isinstance(detail, dict) and str(detail.get("@type", "")).endswith("rpc.RetryInfo"):
-            from skerry_recall.waits import seconds  # noqa: PLC0415 - a start does without
-
             return seconds(str(detail.get("retryDelay", "")).removesuffix("s"))
     return None

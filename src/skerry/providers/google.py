@@ -1,6 +1,5 @@
 """Adapter for every API that speaks `google-generative-ai`: Gemini."""
 
-import re
 from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import quote
@@ -12,6 +11,7 @@ from skerry.infra.http import HttpClient
 from skerry.model.errors import ModelOverloadedError, ModelRequestError, ModelStreamCutError
 from skerry.model.message import Block, TextBlock, ThinkingBlock, ToolCall, Usage
 from skerry.ports.model import ModelReply, ModelRequest, ReplyListener
+from skerry.providers.builtin_providers import versioned
 from skerry.providers.failures import stream_failure
 from skerry.providers.google_request import (
     API,
@@ -22,9 +22,6 @@ from skerry.providers.google_request import (
 from skerry.providers.retry import Downgrades
 from skerry.providers.streaming_call import Endpoint, StreamingCall
 from skerry.providers.wire_format import AnswerLimit, EventText, count, decoded
-
-_VERSION: Final = re.compile(r"/v\d[a-z0-9]*$")
-_DEFAULT_VERSION: Final = "/v1beta"  # v1 lacks much of what is asked for, and many servers lack v1
 
 
 class GoogleProvider:
@@ -55,11 +52,6 @@ class GoogleProvider:
             return await self._exchange.ask(request, url, body, builder, hear)
 
         return await self._downgrades.ask(request, hear, thinking_forms(request), ask)
-
-
-def versioned(base: str) -> str:
-    """Returns an address with the version of the API, which people leave out."""
-    return base if _VERSION.search(base) else base + _DEFAULT_VERSION
 
 
 _FINISHED: Final = {"STOP", "MAX_TOKENS", "FUNCTION_CALL"}

@@ -1,12 +1,12 @@
 """Names of models: references, aliases, and the permission to use each (pure)."""
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 from typing import Final
 
 from skerry.auth.profiles import split_reference
 from skerry.config.agents import AgentsConfig
 from skerry.config.models import Mode, ModelsConfig
+from skerry.infra.spelling import spelt_like
 from skerry.model.errors import ModelUnavailableError
 from skerry.providers.builtin_providers import known_provider
 
@@ -93,7 +93,7 @@ class Names:
                 f"{provider} does not list a model {model!r}.",
                 f"It lists {', '.join(models)}. Others go into models.providers.{provider}.models.",
             )
-        near = get_close_matches(ref, self._allowed, n=1)
+        near = spelt_like(ref, self._allowed)
         hint = f" Did you mean {near[0]}?" if near else ""
         raise ModelUnavailableError(
             f"The model {ref!r} is not allowed.{hint}",

@@ -18,6 +18,7 @@ from skerry.infra.http import BODY_LIMIT, HttpClient
 from skerry.infra.untrusted_json import UNREADABLE
 from skerry.model.errors import ModelError, ModelRequestError
 from skerry.model.unanswered import ModelSilentError, ModelUnreachableError
+from skerry.providers.builtin_providers import versioned
 from skerry.providers.failures import response_failure
 from skerry.providers.streaming_call import Endpoint, address_credentials
 
@@ -133,8 +134,6 @@ def _address(endpoint: Endpoint) -> str:
         case Api.ANTHROPIC_MESSAGES:
             return f"{base.removesuffix('/v1')}/v1/models?limit=1000"
         case Api.GOOGLE_GENERATIVE_AI:
-            from skerry.providers.google import versioned  # noqa: PLC0415 - a start does without
-
             return f"{versioned(base)}/models?pageSize=1000"
         case _:
             return f"{base}/models"

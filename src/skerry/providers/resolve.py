@@ -2,7 +2,6 @@
 
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace as changed
-from difflib import get_close_matches
 from typing import Final
 
 from msgspec import Struct
@@ -10,6 +9,7 @@ from msgspec.structs import replace
 
 from skerry.auth.profiles import Kind, Profile
 from skerry.config.models import Api, Mode, ModelConfig, ModelsConfig, ProviderConfig
+from skerry.infra.spelling import spelt_like
 from skerry.model.errors import ModelAuthError, ModelUnavailableError
 from skerry.ports.model import ModelCost, ModelInfo
 from skerry.providers.builtin_providers import KNOWN, KnownProvider, LocalServer, known_provider
@@ -157,7 +157,7 @@ class Resolver(Struct, frozen=True):
         names |= dict.fromkeys(
             [*(hosted.id for hosted in KNOWN), *(server.id for server in self.servers)]
         )
-        near = get_close_matches(name, names, n=1, cutoff=_ALIKE)
+        near = spelt_like(name, names, cutoff=_ALIKE)
         hint = f" Did you mean {near[0]}/...?" if near and near[0] != name else ""
         return ModelUnavailableError(
             f"Unknown model {ref!r}; a model is named provider/model.{hint}",

@@ -5,7 +5,6 @@ import logging
 import re
 from argparse import ArgumentParser
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar, cast
@@ -16,6 +15,7 @@ from skerry.commands.table import Command, CommandCall
 from skerry.hooks.payloads import PromptChange, PromptDraft
 from skerry.hooks.runner import Handler
 from skerry.infra.atomic import make_private
+from skerry.infra.spelling import spelt_like
 from skerry.model.errors import PluginError
 from skerry.policy.access import READ
 from skerry.ports.channel import ChannelAdapter
@@ -95,7 +95,7 @@ class PluginApi:
         """
         self._check_open()
         if hook not in HOOKS:
-            near = get_close_matches(hook, HOOKS, n=1)
+            near = spelt_like(hook, HOOKS)
             hint = f" Did you mean {near[0]!r}?" if near else ""
             raise PluginError(f"Unknown hook {hook!r}.{hint} Hooks: {', '.join(HOOKS)}.")
         switch = f"plugins.entries.{self.plugin}.hooks"

@@ -12,18 +12,17 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from skerry.store.search_candidates import Entry, Gathered, rarity
 from skerry_recall.fuse import BEST, Options, rank
 from skerry_recall.language import guess
-from skerry_recall.postings import MAX_COUNT, MAX_TEXT, add, idf, norms
+from skerry_recall.postings import MAX_COUNT, MAX_TEXT, add, norms
 from skerry_recall.question import read
 from skerry_recall.scores import Scores
 from skerry_recall.terms import FORM, shared
 
 if TYPE_CHECKING:
-    from array import array
     from collections.abc import Collection, Sequence
 
-    from skerry.store.candidates import Entry, Gathered
     from skerry_recall.arrays import Array
     from skerry_recall.scores import Floats, Ints
 
@@ -33,23 +32,6 @@ neighbours."""
 _PROFILE: Final = replace(BEST, distinct=False, newer=0.0)
 """Profile of the ranking. Only whole exchanges can be compared for repetition: a repeated question
 may have another answer."""
-
-
-def rarity(total: int, having: int) -> float:
-    """Returns how much a word tells that so many of all entries have; above 0."""
-    return idf(max(total, having), having)
-
-
-def best(weighted: "Sequence[tuple[float, array[int]]]", most: int) -> dict[int, float]:
-    """Returns the rows with the highest sums of their words' weights, the newest of equal ones."""
-    if not weighted:
-        return {}
-    rows = np.concatenate([np.asarray(rowids, np.int64) for _, rowids in weighted])
-    weights = np.repeat([weight for weight, _ in weighted], [len(rowids) for _, rowids in weighted])
-    keys, where = np.unique(rows, return_inverse=True)
-    sums = np.bincount(where, weights)
-    order = np.lexsort((-keys, -sums))[:most]
-    return dict(zip(keys[order].tolist(), sums[order].tolist(), strict=True))
 
 
 @dataclass(frozen=True, slots=True)

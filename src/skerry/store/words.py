@@ -20,6 +20,7 @@ from skerry.model.message import (
     encode_arguments,
 )
 from skerry.model.origin import Origin
+from skerry_recall.common import UNSPACED
 
 MAX_TEXT: Final = 400_000
 """Characters of one entry that are indexed: as much as the largest tool result."""
@@ -71,8 +72,6 @@ def spread(text: str) -> str:
     """
     if text.isascii():
         return text
-    from skerry_recall.common import UNSPACED  # noqa: PLC0415 - a start does without
-
     return re.sub(f"[{UNSPACED}]+", _pairs, text.casefold())
 
 

@@ -147,7 +147,8 @@ class Writer:
             self._reach("store.before-commit")
             self._connection.execute("COMMIT")
             unwritten = any(isinstance(job.error, StoreFailedError) for job in batch)
-            if not unwritten and self._connection.total_changes != changes:
+            failing = self._condition.writing is not Storage.OK
+            if failing and not unwritten and self._connection.total_changes != changes:
                 self._condition.worked()
             self._reach("store.after-commit")
         except (sqlite3.Error, MemoryError) as error:  # the module's name for SQLITE_NOMEM

@@ -1,7 +1,7 @@
 """Reads what may answer a question: the entries that have its words, and those beside them.
 
 The index tells where each word stands; of the entries with the rarest words the text is read. What
-is read is bounded, however long a conversation is.
+is read is bounded, however long a conversation is. Loads numpy.
 """
 
 from array import array
@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Final
 
+import numpy as np
+
 from skerry.infra.untrusted_json import UNREADABLE
 from skerry.model import message
 from skerry.model.message import Message
@@ -17,6 +19,7 @@ from skerry.store import text_index
 from skerry.store.fts_query import wanted
 from skerry.store.unit import Reader
 from skerry.store.words import MAX_TEXT, is_said, plain
+from skerry_recall.postings import idf
 
 CANDIDATES: Final = 100
 """Entries whose text is looked at, at most."""
@@ -86,10 +89,25 @@ class _Reading:
     chars: int = 0
 
 
+def rarity(total: int, having: int) -> float:
+    """Returns how much a word tells that so many of all entries have; above 0."""
+    return idf(max(total, having), having)
+
+
+def best(weighted: Sequence[tuple[float, "array[int]"]], most: int) -> dict[int, float]:
+    """Returns the rows with the highest sums of their words' weights, the newest of equal ones."""
+    if not weighted:
+        return {}
+    rows = np.concatenate([np.asarray(rowids, np.int64) for _, rowids in weighted])
+    weights = np.repeat([weight for weight, _ in weighted], [len(rowids) for _, rowids in weighted])
+    keys, where = np.unique(rows, return_inverse=True)
+    sums = np.bincount(where, weights)
+    order = np.lexsort((-keys, -sums))[:most]
+    return dict(zip(keys[order].tolist(), sums[order].tolist(), strict=True))
+
+
 def gather(reader: Reader, question: str, scope: Scope, most: int = CANDIDATES) -> Gathered:
     """Returns the candidates, of which `most` have words. Some 10 ms, however many there are."""
-    from skerry.store.ranking import best, rarity  # noqa: PLC0415 - numpy comes with a search
-
     query = wanted(question)
     rows = {word: _matching(reader, phrase, scope) for word, phrase in query.words.items()}
     having = {word: len(rowids) for word, rowids in rows.items()}

@@ -1,0 +1,153 @@
+"""Hits of a search: the best entries, each in its exchange of question, tool calls and answer.
+
+Loads numpy.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from skerry.model.ids import SessionId
+from skerry.model.message import AssistantMessage, UserMessage
+from skerry.model.recall import Excerpt, TranscriptHit
+from skerry.store.fts_query import excerpt
+from skerry.store.ranking import ranked
+from skerry.store.search import MAX_HITS, Question
+from skerry.store.search_candidates import CANDIDATES, Entry, Scope, around, gather
+from skerry.store.unit import AT_ONCE, Reader, marks
+from skerry.store.words import plain
+from skerry_recall.diverse import jaccard, tokens
+
+_FETCHED: Final = 8
+"""Entries ranked for a hit: an exchange counts once, whichever of its entries have the words."""
+SAME: Final = 0.9
+"""The Jaccard index from which on an exchange repeats a better one and is left out."""
+EXCERPT: Final = 700
+"""Characters of what was found, of its question and of its answer."""
+AROUND: Final = 300
+"""Characters of what else was said before and after it."""
+WIDTH: Final = 12
+"""Entries to either side of a hit among which its question and its answer are looked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """Entries shown for a hit: three at most, in the order of the conversation."""
+
+    said: Entry
+    before: Entry | None
+    """The question, or what was said before it."""
+    after: Entry | None
+    """The answer, or what was said after it."""
+    whole: frozenset[int]
+    """Rowids of all entries of the exchange, and of those shown."""
+    both: frozenset[int]
+    """Rowids of its question and its answer."""
+
+
+def exchange(entries: Sequence[Entry], at: int) -> Exchange:
+    """Returns the exchange of the entry at a position among those that stand around it.
+
+    The question is the person's last words up to the entry, the answer the last words of the
+    assistant before the person speaks again. What tools were asked and said stands between.
+    """
+    begin = next((index for index in range(at, -1, -1) if _asks(entries[index])), 0)
+    end = next(
+        (index for index in range(at + 1, len(entries)) if _asks(entries[index])), len(entries)
+    )
+    answers = [index for index in range(begin, end) if _answers(entries[index])]
+    answer = answers[-1] if answers else None
+    before = begin if begin < at else _spoken(entries, range(at - 1, -1, -1))
+    after = (
+        answer
+        if answer is not None and answer > at
+        else _spoken(entries, range(at + 1, len(entries)))
+    )
+    shown = [entries[index] for index in (at, before, after) if index is not None]
+    both = [entries[index] for index in (begin, answer) if index is not None]
+    return Exchange(
+        said=entries[at],
+        before=None if before is None else entries[before],
+        after=None if after is None else entries[after],
+        whole=frozenset(entry.rowid for entry in (*entries[begin:end], *shown)),
+        both=frozenset(entry.rowid for entry in both),
+    )
+
+
+def _spoken(entries: Sequence[Entry], where: range) -> int | None:
+    return next((at for at in where if _asks(entries[at]) or _answers(entries[at])), None)
+
+
+def _asks(entry: Entry) -> bool:
+    return isinstance(entry.said, UserMessage)
+
+
+def _answers(entry: Entry) -> bool:
+    return isinstance(entry.said, AssistantMessage) and bool(entry.said.text.strip())
+
+
+def find(
+    reader: Reader, question: Question, where: Mapping[str, tuple[str, bool]]
+) -> list[TranscriptHit]:
+    """Returns the hits among the sessions `where`: id to key and whether it is archived."""
+    scope = _scope(reader, question, where)
+    most = min(question.limit, MAX_HITS)
+    gathered = gather(reader, question.text, scope, min(most * _FETCHED, CANDIDATES))
+    shown: set[int] = set()
+    token_sets: list[frozenset[str]] = []
+    hits: list[TranscriptHit] = []
+    for candidate in ranked(gathered, question.text, most * _FETCHED):
+        entry = gathered.entries[candidate.at]
+        if len(hits) == most:
+            break
+        if entry.rowid in shown:
+            continue  # an exchange whose question and answer both match is one hit
+        near = around(reader, entry.rowid, scope, WIDTH)
+        around_hit = exchange(
+            near, next(at for at, other in enumerate(near) if other.rowid == entry.rowid)
+        )
+        words = tokens(" ".join(other.text for other in near if other.rowid in around_hit.both))
+        shown |= around_hit.whole
+        if all(jaccard(words, other) < SAME for other in token_sets):
+            token_sets.append(words)
+            hits.append(_hit(around_hit, question.text, scope, where))
+    return hits
+
+
+def _scope(reader: Reader, question: Question, where: Mapping[str, tuple[str, bool]]) -> Scope:
+    ids, serials, total = list(where), dict[int, str](), 0
+    for at in range(0, len(ids), AT_ONCE):
+        some = tuple(ids[at : at + AT_ONCE])
+        for serial, session_id, seq in reader.all(
+            "SELECT serial, session_id, seq FROM entry_indexed"  # noqa: S608 - placeholders
+            f" WHERE session_id IN ({marks(some)})",
+            some,
+        ):
+            serials[serial] = session_id
+            total += seq
+    until_id, until = question.until or (None, 0)
+    own = next((serial for serial, id_ in serials.items() if id_ == until_id), 0)
+    return Scope(serials, own, until, total)
+
+
+def _hit(
+    hit: Exchange, question: str, scope: Scope, where: Mapping[str, tuple[str, bool]]
+) -> TranscriptHit:
+    session_id = scope.serials[hit.said.serial]
+    key, archived = where[session_id]
+
+    def shown(entry: Entry) -> Excerpt:
+        size = EXCERPT if entry is hit.said or entry.rowid in hit.both else AROUND
+        role = msgspec.to_builtins(entry.said)["role"]
+        return Excerpt(entry.seq, entry.at, role, excerpt(plain(entry.said), question, size))
+
+    return TranscriptHit(
+        key,
+        SessionId(session_id),
+        shown(hit.said),
+        shown(hit.before) if hit.before else None,
+        shown(hit.after) if hit.after else None,
+        archived,
+    )
