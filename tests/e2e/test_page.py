@@ -91,7 +91,7 @@ async def test_a_message_written_during_an_answer_waits_for_its_turn(browser: Ch
         await say(page, "first")
         await expect(page.locator(".answer .text")).to_have_text("one ")
         await say(page, "second")
-        await expect(page.locator(".person .state")).to_have_text("Waits for its turn")
+        await expect(page.locator(".person .state")).to_have_text("Queued")
         gate.open()
         await expect_texts(page, "first", "one two", "second", "echo: second")
 
@@ -260,7 +260,7 @@ async def test_a_wrong_key_is_told_and_saved_only_when_the_person_insists(
         await allow(page)
         await expect(panel.get_by_role("alert")).to_contain_text("Nothing was saved.")
         assert "lab" not in (gateway.home / "skerry.json").read_text()
-        await panel.get_by_role("button", name="Use it all the same").click()
+        await panel.get_by_role("button", name="Use it anyway").click()
         await expect(panel).to_be_hidden()
         assert "lab" in (gateway.home / "skerry.json").read_text()
         assert len(second.requests) == 1

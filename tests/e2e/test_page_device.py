@@ -110,7 +110,7 @@ async def test_from_another_machine_a_browser_waits_until_it_is_approved(
 ) -> None:
     async with proxied(tmp_path) as (rig, address):
         page = await browser.open(f"{address}/#token={TOKEN}")
-        await expect(page.get_by_role("heading", name="Waiting to be let in")).to_be_visible()
+        await expect(page.get_by_role("heading", name="Waiting for approval")).to_be_visible()
         await approve(rig, page)
         await expect_online(page)
         for _ in range(2):
@@ -155,5 +155,7 @@ async def test_a_browser_without_keys_is_told_what_to_do(browser: Chromium, tmp_
         page = await browser.tab()
         await page.add_init_script("Object.defineProperty(crypto, 'subtle', { value: undefined })")
         await page.goto(f"{address}/#token={TOKEN}")
-        await expect(page.get_by_role("heading", name="This browser has no key")).to_be_visible()
+        await expect(
+            page.get_by_role("heading", name="This page needs a key of this browser")
+        ).to_be_visible()
         await expect(page.locator("#tunnel")).to_contain_text("ssh -L")

@@ -60,6 +60,6 @@ async def test_an_image_that_the_model_cannot_see_is_refused_with_a_word(
         await expect_online(page)
         await page.evaluate(DROP, [how, base64.b64encode(PIXEL).decode()])
         await expect(page.locator("#toast")).to_contain_text(
-            "sees no images: dot.png was not taken"
+            "dot.png was not attached: the model of this conversation reads no images"
         )
         await expect(page.locator("#attached")).to_be_hidden()

@@ -102,7 +102,7 @@ async def test_a_file_is_edited_and_nobodys_change_is_lost(
     await expect(page.locator(".theirs pre")).to_have_text("theirs\n")
     await expect(box).to_have_value("mine\n")
     assert file.read_text() == "theirs\n"
-    await page.get_by_role("button", name="Save mine instead").click()
+    await page.get_by_role("button", name="Overwrite it with mine").click()
     await expect(page.locator(".editor .result")).to_contain_text("Saved.")
     assert file.read_text() == "mine\n"
 
@@ -143,20 +143,20 @@ async def test_a_note_tells_whose_it_is_and_is_taken_out_again(
     browser: Chromium, gateway: GatewayProcess
 ) -> None:
     page = await opened(browser, gateway, "Notes")
-    await expect(page.locator(".memory-notes .notes")).to_contain_text("No note yet.")
+    await expect(page.locator(".memory-notes .notes")).to_contain_text("No notes yet.")
     await page.get_by_label("Note", exact=True).fill("<b>The</b> key hangs in the shed.")
     await page.get_by_label("Heading in MEMORY.md").fill("Boat")
     await page.keyboard.press("Enter")
     note = page.locator(".memory-notes .notes > li")
     await expect(note.locator("p")).to_have_text("<b>The</b> key hangs in the shed.")
-    await expect(note).to_contain_text("said by you, at the gateway")
+    await expect(note).to_contain_text("written by you, at the gateway")
     await expect(note.locator(".trust")).to_have_text("trusted")
     file = workspace(gateway) / "MEMORY.md"
     assert "key hangs" in file.read_text()
-    await note.get_by_role("button", name="Take out").click()
+    await note.get_by_role("button", name="Remove").click()
     assert "key hangs" in file.read_text(), "it asks first"
-    await note.get_by_role("button", name="Take out").click()
-    await expect(page.locator(".memory-notes .notes")).to_contain_text("No note yet.")
+    await note.get_by_role("button", name="Remove").click()
+    await expect(page.locator(".memory-notes .notes")).to_contain_text("No notes yet.")
     assert "key hangs" not in file.read_text()
 
 
@@ -166,7 +166,7 @@ async def test_the_index_tells_its_state_and_what_it_cannot_read(
     (workspace(gateway) / "MEMORY.md").write_text(LONG_TERM)
     (workspace(gateway) / "memory" / "bad.md").write_bytes(b"a\0b")
     page = await opened(browser, gateway, "Index")
-    await page.get_by_role("button", name="Bring up to date").click()
+    await page.get_by_role("button", name="Update the index").click()
     await expect(page.locator(".memory-state .result")).to_contain_text("as they were")
     await expect(page.locator(".warnings")).to_contain_text("memory/bad.md")
     await expect(page.locator(".memory-state dl")).to_contain_text("builtin")
@@ -196,7 +196,7 @@ async def test_what_is_to_be_forgotten_is_shown_before_it_goes(
     file = workspace(gateway) / "MEMORY.md"
     file.write_text("- The spare key is under the green pot.\n- Ana prefers tea.\n")
     page = await opened(browser, gateway, "Forget")
-    erase = page.get_by_role("button", name="Forget it for good")
+    erase = page.get_by_role("button", name="Erase permanently")
     await expect(erase).to_be_hidden()
     await page.get_by_label("Words to forget").fill("green pot")
     await page.get_by_role("button", name="Show the matches").click()

@@ -129,7 +129,7 @@ async def test_a_browser_on_another_machine_asks_for_more_as_a_device_does(
     async with proxied(tmp_path) as (rig, place):
         rig.models.offers = (ModelOffer("ollama", "Ollama", "127.0.0.1:11434", "ada"),)
         page = await browser.open(f"{place}/#token={TOKEN}")
-        await expect(page.get_by_role("heading", name="Waiting to be let in")).to_be_visible()
+        await expect(page.get_by_role("heading", name="Waiting for approval")).to_be_visible()
         await approve(rig, page)
         await expect_online(page)
         await page.locator("#model").click()

@@ -82,7 +82,9 @@ async def test_search_finds_conversations_and_says_when_there_is_none(
     await page.keyboard.type("weath")
     await expect(names(page)).to_have_text(["weather"])
     await page.keyboard.type("xyz")
-    await expect(page.locator("#sessions-empty")).to_have_text("No conversation has these words.")
+    await expect(page.locator("#sessions-empty")).to_have_text(
+        "No conversation matches the search."
+    )
     await expect(page.locator("#title")).to_have_text("weather")  # which is still shown
     await page.locator("#search").fill("")
     await expect(names(page)).to_have_text(["weather", "tides"])
@@ -128,7 +130,7 @@ async def test_the_main_conversation_begins_afresh_and_that_can_be_taken_back(
     await expect_texts(page, "tides", "echo: tides")
     await page.locator("#sessions li").first.hover()
     await expect(page.get_by_role("button", name="Delete")).to_have_count(0)
-    await page.get_by_role("button", name="Begin afresh: tides").click()
+    await page.get_by_role("button", name="Reset: tides").click()
     await allow(page)
     await expect(page.locator("#welcome")).to_be_visible()
     await page.get_by_role("button", name="Undo").click()
@@ -226,11 +228,11 @@ async def test_a_conversations_model_and_thinking_are_kept_by_the_gateway(
     await page.locator("#model").click()
     await page.get_by_label("Answers come from").select_option("test/stub")
     await allow(page)
-    await expect(page.locator("#tune-result")).to_have_text("Kept for this conversation.")
+    await expect(page.locator("#tune-result")).to_have_text("Saved for this conversation.")
     await page.reload()
     await expect(names(page)).to_have_count(2)
     await page.locator("#model").click()
     await expect(page.get_by_label("Answers come from")).to_have_value("test/stub")
-    await page.get_by_label("Answers come from").select_option("The usual model")
+    await page.get_by_label("Answers come from").select_option("The default model")
     await allow(page)  # the tab was loaded anew
-    await expect(page.locator("#tune-result")).to_have_text("Kept for this conversation.")
+    await expect(page.locator("#tune-result")).to_have_text("Saved for this conversation.")

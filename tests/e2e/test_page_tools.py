@@ -211,7 +211,7 @@ async def test_an_image_is_shown_before_it_goes_and_can_be_removed(
     await expect(page.locator("#attached")).to_be_hidden()
     text = FilePayload(name="a.txt", mimeType="text/plain", buffer=b"x")
     await page.locator("#files").set_input_files([text])
-    await expect(page.locator("#toast")).to_contain_text("a.txt is no picture")
+    await expect(page.locator("#toast")).to_contain_text("a.txt was not attached: only PNG")
 
 
 DROP = """([kind, data]) => {
@@ -248,7 +248,7 @@ async def test_an_image_that_the_model_cannot_see_is_refused_with_a_word(
 ) -> None:
     page, _ = await with_images(browser, rig, sees=False)
     await page.evaluate(DROP, [how, base64.b64encode(PIXEL).decode()])
-    await expect(page.locator("#toast")).to_contain_text("sees no images: dot.png was not taken")
+    await expect(page.locator("#toast")).to_contain_text("dot.png was not attached: the model")
     await expect(page.locator("#attached")).to_be_hidden()
 
 
@@ -287,12 +287,12 @@ async def test_a_model_and_how_long_it_thinks_are_chosen_for_one_conversation(
     await page.goto(f"{rig.http}/#token={TOKEN}")
     await expect(page.locator("#sessions li")).to_have_count(1)
     await page.locator("#model").click()
-    thinking = page.get_by_label("It thinks first")
+    thinking = page.get_by_label("Thinking")
     await expect(thinking).to_have_value("low")
     await thinking.select_option("high")
-    await expect(page.locator("#tune-result")).to_have_text("Kept for this conversation.")
+    await expect(page.locator("#tune-result")).to_have_text("Saved for this conversation.")
     await page.get_by_label("Answers come from").select_option("Other (stub)")
-    await expect(page.locator("#tune-result")).to_have_text("Kept for this conversation.")
+    await expect(page.locator("#tune-result")).to_have_text("Saved for this conversation.")
 
 
 async def test_a_stopping_gateway_and_an_older_configuration_are_told(
@@ -310,7 +310,7 @@ async def test_a_stopping_gateway_and_an_older_configuration_are_told(
     await page.goto(f"{rig.http}/#token={TOKEN}")
     await expect(page.locator("#notice")).to_contain_text("error in line 3")
     rig.context.broadcast.shutdown("The gateway is stopping.", 1000)
-    await expect(page.locator("#connection-text")).to_have_text("The gateway stops")
+    await expect(page.locator("#connection-text")).to_have_text("The gateway is stopping")
 
 
 async def test_a_page_that_must_be_approved_says_how(browser: Chromium, rig: Rig) -> None:

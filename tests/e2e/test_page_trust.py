@@ -68,11 +68,11 @@ async def test_a_person_sees_why_a_file_is_not_obeyed_and_trusts_what_they_read(
     row = page.locator(".memory-trust .notes > li")
     await expect(row).to_have_count(1)
     await expect(row).to_contain_text("AGENTS.md")
-    await expect(row).to_contain_text("Not obeyed: a run wrote it that had read words of others")
+    await expect(row).to_contain_text("Not trusted: a run wrote it that had read words of others")
     await page.get_by_role("button", name="Read AGENTS.md").focus()
     await page.keyboard.press("Enter")
     await allow(page)
-    held = page.get_by_role("region", name="What AGENTS.md holds")
+    held = page.get_by_role("region", name="Content of AGENTS.md")
     await expect(held).to_have_text(POISON)
     await expect(held).to_be_focused()
     await page.evaluate(AXE.read_text())
@@ -86,11 +86,13 @@ async def test_a_person_sees_why_a_file_is_not_obeyed_and_trusts_what_they_read(
     trust = page.get_by_role("button", name="AGENTS.md")
     await expect(trust).to_be_focused()
     await page.keyboard.press("Enter")
-    await expect(trust).to_contain_text("Every later conversation obeys it")
+    await expect(trust).to_contain_text("Every later conversation follows its instructions")
     assert await is_fenced(gateway), "the first press only asks"
     await page.keyboard.press("Enter")
-    await expect(page.get_by_role("status").filter(has_text="counts as your word")).to_be_visible()
-    await expect(row).to_have_text("Every file that a prompt reads counts as your word.")
+    await expect(
+        page.get_by_role("status").filter(has_text="is trusted with its present content")
+    ).to_be_visible()
+    await expect(row).to_have_text("Every file that a prompt includes is trusted.")
     assert not await is_fenced(gateway)
 
 

@@ -55,7 +55,7 @@ async def test_an_archived_conversation_is_brought_back(
     async with page.expect_download() as download:
         await page.get_by_role("button", name="Download: weather").click()
     assert (await download.value).suggested_filename == "weather.md"
-    await page.get_by_role("button", name="Bring back: weather").click()
+    await page.get_by_role("button", name="Restore: weather").click()
     await expect_texts(page, "weather", "echo: weather")
     await expect(page.locator("#archive")).to_contain_text("are kept here for a while")
 

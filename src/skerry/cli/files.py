@@ -1,4 +1,4 @@
-"""`skerry files`: which files a prompt shows as data only, and taking one as the owner's word."""
+"""`skerry files`: lists the files that a prompt includes as data only, and trusts them."""
 
 import os
 import sys
@@ -39,7 +39,7 @@ async def _run(arguments: Namespace) -> int:
         digest = await _wanted(arguments, answer["file"])
         answer = await client.request("files.trust", {**params, "hash": digest})
     name = one_line(answer["file"]["path"])
-    _print(arguments, answer, lambda: show(f"{name} counts as your word, as it is now."))
+    _print(arguments, answer, lambda: show(f"{name} is trusted with its present content."))
     return 0
 
 
@@ -59,27 +59,26 @@ async def _wanted(arguments: Namespace, file: dict[str, Any]) -> str:
     if arguments.hash:
         return str(arguments.hash)
     if not sys.stdin.isatty():
-        error = ClientError(
-            f"Refusing to trust {arguments.path} without confirmation: stdin is not a terminal."
+        raise ClientError(
+            f"Refusing to trust {arguments.path} without confirmation: stdin is not a terminal.",
+            "Read it with `skerry files show`, then give --hash as it is shown there.",
         )
-        error.remedy = "Read it with `skerry files show`, then give --hash as it is shown there."
-        raise error
     _show(file)
-    notice("Every later conversation follows what it says, as if you had written it.")
-    answer = await anyio.to_thread.run_sync(input, "Is this your word? [y/N] ")
+    notice("Every later conversation follows this content as if you had written it.")
+    answer = await anyio.to_thread.run_sync(input, "Trust this content? [y/N] ")
     if answer.strip().lower() not in {"y", "yes"}:
-        raise ClientError(f"{arguments.path} stays as it was.")
+        raise ClientError(f"{arguments.path} was not trusted. Nothing was changed.")
     return str(file["hash"])
 
 
 def _list(answer: dict[str, Any]) -> None:
-    rows: list[tuple[str, ...]] = [("FILE", "WRITTEN BY", "ON", "WHY IT HAS NO AUTHORITY")]
+    rows: list[tuple[str, ...]] = [("FILE", "WRITTEN BY", "ON", "WHY IT IS NOT TRUSTED")]
     rows += [_cells(file) for file in answer["files"]]
     if answer["files"]:
         show(table(rows))
-        show("To see one: skerry files show FILE. To make it yours: skerry files trust FILE.")
+        show("To see one: skerry files show FILE. To trust it: skerry files trust FILE.")
     else:
-        show("Every file that a prompt reads counts as your word.")
+        show("Every file that a prompt includes is trusted.")
 
 
 def _cells(file: dict[str, Any]) -> tuple[str, str, str, str]:
@@ -93,4 +92,4 @@ def _show(file: dict[str, Any]) -> None:
     name, writer, day, reason = _cells(file)
     show(plain(file["content"]).rstrip())
     notice(f"{name}: written by {writer}, recorded {day}, hash {file['hash']}")
-    notice("It counts as your word." if file["trusted"] else f"It has no authority: {reason}.")
+    notice("It is trusted." if file["trusted"] else f"It is not trusted: {reason}.")

@@ -25,8 +25,8 @@ def _attachment(path: Path) -> dict[str, str]:
     with path.open("rb") as file:
         data = file.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
-        error = ClientError(f"{path} has more than {MAX_BYTES // 1024**2} MiB.")
-        error.remedy = "Make the image smaller."
-        raise error
+        raise ClientError(
+            f"{path} has more than {MAX_BYTES // 1024**2} MiB.", "Make the image smaller."
+        )
     content = base64.b64encode(data).decode()
     return {"type": "image", "fileName": path.name, "content": content}

@@ -50,13 +50,12 @@ def run(arguments: Namespace) -> int:
 async def _import(arguments: Namespace) -> int:
     named = [file for path in arguments.paths for file in files(Path(path))]
     if not named:
-        error = ClientError("There is no transcript: no file ends in .jsonl.")
-        error.remedy = "Name the files, or the folder agents/<agent>/sessions of an OpenClaw home."
-        raise error
+        raise ClientError(
+            "There is no transcript: no file ends in .jsonl.",
+            "Name the files, or the folder agents/<agent>/sessions of an OpenClaw home.",
+        )
     if lost := [str(file) for file in named if not file.exists()]:
-        error = ClientError(f"There is no {', '.join(lost)}.")
-        error.remedy = "Correct the name."
-        raise error
+        raise ClientError(f"There is no {', '.join(lost)}.", "Correct the name.")
     config = load(os.environ, fetch=False).config
     agent = agent_id(arguments.agent) if arguments.agent else config.agents.default_id
     if agent not in config.agents.ids:

@@ -1,4 +1,4 @@
-"""The command `skerry`: reads the arguments, then imports the one command that is asked for."""
+"""The command `skerry`: parses the arguments, then imports the requested command."""
 
 import gc
 import re
@@ -93,7 +93,7 @@ def _guarded(run: Callable[[], C], command: str, *, as_json: bool) -> C | int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        # Whoever read our output has gone; the interpreter must not flush into the pipe again.
+        # The reader of our output ended; the interpreter must not flush into the pipe again.
         sys.stdout = None
         return 1
     except Exception as error:  # noqa: BLE001 - each becomes three lines on stderr
@@ -103,7 +103,7 @@ def _guarded(run: Callable[[], C], command: str, *, as_json: bool) -> C | int:
 
 
 def _load(module: str) -> Callable[[Namespace], int]:
-    """Imports a command; later collections skip what that made. Its garbage would stay for good."""
+    """Imports a command; later garbage collections skip its modules, which stay for good."""
     gc.disable()
     path = module if "." in module else f"skerry.cli.{module}"
     run: Callable[[Namespace], int] = import_module(path).run
@@ -170,7 +170,9 @@ def _gateway(add: Add) -> None:
         "--bind", type=bind, metavar="ADDR", help="loopback, lan, or an address of this machine"
     )
     run.add_argument(
-        "--strict-config", action="store_true", help="refuse to start where the file is broken"
+        "--strict-config",
+        action="store_true",
+        help="refuse to start when the configuration file is invalid",
     )
     run.add_argument("--verbose", action="store_true", help="log more, on stderr")
     _status(add)
@@ -197,19 +199,19 @@ def _status(add: Add) -> None:
 
 def _chat(add: Add) -> None:
     chat = command(add, "chat", "chat", "talk to an agent in the terminal")
-    chat.add_argument("--message", metavar="TEXT", help="say this first")
-    _said(chat, "an image for the first message; may be repeated")
+    chat.add_argument("--message", metavar="TEXT", help="first message")
+    _said(chat, "image for the first message; may be repeated")
     session(reach(chat))
 
 
 def _agent(add: Add) -> None:
-    agent = command(add, "agent", "agent", "one message, one answer: for scripts")
+    agent = command(add, "agent", "agent", "send one message and print the answer, for scripts")
     agent.add_argument(
         "--message", required=True, metavar="TEXT", help="the message; - reads stdin"
     )
-    _said(agent, "an image to show; may be repeated")
+    _said(agent, "image for the model; may be repeated")
     agent.add_argument(
-        "--idempotency-key", metavar="K", help="a repeated key runs nothing twice and prints again"
+        "--idempotency-key", metavar="K", help="key of the run; a repeat prints the first answer"
     )
     timeout(agent, "seconds the run may take (default: agents.defaults.timeoutSeconds)")
     output(session(reach(agent)))
@@ -236,23 +238,31 @@ def _config(add: Add) -> None:
         "--json", dest="strict", action="store_true", help="refuse a value that is not JSON"
     )
     action("unset", "remove one value").add_argument("place", metavar="PATH")
-    validate = output(action("validate", "check the file, and print all errors"))
-    validate.add_argument("file", metavar="FILE", nargs="?", help="another file")
+    validate = output(action("validate", "check the file and print all errors"))
+    validate.add_argument("file", metavar="FILE", nargs="?", help="file to check instead")
     action("schema", "print the JSON Schema of the file")
-    action("edit", "open the file in $EDITOR; it is checked before it counts")
-    action("path", "print where the file is")
-    text = "show an older file in the keys of this version"
+    action("edit", "edit the file in $EDITOR; it is checked before it is used")
+    action("path", "print the path of the file")
+    text = "convert an older file to the keys of this version"
     migrate = output(command(add, "migrate", "migrate", text))
-    migrate.add_argument("--apply", action="store_true", help="write it; the old one is kept")
+    migrate.add_argument("--apply", action="store_true", help="write the file; the old one is kept")
 
 
 def _sessions(add: Add) -> None:
     add = group(add, "sessions", "list, read, name, delete and restore conversations")
-    listing = _sessions_command(add, "list", "the conversations, the latest used first")
-    listing.add_argument("--search", metavar="TEXT", help="in key, label, first or last message")
-    listing.add_argument("--archived", action="store_true", help="those that can be restored")
+    listing = _sessions_command(add, "list", "list the conversations, the latest used first")
     listing.add_argument(
-        "--limit", type=whole(1, 1000), default=50, metavar="N", help="how many, to 1000"
+        "--search", metavar="TEXT", help="text in key, label, first or last message"
+    )
+    listing.add_argument(
+        "--archived", action="store_true", help="archived ones, which can be restored"
+    )
+    listing.add_argument(
+        "--limit",
+        type=whole(1, 1000),
+        default=50,
+        metavar="N",
+        help="most rows, up to 1000 (default: 50)",
     )
     shown = _sessions_command(add, "show", "print a conversation", name=True)
     shown.add_argument("--jsonl", action="store_true", help="as the lines of a pi session v3")
@@ -262,14 +272,16 @@ def _sessions(add: Add) -> None:
     )
     export.add_argument("--output", metavar="FILE", help="where to (default: stdout)")
     _sessions_command(add, "delete", "archive a conversation; restore undoes it", name=True)
-    _sessions_command(add, "reset", "reset a conversation; restore undoes it", name=True)
+    _sessions_command(add, "reset", "begin a conversation anew; restore undoes it", name=True)
     _sessions_command(add, "restore", "bring a deleted or reset session back", name=True)
-    rename = _sessions_command(add, "rename", "give a conversation a name", name=True)
+    rename = _sessions_command(add, "rename", "name a conversation", name=True)
     rename.add_argument("label", metavar="NAME", help='its new name; "" takes it away')
     found = _sessions_command(add, "search", "search messages, however old")
-    found.add_argument("text", metavar="TEXT", help="words of it")
-    found.add_argument("--session", metavar="SESSION", help="in this conversation only")
-    found.add_argument("--limit", type=hits, default=8, metavar="N", help="how many, to 50")
+    found.add_argument("text", metavar="TEXT", help="words of the messages")
+    found.add_argument("--session", metavar="SESSION", help="only in this conversation")
+    found.add_argument(
+        "--limit", type=hits, default=8, metavar="N", help="most hits, up to 50 (default: 8)"
+    )
     _session_files(add)
 
 
@@ -303,7 +315,7 @@ def _sessions_command(add: Add, action: str, text: str, *, name: bool = False) -
     parser = command(add, action, "sessions", text)
     if name:
         parser.add_argument("name", metavar="SESSION", help="its key, label or session id")
-    parser.add_argument("--agent", metavar="ID", help="of this agent only")
+    parser.add_argument("--agent", metavar="ID", help="only of this agent")
     if action != "export":
         output(parser)
     return reach(parser)
@@ -323,13 +335,13 @@ def _completion(add: Add) -> None:
 
 
 def _logs(add: Add) -> None:
-    logs = command(add, "logs", "logs", "the log of the gateway, running or not")
-    logs.add_argument("--follow", action="store_true", help="go on until Ctrl-C")
+    logs = command(add, "logs", "logs", "print the log of the gateway, running or not")
+    logs.add_argument("--follow", action="store_true", help="print new lines until Ctrl-C")
     logs.add_argument(
         "--lines",
         type=whole(1, 5000),
         default=100,
         metavar="N",
-        help="how many to begin with (100)",
+        help="lines to print first (default: 100)",
     )
     output(reach(logs))

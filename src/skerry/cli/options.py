@@ -39,7 +39,9 @@ def reach(parser: ArgumentParser) -> ArgumentParser:
 
 def session(parser: ArgumentParser) -> ArgumentParser:
     """Adds the options that name a conversation."""
-    parser.add_argument("--session", default="main", metavar="KEY", help="which conversation")
+    parser.add_argument(
+        "--session", default="main", metavar="KEY", help="conversation (default: main)"
+    )
     parser.add_argument("--agent", metavar="ID", help="agent (default: the default agent)")
     return parser
 

@@ -13,18 +13,18 @@ def prompt(add: Add) -> None:
 
 def files(add: Add) -> None:
     """Adds `skerry files`."""
-    add = group(add, "files", "files that a prompt shows as data, without authority")
+    add = group(add, "files", "list and trust files that a prompt includes as data only")
     for name, text in (
-        ("list", "list them, with their writers and the reasons"),
-        ("show", "print one, with its record"),
-        ("trust", "make what a file holds now your word"),
+        ("list", "list these files, with their writers and the reasons"),
+        ("show", "print a file and its record"),
+        ("trust", "trust the present content of a file"),
     ):
         parser = command(add, name, "files", text)
         if name != "list":
             parser.add_argument("path", metavar="PATH", help="in the workspace")
         if name == "trust":
             parser.add_argument(
-                "--hash", metavar="H", help="hash of the text that you read; skips the question"
+                "--hash", metavar="H", help="hash of the content that you read; skips the question"
             )
         parser.add_argument("--agent", metavar="ID", help="agent (default: the default agent)")
         output(reach(parser))
@@ -32,10 +32,10 @@ def files(add: Add) -> None:
 
 def plugins(add: Add) -> None:
     """Adds `skerry plugins`."""
-    add = group(add, "plugins", "the plugins of a running gateway, and making one")
+    add = group(add, "plugins", "list the plugins of a running gateway, or create one")
     text = "list them with their parts, failures and remedies"
     output(reach(command(add, "list", "plugins", text)))
-    new = command(add, "new", "plugin_new", "make a plugin with a test that passes")
+    new = command(add, "new", "plugin_new", "create a plugin with a passing test")
     new.add_argument("name", metavar="NAME", help="its id, which names its folder: a-z, 0-9, -, _")
     new.add_argument("--dir", default=".", metavar="DIR", help="where (default: here)")
     output(new)
@@ -43,7 +43,7 @@ def plugins(add: Add) -> None:
 
 def hooks(add: Add) -> None:
     """Adds `skerry hooks`."""
-    add = group(add, "hooks", "small programs that run at events of the gateway")
+    add = group(add, "hooks", "list, enable and disable programs that run at events")
     for name, text in (
         ("list", "list the hooks and their state"),
         ("info", "show one hook"),

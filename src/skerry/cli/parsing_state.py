@@ -5,22 +5,22 @@ from skerry.cli.options import Add, command, group, output
 
 def add_recovered(add: Add) -> None:
     """Adds `skerry sessions recovered`."""
-    text = "messages that transcript files have and the database does not"
+    text = "list and restore messages that only transcript files have"
     add = group(add, "recovered", text)
     listing = command(add, "list", "recovered", "list the kept messages")
     taking = command(add, "import", "recovered", "import them; the gateway must be stopped")
     taking.add_argument(
         "name", nargs="?", metavar="SESSION", help="only this session, key or file (default: all)"
     )
-    text = "give up messages that cannot be read; the gateway must be stopped"
+    text = "give up unreadable messages; the gateway must be stopped"
     accept = command(add, "accept", "recovered", text)
     which = accept.add_mutually_exclusive_group(required=True)
-    text = "this one, as `list` names it; repeat for more"
+    text = "message as `list` names it; repeat for more"
     which.add_argument("entries", nargs="*", default=[], metavar="SESSION:NUMBER", help=text)
     which.add_argument("--all", action="store_true", help="all that no transcript file has")
-    discard = command(add, "discard", "recovered", "delete it")
+    discard = command(add, "discard", "recovered", "delete kept messages")
     which = discard.add_mutually_exclusive_group(required=True)
     which.add_argument("name", nargs="?", metavar="SESSION", help="of this session, key or file")
-    which.add_argument("--all", action="store_true", help="all of it")
+    which.add_argument("--all", action="store_true", help="all of them")
     for parser in (listing, taking, accept, discard):
         output(parser)

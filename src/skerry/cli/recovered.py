@@ -1,4 +1,9 @@
-"""`skerry sessions recovered`: what transcript files have and the database does not."""
+"""`skerry sessions recovered`: messages that only transcript files have, and unreadable ones.
+
+`accept` gives up single messages that cannot be read: a notice replaces each, and a line of
+`recovered/accepted.jsonl` records which it was, when it was given up and why. Then the storage is
+sound again.
+"""
 
 import os
 from argparse import Namespace
@@ -8,23 +13,31 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import anyio
 import msgspec
 
+from skerry.app.build import open_state
 from skerry.cli.render import notice, show, show_json, table
 from skerry.config.load import load
 from skerry.infra import sqlite
+from skerry.infra.atomic import make_private
 from skerry.infra.clock import SystemClock
 from skerry.model.errors import ClientError, InvalidSessionKeyError
+from skerry.sessions import recovering
 from skerry.sessions.importing import FormatError
 from skerry.store import DATABASE, Reader, Store, aside, legible, reached, sessions
 from skerry.store.aside import Aside
+from skerry.store.legible import Broken
+
+AUDIT: Final = "accepted.jsonl"
+"""File in the folder of recovered messages: one line for each message that was given up."""
+LOST: Final = "no transcript file has it; `skerry sessions recovered accept` gives it up"
 
 
 @dataclass(frozen=True, slots=True)
-class Bad:
+class UnreadableEntry:
     """An entry of the database that cannot be read."""
 
     session_id: str
@@ -39,42 +52,8 @@ class Bad:
         return f"{self.session_id}:{self.seq}"
 
 
-def broken_entries(state_dir: Path) -> list[Bad]:
-    """Returns the entries that cannot be read, and whether a transcript file has each whole."""
-    if not (state_dir / DATABASE).exists():
-        return []
-    with closing(sqlite.connect(state_dir / DATABASE, read_only=True)) as connection:
-        reader = Reader(connection)
-        found = []
-        for one in legible.scan(reader):
-            session = sessions.get(reader, one.session_id)
-            key = session.key if session else ""
-            whole = any(one.seq in _whole(file) for file in _files(state_dir, one.session_id))
-            found.append(Bad(one.session_id, key, one.seq, one.why, whole))
-    return found
-
-
-def _files(state_dir: Path, session_id: str) -> list[Path]:
-    """Returns the transcript files of the session, and those that are kept aside."""
-    there = [
-        *state_dir.glob(f"agents/*/sessions/{session_id}.jsonl*"),
-        *state_dir.glob(f"{aside.FOLDER}/*/{session_id}*.jsonl"),
-    ]
-    return [one for one in there if one.is_file()]
-
-
-def _whole(file: Path) -> set[int]:
-    """Returns the numbers of the entries that can be read in the file.
-
-    A copy of a damaged entry, as the mirror makes it, is damaged too.
-    """
-    from skerry.sessions import recovering  # noqa: PLC0415 - few databases are damaged
-
-    return {seq for seq, _, _ in recovering.entries_of(file)}
-
-
 @dataclass(frozen=True, slots=True)
-class _Done:
+class _Imported:
     """Result for one file."""
 
     session: str
@@ -84,122 +63,154 @@ class _Done:
     failed: bool = False
 
 
-LOST: Final = "no transcript file has it; `skerry sessions recovered accept` gives it up"
+@dataclass(frozen=True, slots=True)
+class _Accepted:
+    """Result for one unreadable entry."""
+
+    entry: str
+    key: str
+    outcome: str
+    failed: bool = False
 
 
 def run(arguments: Namespace) -> int:
-    """Lists, import, accept or discard; returns 1 when a file could not be taken in."""
+    """Lists, imports, accepts or discards; returns 1 when one could not be processed."""
     state_dir = load(os.environ, fetch=False).config.state_dir
-    if arguments.action == "list":
-        return _list(state_dir, arguments)
-    if arguments.action == "discard":
-        return _discard(state_dir, arguments)
-    if arguments.action == "accept":
-        # Imported here: few databases are damaged.
-        from skerry.cli.accepting import accept  # noqa: PLC0415 - see above
+    match arguments.action:
+        case "list":
+            return _list(state_dir, arguments)
+        case "discard":
+            return _discard(state_dir, arguments)
+        case "accept":
+            return anyio.run(accept, state_dir, arguments)
+        case _:
+            return anyio.run(_import, state_dir, arguments)
 
-        return anyio.run(accept, state_dir, arguments)
-    return anyio.run(_import, state_dir, arguments)
+
+def _unreadable(state_dir: Path) -> list[UnreadableEntry]:
+    """Returns the unreadable entries, and whether a transcript file has each whole."""
+    if not (state_dir / DATABASE).exists():
+        return []
+    with closing(sqlite.connect(state_dir / DATABASE, read_only=True)) as connection:
+        reader = Reader(connection)
+        entries = []
+        for broken in legible.scan(reader):
+            session = sessions.get(reader, broken.session_id)
+            key = session.key if session else ""
+            files = _files(state_dir, broken.session_id)
+            in_file = any(broken.seq in _readable(file) for file in files)
+            entries.append(UnreadableEntry(broken.session_id, key, broken.seq, broken.why, in_file))
+    return entries
+
+
+def _files(state_dir: Path, session_id: str) -> list[Path]:
+    """Returns the transcript files of the session, and those that are kept aside."""
+    paths = [
+        *state_dir.glob(f"agents/*/sessions/{session_id}.jsonl*"),
+        *state_dir.glob(f"{aside.FOLDER}/*/{session_id}*.jsonl"),
+    ]
+    return [path for path in paths if path.is_file()]
+
+
+def _readable(file: Path) -> set[int]:
+    """Returns the numbers of the entries that can be read in the file.
+
+    A copy of a damaged entry, as the mirror makes it, is damaged too.
+    """
+    return {seq for seq, _, _ in recovering.entries_of(file)}
 
 
 def _list(state_dir: Path, arguments: Namespace) -> int:
-    kept, back = aside.every(state_dir), reached.kept(state_dir / aside.FOLDER)
-    broken = broken_entries(state_dir)
+    kept, rolled_back = aside.every(state_dir), reached.kept(state_dir / aside.FOLDER)
+    unreadable = _unreadable(state_dir)
     if arguments.json:
-        shown: dict[str, Any] = {
-            "rolledBack": msgspec.to_builtins(back) if back else None,
-            "recovered": msgspec.to_builtins(kept),
-            "unreadable": [asdict(one) for one in broken],
-        }
-        show_json(shown)
+        show_json(
+            {
+                "rolledBack": msgspec.to_builtins(rolled_back) if rolled_back else None,
+                "recovered": msgspec.to_builtins(kept),
+                "unreadable": [asdict(entry) for entry in unreadable],
+            }
+        )
         return 0
-    if back is not None:
-        show(back.message)
-    for bad in broken:
-        where = "its transcript file has it" if bad.in_file else "no file has it"
-        show(f"{bad.name} (entry {bad.seq} of {bad.key}) cannot be read; {where}.")
-    if not kept and not broken:
+    if rolled_back is not None:
+        show(rolled_back.message)
+    for entry in unreadable:
+        where = "its transcript file has it" if entry.in_file else "no file has it"
+        show(f"{entry.name} (entry {entry.seq} of {entry.key}) cannot be read; {where}.")
+    if not kept and not unreadable:
         show("No message is kept aside: the database has all that the transcript files have.")
         return 0
-    if broken and not all(bad.in_file for bad in broken):
+    if not all(entry.in_file for entry in unreadable):
         notice("With the gateway stopped, what no file has: skerry sessions recovered accept --all")
-    if not kept:
-        if any(bad.in_file for bad in broken):
-            notice("With the gateway stopped: skerry sessions recovered import")
-        return 0
-    rows = [
-        (
-            one.session_id,
-            one.key or "unknown",
-            str(one.messages),
-            f"{datetime.fromtimestamp(one.written_at / 1000, UTC).astimezone():%Y-%m-%d %H:%M}",
-            one.file,
-        )
-        for one in kept
-    ]
-    show(table([("SESSION", "KEY", "MESSAGES", "LAST WRITTEN", "FILE"), *rows]))
-    notice("With the gateway stopped: skerry sessions recovered import")
+    if kept:
+        rows = [
+            (
+                file.session_id,
+                file.key or "unknown",
+                str(file.messages),
+                f"{_local(file.written_at):%Y-%m-%d %H:%M}",
+                file.file,
+            )
+            for file in kept
+        ]
+        show(table([("SESSION", "KEY", "MESSAGES", "LAST WRITTEN", "FILE"), *rows]))
+    if kept or any(entry.in_file for entry in unreadable):
+        notice("With the gateway stopped: skerry sessions recovered import")
     return 0
 
 
 def _discard(state_dir: Path, arguments: Namespace) -> int:
-    """Deletes what was named, or all of it and the note that the database went back."""
+    """Deletes the named files, or all of them and the note that the database was rolled back."""
     chosen = _chosen(state_dir, arguments)
-    for one in chosen:
-        aside.drop(one)
+    for file in chosen:
+        aside.drop(file)
     if arguments.all:
         (state_dir / aside.FOLDER / reached.NOTE).unlink(missing_ok=True)
     if arguments.json:
-        show_json({"discarded": [one.file for one in chosen]})
+        show_json({"discarded": [file.file for file in chosen]})
     else:
         show(f"Files deleted: {len(chosen)}.")
     return 0
 
 
-async def _mend(store: Store, state_dir: Path) -> list[_Done]:
-    """Writes the entries that cannot be read as their transcript files have them."""
-    from skerry.sessions import recovering  # noqa: PLC0415 - only the import needs it
-
-    done = []
-    for bad in await store.scan(legible.scan):
-        files = _files(state_dir, bad.session_id)
-        mended = await store.write(partial(recovering.mend, broken=bad, files=files))
-        outcome = "mended from its transcript file" if mended else LOST
-        name = f"entry {bad.seq}"
-        done.append(_Done(bad.session_id, name, int(mended), outcome, failed=not mended))
-    return done
-
-
 async def _import(state_dir: Path, arguments: Namespace) -> int:
-    # Heavy imports, which only this action needs.
-    from skerry.app.build import open_state  # noqa: PLC0415 - see above
-    from skerry.sessions import recovering  # noqa: PLC0415 - see above
-
     async with open_state(load(os.environ, fetch=False).config) as (store, mirror):
         done = await _mend(store, state_dir)
-        chosen = _chosen(state_dir, arguments)  # the start may have found more
-        for one in chosen:
+        for file in _chosen(state_dir, arguments):  # the start may have found more
             try:
-                work = partial(recovering.take, about=one, now=SystemClock().now_ms())
+                work = partial(recovering.take, about=file, now=SystemClock().now_ms())
                 outcome = str(await store.write(work))
             except (FormatError, InvalidSessionKeyError, OSError) as error:
-                done.append(
-                    _Done(one.session_id, one.key, 0, f"not imported: {error}", failed=True)
-                )
+                failure = f"not imported: {error}"
+                done.append(_Imported(file.session_id, file.key, 0, failure, failed=True))
                 continue
             await mirror.flush(store)
-            aside.drop(one)
-            done.append(_Done(one.session_id, one.key, one.messages, outcome))
+            aside.drop(file)
+            done.append(_Imported(file.session_id, file.key, file.messages, outcome))
     if not aside.every(state_dir):
         (state_dir / aside.FOLDER / reached.NOTE).unlink(missing_ok=True)
     if arguments.json:
-        show_json({"recovered": [asdict(one) for one in done]})
+        show_json({"recovered": [asdict(result) for result in done]})
     elif done:
-        rows = [(one.session, one.key, str(one.messages), one.outcome) for one in done]
+        rows = [
+            (result.session, result.key, str(result.messages), result.outcome) for result in done
+        ]
         show(table([("SESSION", "KEY", "MESSAGES", "OUTCOME"), *rows]))
     else:
         show("No message is kept aside: there is nothing to import.")
-    return int(any(one.failed for one in done))
+    return int(any(result.failed for result in done))
+
+
+async def _mend(store: Store, state_dir: Path) -> list[_Imported]:
+    """Replaces unreadable entries by those of their transcript files."""
+    done = []
+    for broken in await store.scan(legible.scan):
+        files = _files(state_dir, broken.session_id)
+        mended = await store.write(partial(recovering.mend, broken=broken, files=files))
+        outcome = "mended from its transcript file" if mended else LOST
+        name = f"entry {broken.seq}"
+        done.append(_Imported(broken.session_id, name, int(mended), outcome, failed=not mended))
+    return done
 
 
 def _chosen(state_dir: Path, arguments: Namespace) -> Sequence[Aside]:
@@ -212,9 +223,77 @@ def _chosen(state_dir: Path, arguments: Namespace) -> Sequence[Aside]:
     if not arguments.name:
         return kept
     name = arguments.name
-    found = [one for one in kept if name in {one.session_id, one.key, one.file}]
-    if not found:
-        error = ClientError(f"Nothing is kept aside of {name!r}.")
-        error.remedy = "`skerry sessions recovered list` names what is."
-        raise error
-    return found
+    chosen = [file for file in kept if name in {file.session_id, file.key, file.file}]
+    if not chosen:
+        raise ClientError(
+            f"Nothing is kept aside of {name!r}.",
+            "`skerry sessions recovered list` names what is.",
+        )
+    return chosen
+
+
+async def accept(state_dir: Path, arguments: Namespace) -> int:
+    """Gives up the named entries, or all that no file has; returns 1 when one is kept.
+
+    Raises:
+        ClientError: a named entry is readable or unknown.
+    """
+    done: list[_Accepted] = []
+    async with open_state(load(os.environ, fetch=False).config) as (store, mirror):
+        for entry in _named(_unreadable(state_dir), arguments.entries):
+            if entry.in_file:
+                outcome = "kept: a transcript file has it, `skerry sessions recovered import`"
+                done.append(_Accepted(entry.name, entry.key, outcome, failed=True))
+                continue
+            now = SystemClock().now_ms()
+            broken = Broken(entry.session_id, entry.seq, entry.why)
+            _record(state_dir, entry, now)  # before: everything that was given up is recorded
+            work = partial(recovering.accept, broken=broken, text=_notice(now), now=now)
+            await store.write(work)
+            await mirror.rewrite(store, [entry.session_id])
+            done.append(_Accepted(entry.name, entry.key, "given up; a notice replaces it"))
+    if arguments.json:
+        show_json({"accepted": [asdict(result) for result in done]})
+    elif done:
+        rows = [(result.entry, result.key, result.outcome) for result in done]
+        show(table([("ENTRY", "KEY", "OUTCOME"), *rows]))
+    else:
+        show("Every message can be read: there is nothing to give up.")
+    return int(any(result.failed for result in done))
+
+
+def _named(entries: Sequence[UnreadableEntry], names: Sequence[str]) -> list[UnreadableEntry]:
+    """Returns the entries with these names, each once; all of them without a name."""
+    if not names:
+        return list(entries)
+    by_name = {entry.name: entry for entry in entries}
+    for name in names:
+        if name not in by_name:
+            raise ClientError(
+                f"No unreadable message is named {name!r}.",
+                "`skerry sessions recovered list` names the unreadable ones.",
+            )
+    return [by_name[name] for name in dict.fromkeys(names)]
+
+
+def _notice(now: int) -> str:
+    when = f"{_local(now):%Y-%m-%d}"
+    return f"⚠️ The message in this place could not be read any more. It was given up on {when}."
+
+
+def _local(milliseconds: int) -> datetime:
+    return datetime.fromtimestamp(milliseconds / 1000, UTC).astimezone()
+
+
+def _record(state_dir: Path, entry: UnreadableEntry, now: int) -> None:
+    """Adds a durable line to the list of what was given up."""
+    folder = state_dir / aside.FOLDER
+    make_private(folder)
+    line = msgspec.json.encode({"at": aside.iso(now), **asdict(entry), "by": "cli"}) + b"\n"
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+    descriptor = os.open(folder / AUDIT, flags, 0o600)
+    try:
+        os.write(descriptor, line)  # one write: whole or not at all
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

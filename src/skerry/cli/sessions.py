@@ -129,9 +129,10 @@ async def _end(client: GatewayClient, arguments: Namespace, method: str, what: s
     """Deletes or resets a conversation, and says how to undo it; one that is archived stays."""
     key, archived = await transcripts.find(client, arguments.name, arguments.agent)
     if archived is not None:
-        error = ClientError(f"{arguments.name!r} is archived already.")
-        error.remedy = f"To bring it back: skerry sessions restore {archived}"
-        raise error
+        raise ClientError(
+            f"{arguments.name!r} is archived already.",
+            f"To bring it back: skerry sessions restore {archived}",
+        )
     before = (await client.request("sessions.describe", {"key": key}))["session"]
     payload = await client.request(method, {"key": key})
     if arguments.json:

@@ -60,9 +60,10 @@ async def find_archived(client: GatewayClient, name: str, agent: str | None) -> 
     if matches:
         latest: dict[str, Any] = max(matches, key=lambda row: row["archivedAt"])
         return latest
-    error = ClientError(f"There is no conversation {name!r}.")
-    error.remedy = "`skerry sessions list` names all; with --archived, those that can be restored."
-    raise error
+    raise ClientError(
+        f"There is no conversation {name!r}.",
+        "`skerry sessions list` names all; with --archived, those that can be restored.",
+    )
 
 
 async def read(client: GatewayClient, key: str, session_id: str | None) -> Transcript:

@@ -198,9 +198,10 @@ class GatewayClient(anyio.AsyncContextManagerMixin):
             reason = "its challenge has no number to sign"
             raise GatewayUnreachableError(self.address.url, reason) from error
         except ValueError as error:
-            failure = ClientError(f"{key} holds no key of a device.")
-            failure.remedy = "Remove it; the next connection makes a new one, to be approved again."
-            raise failure from error
+            raise ClientError(
+                f"{key} holds no key of a device.",
+                "Remove it; the next connection makes a new one, to be approved again.",
+            ) from error
 
     def _introduction(self) -> dict[str, Any]:
         introduction: dict[str, Any] = {

@@ -88,12 +88,12 @@ def _port(config: Config, environ: Mapping[str, str]) -> int:
 def _check(url: str, *, local: bool) -> None:
     parts = urlsplit(url)
     if parts.scheme not in {"ws", "wss"} or not parts.hostname:
-        raise _refusal(
+        raise ClientError(
             f"{url!r} is not the address of a gateway.", "Write it as ws://127.0.0.1:18789."
         )
     if parts.scheme == "ws" and not local:
         message = f"{url} would carry the token over the network in the open."
-        raise _refusal(message, "Use wss://, or an SSH tunnel to 127.0.0.1.")
+        raise ClientError(message, "Use wss://, or an SSH tunnel to 127.0.0.1.")
 
 
 def _is_loopback(url: str) -> bool:
@@ -102,9 +102,3 @@ def _is_loopback(url: str) -> bool:
         return ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
-
-
-def _refusal(message: str, remedy: str) -> ClientError:
-    error = ClientError(message)
-    error.remedy = remedy
-    return error

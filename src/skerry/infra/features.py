@@ -42,13 +42,13 @@ class Feature:
 
 
 FEATURES = (
-    Feature("memory", ("its state", "what agents remember")),
-    Feature("usage", ("its state", "what calls of models used, and what they cost")),
-    Feature("outbox", ("its state", "what is not delivered: list, show, retry and drop it")),
+    Feature("memory", ("its state", "search, read and edit the memory of agents")),
+    Feature("usage", ("its state", "show the tokens and costs of model calls")),
+    Feature("outbox", ("its state", "list, show, retry and drop undelivered replies")),
     Feature("backup", ("its state", "make, list, check and restore backups of the database")),
     Feature(
         "openclaw",
-        ("its state", "bring an installation of another program over"),
+        ("its state", "import an installation of another program"),
         command="import",
         registers=False,
     ),
@@ -60,5 +60,5 @@ FEATURES = (
     Feature("service", ("the gateway", "keep the gateway running as a systemd user service")),
     Feature("models", ("what it uses", "show and choose the model")),
     Feature("credentials", ("what it uses", "credentials of model providers"), command="auth"),
-    Feature("devices", ("what it uses", "which other machines and nodes may connect")),
+    Feature("devices", ("what it uses", "approve, list and revoke devices that may connect")),
 )

@@ -28,6 +28,11 @@ class SkerryError(Exception):
     code: ClassVar[str] = "internal"
     remedy: str = ""
 
+    def __init__(self, message: str = "", remedy: str = "") -> None:
+        super().__init__(message)
+        if remedy:
+            self.remedy = remedy
+
 
 class ConfigError(SkerryError):
     """The configuration cannot be used."""
@@ -378,10 +383,6 @@ class CredentialError(SkerryError):
 
     code = "credential"
 
-    def __init__(self, message: str, remedy: str = "") -> None:
-        super().__init__(message)
-        self.remedy = remedy
-
 
 class ServiceError(SkerryError):
     """The system's service manager cannot be asked, or refuses."""
@@ -393,7 +394,3 @@ class PluginError(SkerryError):
     """A plugin is not loaded; `remedy` says what would let it."""
 
     code = "plugin"
-
-    def __init__(self, message: str, remedy: str = "") -> None:
-        super().__init__(message)
-        self.remedy = remedy

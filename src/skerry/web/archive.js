@@ -6,14 +6,14 @@ import { titleOf } from "./list.js";
 import { toast } from "./toast.js";
 
 const MOST = 50;
-const REASONS = { reset: "begun afresh", deleted: "deleted" };
+const REASONS = { reset: "reset", deleted: "deleted" };
 
 /** Fill the fold; `restore(row)` brings one back. */
 export async function showArchive(gateway, restore) {
   const params = { archived: true, limit: MOST, includeDerivedTitles: true };
   const { sessions, hasMore } = await gateway.request("sessions.list", params);
   const rows = sessions.map((row) => make("li", {}, ...about(row), ...acts(gateway, row, restore)));
-  if (hasMore) rows.push(make("li", {}, "Older ones: skerry sessions list --archived"));
+  if (hasMore) rows.push(make("li", {}, "For older ones run: skerry sessions list --archived"));
   if (rows.length === 0) {
     rows.push(make("li", {}, "Deleted and reset conversations are kept here for a while."));
   }
@@ -28,7 +28,7 @@ function about(row) {
 
 function acts(gateway, row, restore) {
   const made = [
-    ["Bring back", () => restore(row)],
+    ["Restore", () => restore(row)],
     ["Download", () => download(gateway, row)],
   ];
   return made.flatMap(([text, onclick]) => {

@@ -75,13 +75,13 @@ export class Attachments {
   }
 
   #problem({ type, size, name }) {
-    if (!this.#on) return `The model of this conversation sees no images: ${name} was not taken.`;
+    if (!this.#on) return `${name} was not attached: the model of this conversation reads no images.`;
     const { bytes, total } = this.#limits;
     const taken = this.#images.reduce((sum, image) => sum + image.content.length * 0.75, 0);
-    if (!TYPES.includes(type)) return `${name} is no picture that can be sent: PNG, JPEG, GIF or WebP.`;
-    if (size > bytes) return `${name} is larger than ${Math.floor(bytes / 1024 / 1024)} MB.`;
-    if (this.#images.length >= MOST) return `At most ${MOST} images go with one message.`;
-    return taken + size > total ? "Together the images are too large for one message." : "";
+    if (!TYPES.includes(type)) return `${name} was not attached: only PNG, JPEG, GIF and WebP images can be sent.`;
+    if (size > bytes) return `${name} was not attached: it is larger than ${Math.floor(bytes / 1024 / 1024)} MB.`;
+    if (this.#images.length >= MOST) return `${name} was not attached: a message has at most ${MOST} images.`;
+    return taken + size > total ? `${name} was not attached: the images are too large together.` : "";
   }
 
   #draw() {

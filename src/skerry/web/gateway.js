@@ -113,7 +113,7 @@ export class Gateway {
   /** Ask for administrator rights in this tab and connect with them. */
   async #claim(method) {
     if (!(await this.allow(method))) {
-      throw new RefusedError({ message: "That needs administrator rights. Nothing was changed." });
+      throw new RefusedError({ message: "Administrator rights were not granted. Nothing was changed." });
     }
     try {
       await this.#connection.claim([...SCOPES, ADMIN]);
@@ -121,7 +121,7 @@ export class Gateway {
       const { requestId } = error.details ?? {};
       if (!requestId) throw error;
       const command = `skerry devices approve ${requestId}`;
-      const message = `Run on the gateway's machine: ${command}. Then do this again.`;
+      const message = `This browser needs approval. On the gateway's machine, run: ${command}. Then try again.`;
       throw new RefusedError({ message, details: error.details });
     }
     this.#used = Date.now();

@@ -99,7 +99,7 @@ export class SessionList {
       if (root === place) place = place.nextElementSibling;
       else this.#list.insertBefore(root, place);
     }
-    const nothing = search ? "No conversation has these words." : "Your conversations are listed here.";
+    const nothing = search ? "No conversation matches the search." : "Your conversations are listed here.";
     setText(byId("sessions-empty"), gateway.hello && rows.length === 0 ? nothing : "");
     byId("sessions-more").hidden = !more;
     byId("archive").hidden = !gateway.can("sessions.restore");
@@ -112,7 +112,7 @@ export class SessionList {
     const title = titleOf(row);
     setText(parts.title, title);
     setText(parts.time, when(row.updatedAt));
-    const state = [marks.running && "an answer is being written", marks.unread && "something new"];
+    const state = [marks.running && "an answer is being written", marks.unread && "new messages"];
     setText(parts.state, state.filter(Boolean).map((words) => `, ${words}`).join(""));
     parts.root.dataset.mark = marks.running ? "running" : marks.unread ? "unread" : "";
     if (gateway.isShown(row)) parts.link.setAttribute("aria-current", "page");
@@ -148,7 +148,7 @@ export class SessionList {
     const seen = `${kinds} ${title}`;
     if (seen === parts.seen) return;
     parts.seen = seen;
-    const labels = { rename: "Rename", delete: "Delete", reset: "Begin afresh" };
+    const labels = { rename: "Rename", delete: "Delete", reset: "Reset" };
     parts.buttons.replaceChildren(
       ...kinds.map((kind) => {
         const label = `${labels[kind]}: ${title}`;

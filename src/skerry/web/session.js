@@ -34,7 +34,7 @@ export class Session {
     for (const message of unsent.all().filter((one) => one.session === key)) {
       this.conversation = chat.write(this.conversation, message);
       if (Date.now() - message.at < STALE_MS) continue;
-      this.#mark(message.key, "failed", "It is from an earlier visit.");
+      this.#mark(message.key, "failed", "It was written during an earlier visit.");
     }
   }
 

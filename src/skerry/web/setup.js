@@ -24,11 +24,11 @@ const PROVIDERS = [
     id: null,
     label: "Another service (OpenAI-compatible)",
     url: "",
-    help: "Anything that offers OpenAI's chat completions. The address mostly ends in /v1.",
+    help: "Any service with OpenAI's chat completions. Its address usually ends in /v1.",
   },
   {
     id: "",
-    label: "Choose by itself",
+    label: "Choose automatically",
     help: "A key in the environment, else a local server that answers, else the demonstration.",
   },
 ];
@@ -89,7 +89,7 @@ export class Panel {
     this.#field("key", needsKey || isNamed, false);
     this.#field("model", hasModel, hasUrl);
     byId("setup-url").value = url ?? "";
-    byId("setup-model").placeholder = hasUrl ? "" : "empty: the usual one";
+    byId("setup-model").placeholder = hasUrl ? "" : "empty: the default one";
     setText(byId("setup-help"), help);
     byId("setup-insist").hidden = true;
     this.#offered.clear();
@@ -119,7 +119,7 @@ export class Panel {
     const button = byId("setup-save");
     const insist = byId("setup-insist");
     button.disabled = insist.disabled = true;
-    this.#result("", untried ? "Saving it" : "Trying it: one short question");
+    this.#result("", untried ? "Saving the choice" : "Testing the model with one short question");
     try {
       const status = await this.page.gateway.configure(values);
       this.#describe(status);

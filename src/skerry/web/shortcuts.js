@@ -10,10 +10,10 @@ const KEYS = [
   ["Alt+N", "New conversation"],
   ["Alt+↑ / Alt+↓", "The conversation above or below"],
   ["Ctrl+K", "Search conversations"],
-  ["Alt+M", "What agents remember"],
+  ["Alt+M", "Memory of the agents"],
   ["↑ ↓", "In the list: move"],
   ["F2 / Delete", "In the list: rename or delete"],
-  ["Ctrl+/ or ?", "This sheet"],
+  ["Ctrl+/ or ?", "Show these shortcuts"],
 ];
 
 /**

@@ -20,7 +20,7 @@ const MODEL = { ready: "", failing: " (its last call failed)", starting: " (star
 export function showConnection({ phase, since, retryAt }, stopping) {
   byId("connection").dataset.state = stopping ? "offline" : phase;
   const usual = CONNECTION[phase] ?? `Offline since ${clockTime(since)}`;
-  setText(byId("connection-text"), stopping && phase === "online" ? "The gateway stops" : usual);
+  setText(byId("connection-text"), stopping && phase === "online" ? "The gateway is stopping" : usual);
   byId("retry").hidden = phase !== "offline";
   showCountdown({ phase, retryAt });
 }
@@ -104,7 +104,7 @@ function pressing({ phase: { phase }, stopping, health, model: status }, problem
     const start = health?.startCommand ? ` To start it: ${health.startCommand}` : "";
     return [stopping ? "The gateway has stopped." : "The gateway does not answer.", kept + start];
   }
-  if (stopping) return ["The gateway stops.", "What you write is kept, and sent when it is back."];
+  if (stopping) return ["The gateway is stopping.", "What you write is kept, and sent when it is back."];
   const { state: disk = "ok", remedy: room = "" } = health?.storage ?? {};
   if (STORAGE[disk]) return [STORAGE[disk], room];
   if (problem) return [problem];

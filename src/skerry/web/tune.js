@@ -4,12 +4,12 @@ import { byId, make, setText } from "./dom.js";
 
 const LEVELS = [
   ["", "As configured"],
-  ["off", "Not at all"],
-  ["minimal", "Hardly"],
-  ["low", "A little"],
-  ["medium", "Some time"],
-  ["high", "Long"],
-  ["xhigh", "As long as it can"],
+  ["off", "Off"],
+  ["minimal", "Minimal"],
+  ["low", "Low"],
+  ["medium", "Medium"],
+  ["high", "High"],
+  ["xhigh", "Highest"],
 ];
 
 /** The choice. `gateway()` returns the one there is now. */
@@ -37,7 +37,7 @@ export class Tune {
     const models = await gateway.models();
     byId("tune-model-field").hidden = models.length === 0;
     byId("tune-model").replaceChildren(
-      make("option", { value: "" }, "The usual model"),
+      make("option", { value: "" }, "The default model"),
       ...models.map(({ id, name, provider }) =>
         make("option", { value: `${provider}/${id}` }, `${name} (${provider})`),
       ),
@@ -53,7 +53,7 @@ export class Tune {
     try {
       await gateway.request("sessions.patch", { key: this.#key, ...change });
       place.dataset.kind = "good";
-      setText(place, "Kept for this conversation.");
+      setText(place, "Saved for this conversation.");
       gateway.refreshList();
     } catch (error) {
       await this.show(); // as it was

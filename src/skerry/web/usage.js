@@ -59,7 +59,7 @@ export class Panel {
     this.#models.replaceChildren(...rows.map((one) => row(one.name, [one])));
     const told = [
       rows.length === 0 && "No model was called this month.",
-      missing > 0 && `The price of ${missing === 1 ? "1 call" : `${missing} calls`} is not known: it is not in the sum.`,
+      missing > 0 && `The price of ${missing === 1 ? "1 call" : `${missing} calls`} is unknown and not included.`,
       ...budgets.map(({ budget, message }) => message && `Budget ${budget}: ${message}`),
     ];
     setText(this.#told, told.filter(Boolean).join(" "));

@@ -9,11 +9,11 @@ const NEAR_END = 60; // pixels from the bottom at which the reader still follows
 const PERSON_STATES = {
   kept: "",
   accepted: "",
-  waiting: "Waits for the gateway",
+  waiting: "Waiting for the gateway",
   sending: "Sending",
-  queued: "Waits for its turn",
+  queued: "Queued",
   failed: "Not sent",
-  dropped: "Not read",
+  dropped: "Dropped from the queue",
 };
 const ANSWER_STATES = { done: "", writing: "", stopped: "Stopped", failed: "Incomplete answer" };
 
@@ -197,7 +197,7 @@ export class ConversationView {
     }
     if (isKey) nodes.push(button("Change the key", changeKey));
     if (item.retry) nodes.push(button("Try again", () => again(item.retry)));
-    if (item.state === "queued") nodes.push(button("Take back", () => takeBack(parts.item)));
+    if (item.state === "queued") nodes.push(button("Withdraw", () => takeBack(parts.item)));
     if (["failed", "dropped"].includes(item.state) && item.kind === "person") {
       nodes.push(button("Send again", () => resend(item.key)));
       nodes.push(button("Discard", () => discard(item.key)));

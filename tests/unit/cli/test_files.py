@@ -41,7 +41,7 @@ async def test_fenced_files_are_listed_shown_and_trusted_by_the_hash_that_was_re
     rig: Rig,
 ) -> None:
     empty = await skerry(rig, "files", "list")
-    assert empty.stdout.decode() == "Every file that a prompt reads counts as your word.\n"
+    assert empty.stdout.decode() == "Every file that a prompt includes is trusted.\n"
     digest = (await poisoned(rig)).digest.hex()
     listed = (await skerry(rig, "files", "list")).stdout.decode()
     assert "AGENTS.md" in listed
@@ -58,7 +58,7 @@ async def test_fenced_files_are_listed_shown_and_trusted_by_the_hash_that_was_re
     wrong = await skerry(rig, "files", "trust", "AGENTS.md", "--hash", "0" * 64)
     assert "changed since it was read" in wrong.stderr.decode()
     done = await skerry(rig, "files", "trust", "AGENTS.md", "--hash", digest)
-    assert done.stdout.decode() == "AGENTS.md counts as your word, as it is now.\n"
+    assert done.stdout.decode() == "AGENTS.md is trusted with its present content.\n"
     assert json.loads((await skerry(rig, "files", "list", "--json")).stdout)["files"] == []
 
 

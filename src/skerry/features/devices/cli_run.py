@@ -67,9 +67,10 @@ def _one(rows: list[dict[str, Any]], key: str, given: str | None, *, latest: boo
         return found[0]
     what = "request" if key == "requestId" else "device"
     how = "more than one" if found else "no"
-    error = ClientError(f"There is {how} {what} {given or ''}".rstrip() + ".")
-    error.remedy = "`skerry devices list` shows them; the beginning of an id is enough."
-    raise error
+    raise ClientError(
+        f"There is {how} {what} {given or ''}".rstrip() + ".",
+        "`skerry devices list` shows them; the beginning of an id is enough.",
+    )
 
 
 def _show(listing: dict[str, Any]) -> None:

@@ -66,9 +66,9 @@ def agent_of(config: Config, named: str | None) -> AgentId:
     """
     agent = agent_id(named) if named else config.agents.default_id
     if agent not in config.agents.ids:
-        error = ClientError(f"There is no agent {agent!r}.")
-        error.remedy = f"There are: {', '.join(config.agents.ids)}."
-        raise error
+        raise ClientError(
+            f"There is no agent {agent!r}.", f"There are: {', '.join(config.agents.ids)}."
+        )
     return agent
 
 

@@ -51,9 +51,10 @@ def _agrees() -> bool:
         ClientError: nobody is there to be asked.
     """
     if not sys.stdin.isatty():
-        error = ClientError("Refusing to erase without confirmation: stdin is not a terminal.")
-        error.remedy = "Preview with --dry-run, then pass --yes."
-        raise error
+        raise ClientError(
+            "Refusing to erase without confirmation: stdin is not a terminal.",
+            "Preview with --dry-run, then pass --yes.",
+        )
     print("Forget this? It cannot be undone. [y/N] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in {"y", "yes"}
 

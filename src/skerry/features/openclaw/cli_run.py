@@ -50,17 +50,17 @@ def run(arguments: Namespace) -> int:
     home = Path(arguments.directory).expanduser().absolute()
     file = home / "openclaw.json"
     if not is_home(home):
-        error = ClientError(
-            f"{home} is not a home of OpenClaw: it has no openclaw.json, no agents, no workspace."
+        raise ClientError(
+            f"{home} is not a home of OpenClaw: it has no openclaw.json, no agents, no workspace.",
+            "Name it: skerry import openclaw DIR",
         )
-        error.remedy = "Name it: skerry import openclaw DIR"
-        raise error
     state_dir, _ = locate(os.environ)
     running = owner(state_dir / LOCK)
     if running is not None:
-        error = ClientError(f"A gateway runs on {state_dir} (process {running.pid}).")
-        error.remedy = "Stop it first: what it has in use cannot be replaced under it."
-        raise error
+        raise ClientError(
+            f"A gateway runs on {state_dir} (process {running.pid}).",
+            "Stop it first: what it has in use cannot be replaced under it.",
+        )
     report = Report(str(home), applied=arguments.apply)
     theirs = expand(source.read(file), os.environ).merged
     report.missed += missed(home, theirs)
@@ -141,9 +141,10 @@ def _catalogue(name: str) -> Known | None:
 def _check(yes: Iterable[str], asked: list[Line]) -> None:
     keys = [one.key for one in asked]
     if wrong := [key for key in yes if key not in keys]:
-        error = ClientError(f"Nothing is asked for {', '.join(wrong)}.")
-        error.remedy = f"Keys that need a yes: {', '.join(keys) or 'none'}."
-        raise error
+        raise ClientError(
+            f"Nothing is asked for {', '.join(wrong)}.",
+            f"Keys that need a yes: {', '.join(keys) or 'none'}.",
+        )
 
 
 def _ask(asked: list[Line]) -> set[str]:

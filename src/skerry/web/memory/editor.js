@@ -160,11 +160,11 @@ export class Editor {
   /** Show what the file says now beside what was written, and let the person choose. */
   async #compare() {
     const now = await this.panel.ask("memory.file", { path: this.path });
-    const keep = button("Save mine instead", () => {
+    const keep = button("Overwrite it with mine", () => {
       this.#whole = { text: this.#whole.text, hash: now.hash };
       this.#save();
     });
-    const take = button("Take that", () => {
+    const take = button("Load that content", () => {
       this.#whole = { text: now.text, hash: now.hash };
       this.#box.value = now.text;
       this.#theirs.hidden = true;
@@ -223,5 +223,5 @@ export function whose({ origin, where, at, edited }) {
   const who = origin === "owner" ? "you" : `somebody else (${origin})`;
   const place = where === "gateway" ? "at the gateway" : `in ${where}`;
   const words = edited ? ", changed by hand since" : "";
-  return `said by ${who}, ${place}, ${new Date(at).toLocaleString()}${words}`;
+  return `written by ${who}, ${place}, ${new Date(at).toLocaleString()}${words}`;
 }

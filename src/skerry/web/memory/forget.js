@@ -9,8 +9,8 @@ const COUNTS = {
   summaries: ["summary", "summaries"],
   labels: ["name of a conversation", "names of conversations"],
   runs: ["run of the ledger", "runs of the ledger"],
-  replies: ["reply on its way", "replies on their way"],
-  answers: ["kept answer", "kept answers"],
+  replies: ["undelivered reply", "undelivered replies"],
+  answers: ["stored answer", "stored answers"],
   documents: ["document of the index", "documents of the index"],
 };
 
@@ -30,9 +30,9 @@ export class ForgetView {
 
   constructor(panel) {
     this.panel = panel;
-    const text = "Every statement with these words is erased, from the files, the conversations and the index. Write each phrase as it was said, one a line. You see first what would go.";
+    const text = "Erases every statement with these words from the files, the conversations and the index. Write each phrase exactly, one on each line. The matches are shown before anything is erased.";
     const look = button("Show the matches", () => this.#look(), "primary");
-    this.#erase = button("Forget it for good", () => this.#forget(), "danger");
+    this.#erase = button("Erase permanently", () => this.#forget(), "danger");
     this.#erase.hidden = true;
     this.#words.addEventListener("input", () => (this.#erase.hidden = true));
     const acts = make("div", { className: "row" }, look, this.#erase);
@@ -54,7 +54,7 @@ export class ForgetView {
     const counts = counted(found);
     this.#erase.hidden = !counts;
     const nowhere = "No text has these words. The tab Search finds by meaning.";
-    this.#teller.tell("", counts ? `Would be erased, for good: ${counts}.` : nowhere);
+    this.#teller.tell("", counts ? `To be erased permanently: ${counts}.` : nowhere);
     this.#show(found, found.lines);
   }
 
@@ -64,7 +64,7 @@ export class ForgetView {
     this.#erase.disabled = false;
     if (!found) return;
     this.#erase.hidden = true;
-    const waits = found.waits ? "Runs that are under way may still have it; it is looked for once more when they end." : "";
+    const waits = found.waits ? "Runs in progress may still use it; their results are searched once more when they end." : "";
     const near = found.near.length > 0 ? "Nearest remaining passages; check whether they still contain it." : "";
     this.#teller.tell("good", `Forgotten: ${counted(found) || "nothing, no text had these words"}.`, waits, near);
     this.#show(found, found.near);

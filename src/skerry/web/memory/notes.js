@@ -17,7 +17,7 @@ export class NotesView {
   constructor(panel) {
     this.panel = panel;
     const form = make("form", { className: "ask" }, this.#text, this.#section);
-    form.append(make("button", { className: "primary" }, "Note it"));
+    form.append(make("button", { className: "primary" }, "Add note"));
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       this.#write();
@@ -35,7 +35,7 @@ export class NotesView {
       const { notes } = await this.panel.ask("memory.notes", { limit: MOST });
       this.#list.replaceChildren(...notes.map((note) => this.#row(note)));
       if (notes.length > 0) return;
-      const text = "No note yet. Notes are lines of MEMORY.md and of the daily logs that say who said them; what you write by hand there is not a note, and is remembered all the same.";
+      const text = "No notes yet. Notes are lines of MEMORY.md and of the daily logs with a record of their author. Lines that you write there by hand are not notes, but are remembered too.";
       this.#list.append(make("li", { className: "none" }, text));
     } catch (error) {
       this.#teller.tell("bad", ...wrong(error));
@@ -47,8 +47,8 @@ export class NotesView {
     const mark = make("span", { className: "trust" }, isTrusted ? "trusted" : "not trusted");
     mark.dataset.kind = isTrusted ? "good" : "wait";
     const place = button(`${note.path}, line ${note.line}`, () => this.panel.openFile(note.path, note.line), "place");
-    const undo = button("Take out", () => this.#takeOut(note, undo));
-    undo.ariaLabel = `Take out: ${note.text}`;
+    const undo = button("Remove", () => this.#takeOut(note, undo));
+    undo.ariaLabel = `Remove: ${note.text}`;
     undo.disabled = note.edited;
     if (note.edited) undo.title = "It was changed by hand: remove it by hand.";
     const about = make("span", { className: "about" }, whose(note));
@@ -62,7 +62,7 @@ export class NotesView {
     try {
       const { path } = await this.panel.ask("memory.write", section ? { text, section } : { text });
       this.#text.value = "";
-      this.#teller.tell("good", `Noted in ${path}.`);
+      this.#teller.tell("good", `Added to ${path}.`);
       await this.#read();
     } catch (error) {
       this.#teller.tell("bad", ...wrong(error));

@@ -97,7 +97,7 @@ export class SearchView {
 
   #teach() {
     const lines = [
-      "The memory of agents is in Markdown files: MEMORY.md for lasting facts, memory/2026-11-22.md for the notes of a day. They find it, and earlier conversations, by words and by meaning.",
+      "The memory of agents is in Markdown files: MEMORY.md for lasting facts, memory/2026-11-22.md for the notes of a day. Agents search these files, and earlier conversations, by words and by meaning.",
       'To note something, write "/remember The dentist is Dr. Maro." in a conversation, or use the tab Notes.',
       'Passages with the words that you quote come first: "error 0x80070005".',
     ];

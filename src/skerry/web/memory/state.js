@@ -20,8 +20,8 @@ export class StateView {
   constructor(panel) {
     this.panel = panel;
     this.#buttons = [
-      button("Bring up to date", () => this.#sync(false), "primary"),
-      button("Make anew", () => this.#sync(true)),
+      button("Update the index", () => this.#sync(false), "primary"),
+      button("Rebuild the index", () => this.#sync(true)),
     ];
     const acts = make("div", { className: "row" }, ...this.#buttons);
     this.root.append(this.#facts, this.#notes, this.#bar, acts, this.#teller.line);
@@ -55,7 +55,7 @@ export class StateView {
     const share = now.chunks ? ` (${Math.floor((100 * now.vectors) / now.chunks)} %)` : "";
     const rows = [
       ["Answers", now.backend],
-      ["Compares", now.mode === "hybrid" ? "words and meaning" : "words"],
+      ["Searches by", now.mode === "hybrid" ? "words and meaning" : "words"],
       ["Model", model],
       ["Documents", String(now.files)],
       ...now.sources.map(({ source, files, chunks, vectors }) => [
@@ -66,7 +66,7 @@ export class StateView {
       ["Passages", String(now.chunks)],
       ["With a vector", `${now.vectors}${share}`],
       ["Indexed", now.indexedAt ? new Date(now.indexedAt).toLocaleString() : "not yet"],
-      ["Changed since", now.dirty ? "yes; the next search looks" : "no"],
+      ["Changed since", now.dirty ? "yes; the next search updates it" : "no"],
       ["Index", now.database],
     ];
     this.#facts.replaceChildren(

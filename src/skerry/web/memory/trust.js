@@ -18,7 +18,7 @@ export class TrustView {
   constructor(panel) {
     this.panel = panel;
     const help =
-      "These files are read with every message, and hold words that may not be yours: the model sees them as data that it does not obey. Read one, then trust exactly what it holds, or write it anew.";
+      "These files are sent with every message, and their text may not be yours: the model gets them as data, not as instructions. Read a file, then trust its present content, or write it again.";
     this.root.append(make("p", { className: "help" }, help), this.#teller.line, this.#list);
   }
 
@@ -33,7 +33,7 @@ export class TrustView {
       const { files } = await this.panel.ask("files.list");
       this.#list.replaceChildren(...files.map((file) => this.#row(file)));
       if (files.length > 0) return;
-      this.#list.append(make("li", { className: "none" }, "Every file that a prompt reads counts as your word."));
+      this.#list.append(make("li", { className: "none" }, "Every file that a prompt includes is trusted."));
     } catch (error) {
       this.#teller.tell("bad", ...wrong(error));
     }
@@ -49,7 +49,7 @@ export class TrustView {
     const read = button(`Read ${path}`, () => this.#open(path, row, read));
     const name = make("p", { className: "name", dir: "auto" }, path);
     const head = make("div", { className: "hit-head" }, mark, make("span", { className: "about" }, about), read);
-    row.append(name, make("p", { className: "why" }, `Not obeyed: ${reason}.`), head);
+    row.append(name, make("p", { className: "why" }, `Not trusted: ${reason}.`), head);
     return row;
   }
 
@@ -57,7 +57,7 @@ export class TrustView {
   async #open(path, row, pressed) {
     try {
       const { file } = await this.panel.ask("files.get", { path });
-      const label = `What ${path} holds`;
+      const label = `Content of ${path}`;
       const text = make("pre", { className: "held", dir: "auto", tabIndex: 0, ariaLabel: label }, file.content);
       text.setAttribute("role", "region");
       const trust = button(`Trust ${path} as it is`, () => this.#trust(file, trust), "primary");
@@ -73,13 +73,13 @@ export class TrustView {
   async #trust({ path, hash }, pressed) {
     if (!pressed.dataset.asked) {
       pressed.dataset.asked = "yes";
-      pressed.textContent = `Really trust ${path}? Every later conversation obeys it`;
+      pressed.textContent = `Really trust ${path}? Every later conversation follows its instructions`;
       return;
     }
     try {
       await this.panel.ask("files.trust", { path, hash });
       await this.#read();
-      this.#teller.tell("good", `${path} counts as your word, as it is now.`);
+      this.#teller.tell("good", `${path} is trusted with its present content.`);
     } catch (error) {
       await this.#read();
       this.#teller.tell("bad", ...wrong(error));
