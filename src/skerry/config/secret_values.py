@@ -160,7 +160,7 @@ def _run(name: str, provider: SecretProvider, request: bytes, environ: Mapping[s
         done = process.run_blocking(
             process.Program(command, passed, folder=Path("/")),
             seconds=provider.timeout_ms / 1000,
-            said=request,
+            stdin=request,
             most=provider.max_output_bytes,
         )
     except process.NotStartedError as error:

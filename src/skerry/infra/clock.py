@@ -47,8 +47,8 @@ def begin(day: date, zone: str | None) -> int:
     Raises:
         OverflowError, ValueError: it is too far from today for this machine's clock.
     """
-    there = datetime.combine(day, clock.min, named(zone))
-    return int(there.timestamp() * 1000)  # without a zone it is this machine's
+    midnight = datetime.combine(day, clock.min, named(zone))
+    return int(midnight.timestamp() * 1000)  # without a zone it is this machine's
 
 
 def named(zone: str | None) -> tzinfo | None:
@@ -68,10 +68,10 @@ class Calendar:
 
     def day(self, now_ms: int, zone: str | None) -> date:
         """Returns the date of a time in a zone, as the function `day`; caches the last minute."""
-        minute, known = now_ms // 60_000, self._known
-        if known is None or known[0] != minute or known[1] != zone:
-            known = self._known = minute, zone, day(now_ms, zone)
-        return known[2]
+        minute, cached = now_ms // 60_000, self._known
+        if cached is None or cached[0] != minute or cached[1] != zone:
+            cached = self._known = minute, zone, day(now_ms, zone)
+        return cached[2]
 
 
 def host_zone() -> str:

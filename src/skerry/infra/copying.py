@@ -77,9 +77,13 @@ def _one(
     if file.stat().st_size > MOST_BYTES:
         done.refused.append((str(relative), f"it is larger than {MOST_BYTES} bytes"))
         return
-    data, place = file.read_bytes(), target / relative
-    if place.is_symlink() or place.exists():
-        present = place.read_bytes() if place.is_file() and not place.is_symlink() else None
+    data, destination = file.read_bytes(), target / relative
+    if destination.is_symlink() or destination.exists():
+        present = (
+            destination.read_bytes()
+            if destination.is_file() and not destination.is_symlink()
+            else None
+        )
         if present == data:
             done.same += 1
             return
@@ -88,6 +92,6 @@ def _one(
             return
         done.replaced.append(str(relative))
     if write:
-        write_atomic(place, data)
+        write_atomic(destination, data)
     done.copied += 1
     done.bytes += len(data)

@@ -55,9 +55,9 @@ def _read(source: int, length: int) -> bytes:
 
 
 def _write(target: int, data: bytes) -> None:
-    left = memoryview(data)
-    while left:
-        left = left[os.write(target, left) :]
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(target, rest) :]
 
 
 if __name__ == "__main__":

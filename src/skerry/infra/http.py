@@ -100,12 +100,12 @@ class PooledTransport(httpx2.AsyncBaseTransport):
         origin = (url.scheme, url.raw_host.decode("ascii"), url.port or _PORTS.get(url.scheme, 0))
         if url.scheme not in _PORTS:
             raise httpx2.UnsupportedProtocol(f"{url.scheme}: only http and https are spoken")
-        kept = self._take(origin)
-        connection = kept or await self._open(origin, request)
+        idle = self._take(origin)
+        connection = idle or await self._open(origin, request)
         try:
             head = await connection.request(request)
         except StaleConnectionError:
-            if kept is None:
+            if idle is None:
                 raise
             connection = await self._open(origin, request)
             head = await connection.request(request)
@@ -158,8 +158,8 @@ class PooledTransport(httpx2.AsyncBaseTransport):
         self._idle_limit = 0
         while self._idle:
             _, idle = self._idle.popitem()
-            for one in idle:
-                one.connection.close()
+            for connection in idle:
+                connection.connection.close()
         await anyio.lowlevel.checkpoint()  # the loop closes them in its next round
 
 

@@ -78,13 +78,13 @@ class Connection:
                     await write(b"%x\r\n%b\r\n" % (len(part), part), seconds)
             await write(b"0\r\n\r\n", seconds)
             return
-        left = int(request.headers.get("content-length", "0"))
+        remaining = int(request.headers.get("content-length", "0"))
         async for part in request.stream:
-            left -= len(part)
-            if left < 0:
+            remaining -= len(part)
+            if remaining < 0:
                 break
             await write(part, seconds)
-        if left:
+        if remaining:
             raise httpx2.LocalProtocolError("the body is not as long as its request says")
 
     async def part(self) -> bytes | None:

@@ -23,7 +23,7 @@ def listeners(port: int) -> frozenset[int] | None:
 
     None where the system does not tell: only Linux lists every socket with its user.
     """
-    found: set[int] = set()
+    user_ids: set[int] = set()
     is_told = False
     for table in _TABLES:
         try:
@@ -34,7 +34,7 @@ def listeners(port: int) -> frozenset[int] | None:
                     _, local, _, state, _, _, _, uid, *_ = line.split()
                     address, _, number = local.partition(":")
                     if state == _LISTEN and int(number, 16) == port and address in _LOOPBACK:
-                        found.add(int(uid))
+                        user_ids.add(int(uid))
         except (OSError, ValueError):
             continue
-    return frozenset(found) if is_told else None
+    return frozenset(user_ids) if is_told else None

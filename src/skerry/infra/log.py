@@ -79,8 +79,8 @@ class Redactor:
         return _SHAPES.sub(_hide, text)
 
 
-def _hide(found: re.Match[str]) -> str:
-    whole, secret = found.group(), found.group(found.lastgroup or 0)
+def _hide(match: re.Match[str]) -> str:
+    whole, secret = match.group(), match.group(match.lastgroup or 0)
     return whole.replace(secret, REDACTED)
 
 
@@ -127,7 +127,9 @@ def _shown(line: str) -> str:
     """Returns the line with its control characters as JSON escapes them."""
     if line.isprintable():
         return line
-    return "".join(one if one.isprintable() else json.dumps(one)[1:-1] for one in line)
+    return "".join(
+        character if character.isprintable() else json.dumps(character)[1:-1] for character in line
+    )
 
 
 class Behind(logging.Handler):
@@ -242,10 +244,10 @@ class DailyFiles:
 def files(folder: Path) -> list[Path]:
     """Returns the log's files, the oldest first."""
     try:
-        found = [path for path in folder.iterdir() if _FILE.fullmatch(path.name)]
+        paths = [path for path in folder.iterdir() if _FILE.fullmatch(path.name)]
     except FileNotFoundError:
         return []
-    return sorted(found, key=lambda path: (path.name[:17], ".1" not in path.name))
+    return sorted(paths, key=lambda path: (path.name[:17], ".1" not in path.name))
 
 
 @contextmanager
@@ -254,10 +256,10 @@ def writing(
 ) -> Generator[None]:
     """Logs for the block: warnings to stderr, what happens to `folder`; `verbose`: all to both."""
     shown = Behind(Plain(redact), _to_stderr)
-    kept = Behind(Lines(redact), DailyFiles(folder, clock))
+    behind = Behind(Lines(redact), DailyFiles(folder, clock))
     if not verbose:
         shown.setLevel(logging.WARNING)
-    handlers = (shown, kept)
+    handlers = (shown, behind)
     root = logging.getLogger()
     before = root.level
     root.setLevel(logging.DEBUG if verbose else logging.INFO)
@@ -297,10 +299,10 @@ def tail(folder: Path, *, cursor: int | None, limit: int, max_bytes: int) -> Tai
     Raises:
         OSError: the file cannot be read.
     """
-    found = files(folder)
-    if not found:
+    paths = files(folder)
+    if not paths:
         return Tail(folder / "skerry.log", 0, 0, (), truncated=False, reset=bool(cursor))
-    path = found[-1]
+    path = paths[-1]
     with path.open("rb") as file:
         size = file.seek(0, os.SEEK_END)
         reset = cursor is not None and cursor > size

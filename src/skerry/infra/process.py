@@ -243,14 +243,14 @@ async def child(program: Program, *, listens: bool = False) -> AsyncGenerator[Ch
 
 
 async def run(
-    program: Program, *, seconds: float, said: bytes = b"", most: int = OUTPUT_BYTES
+    program: Program, *, seconds: float, stdin: bytes = b"", most: int = OUTPUT_BYTES
 ) -> Finished:
     """Runs the program until it ends, and ends what it left behind; also when it is cancelled.
 
     Args:
         program: The program.
         seconds: Time limit.
-        said: Standard input.
+        stdin: Bytes of the standard input.
         most: Limit on standard output, in bytes.
 
     Raises:
@@ -262,12 +262,12 @@ async def run(
     try:
         with anyio.fail_after(seconds):
             async with (
-                child(program, listens=bool(said)) as process,
+                child(program, listens=bool(stdin)) as process,
                 anyio.create_task_group() as tasks,
             ):
                 tasks.start_soon(_take, process, out, most)
-                if said:
-                    tasks.start_soon(_say, process, said)
+                if stdin:
+                    tasks.start_soon(_say, process, stdin)
                 code = await process.wait()
                 process.kill()  # what it left behind would hold its output open
                 tasks.cancel_scope.deadline = anyio.current_time() + LINGER_SECONDS
@@ -280,10 +280,10 @@ async def run(
 
 
 def run_blocking(
-    program: Program, *, seconds: float, said: bytes = b"", most: int = OUTPUT_BYTES
+    program: Program, *, seconds: float, stdin: bytes = b"", most: int = OUTPUT_BYTES
 ) -> Finished:
     """Runs the program as `run` does, for a caller that blocks."""
-    call = partial(run, program, seconds=seconds, said=said, most=most)
+    call = partial(run, program, seconds=seconds, stdin=stdin, most=most)
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -392,8 +392,8 @@ async def _take(process: Child, out: bytearray, most: int) -> None:
                 return
 
 
-async def _say(process: Child, said: bytes) -> None:
+async def _say(process: Child, stdin: bytes) -> None:
     """Writes its input, as far as it reads it."""
     with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
-        await process.stdin.send(said)
+        await process.stdin.send(stdin)
     await process.stdin.aclose()

@@ -99,10 +99,10 @@ class Beneath(Struct, frozen=True):
             folders = self._folders(parts[:-1], path, opened)
             descriptor = _open_at(folders[-1], parts[-1], _FILE, path)
             opened.callback(os.close, descriptor)
-            found = self._opened(folders, parts, _check_plain(descriptor, path))
+            file = self._opened(folders, parts, _check_plain(descriptor, path))
             if self.rules is not None:
-                _refuse(path, self.rules.reading(found))
-            yield opened.enter_context(os.fdopen(descriptor, "rb", closefd=False)), found
+                _refuse(path, self.rules.reading(file))
+            yield opened.enter_context(os.fdopen(descriptor, "rb", closefd=False)), file
 
     def contents(self, paths: Iterable[str], most: int) -> Iterator[tuple[str, bytes]]:
         """Yields what plain files hold; those are left out that `open` would refuse, or are larger.
@@ -149,8 +149,8 @@ class Beneath(Struct, frozen=True):
         """
         parts = _parts(path)
         if self.rules is not None:  # before a directory is made
-            place = self.root.resolve().joinpath(*parts)
-            _refuse(path, self.rules.writing(Opened(place)))
+            target = self.root.resolve().joinpath(*parts)
+            _refuse(path, self.rules.writing(Opened(target)))
         with ExitStack() as opened:
             folders = self._folders(parts[:-1], path, opened, make=True)
             folder = folders[-1]
@@ -159,13 +159,13 @@ class Beneath(Struct, frozen=True):
             temporary = f".skerry-{secrets.token_hex(8)}.tmp"
             opened.callback(_remove, folder, temporary)
             _create(folder, temporary, data, None if was is None else stat.S_IMODE(was.st_mode))
-            found = self._opened(folders, parts, was)
+            file = self._opened(folders, parts, was)
             if self.rules is not None:  # where the descriptor is now, whatever its name was
-                _refuse(path, self.rules.writing(found))
+                _refuse(path, self.rules.writing(file))
             if _mark(was) != _mark(_status(folder, parts[-1])):
                 raise OSError(errno.ESTALE, "it was changed meanwhile; read it again", path)
             if self.rules is not None:  # before: a crash leaves a record without its file
-                self.rules.wrote(found, data, whole=whole)
+                self.rules.wrote(file, data, whole=whole)
             os.replace(temporary, parts[-1], src_dir_fd=folder, dst_dir_fd=folder)
             os.fsync(folder)
         return was is None
@@ -187,12 +187,12 @@ class Beneath(Struct, frozen=True):
     def _opened(
         self, folders: list[int], parts: tuple[str, ...], status: os.stat_result | None
     ) -> Opened:
-        found = [os.fstat(folder) for folder in folders]
-        marks = tuple((one.st_dev, one.st_ino) for one in found)
-        place = self._real(folders[-1], parts)
+        statuses = [os.fstat(folder) for folder in folders]
+        marks = tuple((entry.st_dev, entry.st_ino) for entry in statuses)
+        path = self._real(folders[-1], parts)
         if status is None:
-            return Opened(place, marks)
-        return Opened(place, marks, status.st_uid not in {0, found[0].st_uid}, status.st_size)
+            return Opened(path, marks)
+        return Opened(path, marks, status.st_uid not in {0, statuses[0].st_uid}, status.st_size)
 
     def _real(self, folder: int, parts: tuple[str, ...]) -> Path:
         """Returns where the opened directory is now; without /proc, where it was found."""

@@ -223,9 +223,9 @@ async def _resolve(host: str, port: int) -> list[tuple[str, int]]:
         return [(str(ipaddress.ip_address(host)), port)]
     except ValueError:
         pass
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    addresses = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     by_family = [
-        [info[4][0] for info in found if info[0] is family]
+        [info[4][0] for info in addresses if info[0] is family]
         for family in (socket.AF_INET6, socket.AF_INET)
     ]
     mixed = chain.from_iterable(zip_longest(*by_family))

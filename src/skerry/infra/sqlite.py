@@ -89,7 +89,9 @@ def copy(
     try:
         with closing(sqlite3.connect(unfinished)) as made:
             connection.backup(
-                made, pages=PAGES, progress=lambda _, left, total: progress(total - left, total)
+                made,
+                pages=PAGES,
+                progress=lambda _, remaining, total: progress(total - remaining, total),
             )
             made.execute("PRAGMA journal_mode = DELETE")
     finally:
@@ -113,8 +115,8 @@ def _back_up(connection: sqlite3.Connection, target: Path) -> None:
 
 def quick_check(path: Path) -> str:
     """Returns `ok`, or what SQLite finds wrong in the file."""
-    found = problems(path, whole=False)
-    return found[0] if found else "ok"
+    reports = problems(path, whole=False)
+    return reports[0] if reports else "ok"
 
 
 def problems(path: Path, *, whole: bool) -> list[str]:

@@ -12,7 +12,7 @@ def is_deep(value: Any, levels: int = DEEPEST) -> bool:
     """Returns whether the value has more than so many levels, itself included."""
     match value:
         case dict():
-            return levels < 1 or any(is_deep(one, levels - 1) for one in value.values())
+            return levels < 1 or any(is_deep(child, levels - 1) for child in value.values())
         case list():
-            return levels < 1 or any(is_deep(one, levels - 1) for one in value)
+            return levels < 1 or any(is_deep(child, levels - 1) for child in value)
     return False

@@ -112,7 +112,7 @@ class MemoryChannel:
         """Hands in what people wrote; what is not acknowledged comes again."""
         while True:
             done = self.platform.acknowledged()
-            for place, line in enumerate(self.platform.inbox()[done:], done + 1):
+            for number, line in enumerate(self.platform.inbox()[done:], done + 1):
                 await inbox(
                     InboundMessage(
                         channel=self.channel,
@@ -124,7 +124,7 @@ class MemoryChannel:
                         received_at=0,
                     )
                 )
-                self.platform.acknowledge(place)
+                self.platform.acknowledge(number)
             await anyio.sleep(POLL_SECONDS)
 
     async def send(self, part: OutboundPart) -> Receipt:
@@ -140,5 +140,5 @@ class MemoryChannel:
         """Looks into the platform's log, unless it is to say something else."""
         if self.settles is not None:
             return self.settles
-        found = any(one.nonce == part.nonce for one in self.platform.received())
-        return Settlement.DELIVERED if found else Settlement.ABSENT
+        arrived = any(received.nonce == part.nonce for received in self.platform.received())
+        return Settlement.DELIVERED if arrived else Settlement.ABSENT

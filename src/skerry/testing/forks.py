@@ -177,14 +177,14 @@ def main() -> int:
                 if key.fd != requests.fileno():
                     _tell(running, ready, key.fd)
                     continue
-                data, given, _, _ = socket.recv_fds(requests, 1, _DESCRIPTORS)
+                data, descriptors, _, _ = socket.recv_fds(requests, 1, _DESCRIPTORS)
                 if not data:
                     return 0
-                answers = socket.socket(fileno=given[0])
+                answers = socket.socket(fileno=descriptors[0])
                 if (pid := os.fork()) == 0:
                     break
-                for one in given[1:]:
-                    os.close(one)
+                for descriptor in descriptors[1:]:
+                    os.close(descriptor)
                 answers.sendall(b"%d\n" % pid)
                 handle = os.pidfd_open(pid)
                 running[handle] = (pid, answers)
@@ -192,7 +192,7 @@ def main() -> int:
             else:
                 continue
             break
-    return _become(programs, running, answers, given[1:])
+    return _become(programs, running, answers, descriptors[1:])
 
 
 def _tell(
@@ -252,11 +252,11 @@ def _imported() -> dict[str, Callable[[], int]]:
     import_module("skerry.app.build")
     for load in import_module("skerry.sdk.features").registered().slots.values():
         load()
-    found = {}
-    for program, place in PROGRAMS.items():
-        module, _, name = place.partition(":")
-        found[program] = getattr(import_module(module), name)
-    return found
+    functions = {}
+    for program, reference in PROGRAMS.items():
+        module, _, name = reference.partition(":")
+        functions[program] = getattr(import_module(module), name)
+    return functions
 
 
 if __name__ == "__main__":

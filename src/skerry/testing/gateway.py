@@ -82,10 +82,10 @@ class GatewayProcess:
     @property
     def token(self) -> str:
         """Returns the token that the first start wrote."""
-        found: str = msgspec.json.decode((self.home / "skerry.json").read_bytes())["gateway"][
+        text: str = msgspec.json.decode((self.home / "skerry.json").read_bytes())["gateway"][
             "auth"
         ]["token"]
-        return found
+        return text
 
     @property
     def pid(self) -> int:
@@ -191,10 +191,10 @@ async def running_gateway(
         if model is not None:
             arguments = [*arguments, "--model", "configured"]
             gateway = GatewayProcess(gateway.home, arguments=arguments, program=program)
-            given = written.get("agents", {})
+            agents = written.get("agents", {})
             written |= model_config(model)
-            defaults = given.get("defaults", {}) | written["agents"]["defaults"]
-            written["agents"] = given | {"defaults": defaults}
+            defaults = agents.get("defaults", {}) | written["agents"]["defaults"]
+            written["agents"] = agents | {"defaults": defaults}
         if written:
             path = gateway.home / "skerry.json"
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -234,13 +234,13 @@ def planted(fault: str, act: Callable[[], None]) -> Callable[[str], None]:
     if not fault:
         return nothing
     name, _, text = fault.partition(":")
-    left = int(text or 1)
+    remaining = int(text or 1)
 
     def reach(point: str) -> None:
-        nonlocal left
+        nonlocal remaining
         if point == name:
-            left -= 1
-            if left == 0:
+            remaining -= 1
+            if remaining == 0:
                 act()
 
     return reach

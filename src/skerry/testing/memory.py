@@ -56,13 +56,15 @@ class FakeBackend:
             await self.wait()
         if self.failure is not None:
             raise self.failure
-        hits = [one for one in self.hits if one.score >= (question.min_score or 0.0)][
-            : question.limit
-        ]
-        if not any(one.score >= question.enough for one in hits):
+        hits = [
+            candidate for candidate in self.hits if candidate.score >= (question.min_score or 0.0)
+        ][: question.limit]
+        if not any(candidate.score >= question.enough for candidate in hits):
             hits = []
         if question.explain:
-            hits = [replace(one, explanation=(("text", one.score),)) for one in hits]
+            hits = [
+                replace(candidate, explanation=(("text", candidate.score),)) for candidate in hits
+            ]
         return MemoryAnswer(hits, self.name, "none", "", MemoryMode.TEXT, self.fallback)
 
     async def document(self, path: str) -> MemoryDocument | None:

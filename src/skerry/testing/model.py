@@ -98,38 +98,38 @@ class ScriptedModel:
     async def complete(self, request: ModelRequest, hear: ReplyListener) -> ModelReply:
         """Plays the next reply."""
         self.seen.append(Seen(request, tuple(request.history.messages), last_text(request)))
-        said: list[Block] = []
+        blocks: list[Block] = []
         pieces = 0
         for step in self._reply(request):
             await anyio.lowlevel.checkpoint()
             match step:
                 case str():
                     pieces += 1
-                    _say(said, step)
+                    _say(blocks, step)
                     hear.on_text(step)
                 case ThinkingBlock():
-                    said.append(step)
+                    blocks.append(step)
                     if step.thinking:
                         hear.on_thinking(step.thinking)
                 case ToolCall():
-                    said.append(step)
+                    blocks.append(step)
                 case Gate():
                     await step.hold()
                 case ModelError():
                     raise step
         size = len(request.history.messages)
         usage = Usage(input=size, output=pieces, total_tokens=size + pieces)
-        calls = any(isinstance(block, ToolCall) for block in said)
-        return ModelReply(tuple(said), "toolUse" if calls else "stop", usage)
+        calls = any(isinstance(block, ToolCall) for block in blocks)
+        return ModelReply(tuple(blocks), "toolUse" if calls else "stop", usage)
 
 
-def _say(said: list[Block], text: str) -> None:
+def _say(blocks: list[Block], text: str) -> None:
     """Adds text to the block that is open, or as a new one."""
-    last = said[-1] if said else None
+    last = blocks[-1] if blocks else None
     if isinstance(last, TextBlock):
-        said[-1] = TextBlock(last.text + text)
+        blocks[-1] = TextBlock(last.text + text)
     else:
-        said.append(TextBlock(text))
+        blocks.append(TextBlock(text))
 
 
 def last_text(request: ModelRequest) -> str:

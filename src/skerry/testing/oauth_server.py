@@ -130,8 +130,8 @@ class StubOAuthServer(anyio.AsyncContextManagerMixin):
         grant = self._grants.pop(form.get("code", ""), None)
         digest = hashlib.sha256(form.get("code_verifier", "").encode()).digest()
         challenge = base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
-        asked = _Grant(form.get("client_id", ""), form.get("redirect_uri", ""), challenge)
-        return grant == asked
+        pending = _Grant(form.get("client_id", ""), form.get("redirect_uri", ""), challenge)
+        return grant == pending
 
     def _renew(self, form: dict[str, str]) -> bool:
         token = form.get("refresh_token", "")

@@ -42,7 +42,7 @@ class LoadedPlugin:
         Raises:
             CommandError: it cannot be done.
         """
-        command = next(one for one in self.plugins.commands if one.name == name)
+        command = next(candidate for candidate in self.plugins.commands if candidate.name == name)
         call = CommandCall(name, arguments, SessionKey.main(), "webchat", is_owner=is_owner)
         return await command.run(call)
 

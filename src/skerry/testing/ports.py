@@ -12,7 +12,7 @@ def reserved() -> Iterator[int]:
     A socket is bound to it that never listens. So the system gives it to nobody who asks for any; a
     server that names it and sets SO_REUSEADDR, as the gateway does, can listen on it at any time.
     """
-    with socket.socket() as kept:
-        kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        kept.bind(("127.0.0.1", 0))
-        yield kept.getsockname()[1]
+    with socket.socket() as holder:
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        holder.bind(("127.0.0.1", 0))
+        yield holder.getsockname()[1]

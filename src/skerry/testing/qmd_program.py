@@ -76,8 +76,8 @@ def load() -> dict[str, Any]:
     except sqlite3.DatabaseError as error:
         crash(str(error))
         raise
-    found: dict[str, Any] = json.loads(rows[0][0])
-    return found
+    index: dict[str, Any] = json.loads(rows[0][0])
+    return index
 
 
 def crash(why: str) -> None:
@@ -101,10 +101,10 @@ def save(index: dict[str, Any]) -> None:
         database.execute("INSERT INTO fake VALUES (?)", (json.dumps(index),))
 
 
-def scan(one: dict[str, Any]) -> str:
+def scan(folder: dict[str, Any]) -> str:
     """Reads the files of a collection again; returns the line that QMD prints."""
-    root, old = Path(one["path"]), one["files"]
-    mask = re.sub(r"\\(.)", r"[\1]", one["mask"])
+    root, old = Path(folder["path"]), folder["files"]
+    mask = re.sub(r"\\(.)", r"[\1]", folder["mask"])
     files = {
         str(file.relative_to(root)): file.read_text("utf-8")
         for file in sorted(root.glob(mask))
@@ -112,10 +112,10 @@ def scan(one: dict[str, Any]) -> str:
     }
     new = sum(name not in old for name in files)
     changed = sum(name in old and old[name] != text for name, text in files.items())
-    gone = sum(name not in files for name in old)
-    one["files"] = files
+    removed = sum(name not in files for name in old)
+    folder["files"] = files
     same = len(files) - new - changed
-    return f"Indexed: {new} new, {changed} updated, {same} unchanged, {gone} removed"
+    return f"Indexed: {new} new, {changed} updated, {same} unchanged, {removed} removed"
 
 
 def search(queries: list[tuple[str, str]], names: list[str], limit: int) -> list[dict[str, Any]]:
@@ -123,15 +123,15 @@ def search(queries: list[tuple[str, str]], names: list[str], limit: int) -> list
 
     Each scores 0, as QMD has it where there are few files.
     """
-    found = []
+    hits = []
     index = load()
     for name in names:
         for path, text in index.get(name, {"files": {}})["files"].items():
             words = set(_SPLIT.findall(text.lower()))
-            asked = [set(_SPLIT.findall(query.lower())) for _, query in queries]
-            if any(one and one <= words for one in asked):
+            wanted = [set(_SPLIT.findall(query.lower())) for _, query in queries]
+            if any(words_of_query and words_of_query <= words for words_of_query in wanted):
                 rows = text.split("\n")
-                any_of = set().union(*asked)
+                any_of = set().union(*wanted)
                 line = next(
                     n for n, row in enumerate(rows, 1) if any_of & set(_SPLIT.findall(row.lower()))
                 )
@@ -140,11 +140,11 @@ def search(queries: list[tuple[str, str]], names: list[str], limit: int) -> list
                 head = f"@@ -{start},{len(shown)} @@ ({start - 1} before, {max(0, rest)} after)"
                 snippet = "\n".join((head, *shown))
                 file = f"qmd://{name}/{path}"
-                found.append(
+                hits.append(
                     {"docid": "#abc123", "score": 0.0, "file": file, "line": line, "title": path}
                     | {"snippet": snippet}
                 )
-    return found[:limit]
+    return hits[:limit]
 
 
 def collection(verb: str, *rest: str) -> None:
@@ -152,8 +152,8 @@ def collection(verb: str, *rest: str) -> None:
     index = load()
     if verb == "list":
         sys.stdout.write(f"Collections ({len(index)}):\n\n")
-        for name, one in index.items():
-            sys.stdout.write(f"{name} (qmd://{name}/)\n  Pattern:  {one['mask']}\n\n")
+        for name, folder in index.items():
+            sys.stdout.write(f"{name} (qmd://{name}/)\n  Pattern:  {folder['mask']}\n\n")
         return
     if verb == "add":
         path, _, name, _, mask = rest[:5]
@@ -170,8 +170,8 @@ def collection(verb: str, *rest: str) -> None:
 def update(*_rest: str) -> None:
     """Reads all files again."""
     index = load()
-    for number, (name, one) in enumerate(index.items(), 1):
-        sys.stdout.write(f"[{number}/{len(index)}] {name} ({one['mask']})\n{scan(one)}\n")
+    for number, (name, folder) in enumerate(index.items(), 1):
+        sys.stdout.write(f"[{number}/{len(index)}] {name} ({folder['mask']})\n{scan(folder)}\n")
     save(index)
 
 
@@ -184,29 +184,29 @@ def query(document: str, *rest: str) -> None:
     """Answers a document of typed lines."""
     lines = (line.partition(": ") for line in document.split("\n"))
     queries = [(kind, text) for kind, _, text in lines]
-    names = [rest[n + 1] for n, one in enumerate(rest) if one == "-c"]
+    names = [rest[n + 1] for n, word in enumerate(rest) if word == "-c"]
     sys.stdout.write(json.dumps(search(queries, names, int(rest[rest.index("-n") + 1]))))
 
 
 def mcp(*_rest: str) -> None:
     """Answers the requests that come, until there are no more."""
     for line in sys.stdin:
-        asked = json.loads(line)
-        if asked["method"] == "initialize":
-            _answer(asked, {"protocolVersion": asked["params"]["protocolVersion"]})
-        elif asked["method"] == "tools/call":
-            given = asked["params"]["arguments"]
-            note("calls", ["asked", given])
+        request = json.loads(line)
+        if request["method"] == "initialize":
+            _answer(request, {"protocolVersion": request["params"]["protocolVersion"]})
+        elif request["method"] == "tools/call":
+            arguments = request["params"]["arguments"]
+            note("calls", ["asked", arguments])
             misbehave("asked")
-            queries = [(one["type"], one["query"]) for one in given["searches"]]
-            found = search(queries, given["collections"], given["limit"])
-            for one in found:
-                one["file"] = one["file"].removeprefix("qmd://")
-            _answer(asked, {"content": [], "structuredContent": {"results": found}})
+            queries = [(part["type"], part["query"]) for part in arguments["searches"]]
+            hits = search(queries, arguments["collections"], arguments["limit"])
+            for hit in hits:
+                hit["file"] = hit["file"].removeprefix("qmd://")
+            _answer(request, {"content": [], "structuredContent": {"results": hits}})
 
 
-def _answer(asked: dict[str, Any], result: object) -> None:
-    sys.stdout.write(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}) + "\n")
+def _answer(request: dict[str, Any], result: object) -> None:
+    sys.stdout.write(json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": result}) + "\n")
     sys.stdout.flush()
 
 

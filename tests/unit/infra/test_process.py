@@ -80,9 +80,9 @@ async def test_it_returns_what_was_printed_and_how_it_ended(tmp_path: Path) -> N
         assert done == Finished(3, b"out\n", "some words\n")
         done = await run(script(tmp_path, "cat"), seconds=60)
         assert done.out == b"", "there is nothing to read"
-        done = await run(script(tmp_path, "cat"), seconds=60, said=b"to read")
+        done = await run(script(tmp_path, "cat"), seconds=60, stdin=b"to read")
         assert done.out == b"to read"
-        done = await run(script(tmp_path, "exec <&-; kill $$"), seconds=60, said=bytes(1_000_000))
+        done = await run(script(tmp_path, "exec <&-; kill $$"), seconds=60, stdin=bytes(1_000_000))
         assert done.code == -signal.SIGTERM
 
 
@@ -221,13 +221,13 @@ async def test_when_we_are_killed_it_ends_with_its_children(tmp_path: Path) -> N
 
 
 def test_a_blocking_caller_gets_the_same(tmp_path: Path) -> None:
-    assert run_blocking(script(tmp_path, "cat"), seconds=60, said=b"x").out == b"x"
+    assert run_blocking(script(tmp_path, "cat"), seconds=60, stdin=b"x").out == b"x"
     with pytest.raises(LateError):
         run_blocking(script(tmp_path, "sleep 600"), seconds=0.2)
 
 
 async def test_a_blocking_caller_in_an_event_loop_gets_it_too(tmp_path: Path) -> None:
-    assert run_blocking(script(tmp_path, "cat"), seconds=60, said=b"x").out == b"x"
+    assert run_blocking(script(tmp_path, "cat"), seconds=60, stdin=b"x").out == b"x"
 
 
 async def test_limits_hold_for_each_process_and_no_core_is_dumped(tmp_path: Path) -> None:
