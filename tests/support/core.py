@@ -32,6 +32,7 @@ from skerry.policy.records import Records
 from skerry.ports.model import ModelProvider
 from skerry.ports.tool import Tool
 from skerry.runtime.conversation import ConversationCache
+from skerry.runtime.delivery import Delivery
 from skerry.runtime.dispatcher import Dispatch
 from skerry.runtime.run_context import Runtime
 from skerry.runtime.usage.ledger import Ledger
@@ -106,10 +107,19 @@ def request(
     )
 
 
-def whole(_: ReplyTo, text: str) -> list[str]:
-    """Cuts nothing, and only in the event loop: a unit of the store gets texts that are cut."""
-    asyncio.get_running_loop()
-    return [text]
+class _Delivery(Delivery, frozen=True):
+    """Senders of no platform: notes what would be sent."""
+
+    woken: list[ReplyTo]
+
+    def parts(self, _: ReplyTo, text: str) -> list[str]:
+        """Cuts nothing, and only in the event loop: a unit of the store gets texts that are cut."""
+        asyncio.get_running_loop()
+        return [text]
+
+    def wake(self, to: ReplyTo) -> None:
+        """Notes that there is something to send."""
+        self.woken.append(to)
 
 
 @asynccontextmanager
@@ -164,14 +174,11 @@ async def open_core(  # noqa: PLR0913 - each has a default; a test names what it
             histories=ConversationCache(store),
             running=Running(),
             publish=events.append,
-            parts=whole,
             hooks=hooks,
-            deliver=woken.append,
             supervisor=Supervisor(clock, grace=0.01),
             commands=commands or CommandTable(),
-            accounts=ledger,
-            warn=ledger.warn,
-            meter=ledger.meter,
+            delivery=_Delivery({}, woken),
+            ledger=ledger,
             prompts=Prompts.over(store, Records()),
         )
         dispatch = Dispatch(runtime, lanes, reach)

@@ -2,7 +2,7 @@
 
 from skerry.model.message import Cost, Usage
 from skerry.model.run import Purpose
-from skerry.ports.tries import ModelCallEnded, NoAccounts
+from skerry.ports.tries import CallTarget, Candidate, ModelCallEnded
 from skerry.store.usage import BookedCall, Outcome
 
 
@@ -37,11 +37,19 @@ def call(  # noqa: PLR0913 - each has a default; a test names what it needs
     )
 
 
-class Books(NoAccounts):
+class Books:
     """Permits every call and keeps what became of each."""
 
     def __init__(self) -> None:
         self.calls: list[ModelCallEnded] = []
+
+    def allow(self, target: CallTarget) -> None:
+        """Permits it."""
+
+    def begin(self, candidate: Candidate, target: CallTarget) -> str:
+        """Notes nothing."""
+        del candidate, target
+        return ""
 
     def book(self, call: ModelCallEnded) -> None:
         """Keeps it."""

@@ -179,17 +179,12 @@ async def open_application(  # noqa: PLR0915 - one for each part, in the order o
                 histories=live.histories,
                 running=live.running,
                 publish=broadcast.publish,
-                parts=delivery.parts,
+                delivery=delivery,
+                ledger=ledger,
                 hooks=outside.hooks,
-                deliver=delivery.wake,
-                room=delivery.room,
-                typing=delivery.typing,
                 supervisor=Supervisor(clock),
-                accounts=ledger,
-                warn=ledger.warn,
                 records=records,
                 prompts=live.prompts,
-                meter=ledger.meter,
             )
             lanes = Lanes(*_limits(config()))
             dispatch = Dispatch(runtime, lanes, outside.reach)
@@ -367,7 +362,7 @@ async def _left_open(runtime: Runtime, config: Config) -> list[runs.OpenRun]:
     policy = config.session.send_policy
     harmless = frozenset(name for name, tool in runtime.tools.items() if reads_only(tool))
     known = RunFacts(harmless, lambda request: runtime.commands.given(request) is not None)
-    return await recover(store, runtime.clock, runtime.parts, runtime.hooks, policy, known)
+    return await recover(store, runtime.clock, runtime.delivery.parts, runtime.hooks, policy, known)
 
 
 def _limits(config: Config) -> tuple[int, int, int]:

@@ -98,9 +98,9 @@ async def standing(store: Store, desk: Desk, call: CommandCall) -> list[str]:
     if failure is not None and failure.attempts:
         failed = "\n".join(f"- {attempt}" for attempt in failure.attempts)
         lines.append(f"The last message was not answered. These were tried:\n\n{failed}")
-    meter = desk.dispatcher.runtime.meter
-    if meter is not None and call.is_owner:
-        lines.append(f"Limits: {meter.told(call.key.agent)}")
+    if call.is_owner:
+        meter = desk.dispatcher.runtime.ledger.meter
+        lines.append(f"Limits: {meter.summary(call.key.agent)}")
     return lines
 
 

@@ -110,14 +110,14 @@ class ModelCallEnded(Struct, frozen=True):
     """True when the price of the model is known."""
     seconds: float
     error: RunFailure | None
-    wanted: CallTarget
+    target: CallTarget
     call_id: str = ""
     """Id that the ledger returned when the call began; empty if the call was not recorded then."""
 
     @property
     def purpose(self) -> Purpose:
         """Returns the purpose of the call."""
-        return self.wanted.purpose
+        return self.target.purpose
 
 
 class Accounts(Protocol):
@@ -138,21 +138,6 @@ class Accounts(Protocol):
     def book(self, call: ModelCallEnded) -> None:
         """Books a call that ended; must not block."""
         ...
-
-
-class NoAccounts:
-    """Permits every call and books none."""
-
-    def allow(self, target: CallTarget) -> None:
-        """Permits it."""
-
-    def begin(self, candidate: Candidate, target: CallTarget) -> str:
-        """Notes nothing."""
-        del candidate, target
-        return ""
-
-    def book(self, call: ModelCallEnded) -> None:
-        """Books nothing."""
 
 
 class SingleCandidate:

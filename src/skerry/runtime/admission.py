@@ -243,7 +243,8 @@ class Arrival(Struct, frozen=True):
         channel = request.reply_to.channel if request.reply_to else WEBCHAT
         queue = config.messages.queue
         limits, to = runtime.limits(request, config), request.reply_to
-        cut = {text: runtime.parts(to, text) for text in notices(request, limits)} if to else {}
+        texts = notices(request, limits) if to else ()
+        cut = {text: runtime.delivery.parts(to, text) for text in texts if to}
         return cls(
             request,
             entries,
@@ -334,7 +335,7 @@ async def tell(runtime: Runtime, entered: EnteredMessage) -> None:
     """Lets the person and plugins hear of a session that began or came back, after the COMMIT."""
     opened = entered.opened
     if opened.notes and opened.request.reply_to is not None:
-        runtime.deliver(opened.request.reply_to)
+        runtime.delivery.wake(opened.request.reply_to)
     request, opening = opened.request, opened.request.opening
     if opening is not None and opening.done and not opening.bare:  # else it is answered as one
         channel = request.reply_to.channel if request.reply_to else WEBCHAT

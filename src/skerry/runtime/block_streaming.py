@@ -108,7 +108,7 @@ class BlockStreamer:
         self._queue: deque[_QueuedBlock] = deque()
         self._lock = anyio.Lock()
         self._wake = anyio.Event()
-        self._signal = TypingIndicator(runtime.typing, to, style.typing, style.interval)
+        self._signal = TypingIndicator(runtime.delivery.typing, to, style.typing, style.interval)
         self._stack = AsyncExitStack()
         self.blocks = 0
         """Number of blocks sent: the index of the next."""
@@ -330,7 +330,7 @@ class BlockStreamer:
         response, run_id = block.said, self._context.run_id
         to = Block(block.text, self._quote(response.marks)).addressed(self.to)
         content = await passed(self._runtime.hooks, self._context, to, block.text)
-        parts = self._runtime.parts(to, content) if content else []
+        parts = self._runtime.delivery.parts(to, content) if content else []
         number, now = self.blocks, self._runtime.clock.now_ms()
         end = response.stored if block.end is None else block.end
         # A response that failed and was begun anew may still have blocks that wait.
@@ -344,7 +344,7 @@ class BlockStreamer:
         await self._runtime.store.write(leave)
         self.blocks += 1
         response.stored = end
-        self._runtime.deliver(self.to)
+        self._runtime.delivery.wake(self.to)
 
     def _quote(self, marks: ReplyMarks | None) -> str | None:
         """Returns the message that a block is to quote, as the platform names it."""
@@ -364,7 +364,7 @@ def answers(plan: RunPlan, variables: Callable[[], Mapping[str, str]]) -> BlockS
         to = request.reply_to
     if to is None:
         return None
-    limit, unit = plan.runtime.room(to)
+    limit, unit = plan.runtime.delivery.room(to)
     direct = to.peer.kind is PeerKind.DIRECT
     sent = style(config.agents.defaults, plan.settings, limit, unit, direct=direct)
     if request.purpose is not Purpose.MESSAGE:

@@ -33,12 +33,13 @@ from skerry.model.outbound import OutboundPart, Receipt, Settlement, TextUnit
 from skerry.model.undelivered import DeliveryDelayedError
 from skerry.ports.channel import ChannelAdapter
 from skerry.replies.splitting import split
-from skerry.runtime.run_context import usual_room
 from skerry.store import Reader, Store, Unit, outbox
 from skerry.store.outbox import PartState, WaitingPart
 
 logger = logging.getLogger(__name__)
 
+USUAL_ROOM: Final = (4000, TextUnit.CHARACTERS)
+"""Message limit of most platforms: openclaw-behaviour 6.7."""
 SEND_SECONDS: Final = 15.0
 RETRIES: Final = Backoff(base=5.0, cap=300.0)
 """Waits before a part is tried again."""
@@ -265,7 +266,7 @@ class Delivery(Struct, frozen=True):
     def room(self, to: ReplyTo) -> tuple[int, TextUnit]:
         """Returns how much the platform takes at once; without its adapter what most take."""
         sender = self.senders.get((to.channel, to.account))
-        return (sender.adapter.text_limit, sender.adapter.text_unit) if sender else usual_room(to)
+        return (sender.adapter.text_limit, sender.adapter.text_unit) if sender else USUAL_ROOM
 
     async def typing(self, to: ReplyTo) -> None:
         """Shows on the platform that an answer is being written."""

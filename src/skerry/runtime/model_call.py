@@ -40,7 +40,6 @@ from skerry.ports.tries import (
     Candidate,
     Candidates,
     ModelCallEnded,
-    NoAccounts,
 )
 from skerry.replies.shaping import Shaper, Show, named, without_nul, without_thoughts
 from skerry.replies.tags import ReplyMarks
@@ -54,12 +53,10 @@ Ask = Callable[[Candidate], Awaitable[ModelReply]]
 class Failover:
     """Finds who answers the calls of one run; who answered last is asked first again."""
 
-    def __init__(
-        self, models: Models, target: CallTarget, accounts: Accounts | None = None
-    ) -> None:
+    def __init__(self, models: Models, target: CallTarget, accounts: Accounts) -> None:
         self._models = models
-        self._accounts = accounts or NoAccounts()
-        self.wanted = target
+        self._accounts = accounts
+        self.target = target
         """Request for the first call."""
         self._tries: Candidates | None = None
         self.current: Candidate | None = None
@@ -95,8 +92,8 @@ class Failover:
             BudgetError: what may be used today is used up; only the first call is refused.
         """
         if self._tries is None:
-            self._accounts.allow(self.wanted)
-            self._tries = self._models.tries(self.wanted)
+            self._accounts.allow(self.target)
+            self._tries = self._models.tries(self.target)
         is_retry = False
         while True:
             candidate = await self._tries.next()
@@ -113,13 +110,13 @@ class Failover:
             except ModelError as error:
                 logger.warning("%s failed: %s", _named(candidate), error)
             else:
-                self.gone = self.gone or _gone(self._tries, self.wanted.reference)
+                self.gone = self.gone or _gone(self._tries, self.target.reference)
                 return reply
 
     async def _one(self, tries: Candidates, candidate: Candidate, ask: Ask) -> ModelReply:
         """Returns the answer of one candidate. Its end is noted and booked, however it comes."""
         clock, model = asyncio.get_running_loop().time, candidate.model
-        call_id = self._accounts.begin(candidate, self.wanted)
+        call_id = self._accounts.begin(candidate, self.target)
         begin = clock()
         self._spent = Usage()
         failure: RunFailure | None = ABORTED
@@ -148,7 +145,7 @@ class Failover:
                     priced=model.cost.known,
                     seconds=clock() - begin,
                     error=failure,
-                    wanted=self.wanted,
+                    target=self.target,
                     call_id=call_id,
                 )
             )
@@ -263,13 +260,13 @@ class ModelCall:
     @property
     def reference(self) -> str | None:
         """Returns the model that is asked for, if one is."""
-        return self._failover.wanted.reference
+        return self._failover.target.reference
 
     @reference.setter
     def reference(self, reference: str | None) -> None:
         """Asks for another model; counts until the first call."""
-        if reference != self._failover.wanted.reference:
-            self._failover.wanted = self._failover.wanted.of(reference)
+        if reference != self._failover.target.reference:
+            self._failover.target = self._failover.target.of(reference)
 
     @property
     def provider(self) -> str:

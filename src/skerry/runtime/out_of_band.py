@@ -70,7 +70,7 @@ async def _end(
     going: Outgoing = []
     if to is not None:
         blocks = [*(Block(text) for text in result.payloads), *told_at_end(result)]
-        going = await outgoing(runtime.hooks, context, blocks, to, runtime.parts)
+        going = await outgoing(runtime.hooks, context, blocks, to, runtime.delivery.parts)
 
     def end(unit: Unit) -> None:
         announce(unit, result, going)
@@ -89,7 +89,7 @@ async def _end(
     runtime.running.finish(active, result)
     runtime.publish(active.event(RunEnded(result)))
     if to is not None:
-        runtime.deliver(to)
+        runtime.delivery.wake(to)
     return True
 
 

@@ -61,7 +61,7 @@ class WindowKeeper(Struct):
         if self.ended is not None:
             ended, self.ended = self.ended, None
             await self._note(ended, system, limits)
-        settings = self.compactor.settings
+        settings = self.compactor.config.agents.defaults.compaction
         tokens = held(self.conversation, limits)
         threshold = limits.window - limits.reserve
         task = self._last = CompactionTask(model, limits, system, "threshold", tokens)
@@ -124,7 +124,7 @@ class WindowKeeper(Struct):
             self._futile = count
             return None
         conversation.tail = done.tail
-        session_id, histories = compactor.whose.session_id, compactor.runtime.histories
+        session_id, histories = compactor.target.session_id, compactor.runtime.histories
         with anyio.CancelScope(shield=True):  # what is stored is what the rest of the run sees
             self.moved(await histories.load(conversation, session_id, done.tail + 1))
         return done
@@ -245,7 +245,7 @@ class RequestBuilder:
             CommandError: there is nothing to summarise.
             ModelError: no model could be chosen.
         """
-        target = self.keeper.compactor.whose.wanted
+        target = self.keeper.compactor.target.target
         _, model = await self._runtime.models.choose(target.reference)
         limits = budget(model.context_window, 0, self._config.agents.defaults.compaction)
         task = CompactionTask(

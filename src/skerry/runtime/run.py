@@ -229,7 +229,7 @@ class Run(Struct, frozen=True):
         hooks, context = self.runtime.hooks, executor.plan.hooks
         replying = executor.replying
         going, first = Outgoing(), 0
-        warned = self.runtime.warn(self.active.request)
+        warned = self.runtime.ledger.warn(self.active.request)
         tail = executor.conversation.tail
         guests = [guest.request.run_id for guest in self.active.joined]
         if replying is not None:
@@ -237,7 +237,7 @@ class Run(Struct, frozen=True):
             if warned is not None:
                 blocks.append(Block(warned.text))
             first = replying.blocks
-            going = await outgoing(hooks, context, blocks, replying.to, self.runtime.parts)
+            going = await outgoing(hooks, context, blocks, replying.to, self.runtime.delivery.parts)
         unsaved = await writing.entries(executor.loop.unsaved, context)
         if warned is not None:
             unsaved = [*unsaved, notice(warned.text, result.ended_at)]
@@ -267,7 +267,9 @@ class Run(Struct, frozen=True):
                     run_context(active.request, active.session_id),
                     told_at_end(result),
                 )
-                going = await outgoing(self.runtime.hooks, context, blocks, to, self.runtime.parts)
+                going = await outgoing(
+                    self.runtime.hooks, context, blocks, to, self.runtime.delivery.parts
+                )
 
             def end(unit: Unit) -> None:
                 if going:
@@ -305,4 +307,4 @@ class Run(Struct, frozen=True):
             self.runtime.running.finish(run, ended)
             self.runtime.publish(run.event(RunEnded(ended)))
         if active.request.reply_to is not None:
-            self.runtime.deliver(active.request.reply_to)
+            self.runtime.delivery.wake(active.request.reply_to)

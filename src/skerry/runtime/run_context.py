@@ -20,39 +20,24 @@ from skerry.model.caller import Caller
 from skerry.model.errors import StoreFailedError
 from skerry.model.event import RunEvent
 from skerry.model.ids import RunId, SessionId, SessionKind
-from skerry.model.inbound import PeerKind, ReplyTo
+from skerry.model.inbound import PeerKind
 from skerry.model.origin import Origin
-from skerry.model.outbound import TextUnit
 from skerry.model.run import Purpose, RunRequest
 from skerry.model.session import SessionSettings
 from skerry.model.thinking import ThinkingLevel
 from skerry.policy.records import Records
 from skerry.ports.model import Models
 from skerry.ports.tool import Tool, offered
-from skerry.ports.tries import Accounts, CallTarget, NoAccounts
+from skerry.ports.tries import CallTarget
 from skerry.replies.shaping import Show
 from skerry.runtime.conversation import ConversationCache
+from skerry.runtime.delivery import Delivery
 from skerry.runtime.media_marks import shown_file
 from skerry.runtime.model_call import Failover
-from skerry.runtime.usage.budgets import BudgetWarning
-from skerry.runtime.usage.limits import Meter
+from skerry.runtime.usage.ledger import Ledger
 from skerry.sessions.opening import SessionLimits, limits
 from skerry.store import Store
 from skerry.workspace.prompt_builder import Prompts
-
-
-def usual_room(_: ReplyTo) -> tuple[int, TextUnit]:
-    """Returns the message limit of most platforms: openclaw-behaviour 6.7."""
-    return 4000, TextUnit.CHARACTERS
-
-
-async def no_signal(_: ReplyTo) -> None:
-    """Shows nothing."""
-
-
-def no_warning(_: RunRequest) -> BudgetWarning | None:
-    """Says nothing."""
-    return None
 
 
 class Runtime(Struct, frozen=True):
@@ -69,25 +54,15 @@ class Runtime(Struct, frozen=True):
     running: Running
     publish: Callable[[RunEvent], None]
     """Tells clients; must not block."""
-    parts: Callable[[ReplyTo, str], list[str]]
-    """Cuts a text into what the platform takes."""
+    delivery: Delivery
+    """Senders of the platforms; one is woken after the COMMIT."""
+    ledger: Ledger
+    """Permits, books and counts what runs use."""
     hooks: Hooks
-    deliver: Callable[[ReplyTo], None]
-    """Wakes the sender of the account; called after the COMMIT."""
     supervisor: Supervisor
     """Supervisor of work that may hang."""
-    room: Callable[[ReplyTo], tuple[int, TextUnit]] = usual_room
-    """Says how much the platform takes at once."""
-    typing: Callable[[ReplyTo], Awaitable[None]] = no_signal
-    """Shows on the platform that an answer is being written."""
-    accounts: Accounts = field(default_factory=NoAccounts)
-    """Permits and books the calls of models."""
-    warn: Callable[[RunRequest], BudgetWarning | None] = no_warning
-    """Says what the owner is to be told of a budget at the end of a run; mostly nothing."""
     records: Records = field(default_factory=Records)
     """Records of the writers of the workspaces' files."""
-    meter: Meter | None = None
-    """Counts what runs use, and ends those that reach a limit; None counts nothing."""
     prompts: Prompts = field(default_factory=Prompts)
     commands: CommandTable = field(default_factory=CommandTable)
     """Commands that are answered without a model."""
@@ -98,7 +73,7 @@ class Runtime(Struct, frozen=True):
 
     def asking(self, target: CallTarget) -> Failover:
         """Returns who finds a model that answers, within the budgets, with every call booked."""
-        return Failover(self.models, target, self.accounts)
+        return Failover(self.models, target, self.ledger)
 
     def limits(self, request: RunRequest, config: Config) -> SessionLimits | None:
         """Returns how long the request's session lives; None where no person speaks to a model."""
@@ -119,7 +94,7 @@ class RunPlan(Struct, frozen=True):
     command: tuple[Command, str] | None
     """The command that the message is, and its arguments; it is answered without a model."""
     workspace: Path
-    wanted: CallTarget
+    target: CallTarget
     """The model that is asked for, and what decides with which credential."""
     thinking: ThinkingLevel
     """Effort of thinking that the model is asked for, if it can think."""
@@ -159,7 +134,7 @@ def run_plan(runtime: Runtime, config: Config, active: ActiveRun) -> RunPlan:
         settings=settings,
         command=runtime.commands.given(request),
         workspace=workspace,
-        wanted=CallTarget(
+        target=CallTarget(
             settings.model or config.primary_model(agent),
             agent,
             active.session_id,

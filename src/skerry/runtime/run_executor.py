@@ -41,7 +41,7 @@ class RunExecutor:
         self.conversation = conversation
         self._done = done.messages if done else ()
         pipeline = RunHooks(runtime.hooks, plan.hooks, writing, runtime.clock)
-        failover, draft = runtime.asking(plan.wanted), ResponseDraft(plan.show)
+        failover, draft = runtime.asking(plan.target), ResponseDraft(plan.show)
         request = active.request
         self.replying = (
             answers(plan, lambda: plan.variables(failover)) if request.reply_to else None
@@ -49,15 +49,14 @@ class RunExecutor:
         self._events = events = RunEvents(plan, draft, self.replying)
         self.speaker = ModelCall(failover, events.emit, now_ms, draft)
         self.speaker.take_up(self._done, active.sent or "" if done else "")
-        self._limits = RunMeter(runtime.meter, active.request, events.emit, self._done)
+        self._limits = RunMeter(runtime.ledger.meter, active.request, events.emit, self._done)
         transcript = RunTranscript(plan, conversation, writing, self.replying)
         mailbox = RunMailbox(plan, transcript, self._limits)
         tools = RunTools(plan, conversation, pipeline, self._limits)
-        whose = CompactionTarget(
-            request.key, active.session_id, plan.wanted, request.purpose, request.origin
+        target = CompactionTarget(
+            request.key, active.session_id, plan.target, request.purpose, request.origin
         )
-        compaction = plan.config.agents.defaults.compaction
-        compactor = Compactor(runtime, compaction, whose, pipeline, tools.context, events.publish)
+        compactor = Compactor(runtime, plan.config, target, pipeline, tools.context, events.publish)
         self._requests = RequestBuilder(plan, compactor, conversation)
         self._responder = Responder(
             plan, self.speaker, self._requests, self._limits, pipeline, events

@@ -23,6 +23,7 @@ from skerry.runtime.model_call import Failover, ModelCall
 from skerry.testing.clock import FakeClock
 from skerry.testing.model import Gate
 from skerry.testing.model_server import HttpStep, StubModelServer
+from tests.support.ledger import Books
 
 
 @dataclass
@@ -37,7 +38,7 @@ class Rig:
 
     def speaker(self) -> ModelCall:
         """Returns the model of a new run."""
-        failover = Failover(self.catalog, CallTarget("p/m", session_id="s"))
+        failover = Failover(self.catalog, CallTarget("p/m", session_id="s"), Books())
         return ModelCall(failover, lambda _: None, lambda: 0)
 
     async def say(self, speaker: ModelCall | None = None) -> tuple[str, list[str]]:

@@ -117,7 +117,12 @@ class Stage:
 
 
 def name(event: LoopEvent) -> str:
-    words = {"AgentStart": "agent(", "AgentEnd": ")agent", "TurnStart": "turn(", "TurnEnd": ")turn"}
+    words = {
+        "LoopStarted": "agent(",
+        "LoopEnded": ")agent",
+        "TurnStart": "turn(",
+        "TurnEnd": ")turn",
+    }
     match event:
         case MessageStart(message):
             return f"{'assistant' if message is None else message_role(message)}("

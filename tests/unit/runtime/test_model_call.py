@@ -11,6 +11,7 @@ from skerry.ports.tries import CallTarget
 from skerry.runtime.model_call import Failover, ModelCall
 from skerry.testing.clock import FakeClock
 from skerry.testing.model import Gate, ScriptedModel, ScriptedModels
+from tests.support.ledger import Books
 
 READ = ToolCall("c1", "read", {})
 
@@ -20,7 +21,7 @@ async def ask(model: ModelInfo) -> ModelRequest:
 
 
 def speaker(models: ScriptedModels, told: list[LoopEvent]) -> ModelCall:
-    return ModelCall(Failover(models, CallTarget("a/b")), told.append, FakeClock(7).now_ms)
+    return ModelCall(Failover(models, CallTarget("a/b"), Books()), told.append, FakeClock(7).now_ms)
 
 
 async def test_a_response_is_told_in_pieces_and_returned_whole() -> None:

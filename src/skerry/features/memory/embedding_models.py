@@ -325,5 +325,5 @@ def booked(spent: Spent, cost: ModelCost, wanted: CallTarget) -> ModelCallEnded:
         priced=cost.known,
         seconds=spent.seconds,
         error=None if error is None else RunFailure("embedding", str(error), error.passing),
-        wanted=wanted,
+        target=wanted,
     )

@@ -14,8 +14,8 @@ import anyio
 from msgspec import Struct
 from msgspec.structs import replace
 
-from skerry.config.context import Compaction
 from skerry.config.protected import gate
+from skerry.config.root import Config
 from skerry.hooks.events import AfterCompaction, BeforeCompaction, RunContext
 from skerry.infra.rooted_fs import Beneath
 from skerry.model.event import CompactionEnded, CompactionStarted, RunEventBody
@@ -47,7 +47,7 @@ class CompactionTarget(Struct, frozen=True):
 
     key: SessionKey
     session_id: SessionId
-    wanted: CallTarget
+    target: CallTarget
     """Model to call, and the account that is charged."""
     purpose: Purpose = Purpose.MESSAGE
     origin: Origin = Origin.STRANGER
@@ -71,8 +71,9 @@ class Compactor(Struct, frozen=True):
     """Compacts one conversation."""
 
     runtime: Runtime
-    settings: Compaction
-    whose: CompactionTarget
+    config: Config
+    """The configuration as it was when the run started."""
+    target: CompactionTarget
     pipeline: RunHooks
     means: Callable[[], ToolContext]
     """Returns the context of the tool of a flush."""
@@ -144,12 +145,12 @@ class Compactor(Struct, frozen=True):
             return None  # a few short messages: nobody is helped by a summary that is longer
 
         def write(unit: Unit) -> int:
-            session_id = self.whose.session_id
+            session_id = self.target.session_id
             return compactions.add(unit, session_id, tail, entry, now, after)
 
         with anyio.CancelScope(shield=True):  # an abort must not lose count of what is stored
             written = await self.runtime.store.write(write)
-            self.runtime.prompts.forget(self.whose.session_id)
+            self.runtime.prompts.forget(self.target.session_id)
         self._tell_end(task, entry, (len(messages) + 1, after, len(split.messages)))
         return CompactionResult(written, task.tokens, after, len(messages))
 
@@ -171,17 +172,18 @@ class Compactor(Struct, frozen=True):
         # Imported here, as below: a start, and most runs, need neither.
         from skerry.runtime.compaction.memory_flush import MemoryFlushTurn, may_flush  # noqa: PLC0415
 
-        settings, whose = self.settings.memory_flush, self.whose
-        if not settings.enabled or not may_flush(whose.key, whose.purpose, whose.origin):
+        defaults, target = self.config.agents.defaults, self.target
+        enabled = defaults.compaction.memory_flush.enabled
+        if not enabled or not may_flush(target.key, target.purpose, target.origin):
             return
-        flush = MemoryFlushTurn(self.runtime, self.pipeline, settings, self.means(), whose.wanted)
+        flush = MemoryFlushTurn(self.runtime, self.pipeline, defaults, self.means(), target.target)
         if await flush.run(system, messages, limits):
             now = self.runtime.clock.now_ms()
-            noted = session_id or whose.session_id
+            noted = session_id or target.session_id
             self.runtime.store.post(lambda unit: compactions.flushed(unit, noted, now))
 
     def _read(self, reader: Reader) -> tuple[compactions.State, list[Numbered]]:
-        session_id = self.whose.session_id
+        session_id = self.target.session_id
         state = compactions.state(reader, session_id)
         after = state.last.first_kept - 1 if state.last else 0
         entries = sessions.entries(reader, session_id, limit=-1, after=after)
@@ -205,26 +207,26 @@ class Compactor(Struct, frozen=True):
         if task.model.prompt_limit is None:
             from skerry.runtime.compaction.summarizer import Summarizer  # noqa: PLC0415
 
-            summariser = Summarizer(self.runtime, self.whose.wanted)
+            summariser = Summarizer(self.runtime, self.target.target)
             with anyio.move_on_after(SUMMARY_SECONDS):
                 text = await summariser.text(
                     split.messages, previous, task.instructions, task.limits
                 )
                 if text is not None:
                     return text, True
-            logger.warning("no model made a summary of %s; it is extracted", self.whose.key)
+            logger.warning("no model made a summary of %s; it is extracted", self.target.key)
         room = max(min(most, replaced * 3 // 4), 16)
         return extracted(split.messages, previous, room), False
 
     def _tell_begin(self, task: CompactionTask, messages: int) -> None:
         self.tell(CompactionStarted())
-        point, whose = self.runtime.hooks.before_compaction, self.whose
+        point, target = self.runtime.hooks.before_compaction, self.target
         if point.handlers:
             point.start(
                 BeforeCompaction(
-                    agent_id=whose.key.agent,
-                    session_key=str(whose.key),
-                    session_id=whose.session_id,
+                    agent_id=target.key.agent,
+                    session_key=str(target.key),
+                    session_id=target.session_id,
                     trigger=task.trigger,
                     message_count=messages,
                     token_count=task.tokens,
@@ -234,14 +236,14 @@ class Compactor(Struct, frozen=True):
     def _tell_end(
         self, task: CompactionTask, entry: CompactionMessage, counts: tuple[int, int, int]
     ) -> None:
-        point, whose = self.runtime.hooks.after_compaction, self.whose
+        point, target = self.runtime.hooks.after_compaction, self.target
         if point.handlers:
             messages, tokens, compacted = counts
             point.start(
                 AfterCompaction(
-                    agent_id=whose.key.agent,
-                    session_key=str(whose.key),
-                    session_id=whose.session_id,
+                    agent_id=target.key.agent,
+                    session_key=str(target.key),
+                    session_id=target.session_id,
                     trigger=task.trigger,
                     message_count=messages,
                     token_count=tokens,
@@ -278,7 +280,7 @@ async def compact_session(
     config, session_id = runtime.config(), session.session_id
     compaction = config.agents.defaults.compaction
     reference = session.settings.model or config.primary_model(key.agent)
-    purpose = CallTarget(reference, key.agent, session_id, purpose=Purpose.COMPACTION)
+    target = CallTarget(reference, key.agent, session_id, purpose=Purpose.COMPACTION)
     _, model = await runtime.models.choose(reference)
     conversation = Conversation(History(), session.tail)
     await runtime.histories.load(conversation, session_id, session.tail + 1)
@@ -292,8 +294,8 @@ async def compact_session(
     )
     compactor = Compactor(
         runtime,
-        compaction,
-        CompactionTarget(key, session_id, purpose, origin=Origin.OWNER),
+        config,
+        CompactionTarget(key, session_id, target, origin=Origin.OWNER),
         RunHooks(runtime.hooks, context, TranscriptHooks(runtime.hooks), runtime.clock),
         lambda: ToolContext(Beneath(workspace, gate(config))),
         _unheard,

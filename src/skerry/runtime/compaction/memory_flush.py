@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, Field
 
-from skerry.config.context import MemoryFlush
+from skerry.config.agents import AgentDefaults
 from skerry.infra.clock import day
 from skerry.infra.rooted_fs import EscapeError
 from skerry.model import message
@@ -135,9 +135,9 @@ class MemoryFlushTurn(Struct):
 
     runtime: Runtime
     pipeline: RunHooks
-    settings: MemoryFlush
+    defaults: AgentDefaults
     context: ToolContext
-    wanted: CallTarget
+    target: CallTarget
 
     async def run(self, system: str, messages: Sequence[Message], limits: TokenBudget) -> bool:
         """Goes through what was said; returns whether the model could be asked about all of it.
@@ -145,7 +145,7 @@ class MemoryFlushTurn(Struct):
         Where others were heard too, the owner's words are gone through alone first: nobody else can
         put anything into what is noted of those. All of it follows, for notes that are unverified.
         """
-        zone = self.runtime.config().agents.defaults.user_timezone
+        zone = self.defaults.user_timezone
         today = f"{day(self.runtime.clock.now_ms(), zone)}"
         origins = self.context.taint | taint(messages)
         whole = [fit(message_, limits.most_chars) for message_ in messages]
@@ -184,14 +184,17 @@ class MemoryFlushTurn(Struct):
         if messages and not isinstance(messages[0], message.UserMessage):
             messages.insert(0, message.user(_GOES_ON, at))
         history = History([*messages, message.user(self._prompt(today), at)])
-        target = replace(self.wanted, purpose=Purpose.FLUSH)
+        target = replace(self.target, purpose=Purpose.FLUSH)
         failover = self.runtime.asking(target)
         speaker = ModelCall(failover, _unheard, self.runtime.clock.now_ms)
 
         async def ask(model: ModelInfo) -> ModelRequest:
             limited = replace(model, max_tokens=min(model.max_tokens, MOST_TOKENS))
             return ModelRequest(
-                limited, f"{system}\n\n{self.settings.system_prompt}", history, (tool.spec,)
+                limited,
+                f"{system}\n\n{self.defaults.compaction.memory_flush.system_prompt}",
+                history,
+                (tool.spec,),
             )
 
         async def execute(call: ToolCall) -> ToolResultMessage:
@@ -210,7 +213,7 @@ class MemoryFlushTurn(Struct):
         return speaker.failure
 
     def _prompt(self, today: str) -> str:
-        text = self.settings.prompt.replace("YYYY-MM-DD", today)
+        text = self.defaults.compaction.memory_flush.prompt.replace("YYYY-MM-DD", today)
         hint = "" if "NO_REPLY" in text else f"\n{HINT}"
         return f"{text}{hint}\nThe tool memory_append adds to that file. Today is {today}."
 

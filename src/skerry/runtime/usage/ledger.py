@@ -71,7 +71,7 @@ class Ledger:
         error, used = call.error, call.usage
         tokens = used.input + used.output + used.cache_read + used.cache_write
         booked = self._row(
-            call.wanted,
+            call.target,
             provider=call.provider,
             model=call.model,
             profile=call.profile,

@@ -57,7 +57,7 @@ class Meter:
 
         Args:
             store: Keeps the tool calls of each day.
-            config: The present configuration.
+            config: The present configuration: a limit that is lowered ends runs at once.
             today: The present day and what each agent's calls of models have used on it.
 
         """
@@ -108,7 +108,7 @@ class Meter:
             for name in _KEYS:
                 limit = getattr(limits, name)
                 if limit and name != "tool_calls" and getattr(used, name) >= limit:
-                    return self._said(request, scope, name, limit)
+                    return self._notice(request, scope, name, limit)
         return ""
 
     def admitted(
@@ -119,7 +119,7 @@ class Meter:
         for scope, used, limits in self._standings(request) if requested else ():
             remaining = max(0, limits.tool_calls - used.tool_calls)
             if limits.tool_calls and requested > remaining:
-                notice = self._said(request, scope, "tool_calls", limits.tool_calls)
+                notice = self._notice(request, scope, "tool_calls", limits.tool_calls)
                 return _cut(response, remaining), notice
         return response, ""
 
@@ -153,7 +153,7 @@ class Meter:
             "notIncluded": 0,
         }
 
-    def told(self, agent: str) -> str:
+    def summary(self, agent: str) -> str:
         """Returns today's usage of the agent's limits, and the limits of one run."""
         report = self._reported(agent)
         run = self._config().limits(agent).run
@@ -174,7 +174,7 @@ class Meter:
         yield "run", self._runs.get(request.run_id) or UsageCounts(), limits.run
         yield "day", self._day(request.key.agent), limits.day
 
-    def _said(self, request: RunRequest, scope: str, name: str, limit: float) -> str:
+    def _notice(self, request: RunRequest, scope: str, name: str, limit: float) -> str:
         key, reached = _KEYS[name][0], _amount(name, limit, unit=True)
         agent = request.key.agent
         path = self._config().agents.limits_path(agent, scope, name)
@@ -193,11 +193,11 @@ def _amount(name: str, value: float, *, unit: bool = False) -> str:
 
 
 class RunMeter:
-    """The limits of one run; without a `meter` there are none."""
+    """The limits of one run."""
 
     def __init__(
         self,
-        meter: Meter | None,
+        meter: Meter,
         request: RunRequest,
         emit: Callable[[LoopEvent], None],
         done: Iterable[Message] = (),
@@ -205,41 +205,36 @@ class RunMeter:
         self._meter = meter
         self._request = request
         self._emit = emit
-        self.said = ""
+        self.notice = ""
         """Notice for the person; empty while no limit was reached."""
-        if meter is not None:
-            meter.begin(request.run_id, done)
+        meter.begin(request.run_id, done)
 
     def end(self) -> None:
         """Counts no more."""
-        if self._meter is not None:
-            self._meter.end(self._request.run_id)
+        self._meter.end(self._request.run_id)
 
     def tool(self) -> None:
         """Counts a call of a tool."""
-        if self._meter is not None:
-            self._meter.tool(self._request)
+        self._meter.tool(self._request)
 
     def stops(self) -> str:
         """Tells the person why there is no other call, and returns it; mostly nothing."""
         if self.reached():
-            self._emit(MessageUpdate(self.said))
-        return self.said
+            self._emit(MessageUpdate(self.notice))
+        return self.notice
 
     def reached(self) -> bool:
         """Returns whether there may be no other call of a model."""
-        if self._meter is not None and not self.said:
-            self.said = self._meter.reached(self._request)
-        return bool(self.said)
+        if not self.notice:
+            self.notice = self._meter.reached(self._request)
+        return bool(self.notice)
 
     def admitted(self, response: AssistantMessage) -> AssistantMessage:
         """Returns the response with as many tool calls as may be made."""
-        if self._meter is None:
+        response, self.notice = self._meter.admitted(self._request, response)
+        if not self.notice or response.tool_calls:
             return response
-        response, self.said = self._meter.admitted(self._request, response)
-        if not self.said or response.tool_calls:
-            return response
-        notice = f"\n\n{self.said}" if response.text else self.said
+        notice = f"\n\n{self.notice}" if response.text else self.notice
         self._emit(MessageUpdate(notice))
         content = (*response.content, TextBlock(notice))
         return replace(response, content=content, stop_reason="stop")
