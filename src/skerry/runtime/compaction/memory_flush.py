@@ -190,12 +190,9 @@ class MemoryFlushTurn(Struct):
 
         async def ask(model: ModelInfo) -> ModelRequest:
             limited = replace(model, max_tokens=min(model.max_tokens, MOST_TOKENS))
-            return ModelRequest(
-                limited,
-                f"{system}\n\n{self.defaults.compaction.memory_flush.system_prompt}",
-                history,
-                (tool.spec,),
-            )
+            settings = self.defaults.compaction.memory_flush
+            prompt = f"{system}\n\n{settings.system_prompt}"
+            return ModelRequest(limited, prompt, history, (tool.spec,))
 
         async def execute(call: ToolCall) -> ToolResultMessage:
             return await tool_calls.execute(call, {tool.spec.name: tool}, self.context, at)
