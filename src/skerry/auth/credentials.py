@@ -128,11 +128,11 @@ class Credentials:
 
     def of(self, agent: AgentId, provider: str) -> list[Profile]:
         """Returns the profiles for a provider: the agent's own, then the default agent's."""
-        by_id = {profile.id: profile for profile in self.profiles(agent).of(provider)}
-        default = self._config.agents.default_id
-        if agent != default:
-            for profile in self.profiles(default).of(provider):
-                by_id.setdefault(profile.id, profile)
+        by_id: dict[str, Profile] = {}
+        for owner in dict.fromkeys((agent, self._config.agents.default_id)):
+            for profile in self.profiles(owner).profiles.values():
+                if profile.provider == provider:
+                    by_id.setdefault(profile.id, profile)
         return list(by_id.values())
 
     def providers(self, agent: AgentId) -> set[str]:

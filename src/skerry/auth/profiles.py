@@ -133,10 +133,6 @@ class Profiles:
     problems: tuple[str, ...] = ()
     """Entries of the file that cannot be used, for people."""
 
-    def of(self, provider: str) -> list[Profile]:
-        """Returns the profiles of a provider, in the order of the file."""
-        return [profile for profile in self.profiles.values() if profile.provider == provider]
-
 
 def parse(content: Mapping[str, Any], owner: AgentId) -> Profiles:
     """Parses the content of a file; entries that cannot be used are named and left out."""

@@ -1,5 +1,6 @@
 """Section `agents`: personas, their workspaces and their models."""
 
+from functools import cached_property
 from pathlib import Path
 from typing import Final
 from zoneinfo import ZoneInfo
@@ -172,12 +173,12 @@ class AgentsConfig(OpenSection):
                 return f"agents.list[{index}].limits"
         return "agents.defaults.limits"
 
-    @property
+    @cached_property
     def ids(self) -> tuple[AgentId, ...]:
         """Returns the ids, in the order of the file."""
         return tuple(agent.id for agent in self.list) or (MAIN_AGENT,)
 
-    @property
+    @cached_property
     def default_id(self) -> AgentId:
         """Returns the agent that answers what no binding matches."""
         for agent in self.list:
@@ -185,9 +186,7 @@ class AgentsConfig(OpenSection):
                 return agent.id
         return self.ids[0]
 
-    def get(self, agent_id_: AgentId) -> AgentConfig | None:
-        """Returns the configured agent, or None for `main` without a list."""
-        for agent in self.list:  # no generator: asked ten times a turn
-            if agent.id == agent_id_:
-                return agent
-        return None
+    @cached_property
+    def by_id(self) -> dict[AgentId, AgentConfig]:
+        """Returns the configured agents; without a list there is none, not even `main`."""
+        return {agent.id: agent for agent in self.list}

@@ -137,7 +137,7 @@ class Config(OpenSection):
 
     def workspace(self, agent: AgentId) -> Path:
         """Returns the agent's directory (seed 004; under our state directory)."""
-        own = self.agents.get(agent)
+        own = self.agents.by_id.get(agent)
         if own is not None and own.workspace is not None:
             return own.workspace.expanduser()
         if agent == self.agents.default_id:
@@ -147,14 +147,14 @@ class Config(OpenSection):
 
     def thinking(self, agent: AgentId) -> ThinkingLevel | None:
         """Returns how much the agent's model is to think, if that is configured."""
-        own = self.agents.get(agent)
+        own = self.agents.by_id.get(agent)
         if own is not None and own.thinking_default is not None:
             return own.thinking_default
         return self.agents.defaults.thinking_default
 
     def primary_model(self, agent: AgentId) -> str | None:
         """Returns the `provider/model` that is configured for the agent, if any."""
-        own = self.agents.get(agent)
+        own = self.agents.by_id.get(agent)
         if own is not None and own.model is not None and own.model.primary:
             return own.model.primary
         return self.agents.defaults.model.primary
@@ -164,14 +164,14 @@ class Config(OpenSection):
 
         An agent's list takes the place of that of `agents.defaults`, even an empty one.
         """
-        own = self.agents.get(agent)
+        own = self.agents.by_id.get(agent)
         if own is not None and own.model is not None and own.model.fallbacks is not None:
             return own.model.fallbacks
         return self.agents.defaults.model.fallbacks or ()
 
     def memory_search(self, agent: AgentId) -> MemorySearchConfig:
         """Returns the memory settings of the agent: its own section wins, key by key."""
-        own = self.agents.get(agent)
+        own = self.agents.by_id.get(agent)
         defaults = self.agents.defaults.memory_search
         if own is not None and own.memory_search is not None:
             return overlaid(defaults, own.memory_search)
@@ -179,14 +179,14 @@ class Config(OpenSection):
 
     def limits(self, agent: AgentId | str) -> LimitsConfig:
         """Returns the usage limits of the agent: its own section wins, key by key."""
-        own = self.agents.get(AgentId(agent))
+        own = self.agents.by_id.get(AgentId(agent))
         if own is not None and own.limits is not None:
             return overlaid(self.agents.defaults.limits, own.limits)
         return self.agents.defaults.limits
 
     def agent_dir(self, agent: AgentId) -> Path:
         """Returns where the agent's credentials are: never what its tools may touch."""
-        own = self.agents.get(agent)
+        own = self.agents.by_id.get(agent)
         if own is not None and own.agent_dir is not None:
             return own.agent_dir.expanduser()
         return self.state_dir / "agents" / agent / "agent"

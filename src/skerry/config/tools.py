@@ -1,5 +1,6 @@
 """Section `tools`: which tools anybody but the owner may use."""
 
+from functools import cached_property
 from typing import Annotated
 
 from pydantic import Field
@@ -17,7 +18,7 @@ class GuestTools(Section):
     the files of the workspace, less the memory, to them; `write` and `edit` open them for changes,
     less what every later run reads. The memory's own tools stay the owner's."""
 
-    @property
+    @cached_property
     def granted(self) -> frozenset[str]:
         """Returns the names."""
         return frozenset(self.allow)

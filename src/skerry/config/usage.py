@@ -1,5 +1,6 @@
 """Section `usage`: what calls of models may cost, and how long each is kept."""
 
+from functools import cached_property
 from typing import Annotated
 
 from pydantic import BeforeValidator, Field
@@ -20,7 +21,7 @@ class Budget(Section):
     """The share at which the owner is told, and at which heartbeats, flushes and the checklist of
     the start stop."""
 
-    @property
+    @cached_property
     def limits(self) -> bool:
         """Returns whether it limits anything."""
         return self.cost is not None or self.tokens is not None
@@ -34,7 +35,7 @@ class Budgets(Section):
     agents: dict[str, Budget] = Field(default_factory=dict)
     """Budgets of single agents, by their ids."""
 
-    @property
+    @cached_property
     def set(self) -> bool:
         """Returns whether there is any."""
         return self.day.limits or bool(self.agents)

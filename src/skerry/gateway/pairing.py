@@ -10,7 +10,8 @@ from msgspec import Struct
 
 from skerry.gateway.context import GatewayContext
 from skerry.gateway.frames import Json
-from skerry.policy.access import Role, allows
+from skerry.policy.access import Role
+from skerry.policy.decide import allows
 from skerry.store import Unit, devices
 from skerry.store.devices import About, Grant, Request
 

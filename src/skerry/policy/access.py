@@ -73,12 +73,6 @@ class Need(Struct, frozen=True):
     """Asked for with commands, which also come over platforms, where nobody has scopes."""
 
 
-def allows(scopes: Iterable[str], scope: str) -> bool:
-    """Returns whether one of `scopes` includes `wanted`: admin all, writing also reading."""
-    held = frozenset(scopes)
-    return scope in held or ADMIN in held or (scope == READ and WRITE in held)
-
-
 ANYBODY: Final = Need(None, None)
 NODES: Final = Need(Role.NODE, None)
 READERS: Final = Need(Role.OPERATOR, READ)

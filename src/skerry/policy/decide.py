@@ -5,7 +5,7 @@ the object as it was opened. The first rule of the verb that applies decides; wi
 is no.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import MappingProxyType
 from typing import Final
 
@@ -15,7 +15,7 @@ from skerry.model.caller import Caller
 from skerry.model.inbound import PeerKind
 from skerry.model.origin import Origin
 from skerry.model.rights import Rights
-from skerry.policy.access import ANYBODY, Need, Role, Verb, allows
+from skerry.policy.access import ADMIN, ANYBODY, READ, WRITE, Need, Role, Verb
 from skerry.policy.files import KEPT, FileKind, Thing
 
 OTHERS: Final = frozenset({Origin.KNOWN, Origin.STRANGER})
@@ -123,6 +123,12 @@ def _heard(request: Request) -> str:
 
 def _scopes(request: Request) -> tuple[str, ...]:
     return request.actor.scopes or ()
+
+
+def allows(scopes: Iterable[str], scope: str) -> bool:
+    """Returns whether one of `scopes` includes `scope`: admin all, writing also reading."""
+    held = frozenset(scopes)
+    return scope in held or ADMIN in held or (scope == READ and WRITE in held)
 
 
 def _lacks_scope(request: Request) -> bool:

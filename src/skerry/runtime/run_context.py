@@ -110,7 +110,7 @@ class RunPlan(Struct, frozen=True):
     def variables(self, failover: Failover) -> Mapping[str, str]:
         """Returns the variables that the prefix of an answer may name."""
         agent_id = self.caller.key.agent
-        agent = self.config.agents.get(agent_id)
+        agent = self.config.agents.by_id.get(agent_id)
         identity = agent.identity if agent else None
         thinking = self.active.request.thinking or self.settings.thinking_level
         return {

@@ -9,7 +9,8 @@ from skerry.model.ids import RunId, SessionKey
 from skerry.model.message import ImageBlock, TextBlock, UserMessage
 from skerry.model.origin import Origin
 from skerry.model.run import RunRequest, StopReason
-from skerry.policy.access import ADMIN, allows
+from skerry.policy.access import ADMIN
+from skerry.policy.decide import allows
 from skerry.store import Reader, runs, sessions
 from skerry.store.runs import EndedRun, OpenRun
 

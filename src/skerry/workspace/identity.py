@@ -58,7 +58,7 @@ def identity(config: Config, agent: AgentId, records: Records) -> dict[str, str]
     what the agent calls itself. A file that does not count as the owner's word says nothing: a
     stranger's text would be a name, or a picture, that people trust.
     """
-    own = config.agents.get(agent)
+    own = config.agents.by_id.get(agent)
     file = read_text(config.workspace(agent), IDENTITY, records)
     values = parsed(file.text) if file is not None and not file.doubt else {}
     if own is not None and own.name:

@@ -196,7 +196,7 @@ class Prompts(Struct):
         together again only when something differs.
         """
         request, agent = target.request, target.request.key.agent
-        own = config.agents.get(agent)
+        own = config.agents.by_id.get(agent)
         name = (own.identity.name if own and own.identity else "") or (own.name if own else "")
         workspace = target.context.workspace or config.workspace(agent)
         subject = PromptSubject(name, agent, workspace, model)

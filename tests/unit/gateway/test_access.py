@@ -6,7 +6,7 @@ from skerry.gateway.dispatch import MethodTable
 from skerry.gateway.methods import chat, rest, runs, subscriptions, system
 from skerry.policy import access
 from skerry.policy.access import ADMIN, PAIRING, READ, WRITE, Need, Role, Verb
-from skerry.policy.decide import Actor, Request, decide
+from skerry.policy.decide import Actor, Request, allows, decide
 from skerry.sdk.features import registered
 from tests.support.gateway import Rig
 from tests.support.wire import connected
@@ -26,7 +26,7 @@ from tests.support.wire import connected
     ],
 )
 def test_which_scope_includes_which(*, held: list[str], wanted: str, allowed: bool) -> None:
-    assert access.allows(held, wanted) is allowed
+    assert allows(held, wanted) is allowed
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ async def test_every_method_is_refused_or_not_by_its_row(rig: Rig, scope: str | 
             message = (await wire.ask(name, {"bogus": 1})).get("error", {}).get("message", "")
             if need.role not in {None, Role.OPERATOR}:
                 assert message == "unauthorized role: operator", name
-            elif need.scope is None or access.allows(scopes, need.scope):
+            elif need.scope is None or allows(scopes, need.scope):
                 assert not message.startswith(("missing scope", "unauthorized")), name
             else:
                 assert message == f"missing scope: {need.scope}", name

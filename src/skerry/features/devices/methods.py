@@ -9,8 +9,8 @@ from pydantic import Field
 from skerry.gateway import pairing
 from skerry.gateway.frames import Json
 from skerry.gateway.method import Call, Method, Name, NoParams, Params, RefusedError, missing_scope
-from skerry.policy import access
 from skerry.policy.access import Role
+from skerry.policy.decide import allows
 from skerry.store import Reader, Unit, devices
 from skerry.store.devices import Grant, Request
 
@@ -135,7 +135,7 @@ async def rotate(call: Call, params: RotateParams) -> Json:
     def write(unit: Unit) -> Grant:
         grant = _grant(unit, params)
         scopes = grant.scopes if params.scopes is None else tuple(dict.fromkeys(params.scopes))
-        beyond = [scope for scope in scopes if not access.allows(grant.scopes, scope)]
+        beyond = [scope for scope in scopes if not allows(grant.scopes, scope)]
         if beyond:
             message = f"the device was not approved for {', '.join(beyond)}"
             raise RefusedError(message)
@@ -187,7 +187,7 @@ def _grant(reader: Reader, params: RevokeParams) -> Grant:
 def _check_covers(call: Call, scopes: Sequence[str]) -> None:
     """Refuses to deal with more than the caller himself may."""
     for scope in scopes:
-        if not access.allows(call.scopes, scope):
+        if not allows(call.scopes, scope):
             raise RefusedError.of(missing_scope(scope), None)
 
 

@@ -15,7 +15,8 @@ from skerry.model.memory import MemoryNote, MemoryQuestion, MemorySource
 from skerry.model.origin import Origin
 from skerry.model.redaction import MAX_CHARS, MAX_PHRASES
 from skerry.model.redaction_report import told
-from skerry.policy.access import ADMIN, allows
+from skerry.policy.access import ADMIN
+from skerry.policy.decide import allows
 from skerry.ports.memory import Forgets, MemoryBackend, MemoryService
 
 HERE: Final = "gateway"

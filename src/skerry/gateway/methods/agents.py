@@ -57,7 +57,7 @@ def _rows(config: Config, records: Records) -> list[dict[str, Json]]:
     agents: list[dict[str, Json]] = []
     for agent in config.agents.ids:
         row: dict[str, Json] = {"id": agent, "workspace": str(config.workspace(agent))}
-        own = config.agents.get(agent)
+        own = config.agents.by_id.get(agent)
         if own is not None and own.name:
             row["name"] = own.name
         if shown := _shown(identity(config, agent, records)):
@@ -93,7 +93,7 @@ def _identity(config: Config, agent: AgentId, records: Records) -> Json:
 
 
 def _source(config: Config, agent: AgentId, fields: Mapping[str, str]) -> str:
-    own = config.agents.get(agent)
+    own = config.agents.by_id.get(agent)
     if own is not None and (own.name or (own.identity is not None and own.identity.name)):
         return "config"
     return "workspace" if "name" in fields else "default"

@@ -23,7 +23,8 @@ from skerry.gateway.method import (
 )
 from skerry.gateway.nodes import MAX_INVOCATIONS, Node
 from skerry.infra.untrusted_json import UNREADABLE
-from skerry.policy.access import ADMIN, Role, allows
+from skerry.policy.access import ADMIN, Role
+from skerry.policy.decide import allows
 from skerry.store import devices
 
 TIMEOUT_MS: Final = 30_000
