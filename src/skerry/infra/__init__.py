@@ -1,1 +1,1 @@
-"""Talks to the operating system and the network safely and knows nothing of agents."""
+"""Access to the operating system and the network, independent of agents."""

@@ -15,12 +15,12 @@ def write_atomic(path: Path, data: bytes, *, mode: int = 0o600) -> None:
     """Replaces `path` with `data`: after a crash at any moment it is the old file or the new one.
 
     Missing directories are made with mode 0700. A link is replaced, not followed. On an error the
-    old file stands as it was.
+    old file is unchanged.
 
     Args:
         path: The file.
         data: The whole new content.
-        mode: The permissions of the new file, whatever the umask says.
+        mode: Permissions of the new file, independent of the umask.
 
     Raises:
         OSError: it could not be written.

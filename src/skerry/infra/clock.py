@@ -61,7 +61,7 @@ def named(zone: str | None) -> tzinfo | None:
 
 
 class Calendar:
-    """Tells the day to whoever asks often; it works it out once a minute, as days begin so."""
+    """The day of a time, computed once a minute: days begin at full minutes."""
 
     def __init__(self) -> None:
         self._known: tuple[int, str | None, date] | None = None

@@ -39,7 +39,7 @@ class Expendable:
         cpu_seconds: CPU time after which a call is ended.
         memory_bytes: Address space of the process.
         idle_seconds: Time without a call after which the process ends.
-        environ: Where the few variables come from that the process gets; no key is among them.
+        environ: Source of the few variables that the process gets; no key is among them.
 
     Cost: about 60 ms of CPU for the first call after a pause, then some 50 us and a copy of the
     text each way.
@@ -86,7 +86,7 @@ class Expendable:
                 try:
                     return self._answered(request)
                 except ExpendableError:
-                    raise  # the function failed; the process goes on
+                    raise  # the function failed; the process still runs
                 except (OSError, EOFError, msgspec.DecodeError) as error:
                     failure = error
                     code = _end(self._running)

@@ -1,4 +1,4 @@
-"""Keeps the allocator from holding memory that nobody uses any more. Only glibc can do it."""
+"""Keeps the allocator from holding unused memory. Only glibc can do it."""
 
 import threading
 from typing import Final
@@ -19,11 +19,11 @@ _turn = threading.Lock()
 def few_arenas() -> None:
     """Lets all threads take memory from two arenas; to be called before there are others.
 
-    glibc has up to eight for each core, and what one of them has free no other can use: with worker
-    threads that come and go, 18 MB beside 31 in use after an hour of talk, and a MB more every few
-    minutes. Our threads take turns anyway, so that none waits for another here. Large objects get
-    pages of their own: else glibc keeps the place of the largest one that it has freed for the next
-    one of its size, and as much at the end of an arena.
+    glibc has up to eight for each core, and none can use what is free in another: with worker
+    threads that start and end, 18 MB beside 31 in use after an hour of messages, and a MB more
+    every few minutes. Our threads take turns anyway, so that none waits for another here. Large
+    objects get pages of their own: else glibc keeps the place of the largest one that it has freed
+    for the next one of its size, and as much at the end of an arena.
     """
     import ctypes  # noqa: PLC0415 - who only asks a gateway does without
 

@@ -1,4 +1,4 @@
-"""One HTTP/1.1 connection: httptools says what the bytes mean, a stream carries them.
+"""One HTTP/1.1 connection: httptools parses the bytes, a stream transports them.
 
 httpcore2's own connection wraps each step in a trace, a lock and a cancel scope; a request that
 costs it 400 us of CPU costs a quarter of that here.
@@ -19,7 +19,7 @@ _READ = 64 * 1024
 _SWITCHED: Final = 101
 _OK: Final = 200
 _LINE: Final = re.compile(rb"[\w!#-'*+.^`|~-]+ [!-~]+ HTTP/1\.1\r\n")
-# A value whose first or last character is a space would come without it.
+# A value whose first or last character is a space would be sent without it.
 _FIELD: Final = re.compile(rb"[\w!#-'*+.^`|~-]+: (?:[^\0\r\n \t](?:[^\0\r\n]*[^\0\r\n \t])?)?\r\n")
 
 
@@ -74,7 +74,7 @@ class Connection:
         await write(_head_of(request), seconds)
         if "transfer-encoding" in request.headers:
             async for part in request.stream:
-                if part:  # an empty one would say that the body ends
+                if part:  # an empty one would end the body
                     await write(b"%x\r\n%b\r\n" % (len(part), part), seconds)
             await write(b"0\r\n\r\n", seconds)
             return
@@ -85,7 +85,9 @@ class Connection:
                 break
             await write(part, seconds)
         if remaining:
-            raise httpx2.LocalProtocolError("the body is not as long as its request says")
+            raise httpx2.LocalProtocolError(
+                "the length of the body differs from the content-length"
+            )
 
     async def part(self) -> bytes | None:
         """Returns the next part of the response's body; None at its end, however often it is asked.
@@ -93,7 +95,7 @@ class Connection:
         What one network read brought is one part.
 
         Raises:
-            httpx2.TransportError: the body did not come whole.
+            httpx2.TransportError: the body is incomplete.
         """
         answer = self._answer
         while not answer.body:
@@ -121,7 +123,7 @@ class Connection:
         return False
 
     def is_dead(self) -> bool:
-        """Returns whether the server closed it, or said something unasked, while it rested."""
+        """Returns whether the server closed the idle connection, or sent something unasked."""
         return self._stream.has_news()
 
     def close(self) -> None:
@@ -130,7 +132,7 @@ class Connection:
 
 
 class _Answer:
-    """One response as it comes; the methods with `on_` are what the parser calls.
+    """One response while it arrives; the parser calls the methods with `on_`.
 
     A `bodiless` one has no body, though its head may tell the length of one.
     """
@@ -159,7 +161,7 @@ class _Answer:
         self.reusable = False
 
     def feed(self, data: bytes) -> None:
-        """Takes what came.
+        """Takes received bytes.
 
         Raises:
             httpx2.RemoteProtocolError: it breaks the rules.
@@ -177,7 +179,7 @@ class _Answer:
             raise httpx2.RemoteProtocolError(f"a head of more than {_HEAD_LIMIT} bytes")
 
     def end(self) -> None:
-        """Takes that nothing more comes.
+        """Takes the end of the stream.
 
         Raises:
             httpx2.RemoteProtocolError: the response is not whole.
@@ -196,7 +198,7 @@ class _Answer:
     def on_message_begin(self) -> None:
         self._headers = []
         self._reason = b""
-        if self.complete:  # a second response, which nobody asked for
+        if self.complete:  # a second response without a request
             self.reusable = False
 
     def on_status(self, reason: bytes) -> None:
@@ -212,7 +214,7 @@ class _Answer:
         if status == _SWITCHED:
             raise ValueError("the server switched to another protocol unasked")
         if status < _OK:
-            return  # the answer proper is still to come
+            return  # the final response follows
         version = self._parser.get_http_version()
         self.head = Head(status, self._reason, version, self._headers)
         self._barren = 0
@@ -232,7 +234,7 @@ class _Answer:
 
     def _over(self, *, reusable: bool) -> None:
         self.complete, self.reusable = True, reusable
-        self._parser = None  # it knows this object: a circle
+        self._parser = None  # it refers to this object: a cycle
 
 
 def _head_of(request: httpx2.Request) -> bytes:

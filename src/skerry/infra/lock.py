@@ -16,11 +16,11 @@ from msgspec import Struct
 
 _TRIES: Final = 10
 _PAUSE: Final = 0.02
-"""Seconds between two tries: whoever asks for the owner holds the lock for a moment."""
+"""Seconds between two tries: a process that looks for the owner holds the lock for a moment."""
 
 
 class Owner(Struct, frozen=True):
-    """A live process that holds a lock, and what it said of itself."""
+    """A live process that holds a lock, and what it wrote about itself."""
 
     pid: int
     note: str
@@ -39,7 +39,7 @@ class LockedError(Exception):
 def locked(path: Path, note: str = "") -> Iterator[bool]:
     """Holds the lock `path` for the block; `note` is one line that `owner` gives to others.
 
-    Gives whether whoever held it before let go of it in order; one that is killed does not.
+    Gives whether the owner before released it in order; one that is killed does not.
 
     Raises:
         LockedError: another live process holds it.
@@ -58,7 +58,7 @@ def locked(path: Path, note: str = "") -> Iterator[bool]:
 
 
 def owner(path: Path) -> Owner | None:
-    """Returns who holds the lock now, or None when nobody does."""
+    """Returns the process that holds the lock now; None without one."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     except FileNotFoundError:

@@ -60,7 +60,7 @@ _SHAPES: Final = re.compile(
 
 
 class Redactor:
-    """Takes secrets out of text: those it was told, and whatever looks like a key."""
+    """Removes secrets from text: the known ones, and whatever looks like a key."""
 
     def __init__(self) -> None:
         self._known: re.Pattern[str] | None = None
@@ -136,7 +136,7 @@ class Behind(logging.Handler):
     """Renders a record where it is logged; `write` gets the line in a thread of its own.
 
     Lines that find too many before them, or whose `write` raises `OSError`, are lost; the next one
-    that is written says how many.
+    that is written gives their number.
     """
 
     def __init__(self, formatter: logging.Formatter, write: Callable[[str], None]) -> None:
@@ -280,7 +280,7 @@ def _to_stderr(line: str) -> None:
 
 
 class Tail(Struct, frozen=True):
-    """The end of the log. `cursor` is where the next call goes on; `reset`: it began anew."""
+    """The end of the log; the next call continues at `cursor`. `reset`: it is another file."""
 
     file: Path
     cursor: int

@@ -295,7 +295,7 @@ def run_blocking(
 def hand_over(command: Sequence[str], *, seconds: float | None = None, silent: bool = False) -> int:
     """Runs a program that belongs to the person, such as an editor; returns its exit code.
 
-    It has the terminal, our group and our environment, and what it starts goes on after it: a
+    It has the terminal, our group and our environment, and what it starts runs on after it: a
     browser. Later than `seconds` it alone is ended. `silent` takes the terminal from it.
 
     Raises:
@@ -378,7 +378,7 @@ def _opened(stream: T | None, what: str) -> T:
 
 
 def _signal_group(pid: int, number: signal.Signals) -> None:
-    with suppress(ProcessLookupError, PermissionError):  # macOS says the second of a dead group
+    with suppress(ProcessLookupError, PermissionError):  # macOS raises the second for a dead group
         os.killpg(pid, number)
 
 

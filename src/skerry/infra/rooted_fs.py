@@ -22,7 +22,7 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class EscapeError(Exception):
-    """A path leaves its directory, is closed, or is not the plain file it must be."""
+    """A path is outside of its directory, is refused by a rule, or is not a plain file."""
 
     def __init__(self, path: str, reason: str) -> None:
         self.path = path
@@ -54,7 +54,7 @@ class Opened(Struct, frozen=True):
 
 
 class Rules(Protocol):
-    """Closes files beneath the directory, and is told of those that are written."""
+    """Decides which files may be opened, and records those that are written."""
 
     def reading(self, opened: Opened) -> str | None:
         """Returns why the file may not be read; None where it may."""
@@ -87,7 +87,7 @@ class Beneath(Struct, frozen=True):
 
     @contextmanager
     def look(self, path: str) -> Iterator[tuple[BinaryIO, Opened]]:
-        """Opens the plain file `path` for reading, and tells what was opened.
+        """Opens the plain file `path` for reading, and gives what was opened.
 
         Raises:
             EscapeError: the path is absolute, climbs out, meets a link, is closed, or is no plain
@@ -145,7 +145,7 @@ class Beneath(Struct, frozen=True):
 
         Raises:
             EscapeError: as `open`; or the file is too large, or read-only.
-            OSError: it cannot be written, or was changed by somebody else meanwhile.
+            OSError: it cannot be written, or was changed by another process meanwhile.
         """
         parts = _parts(path)
         if self.rules is not None:  # before a directory is made
@@ -288,7 +288,7 @@ def _status(folder: int, name: str) -> os.stat_result | None:
 
 
 def _mark(status: os.stat_result | None) -> tuple[int, ...] | None:
-    """Returns a mark that changes as soon as somebody replaces the file or writes into it."""
+    """Returns a mark that changes when the file is replaced or written."""
     if status is None:
         return None
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_nlink

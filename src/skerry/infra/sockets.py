@@ -68,7 +68,7 @@ class Stream(asyncio.Protocol):
         self._transport = transport  # type: ignore[assignment]
 
     def data_received(self, data: bytes) -> None:
-        """Keeps what came; stops reading when it is much."""
+        """Buffers received bytes; stops reading when there are many."""
         self._received += data
         if len(self._received) > _BUFFER and self._reading:
             self._reading = False
@@ -100,7 +100,7 @@ class Stream(asyncio.Protocol):
         """Returns the received bytes, at most `max_bytes`; empty at the end.
 
         Raises:
-            httpx2.ReadTimeout: nothing came for `seconds`.
+            httpx2.ReadTimeout: nothing arrived for `seconds`.
             StaleConnectionError: see there.
             httpx2.ReadError: the connection broke.
         """
@@ -126,14 +126,14 @@ class Stream(asyncio.Protocol):
         return b""
 
     async def write(self, buffer: bytes, seconds: float | None) -> None:
-        """Takes `buffer`; it goes out with the next read, or when much has gathered.
+        """Takes `buffer`; it is sent with the next read, or when the buffer is large.
 
         So the head and the body of a request are one system call. Waits while the kernel takes no
         more.
 
         Raises:
             httpx2.WriteTimeout: the other side took nothing for `seconds`.
-            httpx2.WriteError: the connection is closed; `read` says more.
+            httpx2.WriteError: the connection is closed; `read` gives the reason.
         """
         self._unsent.append(buffer)
         self._unsent_bytes += len(buffer)
@@ -195,7 +195,7 @@ class Stream(asyncio.Protocol):
         self._transport = transport or self._transport
 
     def has_news(self) -> bool:
-        """Returns whether something came, or the end; of an idle connection that is its end."""
+        """Returns whether something arrived, or the end; either ends an idle connection."""
         return self._ended or bool(self._received) or self._has_unread()
 
     def _has_unread(self) -> bool:

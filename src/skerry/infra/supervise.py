@@ -1,4 +1,4 @@
-"""Supervision of work that others wrote, so that work that does not end blocks nobody.
+"""Supervision of work that others wrote: work that does not end blocks no caller.
 
 A cancel scope waits until its task has ended, and one that swallows its cancellation would hold
 its lane for ever. Here the caller stops waiting a while after the cancellation; what goes on all
@@ -69,7 +69,7 @@ class Supervisor:
             raise
 
     async def close(self, seconds: float) -> None:
-        """Waits `seconds` for all tasks, cancels them, and abandons what goes on."""
+        """Waits `seconds` for all tasks, cancels them, and abandons those that still run."""
         with anyio.CancelScope(shield=True):
             if self._tasks:
                 await asyncio.wait(self._tasks, timeout=seconds)
@@ -89,7 +89,7 @@ class Supervisor:
     def _ended(self, task: asyncio.Task[Any]) -> None:
         what = self._tasks.pop(task)
         if not task.cancelled():
-            task.exception()  # else the event loop complains that nobody looked at it
+            task.exception()  # else the event loop logs that it was never retrieved
         if self._abandoned.pop(task, None) is not None:
             logger.warning("%s, which was abandoned, has ended", what)
 
@@ -115,7 +115,7 @@ async def keep_running(work: Callable[[], Awaitable[object]], what: str) -> None
 
 
 class Idle:
-    """Notes the use of a child process, so that one that nobody uses is ended."""
+    """Notes the use of a child process, so that an unused one is ended."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -148,7 +148,7 @@ class Idle:
 async def beside(work: Callable[[], Coroutine[Any, Any, None]]) -> AsyncGenerator[None]:
     """Runs `work` while the block runs, and cancels it at the block's end.
 
-    What the block raises comes out as it is, so that callers can catch it by its type; a bare task
+    An exception of the block is raised as it is, so that callers can catch it by its type; a task
     group would wrap it into an `ExceptionGroup`. What `work` raises ends the block.
     """
     failure: BaseException | None = None
@@ -194,7 +194,7 @@ async def in_daemon_thread(call: Callable[[], T], name: str) -> T:
             values.append(call())
         except BaseException as error:  # noqa: BLE001 - raised again in the caller
             errors.append(error)
-        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+        with suppress(RuntimeError):  # the loop is closed: no caller waits
             loop.call_soon_threadsafe(ended.set)
 
     threading.Thread(target=work, name=name, daemon=True).start()

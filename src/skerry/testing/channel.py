@@ -1,4 +1,4 @@
-"""A chat platform in a folder, and the adapter that speaks to it.
+"""A chat platform in a folder, and its adapter.
 
 The platform keeps what people wrote and what it received from us in files of its own, so it
 outlives a gateway that is killed, and deliveries are counted from its log, never from our store.
@@ -70,7 +70,7 @@ class Platform:
         )
 
     def note_typing(self, peer: str) -> None:
-        """Notes that somebody saw us writing."""
+        """Notes a typing signal."""
         self._append("typing.jsonl", {"peer": peer})
 
     def typed(self) -> list[str]:
@@ -109,7 +109,7 @@ class MemoryChannel:
     """Result for a part whose sending was interrupted, true or not; None checks the folder."""
 
     async def run(self, inbox: Inbox) -> None:
-        """Hands in what people wrote; what is not acknowledged comes again."""
+        """Delivers what people wrote; a message that is not acknowledged is delivered again."""
         while True:
             done = self.platform.acknowledged()
             for number, line in enumerate(self.platform.inbox()[done:], done + 1):
@@ -137,7 +137,7 @@ class MemoryChannel:
         self.platform.note_typing(to.peer.id)
 
     async def settle(self, part: OutboundPart) -> Settlement:
-        """Looks into the platform's log, unless it is to say something else."""
+        """Looks into the log of the platform, unless the test chose another answer."""
         if self.settles is not None:
             return self.settles
         arrived = any(received.nonce == part.nonce for received in self.platform.received())

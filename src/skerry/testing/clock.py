@@ -1,8 +1,8 @@
-"""A clock that stands still until a test moves it."""
+"""A clock that a test moves."""
 
 
 class FakeClock:
-    """Gives the time that the test says. Implements `infra.clock.Clock`."""
+    """Gives the time that the test sets. Implements `infra.clock.Clock`."""
 
     def __init__(self, now_ms: int = 1_700_000_000_000) -> None:
         self._now_ms = now_ms

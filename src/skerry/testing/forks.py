@@ -40,7 +40,7 @@ _DESCRIPTORS: Final = 4
 
 
 def by_fork(program: str, environ: Mapping[str, str]) -> bool:
-    """Returns whether a fork may stand for the start of this program."""
+    """Returns whether a fork may replace the start of this program."""
     early = [f"PYTHON{name}" for name in _EARLY if f"PYTHON{name}" in environ]
     same = all(environ[name] == os.environ.get(name) for name in early)
     can = hasattr(os, "pidfd_open") and program in PROGRAMS

@@ -47,8 +47,8 @@ class EndedEarlyError(AssertionError):
 class GatewayProcess:
     """A gateway in a process of its own. `start` it, and end it as rudely as the test needs.
 
-    Its state is in `home`, so the next start goes on where this one was. The port stays the same,
-    and nobody else gets it until `end`.
+    Its state is in `home`, so the next start continues with it. The port stays the same,
+    and is reserved until `end`.
     """
 
     def __init__(
@@ -255,13 +255,11 @@ def main() -> int:
     parser.add_argument(
         "--settles",
         type=Settlement,
-        help="what the platform always says of a part whose sending was interrupted",
+        help="what the platform always answers about a part whose sending was interrupted",
     )
     parser.add_argument("--unreliable", type=float, default=0.0, help="share of sendings that fail")
     parser.add_argument("--fault", default="", help="die at a point: name:N")
-    parser.add_argument(
-        "--hold", default="", help="let the thread that comes to a point stay there"
-    )
+    parser.add_argument("--hold", default="", help="block the thread that reaches a point")
     arguments = parser.parse_args()
     with reserved() as port:
         return _serve(arguments, arguments.port or port)

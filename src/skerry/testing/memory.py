@@ -1,4 +1,4 @@
-"""A memory that is told what it remembers."""
+"""A memory with the content that a test gives it."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
@@ -28,7 +28,7 @@ def hit(
     lines: tuple[int, int] = (1, 3),
     session: str | None = None,
 ) -> MemoryHit:
-    """Returns a passage; one with a `session` was said there."""
+    """Returns a passage; one with a `session` is of that conversation."""
     source = MemorySource.SESSIONS if session else MemorySource.MEMORY
     return MemoryHit(path, *lines, score, text, source, session=session)
 

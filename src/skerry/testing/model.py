@@ -148,7 +148,7 @@ def echo(request: ModelRequest) -> Sequence[Step]:
 
 
 def echo_steps(text: str, number: int, *, after_tool: bool) -> Sequence[Step]:
-    """Returns the steps of an echo: `call NAME {JSON}` calls a tool, other words come back.
+    """Returns the steps of an echo: `call NAME {JSON}` calls a tool, other words are repeated.
 
     `number` of messages makes the call's id. What the gateway tells before them is passed over, and
     before a call what the memory recalls.
@@ -164,7 +164,7 @@ def echo_steps(text: str, number: int, *, after_tool: bool) -> Sequence[Step]:
 
 
 def _told_before(text: str) -> str:
-    """Returns a message without what the gateway tells before it."""
+    """Returns a message without what the gateway puts before it."""
     return text.partition("]\n\n")[2] if text.startswith("[From the gateway: ") else text
 
 
@@ -180,7 +180,7 @@ class ScriptedModels:
     """A ref that names no model."""
 
     async def choose(self, ref: str | None) -> tuple[ModelProvider, ModelInfo]:
-        """Returns the model, whatever `ref` says."""
+        """Returns the model for any `ref`."""
         self.chosen.append(ref)
         if self.provider is None:
             raise ModelUnavailableError("No model is configured.")

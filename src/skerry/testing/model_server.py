@@ -1,4 +1,4 @@
-"""A loopback HTTP server that speaks the wire formats of models and plays a script.
+"""A loopback HTTP server with the wire formats of models, which follows a script.
 
 Also a program, for benchmarks and tests that need it in a process of its own:
 `python -m skerry.testing.model_server --port 0` prints one JSON line with its address and answers
@@ -126,7 +126,7 @@ class StubModelServer(anyio.AsyncContextManagerMixin):
                 pass  # the client went away, which is its right
 
     async def _answer(self, stream: anyio.abc.SocketStream, request: HttpRequest) -> bool:
-        """Answers; returns whether the connection goes on."""
+        """Answers; returns whether the connection stays open."""
         if self.keep_requests:
             self.requests.append(request)
         if request.path.partition("?")[0].endswith("/models"):
@@ -148,7 +148,7 @@ class StubModelServer(anyio.AsyncContextManagerMixin):
     async def _play(
         self, stream: anyio.abc.SocketStream, steps: Sequence[HttpStep], wire: Wire
     ) -> bool:
-        """Sends the stream of a reply; returns whether the connection goes on."""
+        """Sends the stream of a reply; returns whether the connection stays open."""
         if begun := wire.begin():
             await stream.send(_chunk(begun))
         for step in steps:
@@ -183,7 +183,7 @@ class StubModelServer(anyio.AsyncContextManagerMixin):
 
 
 def echo_chat(body: dict[str, Any]) -> Sequence[HttpStep]:
-    """Returns the echo of a request's last message, in whichever format it came."""
+    """Returns the echo of a request's last message, in any format."""
     messages = body["messages"]
     last = messages[-1]
     content = last["content"] or ""

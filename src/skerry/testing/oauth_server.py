@@ -41,7 +41,7 @@ class StubOAuthServer(anyio.AsyncContextManagerMixin):
         self.forms: list[dict[str, str]] = []
         """Forms sent to the token endpoint, oldest first."""
         self.status = 200
-        """Answer of the token endpoint; another than 200 comes without looking."""
+        """Answer of the token endpoint; another than 200 is sent without a check."""
         self.held: anyio.Event | None = None
         """While it is set and not fired, the token endpoint does not answer."""
         self.access: set[str] = set()
@@ -54,7 +54,7 @@ class StubOAuthServer(anyio.AsyncContextManagerMixin):
 
     @property
     def authorize_url(self) -> str:
-        """Returns where the browser goes."""
+        """Returns the address that the browser opens."""
         return f"{self.base_url}/authorize"
 
     @property
@@ -86,7 +86,7 @@ class StubOAuthServer(anyio.AsyncContextManagerMixin):
         self._refresh.clear()
 
     def approve(self, url: str) -> str:
-        """Returns where the browser is sent after a person said yes at `url`.
+        """Returns where the browser is sent after a person agreed at `url`.
 
         Raises:
             ValueError: the request to authorize is not as the standard has it.

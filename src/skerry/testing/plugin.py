@@ -31,7 +31,7 @@ class LoadedPlugin:
         """Calls a tool; returns what the model reads.
 
         Raises:
-            ToolError: the tool says what to do instead.
+            ToolError: the tool failed; the message has the remedy.
         """
         context = ToolContext(Beneath(self._workspace))
         return (await self.plugins.tools[name].run(dict(arguments), context)).text

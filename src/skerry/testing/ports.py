@@ -7,10 +7,11 @@ from contextlib import contextmanager
 
 @contextmanager
 def reserved() -> Iterator[int]:
-    """Gives a port of 127.0.0.1 that nobody else is given during the block.
+    """Reserves a port of 127.0.0.1 for the block.
 
-    A socket is bound to it that never listens. So the system gives it to nobody who asks for any; a
-    server that names it and sets SO_REUSEADDR, as the gateway does, can listen on it at any time.
+    A socket is bound to it that never listens. So the system gives it to no process that asks for
+    any port; a server that names it and sets SO_REUSEADDR, as the gateway does, can listen on it at
+    any time.
     """
     with socket.socket() as holder:
         holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

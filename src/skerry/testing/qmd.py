@@ -1,4 +1,4 @@
-"""A program `qmd` for tests: a real process that indexes and answers, or misbehaves as told."""
+"""A program `qmd` for tests: a process that indexes and answers, or misbehaves."""
 
 import json
 import os
@@ -32,7 +32,7 @@ class FakeQmd:
         self.use_node(node)
 
     def use_node(self, version: str) -> None:
-        """Has the `node` beside it say this version."""
+        """Sets the version of the `node` beside it."""
         self._script(self.folder / "node", f"echo {shlex.quote(version)}")
 
     def behave(self, **commands: str) -> None:

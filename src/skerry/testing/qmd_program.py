@@ -1,4 +1,4 @@
-"""The program behind `skerry.testing.qmd`: acts like QMD 2.8, or misbehaves as it is told.
+"""The program behind `skerry.testing.qmd`: acts like QMD 2.8, or misbehaves as the test chooses.
 
 It is run as a file of its own and imports nothing of Skerry. Its index is JSON in SQLite.
 """
@@ -27,7 +27,7 @@ def note(name: str, value: object) -> None:
 
 
 def misbehave(what: str) -> None:
-    """Does what `behaviour.json` says of the command, if it says anything."""
+    """Misbehaves where `behaviour.json` has an entry for the command."""
     try:
         how = json.loads((FOLDER / "behaviour.json").read_text("utf-8")).get(what)
     except FileNotFoundError:
@@ -189,7 +189,7 @@ def query(document: str, *rest: str) -> None:
 
 
 def mcp(*_rest: str) -> None:
-    """Answers the requests that come, until there are no more."""
+    """Answers requests until the input ends."""
     for line in sys.stdin:
         request = json.loads(line)
         if request["method"] == "initialize":

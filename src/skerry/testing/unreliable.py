@@ -10,7 +10,7 @@ from skerry.testing.channel import MemoryChannel
 
 @dataclass(slots=True)
 class UnreliableChannel(MemoryChannel):
-    """Fails at `rate` of the sendings: refuses, takes the part and fails, or asks for a pause."""
+    """Fails at `rate` of the sendings: refuses, takes the part and fails, or asks for a wait."""
 
     rate: float = 0.06
     dice: Random = field(default_factory=Random)
