@@ -23,6 +23,7 @@ from skerry.gateway.frames import RequestFrame, parse
 from skerry.gateway.handshake import ConnectParams
 from skerry.testing.gateway import running_gateway
 from skerry.testing.model_server import StubModelServer
+from tests.support.shim import forking_skerry
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "guide").glob("*.md"))]
 FENCE = re.compile(r"^ *```(.*?)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
@@ -167,13 +168,14 @@ async def test_the_commands_of_a_page_work_one_after_another(page: Path, tmp_pat
     async with (
         StubModelServer() as model,
         running_gateway(home=home, model=model.base_url, config=_plugins(home) | _STEADY),
+        forking_skerry(tmp_path / "bin") as programs,
     ):
         (home / "workspace" / "notes.md").write_text("Buy tea.")
         (tmp_path / "work").mkdir()
         (tmp_path / "work" / ".venv").symlink_to(Path(sys.executable).parent.parent)
         for block in of("sh"):
             if block.page == page:
-                await _run(block.text, tmp_path)
+                await _run(block.text, tmp_path, programs)
 
 
 def _plugins(home: Path) -> dict[str, object]:
@@ -186,10 +188,11 @@ def _plugins(home: Path) -> dict[str, object]:
     return {"plugins": {"load": {"paths": ["plugins/kitchen.py"]}}}
 
 
-async def _run(text: str, folder: Path) -> None:
+async def _run(text: str, folder: Path, programs: Path) -> None:
     """Runs the lines in a shell whose home has the gateway's state, as a person's has."""
+    path = os.environ["PATH"]
     environ = {
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "PATH": os.pathsep.join((str(programs), str(Path(sys.executable).parent), path)),
         "HOME": str(folder),
         "XDG_CONFIG_HOME": str(folder / "config"),
         "EDITOR": "true",

@@ -122,18 +122,28 @@ async def run(
     return subprocess.CompletedProcess(words, code, printed[stdout], printed[stderr])
 
 
+async def run_over(
+    streams: tuple[int, int, int], arguments: Sequence[str], environ: Mapping[str, str], folder: str
+) -> int:
+    """Runs `skerry` by a fork over three descriptors, in a folder; returns its exit code."""
+    async with await _ask("skerry", arguments, environ, streams, folder) as answers:
+        await _line(answers)
+        return int(await _line(answers))
+
+
 async def _ask(
     program: str,
     arguments: Sequence[str],
     environ: Mapping[str, str],
     streams: tuple[int, int, int],
+    folder: str = "",
 ) -> UNIXSocketStream:
     ours, theirs = socket.socketpair()
     request = {
         "program": program,
         "arguments": list(arguments),
         "environ": dict(environ),
-        "folder": str(Path.cwd()),
+        "folder": folder or str(Path.cwd()),
     }
     with theirs:
         answers = await UNIXSocketStream.from_socket(ours)
