@@ -7,25 +7,27 @@ keeps nothing; its kills are in tests/unit/providers/test_embedded.py.
 
 import os
 import re
+import shutil
 import signal
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 from random import Random
 
 import anyio
+import msgspec
 import pytest
 
 from skerry.client.client import GatewayClient
-from skerry.model.errors import ClientError
 from skerry.testing.channel import Platform
 from skerry.testing.gateway import GatewayProcess, running_gateway
 from skerry.testing.model_server import StubModelServer
-from tests.support.chaos import all_taken, quiet, until
+from tests.support.chaos import Gateway, all_taken, quiet, until
 from tests.support.defects import DEFECTS
 from tests.support.mix import Mind, config, disagreements, faults, people, turns
+from tests.support.moments import Moments, life
 
-KILLS = int(os.environ.get("SKERRY_KILLS", "60"))
+KILLS = int(os.environ.get("SKERRY_KILLS", "20"))
 SEED = int(os.environ.get("SKERRY_SEED", "20260207"))
 SOURCE = Path(__file__).parents[2] / "src" / "skerry"
 BROKEN_GATEWAY = "tests.support.defects"
@@ -92,7 +94,7 @@ async def test_random_kills_with_everything_on_lose_and_double_nothing(tmp_path:
     assert mind.failed > 0
 
 
-async def visit(gateway: GatewayProcess, platform: Platform, name: str) -> None:
+async def visit(gateway: Gateway, platform: Platform, name: str) -> None:
     """Passes every fault point: a message with a tool call, an answer, a reset, an archive."""
     platform.say(f"look {name}", peer="ann", message_id=name)
 
@@ -102,35 +104,64 @@ async def visit(gateway: GatewayProcess, platform: Platform, name: str) -> None:
         )
 
     await until(answered)
+    await until(lambda: list(gateway.home.glob("agents/main/sessions/*.jsonl")))
     async with GatewayClient(gateway.address) as client:
         await client.request("sessions.reset", {"key": "agent:main:memory:direct:ann"})
     await anyio.sleep_forever()  # the mirror comes last
 
 
+FIRST_OF_EACH = {f"{point}:1" for point in POINTS}
+
+
+async def lived(moments: Moments, name: str, base_url: str) -> None:
+    """Runs a life with a message that passes every fault point, until the moments were reached."""
+    async with life(moments.folder, moments.reach, config=config(base_url)) as living:
+        moments.turn = living.gateway.context.store._writer.turn
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(visit, living, living.platform, name)
+            await until(lambda: moments.reached == moments.wanted, lambda: moments.reached)
+            tasks.cancel_scope.cancel()
+
+
+async def lives(folder: Path, point: str, first: Path, base_url: str) -> list[str]:
+    """Takes up the first life as it was at a point, and the second likewise; returns faults."""
+    second = shutil.copytree(first, folder / "second")
+    moments = Moments(second, folder / "moments", {point})
+    await lived(moments, "m2", base_url)
+    third = shutil.copytree(moments[point], folder / "third")
+    async with life(third) as living:
+        await all_taken(living.platform)
+        await quiet(living)
+    platform = Platform(third / "platform")
+    written, received, taken = platform.inbox(), platform.received(), turns(third / "home")
+    wrong = faults(written, received, taken)
+    return wrong + await disagreements(third / "home", written, received, taken)
+
+
+@pytest.fixture(scope="module")
+def first_life(tmp_path_factory: pytest.TempPathFactory) -> Moments:
+    """A life as it was at the first time of each point."""
+    folder = tmp_path_factory.mktemp("life")
+    moments = Moments(folder / "now", folder / "moments", FIRST_OF_EACH)
+
+    async def run() -> None:
+        async with StubModelServer(Mind(Random(SEED), rate=0)) as model:  # noqa: S311 - no faults
+            await lived(moments, "m1", model.base_url)
+
+    anyio.run(run)
+    return moments
+
+
 @pytest.mark.parametrize("point", POINTS)
 async def test_a_kill_at_each_named_point_in_each_role_loses_and_doubles_nothing(
-    tmp_path: Path, point: str
+    tmp_path: Path, first_life: Moments, point: str
 ) -> None:
-    fault = ("--fault", point)
-    mind = Mind(Random(SEED), rate=0)  # noqa: S311 - here the kill is the only fault
-    async with mixed(tmp_path, mind) as (gateway, platform):
-        await gateway.kill()
-        lives = 0
-        for name in ("m1", "m2"):  # at work, then with something to take up
-            with suppress(AssertionError):  # it may die before it is ready
-                await gateway.start(*fault)
-            async with anyio.create_task_group() as tasks:
-                if gateway.alive:
-                    tasks.start_soon(quietly, gateway, platform, name)
-                    with anyio.fail_after(60):
-                        assert await gateway.wait() == -signal.SIGKILL
-                else:
-                    platform.say(f"look {name}", peer="ann", message_id=name)
-                tasks.cancel_scope.cancel()
-            lives += 1
-        await gateway.start()
-        assert await found(gateway, platform) == []
-    assert lives == 2
+    """A gateway is killed at work, and again with something to take up."""
+    async with StubModelServer(Mind(Random(SEED), rate=0)) as model:  # noqa: S311 - no faults
+        first = shutil.copytree(first_life[f"{point}:1"], tmp_path / "first")
+        file = first / "home" / "skerry.json"
+        file.write_bytes(msgspec.json.encode(config(model.base_url)))
+        assert await lives(tmp_path, f"{point}:1", first, model.base_url) == []
 
 
 def test_every_point_that_a_message_does_not_pass_has_a_kill_elsewhere() -> None:
@@ -138,12 +169,6 @@ def test_every_point_that_a_message_does_not_pass_has_a_kill_elsewhere() -> None
     others = ("e2e/test_forgetting_kills.py", "unit/features/memory/test_index_faults.py")
     killed = "".join((tests / name).read_text("utf-8") for name in others)
     assert [name for name in REACHED - set(POINTS) if f'"{name}"' not in killed] == []
-
-
-async def quietly(gateway: GatewayProcess, platform: Platform, name: str) -> None:
-    """Visit a gateway that will die meanwhile."""
-    with suppress(ClientError):
-        await visit(gateway, platform, name)
 
 
 def test_the_named_points_are_read_from_the_source() -> None:

@@ -27,7 +27,7 @@ from tests.support.chaos import (
     rig,
     until,
 )
-from tests.support.moments import Moments, left, life
+from tests.support.moments import Moments, left, life, scripted
 
 LOOK = "look m1"  # a message whose answer needs a tool
 WRITE = "write m1"  # one whose answer needs a tool that has an effect
@@ -85,15 +85,16 @@ def lives(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Moments]:
 
 async def first_life(moments: Moments, text: str) -> None:
     """Answers a message until every moment of the table was reached."""
-    async with life(moments.folder, moments.reach, **ONE_BY_ONE, **MAY) as (gateway, platform):
-        moments.turn = gateway.context.store._writer.turn
-        platform.say(text, message_id="m1")
+    async with life(moments.folder, moments.reach, scripted(), ONE_BY_ONE | MAY) as first:
+        moments.turn = first.gateway.context.store._writer.turn
+        first.platform.say(text, message_id="m1")
         await until(lambda: moments.reached == moments.wanted, lambda: moments.reached)
 
 
 async def next_life(folder: Path) -> list[str]:
     """Takes up what a kill left; returns what is wrong, and the messages that are announced."""
-    async with life(folder) as (_, platform):
+    async with life(folder, models=scripted()) as second:
+        platform = second.platform
         if not platform.inbox():
             platform.say("m1", message_id="m1")
         platform.say("m2", message_id="m2")
@@ -150,7 +151,8 @@ def test_a_moment_whose_state_is_spoiled_is_noticed(
 
 
 async def spoiled_life(folder: Path) -> None:
-    async with life(folder) as (_, platform):
+    async with life(folder, models=scripted()) as second:
+        platform = second.platform
         platform.say("m2", message_id="m2")
         await until(lambda: any(one.text.endswith("m2") for one in platform.received()))
 

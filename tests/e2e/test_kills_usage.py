@@ -63,8 +63,16 @@ def check(home: Path, server: StubModelServer, kills: int) -> None:
         assert (sums.calls, sums.uncounted, sums.tokens) == (len(rows), len(lost), sum(whole))
 
 
-@pytest.mark.parametrize("number", [1, 2, 3, 4, 5])
-@pytest.mark.parametrize("point", ["store.before-commit", "store.after-commit"])
+@pytest.mark.parametrize(
+    ("point", "number"),
+    [
+        ("store.before-commit", 1),
+        ("store.after-commit", 2),
+        ("store.before-commit", 3),
+        ("store.after-commit", 4),
+        ("store.before-commit", 5),
+    ],
+)
 async def test_a_kill_at_a_commit_takes_no_call_from_the_ledger(
     tmp_path: Path, point: str, number: int
 ) -> None:

@@ -11,12 +11,13 @@ from contextlib import asynccontextmanager, closing
 from functools import partial
 from itertools import groupby, pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import anyio
 import msgspec
 
 from skerry.client.client import GatewayClient
+from skerry.client.discover import Address
 from skerry.model import message
 from skerry.model.message import (
     AssistantMessage,
@@ -159,7 +160,21 @@ async def rig(
         yield gateway, platform, model
 
 
-async def quiet(gateway: GatewayProcess) -> None:
+class Gateway(Protocol):
+    """A gateway in a process of its own, or in this one."""
+
+    @property
+    def home(self) -> Path:
+        """Its state directory."""
+        ...
+
+    @property
+    def address(self) -> Address:
+        """Where clients reach it."""
+        ...
+
+
+async def quiet(gateway: Gateway) -> None:
     """Waits until nothing runs and nothing waits to be delivered, as long as something ends."""
     database = gateway.home / "state.sqlite"
     async with GatewayClient(gateway.address) as client:

@@ -10,7 +10,7 @@ import os
 import shutil
 import sqlite3
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager, asynccontextmanager, closing, nullcontext, suppress
 from dataclasses import dataclass, field
@@ -21,12 +21,15 @@ import msgspec
 
 from skerry.app.build import Application, Outside, open_application
 from skerry.app.settings import Settings
+from skerry.client.discover import Address
 from skerry.config.load import prepare
+from skerry.gateway.server import create_app
 from skerry.model.message import ToolCall, ToolResultMessage, UserMessage
-from skerry.ports.model import ModelRequest
+from skerry.ports.model import ModelRequest, Models
 from skerry.store import DATABASE, nothing
 from skerry.testing.channel import MemoryChannel, Platform
-from skerry.testing.model import ScriptedModel, ScriptedModels, Step
+from skerry.testing.model import ScriptedModel, ScriptedModels, Step, echo
+from tests.support.gateway import serving
 
 SHARED = "-shm"
 """Ending of a file that is made anew from the others, and that nobody has who opens a copy."""
@@ -41,6 +44,8 @@ class Moments:
     wanted: AbstractSet[str]
     turn: AbstractContextManager[Any] = field(default_factory=nullcontext)
     """Held while a transaction is written: a copy waits for that, unless it is made in it."""
+    about: str = ""
+    """What was asked in this life, where several are tried."""
     reached: set[str] = field(default_factory=set[str])
     _times: Counter[str] = field(default_factory=Counter[str])
 
@@ -83,23 +88,53 @@ def answers(request: ModelRequest) -> Sequence[Step]:
     return [f"answer to {name}"]
 
 
+@dataclass(frozen=True)
+class Life:
+    """A gateway in this process, its platform, and where clients reach it."""
+
+    gateway: Application
+    platform: Platform
+    home: Path
+    address: Address
+
+
 @asynccontextmanager
 async def life(
-    folder: Path, reach: Callable[[str], None] = nothing, **config: Any
-) -> AsyncGenerator[tuple[Application, Platform]]:
-    """Runs a gateway without its socket over `home` and `platform` of a folder; drains it."""
+    folder: Path,
+    reach: Callable[[str], None] = nothing,
+    models: Models | None = None,
+    config: Mapping[str, Any] | None = None,
+) -> AsyncGenerator[Life]:
+    """Runs a gateway over `home` and `platform` of a folder, and drains it in the end.
+
+    `config` is written where there is none yet; without `models` it says who answers.
+    """
     home, platform = folder / "home", Platform(folder / "platform")
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     file = home / "skerry.json"
     if not file.exists():
         file.touch(mode=0o600)
-        file.write_bytes(msgspec.json.encode(config))
+        file.write_bytes(msgspec.json.encode(config or {}))
     environ = {"HOME": str(home), "SKERRY_STATE_DIR": str(home)}
-    models = ScriptedModels(ScriptedModel(answers))
+    settings = Settings(prepare(environ), environ)
     outside = Outside(models=models, adapters=[MemoryChannel(platform)], reach=reach)
-    async with open_application(Settings(prepare(environ), environ), environ, outside) as gateway:
-        yield gateway, platform
+    async with (
+        open_application(settings, environ, outside) as gateway,
+        serving(create_app(gateway.context)) as port,
+    ):
+        token = settings.config.gateway.auth.secret
+        yield Life(gateway, platform, home, Address(f"ws://127.0.0.1:{port}", token))
         assert await gateway.drain()
+
+
+def scripted() -> ScriptedModels:
+    """Returns models that answer as those of `tests.support.chaos` do."""
+    return ScriptedModels(ScriptedModel(answers))
+
+
+def echoing() -> ScriptedModels:
+    """Returns models that echo."""
+    return ScriptedModels(ScriptedModel(echo))
 
 
 def left(folder: Path) -> dict[str, object]:

@@ -40,7 +40,8 @@ async def forking_skerry(folder: Path) -> AsyncIterator[Path]:
         tasks.cancel_scope.cancel()
 
 
-async def _answer(stream: anyio.abc.UNIXSocketStream) -> None:
+async def _answer(stream: anyio.abc.SocketStream) -> None:
+    assert isinstance(stream, anyio.abc.UNIXSocketStream)
     async with stream:
         _, descriptors = await stream.receive_fds(1, 3)
         text = b""
