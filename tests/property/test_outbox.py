@@ -82,7 +82,7 @@ class Platform:
 class Guessing(Sender):
     """Sends again what may have arrived: the defect that the machine must find."""
 
-    async def _standing(self, one: WaitingPart) -> Settlement:
+    async def _settlement(self, one: WaitingPart) -> Settlement:
         del one
         return Settlement.ABSENT
 
@@ -90,9 +90,9 @@ class Guessing(Sender):
 class Hasty(Sender):
     """Lets the parts behind one that failed go first."""
 
-    def _left(self, one: WaitingPart) -> float:
+    def _wait_seconds(self, one: WaitingPart) -> float:
         self._held.clear()
-        return super()._left(one)
+        return super()._wait_seconds(one)
 
 
 @dataclass

@@ -48,7 +48,7 @@ def _everybodys(*_: Any, **__: Any) -> SessionKey:
 DEFECTS: Final[dict[str, tuple[object, str, Callable[..., Any]]]] = {
     "forgets what was open": (recovery, "recover", _forget),
     "takes up the last first": (recovery, "recover", _backwards),
-    "closes without a word": (recovery, "told_at_end", _nothing),
+    "closes without a word": (recovery, "end_notices", _nothing),
     "closes without an entry": (recovery, "settle", _unsaid),
     "keeps no answer": (running, "settle", _unsaid),
     "takes a message again": (inbound, "take", _take_again),

@@ -4,7 +4,7 @@ from skerry.commands.table import Argument, Command, CommandCall, CommandError
 from skerry.model.errors import ModelError
 from skerry.store import Store
 from skerry.store.search import Question, search
-from skerry.tools.session_search import told
+from skerry.tools.session_search import as_text
 
 
 def context_commands(store: Store) -> list[Command]:
@@ -14,7 +14,7 @@ def context_commands(store: Store) -> list[Command]:
         if not call.arguments:
             raise CommandError("Say what to look for: /recall the blue boat")
         found = await search(store, Question(call.key, call.arguments, others=call.is_owner))
-        return told(found)
+        return as_text(found)
 
     async def compact(call: CommandCall) -> str:
         if call.compact is None:

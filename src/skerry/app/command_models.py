@@ -13,7 +13,7 @@ from skerry.model.errors import ModelUnavailableError
 from skerry.model.session import SessionSettings
 from skerry.model.thinking import ThinkingLevel, nearest, thinking_level
 from skerry.ports.model import ModelInfo, Models
-from skerry.runtime.admission import named
+from skerry.runtime.admission import find_model
 from skerry.store import Reader, Store, Unit, archive, sessions
 
 PAGE: Final = 20
@@ -98,9 +98,9 @@ class _Choosing:
             if 1 <= int(text) <= len(found):
                 return found[int(text) - 1].ref
             raise CommandError(f"`/model list` has {len(found)}.")
-        whole = await named(self.models, self.config(), text)
+        whole = await find_model(self.models, self.config(), text)
         name, _, profile = text.rpartition("@")
-        ref = whole or await named(self.models, self.config(), name)
+        ref = whole or await find_model(self.models, self.config(), name)
         if ref is None:
             raise CommandError(f"No usable model is called `{text}`: `/model list`.")
         return whole or f"{ref}@{profile}"

@@ -3,7 +3,7 @@
 from skerry.commands.table import Command, CommandCall, CommandError
 from skerry.model.run import SessionOpening
 from skerry.model.session import SessionEntry
-from skerry.sessions.opening import OFFERED, begun, listed
+from skerry.sessions.opening import OFFERED, begun_notice, listed
 from skerry.store import Reader, Store, archive, sessions
 
 
@@ -15,7 +15,7 @@ def session_commands(store: Store) -> tuple[Command, ...]:
             raise CommandError(f"Only the owner may use /{call.name} here.")
         if call.opening.ended is None:
             return "Nothing was said in this conversation yet; it is as good as new."
-        return begun(call.opening)
+        return begun_notice(call.opening)
 
     async def resume(call: CommandCall) -> str:
         if call.opening is None and call.arguments.lower() != "list":

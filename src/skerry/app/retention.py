@@ -44,7 +44,7 @@ async def look(store: Store, config: Config, now: int, hooks: Hooks) -> None:
     await store.write(lambda unit: usage.drop_tools(unit, first))
     await forget_gone(store, now)
     # Imported here: a gateway needs it once a day.
-    from skerry.sessions.retention import carry_out, plan, told  # noqa: PLC0415
+    from skerry.sessions.retention import carry_out, plan, summary  # noqa: PLC0415
     from skerry.store.retention import kept  # noqa: PLC0415
 
     maintenance = config.session.maintenance
@@ -52,7 +52,7 @@ async def look(store: Store, config: Config, now: int, hooks: Hooks) -> None:
     if not (due.archive or due.remove):
         return
     if maintenance.mode == "warn":
-        logger.warning(told(due, done=False))
+        logger.warning(summary(due, done=False))
         return
     done = await carry_out(store, hooks, config.state_dir / "agents", due, now)
-    logger.warning(told(done, done=True))
+    logger.warning(summary(done, done=True))

@@ -35,7 +35,7 @@ from skerry.store import Unit, archive, inbound, listing, outbox, runs, sessions
 from skerry.store.listing import Wanted
 
 
-async def names(models: Models, config: Config) -> dict[str, str]:
+async def model_names(models: Models, config: Config) -> dict[str, str]:
     """Returns the full name of each model that can be used, by what it may be called.
 
     What it may be called stands there in small letters. Of two models with one id the first counts.
@@ -50,12 +50,12 @@ async def names(models: Models, config: Config) -> dict[str, str]:
     return models_by_name | refs
 
 
-async def named(models: Models, config: Config, word: str) -> str | None:
+async def find_model(models: Models, config: Config, word: str) -> str | None:
     """Returns the full name of the model that can be used and is called `word`."""
-    return (await names(models, config)).get(word.lower())
+    return (await model_names(models, config)).get(word.lower())
 
 
-async def understood(runtime: Runtime, config: Config, request: RunRequest) -> RunRequest:
+async def parse_message(runtime: Runtime, config: Config, request: RunRequest) -> RunRequest:
     """Returns the request with what its text means beside what it says."""
     parsed = await _opened(runtime, config, request)
     if parsed.opening is not None and not parsed.opening.done:
@@ -98,7 +98,7 @@ async def _inlined(runtime: Runtime, config: Config, request: RunRequest) -> Run
     # Only whoever knows the models can tell where the name of one ends.
     if match is not None and not (match[0].name == "model" and " " in match[1]):
         return request
-    models = await names(runtime.models, config) if "/model" in request.text.lower() else {}
+    models = await model_names(runtime.models, config) if "/model" in request.text.lower() else {}
     accepted = [
         directive
         for directive in directives(request.text, lambda word: word.lower() in models)
@@ -158,7 +158,7 @@ async def _opened(runtime: Runtime, config: Config, request: RunRequest) -> RunR
     if opened.origin is not Origin.OWNER:
         return opened
     word, _, rest = opened.text.partition(" ")
-    model = await named(runtime.models, config, word)
+    model = await find_model(runtime.models, config, word)
     if model is None:
         return opened
     bare = not (rest.strip() or opened.images)
@@ -331,7 +331,7 @@ def _is_taken(unit: Unit, request: RunRequest) -> bool:
     return any(session.key != str(request.key) for session in sessions_with_label)
 
 
-async def tell(runtime: Runtime, entered: EnteredMessage) -> None:
+async def notify_session(runtime: Runtime, entered: EnteredMessage) -> None:
     """Lets the person and plugins hear of a session that began or came back, after the COMMIT."""
     opened = entered.opened
     if opened.notes and opened.request.reply_to is not None:

@@ -47,7 +47,7 @@ from skerry.replies.style import (
     tool_ended,
 )
 from skerry.replies.tags import ReplyMarks
-from skerry.runtime.finalize import Block, passed, said_by, told_at_end
+from skerry.runtime.finalize import Block, end_notices, filtered_text, response_texts
 from skerry.runtime.run_context import RunPlan, Runtime
 from skerry.runtime.typing_indicator import TypingIndicator
 from skerry.sessions.sending import sends_to
@@ -126,7 +126,7 @@ class BlockStreamer:
             self._taken = _Response([sent], cut=len(sent), stored=len(sent))
             self._chunker.take_up(sent)
         elif sent is None and self.streams:  # it was to leave at the end
-            for shaped_text in said_by(continued.messages, self._show):
+            for shaped_text in response_texts(continued.messages, self._show):
                 self._notice(self._prefixed(shaped_text.text))
 
     async def __aenter__(self) -> Self:
@@ -141,13 +141,13 @@ class BlockStreamer:
     async def __aexit__(self, *exc_info: object) -> None:
         await self._stack.aclose()
 
-    def hear(self, event: LoopEvent, marks: ReplyMarks | None = None) -> None:
+    def on_event(self, event: LoopEvent, marks: ReplyMarks | None = None) -> None:
         """Takes what the run does; nothing here waits. `marks` say how the text is to be sent."""
         match event:
             case MessageUpdate(delta):
-                self._hear_text(delta, marks)
+                self._add_text(delta, marks)
             case ThinkingUpdate(delta):
-                self._hear_thought(delta)
+                self._add_thought(delta)
             case MessageWithdrawn():
                 self._begin_anew()
             case MessageStart(None):
@@ -193,22 +193,24 @@ class BlockStreamer:
             blocks.append(replace(last_block, text=f"{last_block.text.rstrip()}\n\n{line}"))
         elif line and self.blocks:
             blocks.append(Block(line))
-        return [*blocks, *told_at_end(result)]
+        return [*blocks, *end_notices(result)]
 
     def _unsent(self, messages: Sequence[Message]) -> list[ShapedText]:
         """Returns the text that no block contains, where it is sent at the end."""
         before = self._continued
         if before is None or before.sent is None:
-            return said_by(messages, self._show)
-        first, *rest = said_by(messages[len(before.messages) + 1 :], self._show) or [ShapedText("")]
+            return response_texts(messages, self._show)
+        first, *rest = response_texts(messages[len(before.messages) + 1 :], self._show) or [
+            ShapedText("")
+        ]
         text = first.text.removeprefix(before.sent).strip("\n")
         return [replace(first, text=text), *rest] if text else rest
 
     # What is heard
 
-    def _hear_text(self, delta: str, marks: ReplyMarks | None) -> None:
+    def _add_text(self, delta: str, marks: ReplyMarks | None) -> None:
         self._signal.speaks()
-        self._reason()
+        self._flush_reasoning()
         if not self.streams or self._whole:
             return
         response = self._said
@@ -216,24 +218,24 @@ class BlockStreamer:
         response.text.append(delta)
         self._push(self._chunker.feed(delta))
 
-    def _hear_thought(self, delta: str) -> None:
+    def _add_thought(self, delta: str) -> None:
         self._signal.thinks()
         match self.style.reasoning:
             case Detail.ON:
                 self._said.thoughts.append(delta)
             case Detail.STREAM:
-                self._reason_with(self._thoughts.feed(delta))
+                self._queue_reasoning(self._thoughts.feed(delta))
 
-    def _reason(self) -> None:
+    def _flush_reasoning(self) -> None:
         """Lets the thoughts leave before the words that they led to."""
         thoughts = "".join(self._said.thoughts)
         self._said.thoughts.clear()
         if thoughts.strip():
             self._notice(reasoning(thoughts))
         if self.style.reasoning is Detail.STREAM:
-            self._reason_with(self._thoughts.flush())
+            self._queue_reasoning(self._thoughts.flush())
 
-    def _reason_with(self, pieces: list[TextPiece]) -> None:
+    def _queue_reasoning(self, pieces: list[TextPiece]) -> None:
         for piece in pieces:
             if piece.body.strip():
                 self._notice(reasoning(piece.body))
@@ -249,7 +251,7 @@ class BlockStreamer:
             self._notice(BEGUN_ANEW)
 
     def _end(self, message: AssistantMessage) -> None:
-        self._reason()
+        self._flush_reasoning()
         if not self.streams:
             return
         if self._whole:
@@ -318,7 +320,7 @@ class BlockStreamer:
                 if not at_once and self._queue[0].end is not None:
                     await self._pause()
                 with anyio.CancelScope(shield=True):  # what left must be known to have left
-                    await self._leave(self._queue[0])
+                    await self._send(self._queue[0])
                     self._queue.popleft()
 
     async def _pause(self) -> None:
@@ -326,10 +328,10 @@ class BlockStreamer:
         if pause is not None and self.blocks:
             await anyio.sleep(random.uniform(*pause))  # noqa: S311 - no secret
 
-    async def _leave(self, block: _QueuedBlock) -> None:
+    async def _send(self, block: _QueuedBlock) -> None:
         response, run_id = block.said, self._context.run_id
         to = Block(block.text, self._quote(response.marks)).addressed(self.to)
-        content = await passed(self._runtime.hooks, self._context, to, block.text)
+        content = await filtered_text(self._runtime.hooks, self._context, to, block.text)
         parts = self._runtime.delivery.parts(to, content) if content else []
         number, now = self.blocks, self._runtime.clock.now_ms()
         end = response.stored if block.end is None else block.end

@@ -143,7 +143,7 @@ class Conversation(Struct):
     """Overlay with the messages to send."""
     weight: int = 0
     """Its characters when it was last asked for."""
-    told: set[str] = field(default_factory=set)
+    shown_notices: set[str] = field(default_factory=set)
     """Notices that its people have seen: each is told once."""
 
     @property
@@ -236,7 +236,7 @@ class ConversationCache(Struct):
         return numbers
 
 
-def held(conversation: Conversation, limits: TokenBudget) -> int:
+def token_count(conversation: Conversation, limits: TokenBudget) -> int:
     """Returns about how many tokens the next request has: as the model counted last, if more."""
     history = conversation.history
     fixed = limits.window - limits.reserve - limits.room

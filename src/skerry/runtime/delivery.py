@@ -96,12 +96,12 @@ class Sender(Struct):
             while batch := await self.store.read(partial(self._waiting, without=tried)):
                 for waiting in batch:
                     peer = waiting.part.to.peer
-                    if self._held.setdefault(peer, began + self._left(waiting)) > began:
+                    if self._held.setdefault(peer, began + self._wait_seconds(waiting)) > began:
                         continue  # the order of a conversation is kept
                     await anyio.lowlevel.checkpoint_if_cancelled()
                     # Broken off by the gateway's stop, nobody would know whether it arrived.
                     with anyio.CancelScope(shield=True):
-                        pause = await self._bring_to_an_end(waiting)
+                        pause = await self._finish(waiting)
                     if pause is None:
                         self._held.pop(peer, None)
                     else:
@@ -116,7 +116,7 @@ class Sender(Struct):
     def _waiting(self, reader: Reader, without: set[int]) -> list[WaitingPart]:
         return outbox.waiting(reader, self.adapter.channel, self.adapter.account, without=without)
 
-    def _left(self, waiting: WaitingPart) -> float:
+    def _wait_seconds(self, waiting: WaitingPart) -> float:
         """Returns the seconds that a part still waits which an earlier process put off.
 
         Never more than a platform can ask for, wherever the clock was set meanwhile.
@@ -124,15 +124,15 @@ class Sender(Struct):
         seconds = (waiting.retry_at - self.clock.now_ms()) / 1000 if waiting.retry_at else 0.0
         return min(max(seconds, 0.0), LONGEST_HINT)
 
-    async def _bring_to_an_end(self, waiting: WaitingPart) -> float | None:
+    async def _finish(self, waiting: WaitingPart) -> float | None:
         """Sends the part, or finds out that it was; returns after how long to try again, if so."""
         part, last = waiting.part, waiting.attempts >= MAX_ATTEMPTS
-        match await self._standing(waiting):
+        match await self._settlement(waiting):
             case Settlement.DELIVERED:
                 await self._mark(part, PartState.SENT)
                 return None
             case Settlement.UNKNOWN:
-                return await self._leave_unknown(waiting)
+                return await self._mark_unknown(waiting)
             case None:
                 await self._mark(part, PartState.UNKNOWN if last else PartState.SENDING)
                 return None if last else await self._put_off(waiting, UNSETTLED, None, taken=True)
@@ -142,7 +142,7 @@ class Sender(Struct):
             return None
         return await self._send(waiting)
 
-    async def _leave_unknown(self, waiting: WaitingPart) -> float | None:
+    async def _mark_unknown(self, waiting: WaitingPart) -> float | None:
         """Does with a part that may be there what the configuration wants, and what is left."""
         part, now = waiting.part, self.clock.now_ms()
         logger.warning("whether %s arrived is unknown", part.nonce)
@@ -159,7 +159,7 @@ class Sender(Struct):
         self.wake()
         return None
 
-    async def _standing(self, waiting: WaitingPart) -> Settlement | None:
+    async def _settlement(self, waiting: WaitingPart) -> Settlement | None:
         """Returns whether the part is there already; None when that cannot be asked now."""
         if waiting.state is PartState.PENDING:
             return Settlement.ABSENT
@@ -228,10 +228,10 @@ class Sender(Struct):
             lambda unit: outbox.mark(unit, part.serial, state, now, receipt)
         )
         if self.hooks.message_sent.handlers and state in {PartState.SENT, PartState.FAILED}:
-            self._tell(part, state, receipt)
+            self._notify_hooks(part, state, receipt)
         return marked
 
-    def _tell(self, part: OutboundPart, state: PartState, receipt: Receipt | None) -> None:
+    def _notify_hooks(self, part: OutboundPart, state: PartState, receipt: Receipt | None) -> None:
         sent = state is PartState.SENT
         self.hooks.message_sent.start(
             MessageSent(

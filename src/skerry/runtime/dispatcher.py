@@ -33,7 +33,7 @@ from skerry.ports.dispatch import QueuedRun, QueueReport
 from skerry.routing import bindings
 from skerry.routing.owner import is_owner, rights
 from skerry.routing.routing import session_key
-from skerry.runtime.admission import Arrival, EnteredMessage, tell, understood
+from skerry.runtime.admission import Arrival, EnteredMessage, notify_session, parse_message
 from skerry.runtime.compaction.compactor import compact_session
 from skerry.runtime.queue import Queue
 from skerry.runtime.run_context import Runtime, run_context
@@ -94,7 +94,7 @@ class Dispatch:
             await self.runtime.store.write(lambda unit: inbound.take(unit, arrived, request.run_id))
             logger.info("/%s of %s is not theirs to give", command[0].name, arrived.channel)
             return
-        await self._admit(await understood(self.runtime, config, request), config, arrived)
+        await self._admit(await parse_message(self.runtime, config, request), config, arrived)
 
     async def submit(self, request: RunRequest) -> Admission:
         """Accepts the run durably, or says what is already known of its id."""
@@ -102,7 +102,7 @@ class Dispatch:
         agents = config.agents.ids
         if request.key.agent not in agents:
             raise UnknownAgentError(request.key.agent, agents)
-        request = await understood(self.runtime, config, request)
+        request = await parse_message(self.runtime, config, request)
         while (active := self.runtime.running.get(request.run_id)) is not None:
             await active.admitted.wait()
             if not active.withdrawn:  # else the store knows the id, or has nothing of it
@@ -230,13 +230,13 @@ class Dispatch:
                 raise
         if isinstance(outcome, runs.OpenRun | RunResult):
             self._withdraw(active)
-            return _known(outcome)
+            return _known_admission(outcome)
         outcome.apply(active)
         if isinstance(outcome, EnteredMessage):
-            await tell(self.runtime, outcome)
+            await notify_session(self.runtime, outcome)
         elif outcome.session_id == arrival.new_id:
             lifecycle.start(self.runtime.hooks, request.key, outcome.session_id)
-        self._tell(active, config, arrived)
+        self._notify_hooks(active, config, arrived)
         active.admitted.set()
         if not free:
             await self._queue.arrange(active)
@@ -251,7 +251,9 @@ class Dispatch:
         self.runtime.running.withdraw(active)
         self._queue.forget(active)
 
-    def _tell(self, active: ActiveRun, config: Config, arrived: InboundMessage | None) -> None:
+    def _notify_hooks(
+        self, active: ActiveRun, config: Config, arrived: InboundMessage | None
+    ) -> None:
         """Lets plugins see what was accepted, each message once; nothing waits for them."""
         hooks, request = self.runtime.hooks, active.request
         if not hooks.message_received.handlers:
@@ -283,7 +285,7 @@ def _in_line(run: ActiveRun) -> QueuedRun:
     return QueuedRun(run.request.run_id, says, waits=not run.started_at)
 
 
-def _known(stored: runs.OpenRun | RunResult) -> Admission:
+def _known_admission(stored: runs.OpenRun | RunResult) -> Admission:
     if isinstance(stored, RunResult):
         return Admission(stored.session_key, AdmissionStatus.FINISHED, stored.started_at, stored)
     return Admission(str(stored.request.key), AdmissionStatus.IN_FLIGHT, stored.accepted_at)

@@ -47,10 +47,10 @@ COMMAND_INTERRUPTED: Final = (
 
 def payloads(messages: Sequence[Message], show: Show = named) -> tuple[str, ...]:
     """Returns the texts of the reply as a person reads them: what each response said, in order."""
-    return tuple(shaped_text.text for shaped_text in said_by(messages, show))
+    return tuple(shaped_text.text for shaped_text in response_texts(messages, show))
 
 
-def said_by(messages: Sequence[Message], show: Show = named) -> list[ShapedText]:
+def response_texts(messages: Sequence[Message], show: Show = named) -> list[ShapedText]:
     """Returns the text of each response, without those that are empty or silent on purpose."""
     texts = []
     for message in messages:
@@ -106,7 +106,7 @@ Outgoing = list[tuple[ReplyTo, Sequence[str]]]
 """The parts of each block, and where they go."""
 
 
-def told_at_end(result: RunResult) -> list[Block]:
+def end_notices(result: RunResult) -> list[Block]:
     """Returns the notice to the person about the end of the run, where that is not plain to see."""
     match result.stop_reason:
         case StopReason.ABORTED if result.aborted_by in ANSWERED:
@@ -153,12 +153,12 @@ def settle_failed(unit: Unit, result: RunResult, entry: int, guests: Sequence[Ru
 
     The transcript has every call paired and ends in a message of the assistant, without words.
     """
-    own = said_in(unit, result.session_id, result.run_id, entry)
+    own = run_messages(unit, result.session_id, result.run_id, entry)
     unsaved = closing(own, "error", result) if entry or own else []
     settle(unit, result, sessions.tail(unit, result.session_id), unsaved, guests)
 
 
-def said_in(reader: Reader, session_id: SessionId, run_id: RunId, entry: int) -> list[Message]:
+def run_messages(reader: Reader, session_id: SessionId, run_id: RunId, entry: int) -> list[Message]:
     """Returns the transcript of a run after its user entry."""
     entries = sessions.entries(reader, session_id, limit=-1, after=entry)
     return [stored.message for stored in entries if stored.run_id == run_id]
@@ -185,12 +185,12 @@ async def outgoing(
     going: Outgoing = []
     for block in blocks:
         addressed = block.addressed(to)
-        content = await passed(hooks, context, addressed, block.text)
+        content = await filtered_text(hooks, context, addressed, block.text)
         going.append((addressed, parts(addressed, content) if content else []))
     return going
 
 
-async def passed(hooks: Hooks, context: RunContext, to: ReplyTo, text: str) -> str | None:
+async def filtered_text(hooks: Hooks, context: RunContext, to: ReplyTo, text: str) -> str | None:
     """Returns the text as hooks let it out, or None."""
     if not hooks.message_sending.handlers:
         return text
@@ -210,7 +210,7 @@ async def passed(hooks: Hooks, context: RunContext, to: ReplyTo, text: str) -> s
     return None
 
 
-def announce(unit: Unit, result: RunResult, going: Outgoing, first: int = 0) -> None:
+def add_to_outbox(unit: Unit, result: RunResult, going: Outgoing, first: int = 0) -> None:
     """Writes the parts for the sender in the unit that ends the run; `first` numbers the blocks."""
     for block, (to, texts) in enumerate(going, first):
         outbox.add(unit, result.run_id, block, to, texts, result.ended_at)

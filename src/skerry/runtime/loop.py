@@ -78,11 +78,11 @@ class AgentLoop(Struct):
         self._emit(LoopStarted())
         self._emit(TurnStart())
         self.messages.append(prompt)
-        self._tell(prompt)
+        self._emit_message(prompt)
         self.messages.extend(done)
         await anyio.lowlevel.checkpoint_if_cancelled()  # aborted while it waited for its turn
-        await self._make(open_calls(done))
-        pending = await self._entering(self.ports.steering)
+        await self._make_calls(open_calls(done))
+        pending = await self._enter_from(self.ports.steering)
         first = True
         while True:
             if not first:
@@ -94,7 +94,7 @@ class AgentLoop(Struct):
                 break
             if message.tool_calls or pending:
                 continue
-            pending = await self._entering(self.ports.follow_ups)
+            pending = await self._enter_from(self.ports.follow_ups)
             if not pending:
                 break
         self._emit(LoopEnded(tuple(self.messages)))
@@ -129,13 +129,13 @@ class AgentLoop(Struct):
         results: list[ToolResultMessage] = []
         if message.tool_calls and message.stop_reason not in {"error", "aborted"}:
             await self._save()
-            results = await self._make(message.tool_calls)
+            results = await self._make_calls(message.tool_calls)
         self._emit(TurnEnd(message, tuple(results)))
         if message.stop_reason in {"error", "aborted"}:
             return message, ()
-        return message, await self._entering(self.ports.steering)
+        return message, await self._enter_from(self.ports.steering)
 
-    async def _entering(
+    async def _enter_from(
         self, poll: Callable[[Sequence[Message]], Awaitable[Sequence[UserMessage]]]
     ) -> Sequence[UserMessage]:
         """Returns the messages that are to enter; what was unsaved before it is durable then."""
@@ -144,7 +144,7 @@ class AgentLoop(Struct):
             self.unsaved.clear()
         return entered
 
-    async def _make(self, calls: Sequence[ToolCall]) -> list[ToolResultMessage]:
+    async def _make_calls(self, calls: Sequence[ToolCall]) -> list[ToolResultMessage]:
         """Makes calls of tools one by one, up to a message that steers; returns all results."""
         results: list[ToolResultMessage] = []
         skip = False
@@ -165,20 +165,20 @@ class AgentLoop(Struct):
     def _finish_call(self, call: ToolCall, result: ToolResultMessage) -> None:
         self._add(result)
         self._emit(ToolExecutionEnd(call, result))
-        self._tell(result)
+        self._emit_message(result)
 
     def _enter(self, messages: Sequence[UserMessage]) -> None:
         for message in messages:
             self.messages.append(message)
             self.ports.add(message)
-            self._tell(message)
+            self._emit_message(message)
 
     def _add(self, message: Message) -> None:
         self.messages.append(message)
         self.unsaved.append(message)
         self.ports.add(message)
 
-    def _tell(self, message: Message) -> None:
+    def _emit_message(self, message: Message) -> None:
         self._emit(MessageStart(message))
         self._emit(MessageEnd(message))
 

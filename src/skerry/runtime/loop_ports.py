@@ -72,7 +72,7 @@ class RunEvents:
     def emit(self, event: LoopEvent) -> None:
         """Passes an event of the loop on to clients, and to the platform of the message."""
         if self._replying is not None:
-            self._replying.hear(event, self._draft.marks)
+            self._replying.on_event(event, self._draft.marks)
         match event:
             case MessageUpdate(delta):
                 self.publish(TextDelta(delta))
@@ -275,7 +275,7 @@ class Responder:
             if self._plan.command is not None:
                 return await self._answer(*self._plan.command)
             if stopped := self._limits.stops():
-                return speaker.said(stopped)
+                return speaker.gateway_message(stopped)
             if not requests.begun:
                 await self._report_status()
                 speaker.reference = await self._pipeline.resolve(

@@ -61,7 +61,7 @@ class Failover:
         self._tries: Candidates | None = None
         self.current: Candidate | None = None
         """Candidate that was called last."""
-        self.gone: Attempt | None = None
+        self.missing: Attempt | None = None
         """Requested model that is not available, if another answered in its place."""
         self._spent = Usage()
 
@@ -104,16 +104,16 @@ class Failover:
             is_retry = True
             self.current = candidate
             try:
-                reply = await self._one(self._tries, candidate, ask)
+                reply = await self._call_one(self._tries, candidate, ask)
             except OWN_FAULT:
                 raise
             except ModelError as error:
                 logger.warning("%s failed: %s", _named(candidate), error)
             else:
-                self.gone = self.gone or _gone(self._tries, self.target.reference)
+                self.missing = self.missing or _missing_model(self._tries, self.target.reference)
                 return reply
 
-    async def _one(self, tries: Candidates, candidate: Candidate, ask: Ask) -> ModelReply:
+    async def _call_one(self, tries: Candidates, candidate: Candidate, ask: Ask) -> ModelReply:
         """Returns the answer of one candidate. Its end is noted and booked, however it comes."""
         clock, model = asyncio.get_running_loop().time, candidate.model
         call_id = self._accounts.begin(candidate, self.target)
@@ -124,7 +124,7 @@ class Failover:
             reply = await ask(candidate)
             self._spent += reply.usage
             if not reply.tool_calls and not reply.text.strip():
-                raise _silent(model, reply.usage)
+                raise _empty_reply(model, reply.usage)
         except ModelError as error:
             failure = RunFailure(error.code, str(error), error.retryable)
             tries.ended(candidate, error)
@@ -168,7 +168,7 @@ def _failed(tries: Candidates) -> ModelError:
     return failed
 
 
-def _gone(tries: Candidates, reference: str | None) -> Attempt | None:
+def _missing_model(tries: Candidates, reference: str | None) -> Attempt | None:
     """Returns the attempt at the wanted model, where nobody has that model (any more)."""
     for attempt in tries.attempts:
         missing = isinstance(attempt.error, (ModelUnavailableError, ModelNotFoundError))
@@ -182,7 +182,7 @@ def _named(candidate: Candidate) -> str:
     return f"{ref}@{candidate.profile}" if candidate.profile else ref
 
 
-def _silent(model: ModelInfo, usage: Usage) -> ModelError:
+def _empty_reply(model: ModelInfo, usage: Usage) -> ModelError:
     """Returns why a response is empty: z.ai tells a full window by its count of tokens alone."""
     if usage.input + usage.cache_read + usage.cache_write > model.context_window:
         return ModelOverflowError(f"The conversation is too long for {model.ref}.")
@@ -241,16 +241,16 @@ class ModelCall:
         self._emit = emit
         self._now_ms = now_ms
         self.draft = draft or ResponseDraft()
-        self.draft.begin(self._think)
+        self.draft.begin(self._on_thinking)
         self._thoughts: list[str] = []
         self.resumed = ""
         """Text of the response that was sent before a restart."""
         self._seam: Seam | None = None
         """Only behind what was said before a restart."""
-        self._listener = ReplyListener(self._say, self._think, self._note, failover.spend)
+        self._listener = ReplyListener(self._on_text, self._on_thinking, self._note, failover.spend)
         self.notes: dict[str, None] = {}
         """Notes for the person about how models were called, in order."""
-        self.gone = ""
+        self.missing_note = ""
         """Note on a requested model that is not available; empty if it is."""
         self.usage = Usage()
         """Usage of all calls so far."""
@@ -282,7 +282,7 @@ class ModelCall:
         self, ask: Callable[[ModelInfo], Awaitable[ModelRequest]]
     ) -> AssistantMessage:
         """Returns the response; one that failed has stop reason `error` and its partial text."""
-        self._forget()
+        self._begin_response()
         self.failure = None
 
         async def one(candidate: Candidate) -> ModelReply:
@@ -296,14 +296,14 @@ class ModelCall:
             logger.warning("no model answered: %s", " | ".join(error.attempts) or error)
             self.failure = RunFailure.of(error)
             return self.broken_off("error", str(error))
-        missing = self._failover.gone
+        missing = self._failover.missing
         if missing is not None:
             answering = f"{self.provider}/{self.model} answered."
-            self.gone = f"{missing.model} cannot be used: {missing.error} {answering}"
-        self._hear_rest(cut=False)
+            self.missing_note = f"{missing.model} cannot be used: {missing.error} {answering}"
+        self._flush_text(cut=False)
         content = joined(self.resumed, reply.content) if self.resumed else reply.content
         self.resumed = ""
-        self._forget()
+        self._begin_response()
         self.usage += reply.usage
         return self._message(content, reply.stop_reason, reply.usage)
 
@@ -316,16 +316,16 @@ class ModelCall:
             if isinstance(message, AssistantMessage):
                 self.usage += message.usage
         self.resumed = sent
-        self._forget()
+        self._begin_response()
 
-    def said(self, text: str) -> AssistantMessage:
+    def gateway_message(self, text: str) -> AssistantMessage:
         """Returns a message of the gateway in the model's place."""
         before = f"{self.resumed.rstrip()}\n\n" if self.resumed else ""
         return self._message((TextBlock(before + text),), "stop", Usage())
 
     def broken_off(self, stop_reason: str, error: str | None) -> AssistantMessage:
         """Returns a message of what was said when the response ended early."""
-        self._hear_rest(cut=True)
+        self._flush_text(cut=True)
         content: list[Block] = []
         if self._thoughts:
             content.append(ThinkingBlock("".join(self._thoughts)))
@@ -338,10 +338,10 @@ class ModelCall:
         if self._thoughts or self.draft.text != self.resumed:
             self.resumed = ""
             self._emit(MessageWithdrawn())
-        self._forget()
+        self._begin_response()
 
-    def _forget(self) -> None:
-        self.draft.begin(self._think, self.resumed)
+    def _begin_response(self) -> None:
+        self.draft.begin(self._on_thinking, self.resumed)
         self._thoughts.clear()
         self._seam = Seam(self.resumed) if self.resumed else None
 
@@ -357,21 +357,21 @@ class ModelCall:
     def _note(self, text: str) -> None:
         self.notes[text] = None
 
-    def _say(self, delta: str) -> None:
+    def _on_text(self, delta: str) -> None:
         text = storable(delta)
-        self._hear(self.draft.shaper.feed(self._seam.feed(text) if self._seam else text))
+        self._publish(self.draft.shaper.feed(self._seam.feed(text) if self._seam else text))
 
-    def _hear_rest(self, *, cut: bool) -> None:
+    def _flush_text(self, *, cut: bool) -> None:
         if self._seam is not None:
-            self._hear(self.draft.shaper.feed(self._seam.end()))
-        self._hear(self.draft.shaper.end(cut=cut))
+            self._publish(self.draft.shaper.feed(self._seam.end()))
+        self._publish(self.draft.shaper.end(cut=cut))
 
-    def _hear(self, text: str) -> None:
+    def _publish(self, text: str) -> None:
         if text:
             self.draft.pieces.append(text)
             self._emit(MessageUpdate(text))
 
-    def _think(self, delta: str) -> None:
+    def _on_thinking(self, delta: str) -> None:
         delta = storable(delta)
         self._thoughts.append(delta)
         self._emit(ThinkingUpdate(delta))

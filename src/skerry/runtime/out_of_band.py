@@ -13,7 +13,7 @@ from skerry.lanes.running import ActiveRun
 from skerry.model.errors import StoreFailedError
 from skerry.model.event import RunEnded, RunStarted, TextDelta
 from skerry.model.run import RunFailure, RunResult, StopReason
-from skerry.runtime.finalize import Block, Outgoing, announce, outgoing, told_at_end
+from skerry.runtime.finalize import Block, Outgoing, add_to_outbox, end_notices, outgoing
 from skerry.runtime.run_context import Runtime, command_call, persisted, run_context
 from skerry.sessions.sending import sends_to
 from skerry.store import Unit, runs
@@ -69,11 +69,11 @@ async def _end(
     context = run_context(request, active.session_id)
     going: Outgoing = []
     if to is not None:
-        blocks = [*(Block(text) for text in result.payloads), *told_at_end(result)]
+        blocks = [*(Block(text) for text in result.payloads), *end_notices(result)]
         going = await outgoing(runtime.hooks, context, blocks, to, runtime.delivery.parts)
 
     def end(unit: Unit) -> None:
-        announce(unit, result, going)
+        add_to_outbox(unit, result, going)
         runs.finish(unit, result)
 
     try:

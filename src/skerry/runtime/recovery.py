@@ -35,14 +35,14 @@ from skerry.runtime.finalize import (
     INTERRUPTED,
     Block,
     Outgoing,
-    announce,
+    add_to_outbox,
     closing,
+    end_notices,
     for_guest,
     outgoing,
     payloads,
-    said_in,
+    run_messages,
     settle,
-    told_at_end,
 )
 from skerry.runtime.run_context import run_context
 from skerry.runtime.run_hooks import TranscriptHooks
@@ -168,7 +168,7 @@ def _sorted(reader: Reader, policy: SendPolicy, facts: RunFacts) -> _OpenRuns:
             ended = bool(overtaken)
         if ended or run.restarts >= MAX_RESTARTS:
             logger.warning("run %s was interrupted; it is closed", run_id)
-            messages = said_in(reader, run.session_id, run_id, run.entry)
+            messages = run_messages(reader, run.session_id, run_id, run.entry)
             own, request = sessions.settings(reader, run.session_id), run.request
             to = sends_to(policy, own, request.key, request.reply_to)
             entered = [guest.request.run_id for guest in guests[run_id]]
@@ -229,7 +229,7 @@ async def _closing(
     context = run_context(run.request, run.session_id)
     going = Outgoing()
     if to is not None:
-        blocks = [*_unsaid(run, result), *told_at_end(result)]
+        blocks = [*_unsaid(run, result), *end_notices(result)]
         going = await outgoing(hooks, context, blocks, to, parts)
     entries = await TranscriptHooks(hooks).entries(ending, context)
     return _Closing(result, interrupted.guests, entries, going)
@@ -249,12 +249,12 @@ def _close_broken(unit: Unit, broken: _Broken, going: Outgoing, now: int) -> Non
         runs.finish(unit, for_guest(result, guest))
     tail = sessions.tail(unit, run.session_id)
     if tail and run.entry:
-        own = said_in(unit, run.session_id, run.run_id, run.entry)
+        own = run_messages(unit, run.session_id, run.run_id, run.entry)
         sessions.append(
             unit, run.session_id, tail, run.run_id, closing(own, "aborted", result), now
         )
     if going:
-        announce(unit, result, going, outbox.next_block(unit, run.run_id))
+        add_to_outbox(unit, result, going, outbox.next_block(unit, run.run_id))
 
 
 def _peer_kind(key: str) -> PeerKind:
@@ -277,7 +277,7 @@ def _close(unit: Unit, closing_: _Closing) -> None:
     result = closing_.result
     settle(unit, result, sessions.tail(unit, result.session_id), closing_.entries, closing_.guests)
     if closing_.going:
-        announce(unit, result, closing_.going, outbox.next_block(unit, result.run_id))
+        add_to_outbox(unit, result, closing_.going, outbox.next_block(unit, result.run_id))
 
 
 LEAST: Final = (WRITE,)

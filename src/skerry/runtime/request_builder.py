@@ -27,7 +27,7 @@ from skerry.model.thinking import ThinkingLevel, nearest
 from skerry.model.tool import ToolSpec
 from skerry.ports.model import History, ModelInfo, ModelRequest
 from skerry.runtime.compaction.compactor import CompactionTask, Compactor, tighter
-from skerry.runtime.conversation import Conversation, held, prune, shorten
+from skerry.runtime.conversation import Conversation, prune, shorten, token_count
 from skerry.runtime.run_context import RunPlan
 from skerry.runtime.run_hooks import RunHooks, with_context
 from skerry.sessions.window import TokenBudget, budget, first_that_fits
@@ -62,7 +62,7 @@ class WindowKeeper(Struct):
             ended, self.ended = self.ended, None
             await self._note(ended, system, limits)
         settings = self.compactor.config.agents.defaults.compaction
-        tokens = held(self.conversation, limits)
+        tokens = token_count(self.conversation, limits)
         threshold = limits.window - limits.reserve
         task = self._last = CompactionTask(model, limits, system, "threshold", tokens)
         soft = min(settings.memory_flush.soft_threshold_tokens, limits.room // SOFT_SHARE)
@@ -249,7 +249,7 @@ class RequestBuilder:
         _, model = await self._runtime.models.choose(target.reference)
         limits = budget(model.context_window, 0, self._config.agents.defaults.compaction)
         task = CompactionTask(
-            model, limits, "", "manual", held(self._conversation, limits), instructions
+            model, limits, "", "manual", token_count(self._conversation, limits), instructions
         )
         done = await self.keeper.on_demand(task)
         return f"⚙️ Compacted ({done.before:,} → {done.after:,} tokens). {KEPT}"
@@ -266,8 +266,9 @@ class RequestBuilder:
 
     def _thinking(self, model: ModelInfo) -> ThinkingLevel:
         """Returns how much the model thinks; less than somebody asked for is noted."""
-        requested = self._plan.thinking
-        level = nearest(requested, model.levels)
+        requested, level = self._plan.thinking, ThinkingLevel.OFF
+        if model.reasoning:
+            level = nearest(requested, model.levels)
         if self._plan.thinking_asked and level is not requested:
             self.notes[f"{model.ref} has no thinking level {requested}; it used {level}."] = None
         return level

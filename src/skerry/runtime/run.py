@@ -17,19 +17,19 @@ from skerry.lanes.running import ActiveRun, ContinuedRun
 from skerry.model.event import RunEnded, RunStarted
 from skerry.model.message import Message, UserMessage, is_note, notice
 from skerry.model.run import RunResult, StopReason
-from skerry.runtime.admission import Arrival, EnteredMessage, tell
+from skerry.runtime.admission import Arrival, EnteredMessage, notify_session
 from skerry.runtime.conversation import Conversation
 from skerry.runtime.finalize import (
     Block,
     Outgoing,
-    announce,
+    add_to_outbox,
     cut_off,
+    end_notices,
     for_guest,
     outgoing,
     payloads,
     settle,
     settle_failed,
-    told_at_end,
     unexpected,
 )
 from skerry.runtime.run_context import Runtime, persisted, run_context, run_plan
@@ -139,7 +139,7 @@ class Run(Struct, frozen=True):
             entered.apply(active)
             for guest in active.joined:
                 guest.session_id = active.session_id
-            await tell(self.runtime, entered)
+            await notify_session(self.runtime, entered)
             before, tail = entered.tail + 1, entered.entry or entered.tail
         elif active.settings is None:
             settings = await self.runtime.store.read(
@@ -206,7 +206,7 @@ class Run(Struct, frozen=True):
             notices=notices,
         )
 
-        self._tell_end(executor, result)
+        self._notify_agent_end(executor, result)
         try:
             conversation.tail = await self._settle(executor, writing, result)
         except Exception as error:
@@ -246,7 +246,7 @@ class Run(Struct, frozen=True):
         def end(unit: Unit) -> int:
             if warned is not None:
                 note_warned(unit, warned)
-            announce(unit, result, going, first)
+            add_to_outbox(unit, result, going, first)
             return settle(unit, result, tail, unsaved, guests)
 
         return await self._persisted(lambda: self.runtime.store.write(end))
@@ -265,7 +265,7 @@ class Run(Struct, frozen=True):
             if to is not None:
                 context, blocks = (
                     run_context(active.request, active.session_id),
-                    told_at_end(result),
+                    end_notices(result),
                 )
                 going = await outgoing(
                     self.runtime.hooks, context, blocks, to, self.runtime.delivery.parts
@@ -273,7 +273,7 @@ class Run(Struct, frozen=True):
 
             def end(unit: Unit) -> None:
                 if going:
-                    announce(unit, result, going, outbox.next_block(unit, result.run_id))
+                    add_to_outbox(unit, result, going, outbox.next_block(unit, result.run_id))
                 settle_failed(unit, result, entry, guests)
 
             await self._persisted(lambda: self.runtime.store.write(end))
@@ -281,7 +281,7 @@ class Run(Struct, frozen=True):
             logger.exception("run %s stays open in the store", result.run_id)
         return result
 
-    def _tell_end(self, executor: RunExecutor, result: RunResult) -> None:
+    def _notify_agent_end(self, executor: RunExecutor, result: RunResult) -> None:
         """Lets plugins look at the whole; nothing waits for them."""
         point = self.runtime.hooks.agent_end
         if not point.handlers:

@@ -71,7 +71,7 @@ class Runtime(Struct, frozen=True):
         """Returns the tools that a run of the caller may use."""
         return offered(self.tools.values(), caller, config.tools.guests.granted)
 
-    def asking(self, target: CallTarget) -> Failover:
+    def failover(self, target: CallTarget) -> Failover:
         """Returns who finds a model that answers, within the budgets, with every call booked."""
         return Failover(self.models, target, self.ledger)
 

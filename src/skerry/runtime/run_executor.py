@@ -41,7 +41,7 @@ class RunExecutor:
         self.conversation = conversation
         self._done = done.messages if done else ()
         pipeline = RunHooks(runtime.hooks, plan.hooks, writing, runtime.clock)
-        failover, draft = runtime.asking(plan.target), ResponseDraft(plan.show)
+        failover, draft = runtime.failover(plan.target), ResponseDraft(plan.show)
         request = active.request
         self.replying = (
             answers(plan, lambda: plan.variables(failover)) if request.reply_to else None
@@ -126,10 +126,10 @@ class RunExecutor:
 
     async def notices(self) -> tuple[str, ...]:
         """Returns the notes for the person that were not shown in this conversation before."""
-        shown = self.conversation.told
+        shown = self.conversation.shown_notices
         notes = [*self._requests.notes, *self.speaker.notes]
-        if self.speaker.gone and self.plan.settings.model:  # else its owner has the log
-            notes.append(f"{self.speaker.gone} `/model default` ends it.")
+        if self.speaker.missing_note and self.plan.settings.model:  # else its owner has the log
+            notes.append(f"{self.speaker.missing_note} `/model default` ends it.")
         if any(note not in shown for note in notes):
             session_id = self.plan.active.session_id
             with suppress(StateError):  # then it is told once more

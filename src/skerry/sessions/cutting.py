@@ -33,7 +33,7 @@ class CompactionCut(Struct, frozen=True):
     splits: bool
     """True when a turn was cut: its rest is kept."""
 
-    def asked(self, before: str) -> str:
+    def open_request(self, before: str) -> str:
         """Returns the person's request in the turn that was cut; empty if none was.
 
         `before` is the same of the compaction before: a long turn may be cut again and again.

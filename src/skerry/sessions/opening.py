@@ -215,7 +215,7 @@ def notices(request: RunRequest, limits: SessionLimits | None) -> tuple[str, ...
     opening = request.opening
     if opening is not None and not opening.done:
         # Whatever session is ended, the notice says only that one can be brought back.
-        return (begun(replace(opening, ended=SessionId("any"))),)
+        return (begun_notice(replace(opening, ended=SessionId("any"))),)
     if limits is None:
         return ()
     expired = {
@@ -256,7 +256,7 @@ def _anew(
     done = replace(wanted, done=True, ended=ended.session_id if ended else None)
     notes: tuple[Message, ...] = ()
     if ended is not None and not wanted.bare:
-        notes = (notice(begun(done), at),)
+        notes = (notice(begun_notice(done), at),)
     return OpenedSession(
         session_id,
         tail,
@@ -271,7 +271,7 @@ def _anew(
 def _resume(
     unit: Unit, request: RunRequest, resumed: SessionOpening, new_id: SessionId, at: int
 ) -> OpenedSession:
-    session = meant(archive.earlier(unit, str(request.key), 1000), resumed.target)
+    session = chosen_session(archive.earlier(unit, str(request.key), 1000), resumed.target)
     if session is None:
         session_id, tail = sessions.ensure(unit, request.key, new_id, at)
         return OpenedSession(session_id, tail, request, began=session_id == new_id)
@@ -281,7 +281,7 @@ def _resume(
     return OpenedSession(session.session_id, session.tail, changed, displaced, RESTORE)
 
 
-def meant(earlier: Sequence[SessionEntry], target: str) -> SessionEntry | None:
+def chosen_session(earlier: Sequence[SessionEntry], target: str) -> SessionEntry | None:
     """Returns the session that the person means: the last, one by its place, or one by its id."""
     if not target:
         return earlier[0] if earlier else None
@@ -293,7 +293,7 @@ def meant(earlier: Sequence[SessionEntry], target: str) -> SessionEntry | None:
     return fitting[0] if len(fitting) == 1 else None
 
 
-def begun(done: SessionOpening) -> str:
+def begun_notice(done: SessionOpening) -> str:
     """Returns the notice about a session that the person began."""
     model = f" with `{done.model}`" if done.model else ""
     back = " `/resume` brings the last one back." if done.ended else ""

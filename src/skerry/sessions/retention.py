@@ -80,9 +80,7 @@ def plan(stored: Sequence[Kept], config: MaintenanceConfig, now: int) -> Retenti
         if session.archived_at < before
     ]
     if config.max_disk_bytes is not None:
-        size = sum(session.size for session in stored) - sum(
-            session.session.size for session in removed
-        )
+        size = sum(session.size for session in stored) - sum(due.session.size for due in removed)
         for session in archived[len(removed) :]:
             if size <= config.max_disk_bytes:
                 break
@@ -99,22 +97,22 @@ def _stays(key: str) -> bool:
 
 
 async def carry_out(
-    store: Store, hooks: Hooks, agents_dir: Path, due: RetentionPlan, now: int
+    store: Store, hooks: Hooks, agents_dir: Path, planned: RetentionPlan, now: int
 ) -> RetentionPlan:
     """Archives and removes what is due; returns what was, less what somebody used meanwhile."""
     away, removed = [], []
-    for one in due.archive:
-        session = await store.write(partial(retention.put_away, session=one.session, now=now))
+    for due in planned.archive:
+        session = await store.write(partial(retention.put_away, session=due.session, now=now))
         if session is not None:
-            away.append(one)
+            away.append(due)
             lifecycle.ended(hooks, session, PRUNE)
-    for one in due.remove:
-        session_id = one.session.session_id
+    for due in planned.remove:
+        session_id = due.session.session_id
         await store.read(
             partial(retention.remove_file, agents_dir=agents_dir, session_id=session_id)
         )
         if await store.write(partial(retention.remove, session_id=session_id)):
-            removed.append(one)
+            removed.append(due)
     if removed:
         try:
             await retention.wipe(store)
@@ -123,7 +121,7 @@ async def carry_out(
     return RetentionPlan(tuple(away), tuple(removed))
 
 
-def told(due: RetentionPlan, *, done: bool) -> str:
+def summary(due: RetentionPlan, *, done: bool) -> str:
     """Returns a line for the log."""
     text = (
         f"{len(due.archive)} conversations {'were' if done else 'would be'} archived,"

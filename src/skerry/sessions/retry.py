@@ -36,7 +36,7 @@ def to_retry(
     """
     entered: list[RunRequest] = []
     for ended in runs.last_ended(reader, str(key), _LOOK_BACK):
-        request = _said(reader, ended, key)
+        request = _original_request(reader, ended, key)
         if request is None or is_command(request.text):
             continue
         if ended.result.joined is not None:
@@ -73,7 +73,7 @@ def as_asked_by(request: RunRequest, scopes: tuple[str, ...] | None) -> RunReque
     return replace(request, scopes=scopes, model=None, thinking=None, inline=None)
 
 
-def _said(reader: Reader, ended: EndedRun, key: SessionKey) -> RunRequest | None:
+def _original_request(reader: Reader, ended: EndedRun, key: SessionKey) -> RunRequest | None:
     """Returns the request; the text of a large or an old one is read from the transcript."""
     request = ended.request
     if request is not None and (request.text or request.images or request.opening is not None):

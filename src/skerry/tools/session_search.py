@@ -43,10 +43,10 @@ class SessionSearch:
         results = await context.recall.search(
             params.query, limit=params.limit, others=params.others
         )
-        return ToolResult(told(results), origin=Origin.MEMORY)
+        return ToolResult(as_text(results), origin=Origin.MEMORY)
 
 
-def told(results: SearchResults) -> str:
+def as_text(results: SearchResults) -> str:
     """Returns the finding as a model, or a person, reads it."""
     lines = [_hit(number, hit) for number, hit in enumerate(results.hits, 1)]
     if not lines:

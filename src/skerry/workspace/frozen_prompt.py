@@ -84,7 +84,7 @@ class SessionPrompt(Struct):
         """Returns whether the session was told of another day last."""
         return str(day) != self.told.get(_DAY, str(self.today.date))
 
-    def tell(self, files: dict[str, str], day: date) -> None:
+    def mark_announced(self, files: dict[str, str], day: date) -> None:
         """Notes that the session is told of files and of the day."""
         self.told |= files
         if self.new_day(day):

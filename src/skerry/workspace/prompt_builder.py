@@ -40,8 +40,8 @@ from skerry.workspace.prompt_files import (
     ShownFile,
     WorkspaceFiles,
     fitted,
+    prompt_names,
     read_text,
-    wanted,
 )
 from skerry.workspace.prompt_sections import (
     PromptSection,
@@ -235,7 +235,7 @@ class Prompts(Struct):
         request = target.request
         # Without tools nobody could do the ritual.
         ritual = bool(tools) and self.ritual.belongs(workspace, request, claim=not target.looking)
-        names = wanted(request, ritual=ritual, shared=shared)
+        names = prompt_names(request, ritual=ritual, shared=shared)
         files = raw = await self.files.read(workspace, names, self.records)
         if hooks.agent_bootstrap.handlers:
             files = await _changed(raw, target.context, hooks)
@@ -293,11 +293,11 @@ class Prompts(Struct):
         is_new_day = begin.new_day(day)
         if not changed and not is_new_day:
             return ""
-        begin.tell(changed, day)
+        begin.mark_announced(changed, day)
         key = target.request.key
         self.begins.keep(key, target.session_id, audience, begin)
         names = [name for name in changed if self._writer(workspace, name) != str(key)]
-        note = told(names, day if is_new_day else None)
+        note = change_notice(names, day if is_new_day else None)
         if note and target.entry:
             self.begins.note(target.session_id, target.entry, note)
         return note
@@ -318,7 +318,7 @@ class Prompts(Struct):
         return self._zone
 
 
-def told(files: Sequence[str], day: date | None) -> str:
+def change_notice(files: Sequence[str], day: date | None) -> str:
     """Returns the notice about changes since the system prompt was made (pure)."""
     parts = [f"It is {day:%A}, {day} now."] if day else []
     if files:

@@ -79,7 +79,7 @@ class ShownFile(Struct, frozen=True):
     """Reason why it does not count as the owner's text."""
 
 
-def wanted(request: RunRequest, *, ritual: bool, shared: bool = False) -> tuple[str, ...]:
+def prompt_names(request: RunRequest, *, ritual: bool, shared: bool = False) -> tuple[str, ...]:
     """Returns the files that the run's prompt may have, in their order.
 
     Args:

@@ -14,7 +14,7 @@ from skerry.model import message
 from skerry.model.ids import RunId, SessionId, SessionKey
 from skerry.model.run import RunRequest
 from skerry.model.session import SessionSettings
-from skerry.sessions.retention import RetentionPlan, carry_out, plan, told
+from skerry.sessions.retention import RetentionPlan, carry_out, plan, summary
 from skerry.store import Store, Unit, archive, open_store, runs, sessions
 from skerry.store.indexing import fill
 from skerry.store.mirror import Mirror
@@ -197,6 +197,6 @@ async def test_a_pinned_conversation_is_known_as_one(tmp_path: Path) -> None:
 
 def test_the_log_says_what_would_be_and_how() -> None:
     due = plan([session("old", 31)], limits(), NOW)
-    assert "1 conversations would be archived" in told(due, done=False)
-    assert "skerry sessions prune --dry-run" in told(due, done=False)
-    assert told(due, done=True).startswith("session.maintenance: 1 conversations were archived")
+    assert "1 conversations would be archived" in summary(due, done=False)
+    assert "skerry sessions prune --dry-run" in summary(due, done=False)
+    assert summary(due, done=True).startswith("session.maintenance: 1 conversations were archived")

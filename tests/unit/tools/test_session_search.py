@@ -11,7 +11,7 @@ from skerry.model.message import ToolCall, ToolResultMessage
 from skerry.model.origin import Origin
 from skerry.model.recall import SearchResults
 from skerry.testing.model import ScriptedModel
-from skerry.tools.session_search import told
+from skerry.tools.session_search import as_text
 from tests.support.core import MAIN, open_core, request
 
 
@@ -66,5 +66,5 @@ async def test_recall_is_a_command_that_does_not_find_itself(tmp_path: Path) -> 
 
 
 def test_what_is_not_found_says_what_to_do() -> None:
-    assert "other words" in told(SearchResults(()))
-    assert "Not everything" in told(SearchResults((), complete=False))
+    assert "other words" in as_text(SearchResults(()))
+    assert "Not everything" in as_text(SearchResults((), complete=False))

@@ -17,7 +17,7 @@ from skerry.workspace.prompt_files import (
     cut,
     fitted,
     project,
-    wanted,
+    prompt_names,
 )
 
 TO = ReplyTo(ChannelId("memory"), AccountId("a"), Peer(PeerKind.DIRECT, "1"), "m")
@@ -37,7 +37,7 @@ def asked(
 @pytest.mark.requirement("identity-injection-order")
 def test_the_files_stand_in_the_order_of_the_seed() -> None:
     everything = asked("main", Purpose.HEARTBEAT)
-    assert wanted(everything, ritual=True) == (
+    assert prompt_names(everything, ritual=True) == (
         "IDENTITY.md",
         "SOUL.md",
         "USER.md",
@@ -52,18 +52,20 @@ def test_the_files_stand_in_the_order_of_the_seed() -> None:
 @pytest.mark.parametrize("key", ["agent:main:subagent:1", "agent:main:main"])
 def test_a_sub_agent_gets_agents_and_tools_alone(key: str) -> None:
     request = asked(key, Purpose.SUBAGENT)
-    assert wanted(request, ritual=True) == ("AGENTS.md", "TOOLS.md")
+    assert prompt_names(request, ritual=True) == ("AGENTS.md", "TOOLS.md")
 
 
 def test_who_the_owner_is_and_what_is_on_their_machines_is_told_to_nobody_else() -> None:
     strangers = asked("agent:main:memory:direct:1", to=TO)
     rest = ("IDENTITY.md", "SOUL.md", "AGENTS.md")
-    assert wanted(strangers, ritual=False) == rest
+    assert prompt_names(strangers, ritual=False) == rest
     group = "agent:main:memory:group:1"
-    assert wanted(asked(group, to=TO, origin=Origin.KNOWN), ritual=False) == rest
+    assert prompt_names(asked(group, to=TO, origin=Origin.KNOWN), ritual=False) == rest
     everything = ("IDENTITY.md", "SOUL.md", "USER.md", "AGENTS.md", "TOOLS.md")
-    assert wanted(asked(group, to=TO, origin=Origin.OWNER), ritual=False) == everything
-    assert wanted(strangers, ritual=False, shared=True) == everything, "they may read the files"
+    assert prompt_names(asked(group, to=TO, origin=Origin.OWNER), ritual=False) == everything
+    assert prompt_names(strangers, ritual=False, shared=True) == everything, (
+        "they may read the files"
+    )
 
 
 @pytest.mark.requirement("identity-file-memory-md")
@@ -93,14 +95,14 @@ def test_long_term_memory_is_for_private_conversations(
     private: bool,  # noqa: FBT001 - a parameter of the test
 ) -> None:
     assert request_.is_private is private
-    assert ("MEMORY.md" in wanted(request_, ritual=False)) is private
+    assert ("MEMORY.md" in prompt_names(request_, ritual=False)) is private
 
 
 def test_the_checklist_is_for_heartbeats_alone() -> None:
     with_it = {
         purpose
         for purpose in Purpose
-        if "HEARTBEAT.md" in wanted(asked("main", purpose), ritual=False)
+        if "HEARTBEAT.md" in prompt_names(asked("main", purpose), ritual=False)
     }
     assert with_it == {Purpose.HEARTBEAT}
 
@@ -108,12 +110,14 @@ def test_the_checklist_is_for_heartbeats_alone() -> None:
 @pytest.mark.requirement("identity-file-soul-md")
 @pytest.mark.parametrize("key", ["main", "agent:main:memory:group:1", "cron:daily"])
 def test_who_it_is_and_how_it_works_stand_in_every_conversation(key: str) -> None:
-    names = wanted(asked(key), ritual=False)
+    names = prompt_names(asked(key), ritual=False)
     assert names[:5] == ("IDENTITY.md", "SOUL.md", "USER.md", "AGENTS.md", "TOOLS.md")
 
 
 def test_a_notes_run_has_the_files_of_its_conversation() -> None:
-    assert wanted(asked("main", Purpose.FLUSH), ritual=True) == wanted(asked("main"), ritual=True)
+    assert prompt_names(asked("main", Purpose.FLUSH), ritual=True) == prompt_names(
+        asked("main"), ritual=True
+    )
 
 
 def test_a_file_that_is_too_long_shows_its_begin_and_end_and_says_so() -> None:

@@ -11,7 +11,7 @@ from skerry.infra import sqlite
 from skerry.infra.sqlite import quick_check
 from skerry.infra.untrusted_json import UNREADABLE
 from skerry.ports.checks import Check, Level
-from skerry.sessions.retention import plan, told
+from skerry.sessions.retention import plan, summary
 from skerry.store import DATABASE, Reader, aside, legible, retention
 from skerry.store.condition import ENTRIES_REMEDY, Storage
 
@@ -70,7 +70,7 @@ def growth(config: Config, now: int) -> Check:
     due = plan(there, maintenance, now)
     if maintenance.mode != "warn" or not (due.archive or due.remove):
         return Check(name, Level.OK, f"{len(there)} sessions")
-    message = f"{len(there)} sessions; {told(due, done=False)}."
+    message = f"{len(there)} sessions; {summary(due, done=False)}."
     remedy = "Set session.maintenance.mode to enforce, or leave it: nothing is removed unasked."
     return Check(name, Level.WARNING, message, remedy)
 

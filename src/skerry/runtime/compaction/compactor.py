@@ -26,7 +26,7 @@ from skerry.model.run import CompactionResult, Purpose
 from skerry.ports.model import History, ModelInfo
 from skerry.ports.tool import ToolContext
 from skerry.ports.tries import CallTarget
-from skerry.runtime.conversation import Conversation, held, taint, worst
+from skerry.runtime.conversation import Conversation, taint, token_count, worst
 from skerry.runtime.run_context import Runtime
 from skerry.runtime.run_hooks import RunHooks, TranscriptHooks
 from skerry.sessions.cutting import CompactionCut, Numbered, cut, spoken
@@ -94,7 +94,7 @@ class Compactor(Struct, frozen=True):
         split = cut(entries, self._keep(task, entries))
         if split is None:
             return None
-        self._tell_begin(task, len(entries))
+        self._notify_begin(task, len(entries))
         done: CompactionResult | None = None
         try:
             done = await self._replace(task, tail, state, entries, split)
@@ -115,7 +115,7 @@ class Compactor(Struct, frozen=True):
             await self.flush(split.messages, task.system, task.limits)
         summary, by_model = await self._summary(split, state.last, task)
         request = fitted(
-            split.asked(state.last.asked if state.last else ""), task.limits.summary // 4
+            split.open_request(state.last.asked if state.last else ""), task.limits.summary // 4
         )
         if request:
             summary += f"\n\n{SPLIT}\n{request}"
@@ -130,7 +130,7 @@ class Compactor(Struct, frozen=True):
             Usage(),
             "stop",
             now,
-            origin=self._whose_words(split, state.last),
+            origin=self._worst_origin(split, state.last),
             first_kept=split.first_kept,
             tokens_before=task.tokens,
             trigger=task.trigger,
@@ -151,10 +151,10 @@ class Compactor(Struct, frozen=True):
         with anyio.CancelScope(shield=True):  # an abort must not lose count of what is stored
             written = await self.runtime.store.write(write)
             self.runtime.prompts.forget(self.target.session_id)
-        self._tell_end(task, entry, (len(messages) + 1, after, len(split.messages)))
+        self._notify_end(task, entry, (len(messages) + 1, after, len(split.messages)))
         return CompactionResult(written, task.tokens, after, len(messages))
 
-    def _whose_words(self, split: CompactionCut, last: CompactionMessage | None) -> Origin:
+    def _worst_origin(self, split: CompactionCut, last: CompactionMessage | None) -> Origin:
         """Returns whose words the summary may repeat: the owner's, or the worst that was read."""
         origins = taint(split.messages)
         if last is not None and last.origin is not Origin.OWNER:
@@ -218,7 +218,7 @@ class Compactor(Struct, frozen=True):
         room = max(min(most, replaced * 3 // 4), 16)
         return extracted(split.messages, previous, room), False
 
-    def _tell_begin(self, task: CompactionTask, messages: int) -> None:
+    def _notify_begin(self, task: CompactionTask, messages: int) -> None:
         self.tell(CompactionStarted())
         point, target = self.runtime.hooks.before_compaction, self.target
         if point.handlers:
@@ -233,7 +233,7 @@ class Compactor(Struct, frozen=True):
                 )
             )
 
-    def _tell_end(
+    def _notify_end(
         self, task: CompactionTask, entry: CompactionMessage, counts: tuple[int, int, int]
     ) -> None:
         point, target = self.runtime.hooks.after_compaction, self.target
@@ -301,7 +301,7 @@ async def compact_session(
         _unheard,
     )
     limits = budget(model.context_window, 0, compaction)
-    tokens = held(conversation, limits)
+    tokens = token_count(conversation, limits)
     done = await compactor.run(
         CompactionTask(model, limits, "", "manual", tokens, instructions), session.tail
     )

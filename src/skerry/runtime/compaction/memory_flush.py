@@ -185,7 +185,7 @@ class MemoryFlushTurn(Struct):
             messages.insert(0, message.user(_GOES_ON, at))
         history = History([*messages, message.user(self._prompt(today), at)])
         target = replace(self.target, purpose=Purpose.FLUSH)
-        failover = self.runtime.asking(target)
+        failover = self.runtime.failover(target)
         speaker = ModelCall(failover, _unheard, self.runtime.clock.now_ms)
 
         async def ask(model: ModelInfo) -> ModelRequest:

@@ -37,7 +37,7 @@ class Summarizer:
 
     def __init__(self, runtime: Runtime, target: CallTarget) -> None:
         target = replace(target, purpose=Purpose.COMPACTION)
-        failover = runtime.asking(target)
+        failover = runtime.failover(target)
         self._speaker = ModelCall(failover, _unheard, runtime.clock.now_ms)
 
     async def text(

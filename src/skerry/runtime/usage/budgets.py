@@ -78,7 +78,7 @@ class BudgetState(Struct, frozen=True):
         """Returns whether a run for this may not begin."""
         return self.level >= (BudgetLevel.WARNED if purpose in BACKGROUND else BudgetLevel.STOPPED)
 
-    def said(self) -> str:
+    def summary(self) -> str:
         """Returns how much is used, for people: `$1.70 of $2.00 (85 %)`."""
         parts = []
         if self.budget.cost is not None:
@@ -93,7 +93,7 @@ class BudgetState(Struct, frozen=True):
         return f"{' and '.join(parts)} ({self.share:.0%}{blind})"
 
 
-def standings(
+def budget_states(
     budgets: Budgets, used: Mapping[str, Sums], agent: str | None = None
 ) -> list[BudgetState]:
     """Returns the budgets that limit an agent's runs, or all; `used` is the day's, by agent."""
@@ -117,18 +117,18 @@ def refusal(standing: BudgetState, purpose: Purpose, day: date, zone: str) -> st
 
 
 def warning(
-    standings: Sequence[BudgetState], warned: Mapping[str, str], day: date
+    budget_states: Sequence[BudgetState], warned: Mapping[str, str], day: date
 ) -> BudgetWarning | None:
     """Returns the warning about these budgets, if it was not given today (`told`)."""
     due = [
         standing
-        for standing in standings
+        for standing in budget_states
         if (standing.level is not BudgetLevel.OK or standing.blind)
         and warned.get(standing.notice) != str(day)
     ]
     if not due:
         return None
-    lines = [f"💸 Used today, of {state.path}: {state.said()}." for state in due]
+    lines = [f"💸 Used today, of {state.path}: {state.summary()}." for state in due]
     if any(state.level is BudgetLevel.WARNED for state in due):
         lines.append(
             "At 100 % runs stop until tomorrow; heartbeats and flushes are stopped already."

@@ -18,7 +18,7 @@ from skerry.model.message import Usage
 from skerry.model.origin import Origin
 from skerry.model.run import Purpose, RunFailure, RunRequest
 from skerry.ports.tries import ABORTED, CallTarget, Candidate, ModelCallEnded
-from skerry.runtime.usage.budgets import BudgetWarning, refusal, standings, warning
+from skerry.runtime.usage.budgets import BudgetWarning, budget_states, refusal, warning
 from skerry.runtime.usage.limits import Meter
 from skerry.store import Store, Unit, usage
 from skerry.store.calls import CallLog
@@ -160,14 +160,14 @@ class Ledger:
             error.remedy = "Run skerry doctor, which checks the database; then restart the gateway."
             raise error
         today = self._today()
-        for standing in standings(config.usage.budgets, self._on(today), target.agent):
+        for standing in budget_states(config.usage.budgets, self._on(today), target.agent):
             if standing.refuses(target.purpose):
                 zone = config.agents.defaults.user_timezone or host_zone()
                 raise BudgetError(refusal(standing, target.purpose, today, zone))
 
     def report(self) -> list[dict[str, Any]]:
         """Returns each budget's state today for `status` and `skerry usage`."""
-        states = standings(self._config().usage.budgets, self._on(self._today()))
+        states = budget_states(self._config().usage.budgets, self._on(self._today()))
         if states and self._closed:
             text = f"No model is called: the usage cannot be read ({self._closed})."
             return [
@@ -177,7 +177,7 @@ class Ledger:
             {
                 "budget": state.path,
                 "state": state.level.name.lower(),
-                "message": state.said(),
+                "message": state.summary(),
                 "share": round(state.share, 4),
                 "cost": state.used.cost,
                 "costLimit": state.budget.cost,
@@ -196,7 +196,7 @@ class Ledger:
         if request.purpose is not Purpose.MESSAGE:
             return None
         today = self._today()
-        states = standings(budgets, self._on(today), request.key.agent)
+        states = budget_states(budgets, self._on(today), request.key.agent)
         due = warning(states, self._warned, today)
         if due is not None:
             self._warned.update(dict.fromkeys(due.names, due.day))

@@ -137,7 +137,7 @@ async def test_an_agent_s_budget_stops_no_other_agent(tmp_path: Path) -> None:
         await core.ask("first")
         assert (await core.ask("second")).error is not None
         other = core.dispatch.runtime
-        other.ledger.allow(other.asking(wanted("other")).target)
+        other.ledger.allow(other.failover(wanted("other")).target)
 
 
 async def test_what_nobody_waits_for_stops_at_the_warning(tmp_path: Path) -> None:
