@@ -119,7 +119,7 @@ WITHOUT: Final = {
     "features/memory/qmd_sessions.py:SessionExport.__call__": DISK,
     "features/memory/qmd_talk.py:Talk.ask": CALLER,
     "providers/embedded.py:EmbeddedProvider._run": OWNER,
-    "providers/offering.py:Asking._said": DISK,
+    "providers/offering.py:ModelLister._answer": DISK,
     "providers/candidates.py:CatalogTries._freed": "ends with another run's call of the model",
     "providers/candidates.py:Probes.wait": CALLER,
     "store/indexing.py:Indexer.run": OWNER,

@@ -25,7 +25,7 @@ from skerry.model.inbound import InboundMessage, Peer, PeerKind, ReplyTo
 from skerry.model.outbound import OutboundPart, Receipt
 from skerry.ports.channel import Inbox
 from skerry.store import DATABASE, backups, listing, open_store
-from skerry.store.listing import Wanted
+from skerry.store.listing import SessionFilter
 from skerry.testing.channel import ACCOUNT, CHANNEL, MemoryChannel, Platform
 from skerry.testing.clock import FakeClock
 from skerry.testing.model_server import StubModelServer
@@ -233,7 +233,7 @@ async def all_was_done(home: Path) -> None:
     assert len(backups.every(home)) >= 2
     async with open_store(home / DATABASE) as store:
         found = await store.read(
-            lambda reader: listing.recent(reader, Wanted(archived=None), limit=-1)
+            lambda reader: listing.recent(reader, SessionFilter(archived=None), limit=-1)
         )
         indexed = await store.read(lambda reader: reader.one("SELECT count(*) FROM entry_indexed"))
     keys = Counter(one.key.rpartition(":")[2] for one in found)

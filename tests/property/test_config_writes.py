@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skerry.config import source
-from skerry.config.paths import MISSING, lookup, parse_place, replaced, show_place
+from skerry.config.paths import MISSING, lookup, parse_key_path, replaced, show_key_path
 from skerry.config.write import Author, set_values
 from skerry.model.errors import ConfigError
 from tests.support.shown import examples
@@ -74,7 +74,7 @@ def test_random_changes_never_leave_a_file_that_cannot_be_read(
             else:
                 told = json.loads(file.read_text()) if file.exists() else {}
                 wanted = MISSING if value is None else value
-                assert lookup(told, parse_place(place)) == wanted
+                assert lookup(told, parse_key_path(place)) == wanted
             present = source.read(file).parsed
             assert present == told
 
@@ -116,4 +116,4 @@ parts = st.one_of(st.integers(0, 99_999), st.text(), st.text("a.[]\"'\\", max_si
 
 @given(st.lists(parts, min_size=1, max_size=6).map(tuple))
 def test_a_place_that_is_shown_is_read_again(place: tuple[str | int, ...]) -> None:
-    assert parse_place(show_place(place)) == place
+    assert parse_key_path(show_key_path(place)) == place

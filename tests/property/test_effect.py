@@ -5,7 +5,7 @@ from typing import Final
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skerry.config.paths import Place, changes, show_place, within
+from skerry.config.paths import KeyPath, changes, show_key_path, within
 from skerry.config.reload_rules import RULES, Effect, effect, needs_restart
 from skerry.config.schema import leaves, schema
 
@@ -14,24 +14,24 @@ PLACES: Final = [tuple(path.replace("[]", ".0").split(".")) for path in _KEYS]
 
 
 def test_every_key_of_the_schema_has_a_rule() -> None:
-    without = [show_place(place) for place in PLACES if not _rules(place)]
+    without = [show_key_path(place) for place in PLACES if not _rules(place)]
     assert not without, "keys without a rule in config/reload_rules.py"
 
 
 @given(st.sampled_from(PLACES), st.lists(st.text(max_size=3), max_size=3))
-def test_the_parts_of_a_key_follow_its_rule(place: Place, deeper: list[str]) -> None:
+def test_the_parts_of_a_key_follow_its_rule(place: KeyPath, deeper: list[str]) -> None:
     assert effect(place) is _rules(place)[0]
     assert effect((*place, *deeper)) is effect(place)
 
 
-def _rules(place: Place) -> list[Effect]:
+def _rules(place: KeyPath) -> list[Effect]:
     return [found for pattern, found in RULES if within(place, pattern)]
 
 
 @given(st.lists(st.text(max_size=5), min_size=1, max_size=4).map(tuple))
-def test_a_place_that_no_rule_names_needs_a_restart(place: Place) -> None:
+def test_a_place_that_no_rule_names_needs_a_restart(place: KeyPath) -> None:
     named = any(within(place, pattern) for pattern, _ in RULES)
-    assert named or needs_restart([place]) == [show_place(place)]
+    assert named or needs_restart([place]) == [show_key_path(place)]
 
 
 def test_no_rule_is_hidden_by_one_before_it() -> None:

@@ -22,7 +22,7 @@ from hypothesis.strategies import data, integers, sampled_from
 from skerry.model import message
 from skerry.model.ids import SessionId, SessionKey
 from skerry.store import DATABASE, Reader, Store, Unit, archive, listing, open_store, sessions
-from skerry.store.listing import Wanted
+from skerry.store.listing import SessionFilter
 from skerry.store.mirror import Mirror, transcript_file
 from tests.support.shown import examples, shown
 
@@ -134,7 +134,7 @@ class Conversations(RuleBasedStateMachine):
 
     def check_files(self, reader: Reader) -> None:
         expected = {}
-        for one in listing.recent(reader, Wanted(archived=None), limit=-1):
+        for one in listing.recent(reader, SessionFilter(archived=None), limit=-1):
             if one.tail:
                 expected[transcript_file(self.home / "agents", one)] = one.session_id
         folder = self.home / "agents" / "main" / "sessions"

@@ -30,7 +30,7 @@ from skerry.model.message import (
 from skerry.model.session import SessionEntry, TranscriptEntry, entry_id
 from skerry.runtime.finalize import INTERRUPTED
 from skerry.store import Reader, Store, listing, open_store, outbox, runs, sessions
-from skerry.store.listing import Wanted
+from skerry.store.listing import SessionFilter
 from skerry.store.mirror import transcript_file
 from skerry.testing.channel import Delivered, Platform
 from skerry.testing.gateway import GatewayProcess, running_gateway
@@ -262,6 +262,6 @@ def _transcripts(reader: Reader) -> list[tuple[SessionEntry, list[TranscriptEntr
     """Returns every session in which something was said, archived ones too."""
     return [
         (one, sessions.entries(reader, one.session_id, limit=-1))
-        for one in listing.recent(reader, Wanted(archived=None), limit=-1)
+        for one in listing.recent(reader, SessionFilter(archived=None), limit=-1)
         if one.tail
     ]

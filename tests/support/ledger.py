@@ -3,7 +3,7 @@
 from skerry.model.message import Cost, Usage
 from skerry.model.run import Purpose
 from skerry.ports.tries import CallTarget, Candidate, ModelCallEnded
-from skerry.store.usage import BookedCall, Outcome
+from skerry.store.usage import BookedCall, CallOutcome
 
 
 def call(  # noqa: PLR0913 - each has a default; a test names what it needs
@@ -15,7 +15,7 @@ def call(  # noqa: PLR0913 - each has a default; a test names what it needs
     session: str = "s",
     at: int = 0,
     priced: bool = True,
-    outcome: Outcome = Outcome.OK,
+    outcome: CallOutcome = CallOutcome.OK,
 ) -> BookedCall:
     cost = Cost(input=tokens / 10, total=tokens / 10) if priced else Cost()
     return BookedCall(

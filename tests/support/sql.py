@@ -77,7 +77,7 @@ CHOICES: Final[Mapping[str, Mapping[str, list[Any]]]] = MappingProxyType(
         "store/listing.py": {
             "where": [" AND ".join((*listing._ARCHIVED.values(), listing._UNLISTED))],
             "order": list(listing._ORDER),
-            "which": [listing.EVERY, listing.Wanted(by_heard=True)],
+            "which": [listing.EVERY, listing.SessionFilter(by_heard=True)],
         },
         "store/outbox.py": {"where": [f"state IN ({_TWO})"], "some": ["ab"]},
         "store/hits.py": {"some": ["ab"]},

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from skerry.auth.credentials import profiles_file, refuse_in_workspace, vault_of
-from skerry.auth.profiles import SECRETS, Kind, Profile, Profiles, change, is_id, read
+from skerry.auth.profiles import SECRETS, CredentialKind, Profile, Profiles, change, is_id, read
 from skerry.config.load import load_good
 from skerry.config.root import Config
 from skerry.infra.clock import Clock
@@ -23,7 +23,7 @@ class Entered:
 
     provider: str
     name: str
-    kind: Kind
+    kind: CredentialKind
     secrets: Mapping[str, str] = field(repr=False)
     """Field to secret, or to `${NAME}`."""
     more: Mapping[str, Any] = field(default_factory=dict)
@@ -207,6 +207,6 @@ def problem(profile: Profile, keeper: Keeper, now: int) -> str:
     except CredentialError as error:
         return str(error)
     expires = profile.expires
-    if profile.kind is Kind.TOKEN and expires is not None and expires <= now:
+    if profile.kind is CredentialKind.TOKEN and expires is not None and expires <= now:
         return "its token has expired"
     return ""

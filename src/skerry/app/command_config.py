@@ -12,7 +12,7 @@ from skerry.app.command_dependencies import Desk
 from skerry.app.settings import Settings
 from skerry.commands.table import Argument, Command, CommandCall, CommandError
 from skerry.config.expand import Expanded
-from skerry.config.paths import MISSING, Place, lookup, parse_place, replaced, show_place
+from skerry.config.paths import MISSING, KeyPath, lookup, parse_key_path, replaced, show_key_path
 from skerry.config.redact import public, redact, redact_config, unresolved
 from skerry.config.reload_rules import needs_restart
 from skerry.config.source import Source
@@ -138,22 +138,22 @@ class _Changing:
             place = _place(path)
             tree = lookup(tree, place)
             if tree is MISSING:
-                raise CommandError(f"No value is set at `{show_place(place)}`.")
+                raise CommandError(f"No value is set at `{show_key_path(place)}`.")
         return f"```json\n{_text(tree, indent=2)}\n```"
 
-    async def _edit(self, place: Place, value: Any) -> str:
+    async def _edit(self, place: KeyPath, value: Any) -> str:
         def edit(before: Source, _: Expanded) -> dict[str, Any]:
             tree: dict[str, Any] = replaced(before.parsed, place, value)
             return tree
 
-        remedy = by_hand({show_place(place): None if value is MISSING else value})
+        remedy = by_hand({show_key_path(place): None if value is MISSING else value})
         applied = await self.settings.edit(edit, "/config", remedy)
         if not applied.changed:
-            return f"`{show_place(place)}` is so already."
+            return f"`{show_key_path(place)}` is so already."
         restart = needs_restart(applied.changed)
         when = "It needs a restart." if restart else "The change is in effect."
         done = "is removed" if value is MISSING else f"is {_text(_shown(place, value))}"
-        return f"`{show_place(place)}` {done}. {when}"
+        return f"`{show_key_path(place)}` {done}. {when}"
 
 
 def _refusal(error: ConfigError) -> str:
@@ -163,37 +163,37 @@ def _refusal(error: ConfigError) -> str:
     return f"{error} {error.remedy}".strip()
 
 
-def _refuse_start(place: Place) -> None:
+def _refuse_start(place: KeyPath) -> None:
     """Refuses what counts at a start only, where nothing of `/debug` is left.
 
     Raises:
         CommandError: it does.
     """
     if needs_restart([place]):
-        name = show_place(place)
+        name = show_key_path(place)
         raise CommandError(
             f"`{name}` takes effect only at a start, and a start drops the values set by /debug."
         )
 
 
-def _shown(place: Place, value: Any) -> Any:
+def _shown(place: KeyPath, value: Any) -> Any:
     """Returns the value without secrets, which are known by the name of their place."""
     name = str(place[-1])
     hidden: Any = redact({name: value})
     return hidden[name]
 
 
-def _overridden(overrides: dict[Place, Any]) -> str:
+def _overridden(overrides: dict[KeyPath, Any]) -> str:
     if not overrides:
         return "Nothing is overridden."
     lines = [
-        f"- `{show_place(place)}`: {_text(_shown(place, value))}"
+        f"- `{show_key_path(place)}`: {_text(_shown(place, value))}"
         for place, value in overrides.items()
     ]
     return "\n".join(["Until the next start:", *lines])
 
 
-def _assigned(text: str) -> tuple[Place, Any]:
+def _assigned(text: str) -> tuple[KeyPath, Any]:
     """Returns the place and the value of `a.b=value`: JSON, else a text."""
     path, equals, value = text.partition("=")
     if not equals:
@@ -204,10 +204,10 @@ def _assigned(text: str) -> tuple[Place, Any]:
         return _place(path), value.strip()
 
 
-def _place(text: str) -> Place:
+def _place(text: str) -> KeyPath:
     if not text.strip():
         raise CommandError("Name a path, such as messages.queue.mode.")
-    return parse_place(text.strip())
+    return parse_key_path(text.strip())
 
 
 def _text(value: Any, indent: int | None = None) -> str:

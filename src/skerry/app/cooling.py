@@ -32,7 +32,7 @@ async def kept_cooldowns(store: Store, clock: Clock) -> Cooldowns:
     ]
 
     def keep(row: Cooldown) -> None:
-        kept = cooldowns.Row(*astuple(row))
+        kept = cooldowns.CooldownRow(*astuple(row))
         store.post(lambda unit: cooldowns.keep(unit, kept))
 
     def drop(key: tuple[str, str]) -> None:

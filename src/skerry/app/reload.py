@@ -13,7 +13,7 @@ from typing import Final
 import anyio
 
 from skerry.app.settings import Settings
-from skerry.config.paths import show_place
+from skerry.config.paths import show_key_path
 from skerry.config.reload import ReloadMode
 from skerry.gateway.broadcast import Broadcast
 from skerry.gateway.configuration import Applied, condition
@@ -100,7 +100,7 @@ class Reload:
                     self._tell([], "")
 
     def _applied(self, applied: Applied) -> None:
-        changed = [show_place(place) for place in applied.changed]
+        changed = [show_key_path(place) for place in applied.changed]
         logger.info("in force now: %s", ", ".join(changed))
         pending = self._settings.pending
         if pending and not self._settings.config.gateway.reload.mode.restarts:

@@ -17,7 +17,7 @@ from skerry.config.expand import Expanded
 from skerry.config.gateway import AuthMode, GatewayConfig
 from skerry.config.load import Loaded, checked, load
 from skerry.config.override import overridden
-from skerry.config.paths import Place, changes, show_place
+from skerry.config.paths import KeyPath, changes, show_key_path
 from skerry.config.redact import JSON
 from skerry.config.reload import ReloadMode
 from skerry.config.reload_rules import needs_restart
@@ -47,7 +47,7 @@ class Settings:
         self.environ: dict[str, str] = dict(loaded.expanded.environ)
         """The environment with the variables of the file; it follows the file."""
         self.hash_key = secrets.token_bytes(32)
-        self.overrides: dict[Place, JSON] = {}
+        self.overrides: dict[KeyPath, JSON] = {}
         """Values that replace those of the file until the next start."""
         self._loaded = loaded
         self._given = environ
@@ -83,7 +83,7 @@ class Settings:
         now = self._loaded.expanded.merged
         changed = [place for place in changes(self._started_with, now) if place[0] != META]
         if self.config.gateway.reload.mode is ReloadMode.RESTART:
-            return [show_place(place) for place in changed]
+            return [show_key_path(place) for place in changed]
         return needs_restart(changed)
 
     @property
@@ -194,7 +194,7 @@ class Settings:
             self.broken = error
             raise
 
-    async def override(self, overrides: Mapping[Place, JSON]) -> None:
+    async def override(self, overrides: Mapping[KeyPath, JSON]) -> None:
         """Lets these values hold until the next start, and no earlier ones.
 
         Raises:

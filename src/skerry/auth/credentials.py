@@ -11,7 +11,16 @@ import anyio.to_thread
 import httpx2
 
 from skerry.auth.cooldowns import Cooldowns
-from skerry.auth.profiles import FILE, SECRETS, Kind, Profile, Profiles, ordered, pinned, read
+from skerry.auth.profiles import (
+    FILE,
+    SECRETS,
+    CredentialKind,
+    Profile,
+    Profiles,
+    ordered,
+    pinned,
+    read,
+)
 from skerry.auth.refresh import Renewal
 from skerry.auth.vault import Vault
 from skerry.config.auth import PASSPHRASE
@@ -85,7 +94,7 @@ class Credentials:
         """Uses `config` from the next choice on."""
         self._config = config
         self._files: dict[AgentId, tuple[_Seen, Profiles]] = {}
-        self._places: dict[AgentId, Path | None] = {}
+        self._profiles_paths: dict[AgentId, Path | None] = {}
         self.vault = vault_of(config, self.environ)
         self._renewal = Renewal(self._http, self.vault, self.environ, self.clock)
 
@@ -94,7 +103,7 @@ class Credentials:
 
         The file is read when it changed: a look at it costs 2 us.
         """
-        path = self._place(agent)
+        path = self._profiles_path(agent)
         if path is None:
             return _NONE
         try:
@@ -107,14 +116,14 @@ class Credentials:
             cached = self._files[agent] = stamp, self._read(path, agent)
         return cached[1]
 
-    def _place(self, agent: AgentId) -> Path | None:
-        if agent not in self._places:
+    def _profiles_path(self, agent: AgentId) -> Path | None:
+        if agent not in self._profiles_paths:
             try:
-                self._places[agent] = profiles_file(self._config, agent)
+                self._profiles_paths[agent] = profiles_file(self._config, agent)
             except CredentialError as error:
                 logger.warning("%s %s", error, error.remedy)
-                self._places[agent] = None
-        return self._places[agent]
+                self._profiles_paths[agent] = None
+        return self._profiles_paths[agent]
 
     def _read(self, path: Path, agent: AgentId) -> Profiles:
         try:
@@ -198,11 +207,15 @@ class Credentials:
             ModelAuthError: it is missing, or has ended.
             ModelError: it could not be renewed now.
         """
-        if profile.kind is Kind.OAUTH:
+        if profile.kind is CredentialKind.OAUTH:
             directory = self._config.agent_dir(profile.owner)
             return await self._renewal.access(profile, directory)
         expires = profile.expires
-        if profile.kind is Kind.TOKEN and expires is not None and expires <= self.clock.now_ms():
+        if (
+            profile.kind is CredentialKind.TOKEN
+            and expires is not None
+            and expires <= self.clock.now_ms()
+        ):
             error = ModelAuthError(f"The token of {profile.id} has expired.")
             error.remedy = f"skerry auth add {profile.provider} --type token"
             raise error

@@ -31,7 +31,7 @@ _ENV: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}:[\x21-\x7e]{1,128}")
 
 
-class Kind(StrEnum):
+class CredentialKind(StrEnum):
     """Kind of a credential."""
 
     API_KEY = "api_key"
@@ -39,10 +39,10 @@ class Kind(StrEnum):
     OAUTH = "oauth"
 
 
-SECRETS: Final[Mapping[Kind, tuple[str, ...]]] = {
-    Kind.API_KEY: ("key",),
-    Kind.TOKEN: ("token",),
-    Kind.OAUTH: ("access", "refresh"),
+SECRETS: Final[Mapping[CredentialKind, tuple[str, ...]]] = {
+    CredentialKind.API_KEY: ("key",),
+    CredentialKind.TOKEN: ("token",),
+    CredentialKind.OAUTH: ("access", "refresh"),
 }
 """The fields of each kind that are secret; the first is what a provider is shown."""
 
@@ -54,7 +54,7 @@ class Profile:
     id: str
     """`provider:name`."""
     provider: str
-    kind: Kind
+    kind: CredentialKind
     owner: AgentId
     """Agent whose file has the profile."""
     fields: Mapping[str, Any] = field(repr=False)
@@ -79,7 +79,7 @@ class Profile:
     @property
     def stamp(self) -> str:
         """Returns a fingerprint that changes when the credential is replaced, not when renewed."""
-        saved = self.fields.get("saved") if self.kind is Kind.OAUTH else None
+        saved = self.fields.get("saved") if self.kind is CredentialKind.OAUTH else None
         what = (
             saved if saved is not None else [self.fields.get(name) for name in SECRETS[self.kind]]
         )
@@ -144,7 +144,9 @@ def parse(content: Mapping[str, Any], owner: AgentId) -> Profiles:
         if problem or len(profiles) == MAX_PROFILES:
             problems.append(problem or f"{name!r} is one too many; {MAX_PROFILES} count")
         else:
-            profiles[name] = Profile(name, entry["provider"], Kind(entry["type"]), owner, entry)
+            profiles[name] = Profile(
+                name, entry["provider"], CredentialKind(entry["type"]), owner, entry
+            )
     ordered = content.get("order")
     order = {
         provider: tuple(id_ for id_ in ids if isinstance(id_, str))
@@ -160,8 +162,8 @@ def _problem(name: str, entry: Any) -> str:
     match entry:
         case {"type": "api_key" | "token" | "oauth", "provider": str(provider)} if provider:
             return ""
-        case {"type": kind} if kind not in set(Kind):
-            return f"{name}: {kind!r} is not a type; types: {', '.join(Kind)}"
+        case {"type": kind} if kind not in set(CredentialKind):
+            return f"{name}: {kind!r} is not a type; types: {', '.join(CredentialKind)}"
         case _:
             return f"{name}: type and provider are missing"
 
@@ -209,7 +211,7 @@ def change(path: Path, edit: Callable[[dict[str, Any]], None]) -> None:
         raise CredentialError(f"{path} cannot be written: {error.strerror}.") from error
 
 
-_KINDS: Final = (Kind.OAUTH, Kind.TOKEN, Kind.API_KEY)
+_KINDS: Final = (CredentialKind.OAUTH, CredentialKind.TOKEN, CredentialKind.API_KEY)
 
 
 def split_reference(reference: str) -> tuple[str, str]:

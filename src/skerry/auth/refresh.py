@@ -19,7 +19,7 @@ import anyio.to_thread
 import httpx2
 import msgspec
 
-from skerry.auth.profiles import FILE, Kind, Profile, change, read
+from skerry.auth.profiles import FILE, CredentialKind, Profile, change, read
 from skerry.auth.vault import Vault
 from skerry.infra.atomic import make_private
 from skerry.infra.clock import Clock
@@ -219,7 +219,7 @@ def store_tokens(path: Path, profile: Profile, tokens: Tokens, vault: Vault) -> 
         entry |= {name: text for name, text in new.items() if name not in entries}
         entry["expires"] = tokens.expires or 0
 
-    assert profile.kind is Kind.OAUTH  # noqa: S101 - no other kind has two tokens
+    assert profile.kind is CredentialKind.OAUTH  # noqa: S101 - no other kind has two tokens
     change(path, edit)
 
 

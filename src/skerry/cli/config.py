@@ -19,7 +19,7 @@ from skerry.config import source
 from skerry.config.backup import REJECTED, beside
 from skerry.config.gateway import LOCK
 from skerry.config.load import Loaded, checked, load, load_good, locate
-from skerry.config.paths import MISSING, lookup, parse_place, show_place
+from skerry.config.paths import MISSING, lookup, parse_key_path, show_key_path
 from skerry.config.redact import JSON, redact_config
 from skerry.config.reload_rules import needs_restart
 from skerry.config.write import Author, Written, set_values, write_text
@@ -133,11 +133,11 @@ def _json5(text: str) -> JSON:
 
 
 def _place(text: str) -> str:
-    return show_place(parse_place(text))
+    return show_key_path(parse_key_path(text))
 
 
 def _parsed_place(text: str | None) -> tuple[str | int, ...]:
-    return parse_place(text) if text else ()
+    return parse_key_path(text) if text else ()
 
 
 def change(values: Mapping[str, JSON]) -> int:
@@ -166,7 +166,7 @@ def _written(done: Written) -> int:
     if not done.changed:
         notice("Nothing changed.")
         return 0
-    show(f"Changed {', '.join(map(show_place, done.changed))} in {done.source.path}.")
+    show(f"Changed {', '.join(map(show_key_path, done.changed))} in {done.source.path}.")
     for issue in done.unknown:
         notice(f"warning: {plain(str(issue))}")
     state_dir, _ = locate(os.environ)

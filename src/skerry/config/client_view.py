@@ -12,7 +12,7 @@ from msgspec import Struct
 from skerry.config import source
 from skerry.config.expand import Expanded
 from skerry.config.include import KEY
-from skerry.config.paths import MISSING, Place, show_place
+from skerry.config.paths import MISSING, KeyPath, show_key_path
 from skerry.config.redact import JSON, REDACTED, public, redact_config, redact_text
 from skerry.config.root import Config
 from skerry.model.errors import ConfigIncludedError, ConfigInvalidError, ConfigIssue
@@ -20,7 +20,7 @@ from skerry.model.errors import ConfigIncludedError, ConfigInvalidError, ConfigI
 HMAC: Final = "hmac-sha256:v1:"
 
 
-class Shown(Struct, frozen=True):
+class ClientView(Struct, frozen=True):
     """The configuration as clients see it: no secret, references as they are written."""
 
     parsed: JSON
@@ -31,9 +31,9 @@ class Shown(Struct, frozen=True):
     """Tree with the defaults too."""
 
 
-def shown(read: source.Source, expanded: Expanded, config: Config) -> Shown:
+def shown(read: source.Source, expanded: Expanded, config: Config) -> ClientView:
     """Returns the configuration as clients receive it."""
-    return Shown(
+    return ClientView(
         public(read.parsed),
         public(expanded.merged),
         redact_config(config, expanded.used),
@@ -60,7 +60,7 @@ def is_hash_of(base_hash: str, key: bytes, read: source.Source) -> bool:
 
 
 def replacement(
-    new: Mapping[str, Any], read: source.Source, expanded: Expanded, client_views: Shown
+    new: Mapping[str, Any], read: source.Source, expanded: Expanded, client_views: ClientView
 ) -> dict[str, Any]:
     """Returns the tree of the file that a client means which sends a whole configuration.
 
@@ -72,10 +72,10 @@ def replacement(
         ConfigIncludedError: something was removed that an included file says.
     """
     views = (client_views.parsed, client_views.resolved, client_views.config, expanded.tree)
-    tree = _kept_section(new, read.parsed, views)
-    for key_path in _lost(new, read.parsed, expanded.merged):
+    tree = _stored_section(new, read.parsed, views)
+    for key_path in _removed(new, read.parsed, expanded.merged):
         owner = expanded.includes.owner(key_path)
-        raise ConfigIncludedError(show_place(key_path), str(owner))
+        raise ConfigIncludedError(show_key_path(key_path), str(owner))
     return tree
 
 
@@ -93,7 +93,7 @@ def patched(patch: Mapping[str, Any], tree: Mapping[str, Any], *views: Any) -> d
         elif isinstance(value, dict):
             after[key] = patched(value, old if isinstance(old, dict) else {}, *sights)
         elif old is not MISSING or REDACTED not in json.dumps(value) or value not in sights:
-            after[key] = _kept(value, old, *sights)
+            after[key] = _stored(value, old, *sights)
     return after
 
 
@@ -110,18 +110,18 @@ def as_object(raw: str, path: str) -> dict[str, Any]:
         raise ConfigInvalidError(path, issues) from None
 
 
-def _kept(new: Any, old: Any, *views: Any) -> Any:
+def _stored(new: Any, old: Any, *views: Any) -> Any:
     """Returns `new` with what was only shown taken back to `old`, key by key."""
     if old is not MISSING and any(new == view for view in views):
         return old
     if isinstance(new, dict):
-        return _kept_section(new, old if isinstance(old, dict) else {}, views)
+        return _stored_section(new, old if isinstance(old, dict) else {}, views)
     if isinstance(new, list):
-        return _kept_list(new, old, views)
+        return _stored_list(new, old, views)
     return _unhidden(new, old)
 
 
-def _kept_section(
+def _stored_section(
     new: Mapping[str, Any], old: Mapping[str, Any], views: tuple[Any, ...]
 ) -> dict[str, Any]:
     tree = {}
@@ -130,7 +130,7 @@ def _kept_section(
         sights = [_at(view, key) for view in views]
         if before is MISSING and any(value == sight for sight in sights):
             continue  # a default, or from an included file
-        stored = _kept(value, before, *sights)
+        stored = _stored(value, before, *sights)
         if stored != {} or before is not MISSING or value == {}:
             tree[key] = stored
     if KEY in old and KEY not in new:
@@ -139,14 +139,14 @@ def _kept_section(
     return {key: tree[key] for key in [*order, *(key for key in tree if key not in old)]}
 
 
-def _lost(new: Any, old: Any, merged: Any, key_path: Place = ()) -> Iterator[Place]:
+def _removed(new: Any, old: Any, merged: Any, key_path: KeyPath = ()) -> Iterator[KeyPath]:
     """Yields what an included file says and `new`, which was made of the whole, does not."""
     if not (isinstance(new, dict) and isinstance(merged, dict)):
         return
     whole = isinstance(old, dict) and KEY in old and KEY not in new
     for key, value in merged.items():
         if key in new:
-            yield from _lost(new[key], _at(old, key), value, (*key_path, key))
+            yield from _removed(new[key], _at(old, key), value, (*key_path, key))
         elif whole and _at(old, key) is MISSING:
             yield (*key_path, key)
 
@@ -155,11 +155,11 @@ def _at(tree: Any, key: str) -> Any:
     return tree.get(key, MISSING) if isinstance(tree, dict) else MISSING
 
 
-def _kept_list(new: list[Any], old: Any, views: tuple[Any, ...]) -> list[Any]:
+def _stored_list(new: list[Any], old: Any, views: tuple[Any, ...]) -> list[Any]:
     """Returns the list; items with an id are compared with the one of the same id."""
     olds = old if isinstance(old, list) else []
     return [
-        _kept(
+        _stored(
             element,
             _partner(element, number, new, olds),
             *(_partner(element, number, new, many) for many in views),

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from skerry.config import source
-from skerry.config.paths import Place, show_place
+from skerry.config.paths import KeyPath, show_key_path
 from skerry.infra.rooted_fs import Beneath, EscapeError
 from skerry.model.errors import ConfigInvalidError, ConfigIssue
 
@@ -25,10 +25,10 @@ _DROPPED: Final = frozenset({"__proto__", "prototype", "constructor"})
 class Includes:
     """Included files in the order of reading, each with the place in the tree that it fills."""
 
-    files: list[tuple[Place, Path]] = field(default_factory=list)
+    files: list[tuple[KeyPath, Path]] = field(default_factory=list)
     bytes: int = 0
 
-    def owner(self, key_path: Place) -> Path | None:
+    def owner(self, key_path: KeyPath) -> Path | None:
         """Returns the last file that was put in at, or above, `place`."""
         owners = [file for prefix, file in self.files if key_path[: len(prefix)] == prefix]
         return owners[-1] if owners else None
@@ -72,9 +72,9 @@ class _File:
     real: Path
     raw: str = field(repr=False)
 
-    def invalid(self, key_path: Place, message: str, remedy: str) -> ConfigInvalidError:
+    def invalid(self, key_path: KeyPath, message: str, remedy: str) -> ConfigInvalidError:
         return ConfigInvalidError(
-            str(self.path), [ConfigIssue(show_place(key_path), message, remedy)]
+            str(self.path), [ConfigIssue(show_key_path(key_path), message, remedy)]
         )
 
     def line(self, name: str) -> str:
@@ -86,7 +86,7 @@ class _File:
 _Chain = tuple[_File, ...]
 
 
-def _value(value: Any, key_path: Place, chain: _Chain, includes: Includes) -> Any:
+def _value(value: Any, key_path: KeyPath, chain: _Chain, includes: Includes) -> Any:
     if isinstance(value, list):
         return [
             _value(element, (*key_path, number), chain, includes)
@@ -110,7 +110,7 @@ def _value(value: Any, key_path: Place, chain: _Chain, includes: Includes) -> An
     return merged(content, beside)
 
 
-def _content(names: object, key_path: Place, chain: _Chain, includes: Includes) -> Any:
+def _content(names: object, key_path: KeyPath, chain: _Chain, includes: Includes) -> Any:
     here = (*key_path, KEY)
     listed = [names] if isinstance(names, str) else names
     if not isinstance(listed, list) or not listed or not all(isinstance(n, str) for n in listed):
@@ -125,7 +125,7 @@ def _content(names: object, key_path: Place, chain: _Chain, includes: Includes) 
     return content
 
 
-def _open(name: str, here: Place, chain: _Chain, includes: Includes) -> _File:
+def _open(name: str, here: KeyPath, chain: _Chain, includes: Includes) -> _File:
     """Reads one file, beneath the directory of the root file and through no link out of it."""
     by, root = chain[-1], chain[0]
     where = f"{by.line(name)}: {name!r}"
@@ -153,7 +153,7 @@ def _open(name: str, here: Place, chain: _Chain, includes: Includes) -> _File:
 
 
 def _check_limits(
-    real: Path, where: str, here: Place, chain: Sequence[_File], includes: Includes
+    real: Path, where: str, here: KeyPath, chain: Sequence[_File], includes: Includes
 ) -> None:
     by = chain[-1]
     names = [file.real for file in chain]
@@ -167,7 +167,7 @@ def _check_limits(
         raise by.invalid(here, f"{where} is one file too many.", f"Include at most {MAX_FILES}.")
 
 
-def _parsed(file: _File, here: Place) -> Any:
+def _parsed(file: _File, here: KeyPath) -> Any:
     """Returns the tree of the file; its own error says line and column."""
     try:
         return source.parse_any(file.path, file.raw)

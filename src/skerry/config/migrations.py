@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from skerry.config.paths import MISSING, Place, lookup, replaced, show_place
+from skerry.config.paths import MISSING, KeyPath, lookup, replaced, show_key_path
 
 Tree = dict[str, Any]
 
@@ -42,7 +42,7 @@ def migrate(tree: Mapping[str, Any]) -> Migrated:
     return Migrated(new, tuple(done))
 
 
-def _moved(tree: Tree, old: Place, new: Place) -> tuple[Tree, list[str]]:
+def _moved(tree: Tree, old: KeyPath, new: KeyPath) -> tuple[Tree, list[str]]:
     """Moves what stands at `old` to `new`; of two sections the keys that `new` lacks."""
     value = lookup(tree, old)
     if value is MISSING or not _has_room(tree, new):
@@ -56,11 +56,11 @@ def _moved(tree: Tree, old: Place, new: Place) -> tuple[Tree, list[str]]:
         return (replaced(tree, old, MISSING) if not lookup(tree, old) else tree), done
     tree = replaced(tree, old, MISSING)
     if present is not MISSING:
-        return tree, [f"dropped {show_place(old)}: {show_place(new)} counts"]
-    return replaced(tree, new, value), [f"moved {show_place(old)} to {show_place(new)}"]
+        return tree, [f"dropped {show_key_path(old)}: {show_key_path(new)} counts"]
+    return replaced(tree, new, value), [f"moved {show_key_path(old)} to {show_key_path(new)}"]
 
 
-def _has_room(tree: Tree, key_path: Place) -> bool:
+def _has_room(tree: Tree, key_path: KeyPath) -> bool:
     """Returns whether everything above the place is a section, or nothing yet."""
     above = [lookup(tree, key_path[:depth]) for depth in range(1, len(key_path))]
     return all(section is MISSING or isinstance(section, dict) for section in above)
@@ -76,16 +76,16 @@ def _moves(*moves: tuple[str, str]) -> Callable[[Tree], tuple[Tree, list[str]]]:
             done += notes
         for old, _ in places:
             for depth in range(len(old) - 1, 0, -1):
-                if lookup(tree, old[:depth]) == {} and _told_of(done, old[:depth]):
+                if lookup(tree, old[:depth]) == {} and _took_from(done, old[:depth]):
                     tree = replaced(tree, old[:depth], MISSING)
         return tree, done
 
     return run
 
 
-def _told_of(done: list[str], key_path: Place) -> bool:
+def _took_from(done: list[str], key_path: KeyPath) -> bool:
     """Returns whether something was taken away from the section."""
-    return any(f" {show_place(key_path)}." in note for note in done)
+    return any(f" {show_key_path(key_path)}." in note for note in done)
 
 
 _SCOPES: Final = {
@@ -98,7 +98,7 @@ _SCOPES: Final = {
 
 def _scope(tree: Tree) -> tuple[Tree, list[str]]:
     """Spells `session.dmScope` as it is spelt now."""
-    key_path: Place = ("session", "dmScope")
+    key_path: KeyPath = ("session", "dmScope")
     scope = lookup(tree, key_path)
     if not isinstance(scope, str):
         return tree, []
@@ -113,10 +113,10 @@ def _peers(tree: Tree) -> tuple[Tree, list[str]]:
     done = []
     listed = tree.get("bindings")
     for number in range(len(listed) if isinstance(listed, list) else 0):
-        key_path: Place = ("bindings", number, "match", "peer", "kind")
+        key_path: KeyPath = ("bindings", number, "match", "peer", "kind")
         if lookup(tree, key_path) == "dm":
             tree = replaced(tree, key_path, "direct")
-            done.append(f"{show_place(key_path)} 'dm' is 'direct'")
+            done.append(f"{show_key_path(key_path)} 'dm' is 'direct'")
     return tree, done
 
 

@@ -10,11 +10,11 @@ from typing import Any, Final
 
 from skerry.config.check import check
 from skerry.config.migrations import migrate
-from skerry.config.paths import MISSING, Place, lookup, replaced, show_place
+from skerry.config.paths import MISSING, KeyPath, lookup, replaced, show_key_path
 from skerry.config.redact import is_fetched, is_reference
 from skerry.model.errors import ConfigInvalidError, ConfigIssue
 
-_OWN: Final[tuple[tuple[Place, str], ...]] = (
+_OWN: Final[tuple[tuple[KeyPath, str], ...]] = (
     (("gateway", "mode"), "this machine runs the gateway"),
     (("gateway", "remote"), "this machine runs the gateway"),
     (
@@ -68,7 +68,7 @@ def mapped(tree: Mapping[str, Any]) -> Mapped:
         if lookup(new, key_path) is not MISSING:
             new = replaced(new, key_path, MISSING)
             if why:
-                unmapped.append(Unmapped(show_place(key_path), why))
+                unmapped.append(Unmapped(show_key_path(key_path), why))
     new, more = fitting(new)
     return Mapped(_without_empty(new), migrated.done, tuple(dict.fromkeys([*unmapped, *more])))
 
@@ -84,7 +84,7 @@ def fitting(tree: Mapping[str, Any]) -> tuple[dict[str, Any], list[Unmapped]]:
             key_path = _nearest(new, issue.path)
             if key_path:
                 new = replaced(new, key_path, MISSING)
-                unmapped.append(Unmapped(show_place(key_path), issue.message))
+                unmapped.append(Unmapped(show_key_path(key_path), issue.message))
     else:
         new = {}
     return new, unmapped
@@ -119,7 +119,7 @@ def merged(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> tuple[dict[str
 
 
 def _merged(
-    ours: Mapping[str, Any], theirs: Mapping[str, Any], key_path: Place
+    ours: Mapping[str, Any], theirs: Mapping[str, Any], key_path: KeyPath
 ) -> tuple[dict[str, Any], list[str]]:
     both, conflicts = dict(ours), list[str]()
     for key, value in theirs.items():
@@ -130,11 +130,11 @@ def _merged(
             both[key], more = _merged(present, value, (*key_path, key))
             conflicts += more
         elif present != value:
-            conflicts.append(show_place((*key_path, key)))
+            conflicts.append(show_key_path((*key_path, key)))
     return both, conflicts
 
 
-def _agents(tree: Mapping[str, Any]) -> list[tuple[Place, str]]:
+def _agents(tree: Mapping[str, Any]) -> list[tuple[KeyPath, str]]:
     """Returns the places of each agent that say where its files are."""
     listed = lookup(tree, ("agents", "list"))
     number = len(listed) if isinstance(listed, list) else 0
@@ -163,7 +163,7 @@ def _plain(tree: Any) -> Any:
             return tree
 
 
-def _nearest(tree: Mapping[str, Any], path: str) -> Place:
+def _nearest(tree: Mapping[str, Any], path: str) -> KeyPath:
     """Returns the place that an issue names, or the nearest above it that is there.
 
     Keys with dots in them are found by trying how much of the path each is.

@@ -5,7 +5,7 @@ from typing import Any
 
 from skerry.config.check import check
 from skerry.config.load import Loaded
-from skerry.config.paths import MISSING, Place, replaced, show_place, within
+from skerry.config.paths import MISSING, KeyPath, replaced, show_key_path, within
 from skerry.config.redact import JSON
 from skerry.config.references import refers
 from skerry.config.remote_write_policy import ALLOWED
@@ -13,7 +13,7 @@ from skerry.config.root import Config
 from skerry.model.errors import ConfigProtectedError
 
 
-def overridden(loaded: Loaded, values: Mapping[Place, JSON]) -> Config:
+def overridden(loaded: Loaded, values: Mapping[KeyPath, JSON]) -> Config:
     """Returns the configuration with the values in their places.
 
     Raises:
@@ -23,7 +23,7 @@ def overridden(loaded: Loaded, values: Mapping[Place, JSON]) -> Config:
     if not values:
         return loaded.config
     refused = [
-        show_place(key_path)
+        show_key_path(key_path)
         for key_path, value in values.items()
         if not any(within(key_path, pattern) for pattern in ALLOWED) or refers(value)
     ]

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from skerry.model.errors import ConfigError
 
-Place = tuple[str | int, ...]
+KeyPath = tuple[str | int, ...]
 
 MISSING: Final = object()
 """Result of `lookup` where the place does not exist."""
@@ -18,7 +18,7 @@ _PART: Final = re.compile(
 )
 
 
-def parse_place(text: str) -> Place:
+def parse_key_path(text: str) -> KeyPath:
     """Returns the place that `a.b[0]` or `a["b.c"]` names.
 
     Raises:
@@ -29,11 +29,11 @@ def parse_place(text: str) -> Place:
     while at < len(text):
         match = _PART.match(text, at)
         if match is None or (text[at] == "." and not key_path) or len(key_path) == MAX_DEPTH:
-            raise _no_place(text)
+            raise _invalid_path(text)
         key_path.append(_part(text, match))
         at = match.end()
     if not key_path:
-        raise _no_place(text)
+        raise _invalid_path(text)
     return tuple(key_path)
 
 
@@ -43,11 +43,11 @@ def _part(text: str, match: re.Match[str]) -> str | int:
     try:
         return str(json.loads(match[3], strict=False)) if match[3] else match[1] or match[4]
     except ValueError:
-        raise _no_place(text) from None
+        raise _invalid_path(text) from None
 
 
-def show_place(key_path: Place) -> str:
-    """Returns the text of a place, which `parse_place` reads again."""
+def show_key_path(key_path: KeyPath) -> str:
+    """Returns the text of a place, which `parse_key_path` reads again."""
     text = ""
     for part in key_path:
         if isinstance(part, int):
@@ -59,7 +59,7 @@ def show_place(key_path: Place) -> str:
     return text
 
 
-def lookup(tree: Any, key_path: Place) -> Any:
+def lookup(tree: Any, key_path: KeyPath) -> Any:
     """Returns the value at the place, or `MISSING`."""
     for part in key_path:
         match tree, part:
@@ -72,7 +72,7 @@ def lookup(tree: Any, key_path: Place) -> Any:
     return tree
 
 
-def replaced(tree: Any, key_path: Place, value: Any) -> Any:
+def replaced(tree: Any, key_path: KeyPath, value: Any) -> Any:
     """Returns the tree with `value` there; `MISSING` removes it. Sections on the way are made.
 
     Raises:
@@ -95,7 +95,7 @@ def replaced(tree: Any, key_path: Place, value: Any) -> Any:
     return {**tree, first: inner}
 
 
-def _in_list(tree: Any, number: int, rest: Place, value: Any) -> Any:
+def _in_list(tree: Any, number: int, rest: KeyPath, value: Any) -> Any:
     if tree is MISSING:
         tree = []
     if not isinstance(tree, list):
@@ -107,7 +107,7 @@ def _in_list(tree: Any, number: int, rest: Place, value: Any) -> Any:
     return [*tree[:number], *elements, *tree[number + 1 :]]
 
 
-def changes(before: Any, after: Any, key_path: Place = ()) -> Iterator[Place]:
+def changes(before: Any, after: Any, key_path: KeyPath = ()) -> Iterator[KeyPath]:
     """Yields the places at which two trees differ, as deep as they can be named.
 
     A list whose length changed is one place.
@@ -131,14 +131,14 @@ def _inside(before: Any, after: Any) -> list[tuple[str | int, Any, Any]] | None:
     return [(key, old.get(key, MISSING), new.get(key, MISSING)) for key in {**old, **new}]
 
 
-def within(key_path: Place, pattern: Sequence[str]) -> bool:
+def within(key_path: KeyPath, pattern: Sequence[str]) -> bool:
     """Returns whether the place is what `pattern` names, or beneath it; `*` is any one part."""
     return len(key_path) >= len(pattern) and all(
         want in {"*", part} for part, want in zip(key_path, pattern, strict=False)
     )
 
 
-def _no_place(text: str) -> ConfigError:
+def _invalid_path(text: str) -> ConfigError:
     error = ConfigError(f"{text!r} is not a path in the configuration.")
     error.remedy = "Write it as agents.defaults.model or agents.list[0].name."
     return error

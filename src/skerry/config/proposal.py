@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final
 
-from skerry.config.paths import MISSING, Place, lookup, replaced, show_place, within
+from skerry.config.paths import MISSING, KeyPath, lookup, replaced, show_key_path, within
 from skerry.config.redact import JSON, REDACTED, is_fetched, is_reference, redact
 from skerry.config.references import names
 from skerry.config.remote_write_policy import CONFIRMED, IMPORTED
@@ -27,7 +27,7 @@ _MODELS: Final = (
 _PATH: Final = re.compile(r"(?:[~/\\]|\.\.?/|[A-Za-z]:\\)")
 
 
-class Outcome(StrEnum):
+class KeyOutcome(StrEnum):
     """Result for one key."""
 
     TAKEN = "taken"
@@ -40,43 +40,43 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class ProviderDefaults:
     """The address and the variables of a provider that the program has in its catalogue."""
 
     base_url: str
     variables: tuple[str, ...]
 
 
-Catalogue = Callable[[str], Known | None]
+Catalogue = Callable[[str], ProviderDefaults | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ProposedKey:
     """One key of the other configuration."""
 
-    place: Place
+    place: KeyPath
     value: JSON
     """Value without secrets."""
-    outcome: Outcome
+    outcome: KeyOutcome
     why: str = ""
     """Consequence of the key, or the reason why it is not taken."""
 
     @property
     def key(self) -> str:
         """Returns the key as a person writes it."""
-        return show_place(self.place)
+        return show_key_path(self.place)
 
     @property
     def by_hand(self) -> str:
         """Returns the command that sets it; empty where there is nothing to set."""
-        if self.outcome is not Outcome.BY_HAND:
+        if self.outcome is not KeyOutcome.BY_HAND:
             return ""
         return f"skerry config set {self.key} VALUE"
 
 
 def sorted_out(
     tree: Mapping[str, Any], catalogue: Catalogue, yes: Collection[str] = ()
-) -> list[Line]:
+) -> list[ProposedKey]:
     """Returns a line for each key of the tree, in its order.
 
     Args:
@@ -90,17 +90,17 @@ def sorted_out(
     return [_with_model(line, tree, lines, catalogue) for line in lines]
 
 
-def taken(tree: Mapping[str, Any], lines: Collection[Line]) -> dict[str, Any]:
+def taken(tree: Mapping[str, Any], lines: Collection[ProposedKey]) -> dict[str, Any]:
     """Returns the tree with only the keys that are taken."""
     new: Any = dict(tree)
     for line in lines:
-        if line.outcome is not Outcome.TAKEN:
+        if line.outcome is not KeyOutcome.TAKEN:
             new = replaced(new, line.place, MISSING)
     made: dict[str, Any] = _without_empty(new)
     return made
 
 
-def _keys(tree: Any, key_path: Place = ()) -> Iterator[tuple[Place, Any]]:
+def _keys(tree: Any, key_path: KeyPath = ()) -> Iterator[tuple[KeyPath, Any]]:
     """Yields the keys with their values; a list is one value, but for the list of the agents."""
     if isinstance(tree, list) and key_path == ("agents", "list"):
         for number, element in enumerate(tree):
@@ -113,25 +113,27 @@ def _keys(tree: Any, key_path: Place = ()) -> Iterator[tuple[Place, Any]]:
 
 
 def _line(
-    key_path: Place, value: Any, tree: Any, catalogue: Catalogue, yes: Collection[str]
-) -> Line:
+    key_path: KeyPath, value: Any, tree: Any, catalogue: Catalogue, yes: Collection[str]
+) -> ProposedKey:
     shown = _shown(key_path, value)
     if key_path[:2] == ("secrets", "providers"):
-        return Line(key_path, shown, Outcome.REFUSED, "where secrets are fetched is for you to say")
+        return ProposedKey(
+            key_path, shown, KeyOutcome.REFUSED, "where secrets are fetched is for you to say"
+        )
     if program := next(_fetched(value), None):
         why = f"its secret comes from {program}, which is neither asked nor run"
-        return Line(key_path, shown, Outcome.REFUSED, why)
-    agreed = Outcome.TAKEN if show_place(key_path) in yes else Outcome.ASKED
+        return ProposedKey(key_path, shown, KeyOutcome.REFUSED, why)
+    agreed = KeyOutcome.TAKEN if show_key_path(key_path) in yes else KeyOutcome.ASKED
     for pattern, why in CONFIRMED.items():
         if within(key_path, pattern):
-            return Line(key_path, shown, agreed, why)
+            return ProposedKey(key_path, shown, agreed, why)
     if not any(within(key_path, pattern) for pattern in IMPORTED):
-        return Line(key_path, shown, Outcome.BY_HAND, "an import does not decide this")
+        return ProposedKey(key_path, shown, KeyOutcome.BY_HAND, "an import does not decide this")
     where = _destination(key_path, value, tree, catalogue)
-    return Line(key_path, shown, agreed if where else Outcome.TAKEN, where)
+    return ProposedKey(key_path, shown, agreed if where else KeyOutcome.TAKEN, where)
 
 
-def _destination(key_path: Place, value: Any, tree: Any, catalogue: Catalogue) -> str:
+def _destination(key_path: KeyPath, value: Any, tree: Any, catalogue: Catalogue) -> str:
     """Returns where the value leads to, in words; empty where it stays inside."""
     of_provider = key_path[:2] == PROVIDERS and len(key_path) > len(PROVIDERS)
     provider = catalogue(str(key_path[2])) if of_provider else None
@@ -152,7 +154,7 @@ def _destination(key_path: Place, value: Any, tree: Any, catalogue: Catalogue) -
     return "it is a path" if any(_PATH.match(text) for text in texts) else ""
 
 
-def _is_own(catalogued: Known, provider: Any) -> bool:
+def _is_own(catalogued: ProviderDefaults, provider: Any) -> bool:
     return _address(provider).rstrip("/") == catalogued.base_url
 
 
@@ -161,20 +163,22 @@ def _address(provider: Any) -> str:
     return next((str(address) for address in addresses if address is not None), "")
 
 
-def _with_provider(line: Line, lines: Collection[Line]) -> Line:
+def _with_provider(line: ProposedKey, lines: Collection[ProposedKey]) -> ProposedKey:
     """Returns the line of a provider as the line of its address has it: they belong together."""
     if line.place[:2] != PROVIDERS or line.place[-1] in _ADDRESSES:
         return line
     whole = line.place[:3]
     lacks = [other for other in lines if other.place[:3] == whole and other.place[-1] in _ADDRESSES]
-    if line.outcome is Outcome.TAKEN and lacks and lacks[0].outcome is not Outcome.TAKEN:
-        return replace(line, outcome=Outcome.REFUSED, why=f"it belongs to {lacks[0].key}")
+    if line.outcome is KeyOutcome.TAKEN and lacks and lacks[0].outcome is not KeyOutcome.TAKEN:
+        return replace(line, outcome=KeyOutcome.REFUSED, why=f"it belongs to {lacks[0].key}")
     return line
 
 
-def _with_model(line: Line, tree: Any, lines: Collection[Line], catalogue: Catalogue) -> Line:
+def _with_model(
+    line: ProposedKey, tree: Any, lines: Collection[ProposedKey], catalogue: Catalogue
+) -> ProposedKey:
     """Returns the line of a model of a provider that is not taken as one that is not either."""
-    if line.outcome is not Outcome.TAKEN or not any(
+    if line.outcome is not KeyOutcome.TAKEN or not any(
         within(line.place, pattern) for pattern in _MODELS
     ):
         return line
@@ -182,12 +186,12 @@ def _with_model(line: Line, tree: Any, lines: Collection[Line], catalogue: Catal
     for provider in {text.partition("/")[0] for text in texts if "/" in text}:
         own = [other for other in lines if other.place[:3] == (*PROVIDERS, provider)]
         address = [other for other in own if other.place[-1] in _ADDRESSES]
-        if address and address[0].outcome is not Outcome.TAKEN and catalogue(provider) is None:
-            return replace(line, outcome=Outcome.REFUSED, why=f"it belongs to {address[0].key}")
+        if address and address[0].outcome is not KeyOutcome.TAKEN and catalogue(provider) is None:
+            return replace(line, outcome=KeyOutcome.REFUSED, why=f"it belongs to {address[0].key}")
     return line
 
 
-def _shown(key_path: Place, value: Any) -> Any:
+def _shown(key_path: KeyPath, value: Any) -> Any:
     """Returns the value as it may be printed."""
     parts = [part for part in key_path if isinstance(part, str)]
     for part in reversed(parts):

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from skerry.config.paths import Place, show_place
+from skerry.config.paths import KeyPath, show_key_path
 from skerry.config.redact import holds_secrets, is_fetched, is_reference
 from skerry.model.errors import ConfigError, ConfigIssue
 
@@ -28,7 +28,7 @@ class Substitution:
         """Each name that was replaced, with its value."""
         self.issues: list[ConfigIssue] = []
 
-    def value(self, value: Any, key_path: Place = (), *, secret: bool = False) -> Any:
+    def value(self, value: Any, key_path: KeyPath = (), *, secret: bool = False) -> Any:
         """Returns the tree with every reference replaced; one that is empty stays and is noted.
 
         `$${NAME}` means the text `${NAME}`. The object form counts for secrets only.
@@ -52,33 +52,35 @@ class Substitution:
             case _:
                 return value
 
-    def _text(self, match: re.Match[str], key_path: Place) -> str:
+    def _text(self, match: re.Match[str], key_path: KeyPath) -> str:
         whole: str = match[0]
         return whole[1:] if match[1] else self._named(match[2], key_path) or whole
 
-    def _object(self, value: dict[str, Any], key_path: Place) -> Any:
+    def _object(self, value: dict[str, Any], key_path: KeyPath) -> Any:
         if is_reference(value):
             return self._named(value["id"], key_path) or value
         if is_fetched(value) and self._fetch is not None:
             try:
                 return self._fetch(value)
             except ConfigError as error:
-                self.issues.append(ConfigIssue(show_place(key_path), str(error), error.remedy))
+                self.issues.append(ConfigIssue(show_key_path(key_path), str(error), error.remedy))
                 return value
         message = (
             "a secret is referred to as {source, provider, id}, or {source: 'env', id: 'NAME'}."
         )
-        self.issues.append(ConfigIssue(show_place(key_path), message, "Use ${NAME}, or that form."))
+        self.issues.append(
+            ConfigIssue(show_key_path(key_path), message, "Use ${NAME}, or that form.")
+        )
         return value
 
-    def _named(self, name: str, key_path: Place) -> str:
+    def _named(self, name: str, key_path: KeyPath) -> str:
         text = self._environ.get(name, "")
         if text:
             self.used[name] = text
         else:
             message = f"the variable {name} is missing or empty."
             remedy = f"Set {name} for the gateway, or in env.vars; or write the value itself."
-            self.issues.append(ConfigIssue(show_place(key_path), message, remedy))
+            self.issues.append(ConfigIssue(show_key_path(key_path), message, remedy))
         return text
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import Final
 
-from skerry.config.paths import Place, show_place, within
+from skerry.config.paths import KeyPath, show_key_path, within
 
 
 class Effect(StrEnum):
@@ -53,13 +53,13 @@ RULES: Final = tuple(
 """The first that fits counts. Source: openclaw-behaviour 1.6."""
 
 
-def effect(key_path: Place) -> Effect:
+def effect(key_path: KeyPath) -> Effect:
     """Returns the effect of a change at the place; a restart if no rule names it."""
     return next(
         (rule_effect for pattern, rule_effect in RULES if within(key_path, pattern)), Effect.RESTART
     )
 
 
-def needs_restart(changed: Iterable[Place]) -> list[str]:
+def needs_restart(changed: Iterable[KeyPath]) -> list[str]:
     """Returns those of the places that count only after the next start."""
-    return [show_place(key_path) for key_path in changed if effect(key_path) is Effect.RESTART]
+    return [show_key_path(key_path) for key_path in changed if effect(key_path) is Effect.RESTART]

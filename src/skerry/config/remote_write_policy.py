@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from skerry.config.expand import Expanded
 from skerry.config.include import KEY
-from skerry.config.paths import MISSING, Place, lookup, show_place, within
+from skerry.config.paths import MISSING, KeyPath, lookup, show_key_path, within
 from skerry.config.references import refers
 from skerry.config.source import Source
 from skerry.model.errors import ConfigProtectedError
@@ -68,7 +68,7 @@ CONFIRMED: Final = {
 are left to a person at the file."""
 
 CONTROL: Final[tuple[str, ...]] = ("gateway", "control")
-FLAG: Final[Place] = (*CONTROL, "allowCodeChanges")
+FLAG: Final[KeyPath] = (*CONTROL, "allowCodeChanges")
 """The second key to the rest; nothing on the wire sets it."""
 _KEYS: Final = ("apiKey", "api_key")
 
@@ -77,7 +77,7 @@ def guard(
     before: Source,
     old: Expanded,
     new: Expanded,
-    changed: list[Place],
+    changed: list[KeyPath],
     *,
     borrows: Callable[[str, object], bool],
     also: tuple[Pattern, ...] = (),
@@ -101,7 +101,7 @@ def guard(
     ]
     if by_hand:
         remedy = f"Edit {before.path} by hand."
-        raise ConfigProtectedError(str(before.path), [*map(show_place, by_hand)], remedy)
+        raise ConfigProtectedError(str(before.path), [*map(show_key_path, by_hand)], remedy)
     moved = list(_moved_keys(old.merged, new.merged, borrows))
     if moved:
         remedy = "Set the key again with the new address: the old key is for the old one."
@@ -109,7 +109,7 @@ def guard(
     if lookup(old.tree, FLAG) is True:
         return
     refused = [
-        show_place(key_path)
+        show_key_path(key_path)
         for key_path in changed
         if not any(within(key_path, pattern) for pattern in (*ALLOWED, *also))
         or _opens(old.merged, new.merged, key_path)
@@ -118,7 +118,7 @@ def guard(
         raise ConfigProtectedError(str(before.path), refused or [KEY], "")
 
 
-def _opens(old: Mapping[str, Any], new: Mapping[str, Any], key_path: Place) -> bool:
+def _opens(old: Mapping[str, Any], new: Mapping[str, Any], key_path: KeyPath) -> bool:
     """Returns whether a reference is new there: it could carry any variable to a stranger."""
     value = lookup(new, key_path)
     return value is not MISSING and refers(value) and value != lookup(old, key_path)

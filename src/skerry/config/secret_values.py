@@ -36,7 +36,7 @@ class Fetcher:
         self._merged = merged
         self._environ = environ
         self._providers: SecretsConfig | None = None
-        self._found: dict[str, Mapping[str, Any] | str] = {}
+        self._cache: dict[str, Mapping[str, Any] | str] = {}
 
     def __call__(self, reference: Mapping[str, Any]) -> str:
         """Returns the secret.
@@ -48,9 +48,9 @@ class Fetcher:
         provider = self._provider(name, reference["source"])
         if provider.source == "env":
             return self._variable(provider, secret_id)
-        if name not in self._found:
-            self._found[name] = self._fetched(name, provider)
-        fetched = self._found[name]
+        if name not in self._cache:
+            self._cache[name] = self._fetched(name, provider)
+        fetched = self._cache[name]
         value = fetched if isinstance(fetched, str) else _at(fetched, provider, secret_id)
         if not isinstance(value, str) or not value or len(value) > _SECRET_LIMIT:
             raise _failed(f"the secret provider {name!r} has no secret {secret_id!r}.")

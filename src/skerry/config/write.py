@@ -14,7 +14,15 @@ from skerry.config.agents import SHORT_FORMS
 from skerry.config.check import check
 from skerry.config.edits import edited
 from skerry.config.expand import Expanded, expand
-from skerry.config.paths import MISSING, Place, changes, lookup, parse_place, replaced, show_place
+from skerry.config.paths import (
+    MISSING,
+    KeyPath,
+    changes,
+    lookup,
+    parse_key_path,
+    replaced,
+    show_key_path,
+)
 from skerry.config.redact import JSON, REDACTED, redact
 from skerry.config.references import refers
 from skerry.infra.atomic import exclusive, write_atomic
@@ -42,7 +50,7 @@ class Author:
     state_dir: Path | None = None
     """None is the directory of the file."""
     clock: Clock = field(default_factory=SystemClock)
-    guard: Callable[[source.Source, Expanded, Expanded, list[Place]], None] | None = None
+    guard: Callable[[source.Source, Expanded, Expanded, list[KeyPath]], None] | None = None
     """Raises when the change of these places is not for this author to make."""
     dry: bool = False
     """Checks everything and writes nothing."""
@@ -54,7 +62,7 @@ class Written(Struct, frozen=True):
     """Result of a write, with the places that changed; none means that nothing was written."""
 
     source: source.Source
-    changed: tuple[Place, ...]
+    changed: tuple[KeyPath, ...]
     unknown: tuple[ConfigIssue, ...] = ()
     """Keys among the changed ones that this version does not know."""
 
@@ -100,10 +108,10 @@ def with_values(
         ConfigInvalidError: something on the way to a place is no section.
     """
     for dotted, value in values.items():
-        key_path = parse_place(dotted)
+        key_path = parse_key_path(dotted)
         new_value = MISSING if value is None else value
         old_value = lookup(expanded.merged, key_path)
-        if (keep and old_value is not MISSING) or _given(expanded, key_path, new_value):
+        if (keep and old_value is not MISSING) or _is_set(expanded, key_path, new_value):
             continue
         try:
             tree = replaced(_long_forms(tree, key_path), key_path, new_value)
@@ -208,7 +216,7 @@ def _replace(
         failure = ConfigError(f"{path} cannot be written: {error.strerror}.")
         failure.remedy = "Check its owner, its permissions and the space on the disk."
         raise failure from error
-    shown = [show_place(key_path) for key_path in changed]
+    shown = [show_key_path(key_path) for key_path in changed]
     entry = backup.AuditEntry(author.clock.now_ms(), author.by, before, after, shown)
     backup.note(author.state_dir or path.parent, entry)
     return Written(after, tuple(changed), unknown)
@@ -259,9 +267,9 @@ def _encoded(path: Path, raw: str) -> bytes:
     return data
 
 
-def _touched(unknown: Sequence[ConfigIssue], changed: Sequence[Place]) -> tuple[ConfigIssue, ...]:
+def _touched(unknown: Sequence[ConfigIssue], changed: Sequence[KeyPath]) -> tuple[ConfigIssue, ...]:
     """Returns the unknown keys that the change sets, or something within."""
-    places = [f"{show_place(key_path)}." for key_path in changed]
+    places = [f"{show_key_path(key_path)}." for key_path in changed]
     return tuple(
         dict.fromkeys(
             issue for issue in unknown if any(at.startswith(f"{issue.path}.") for at in places)
@@ -273,7 +281,7 @@ def intended(old: Expanded, values: Mapping[str, JSON]) -> dict[str, Any]:
     """Returns the whole tree that `values` should produce, in whichever file they are written."""
     tree: Any = old.merged
     for dotted, value in values.items():
-        key_path = parse_place(dotted)
+        key_path = parse_key_path(dotted)
         tree = replaced(_long_forms(tree, key_path), key_path, MISSING if value is None else value)
     return dict(tree)
 
@@ -287,19 +295,19 @@ def must_mean(meaning: Mapping[str, Any], old: Expanded, new: Expanded) -> None:
     for change in changes(dict(meaning), new.merged):
         owner = old.includes.owner(change)
         if owner is not None and change[0] != META:
-            raise ConfigIncludedError(show_place(change), str(owner))
+            raise ConfigIncludedError(show_key_path(change), str(owner))
 
 
-def _given(expanded: Expanded, key_path: Place, value: object) -> bool:
+def _is_set(expanded: Expanded, key_path: KeyPath, value: object) -> bool:
     """Returns whether a reference there means the value already, which then stays as written."""
     written = lookup(expanded.merged, key_path)
     return refers(written) and lookup(expanded.tree, key_path) == value
 
 
-def _long_forms(tree: dict[str, Any], key_path: Place) -> dict[str, Any]:
+def _long_forms(tree: dict[str, Any], key_path: KeyPath) -> dict[str, Any]:
     """Returns the tree with room for `place` where a section stands as a text."""
     for depth in range(1, len(key_path)):
-        short = SHORT_FORMS.get(show_place(key_path[:depth]))
+        short = SHORT_FORMS.get(show_key_path(key_path[:depth]))
         text = lookup(tree, key_path[:depth])
         if short and isinstance(text, str):
             tree = replaced(tree, key_path[:depth], {short: text})
@@ -337,7 +345,9 @@ def by_hand(values: Mapping[str, JSON]) -> str:
     tree: Any = {}
     for dotted, value in values.items():
         if value is not None:
-            key_path = tuple(0 if isinstance(part, int) else part for part in parse_place(dotted))
+            key_path = tuple(
+                0 if isinstance(part, int) else part for part in parse_key_path(dotted)
+            )
             tree = replaced(tree, key_path, value)
     added = _text(redact(tree), indent=None).replace(REDACTED, "<your secret>")
     removed = ", ".join(dotted for dotted, value in values.items() if value is None)

@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from skerry.config.backup import LAST_GOOD_REMEDY
 from skerry.config.expand import Expanded
 from skerry.config.load import Loaded
-from skerry.config.paths import Place
+from skerry.config.paths import KeyPath
 from skerry.config.source import Source
 from skerry.gateway.frames import Json
 from skerry.model.errors import ConfigInvalidError, ConfigIssue
@@ -39,7 +39,7 @@ class Applied(Struct, frozen=True):
 
     source: Source
     expanded: Expanded
-    changed: tuple[Place, ...]
+    changed: tuple[KeyPath, ...]
 
 
 class Configuration(Protocol):

@@ -21,7 +21,7 @@ from skerry.model.origin import Origin
 from skerry.model.rights import Rights
 from skerry.policy.access import Role
 from skerry.policy.decide import Actor
-from skerry.store.devices import About
+from skerry.store.devices import DeviceInfo
 
 Secret = Annotated[str, Field(max_length=4096)]
 Names = Annotated[list[Name], Field(max_length=128)]
@@ -242,7 +242,7 @@ async def _pair(
         public_key=device.public_key,
         role=role,
         scopes=scopes,
-        about=About(
+        about=DeviceInfo(
             params.client.id,
             params.client.mode,
             params.client.platform,

@@ -5,7 +5,7 @@ from typing import Final
 
 from skerry.config.gateway import AuthMode
 from skerry.gateway.frames import PROTOCOL, PROTOCOLS, ErrorCode, ErrorShape, Json
-from skerry.store.devices import Request
+from skerry.store.devices import DeviceRequest
 
 _STARTING: Final = 1013
 _RETRY_MS: Final = 500
@@ -150,7 +150,7 @@ _PAIRING: Final = {
 }
 
 
-def not_paired(waiting: Request, *, revoked: bool) -> HandshakeError:
+def not_paired(waiting: DeviceRequest, *, revoked: bool) -> HandshakeError:
     """Returns the refusal of a device that waits for a person to approve it."""
     message = f"pairing required: {_REVOKED if revoked else _PAIRING[waiting.reason]}"
     details = {

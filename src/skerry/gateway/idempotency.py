@@ -86,7 +86,7 @@ class _Once:
         answer = self._handler(call, params)
         return await answer if isinstance(answer, Coroutine) else answer
 
-    def _again(self, recorded: keys.Answered) -> Json:
+    def _again(self, recorded: keys.UsedKey) -> Json:
         """Returns the answer of the first request."""
         if recorded.answer is not None:
             return Raw(recorded.answer)

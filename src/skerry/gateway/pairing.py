@@ -13,7 +13,7 @@ from skerry.gateway.frames import Json
 from skerry.policy.access import Role
 from skerry.policy.decide import allows
 from skerry.store import Unit, devices
-from skerry.store.devices import About, Grant, Request
+from skerry.store.devices import DeviceGrant, DeviceInfo, DeviceRequest
 
 _TOKEN_BYTES: Final = 32
 
@@ -26,7 +26,7 @@ class ConnectingDevice(Struct, frozen=True, kw_only=True):
     role: Role
     scopes: tuple[str, ...]
     """Scopes that it requests."""
-    about: About
+    about: DeviceInfo
     token: str | None
     """Token presented as its own, unless that is the shared secret."""
     by_secret: bool
@@ -47,7 +47,7 @@ class Paired(Struct, frozen=True):
 class PendingApproval(Struct, frozen=True):
     """A device that is admitted when a person approves the request."""
 
-    request: Request
+    request: DeviceRequest
     revoked: bool
     """True when a person revoked its grant for this role."""
 
@@ -93,7 +93,7 @@ def _pair(
         return WrongToken(known=stands, revoked=revoked), False
     reason = _missing(unit, device, grant)
     if reason:
-        request = Request(
+        request = DeviceRequest(
             ids.request_id,
             device.device_id,
             device.role,
@@ -118,7 +118,7 @@ def _pair(
     return Paired(device.device_id, scopes, token, now), False
 
 
-def _missing(unit: Unit, device: ConnectingDevice, grant: Grant | None) -> str:
+def _missing(unit: Unit, device: ConnectingDevice, grant: DeviceGrant | None) -> str:
     """Returns why the device has to be approved; empty when it has not."""
     if grant is not None and grant.revoked_at is None:
         if _kind(grant.about) != _kind(device.about):
@@ -130,7 +130,7 @@ def _missing(unit: Unit, device: ConnectingDevice, grant: Grant | None) -> str:
     return "not-paired"
 
 
-def _kind(about: About) -> tuple[str, str]:
+def _kind(about: DeviceInfo) -> tuple[str, str]:
     """Returns the kind of machine that the device claims to be, pinned when it was approved.
 
     Numbers do not count: "iOS 26.1" becomes "iOS 26.2" without approval.
@@ -147,7 +147,7 @@ def tell(context: GatewayContext, role: str, what: str, payload: Json) -> None:
         context.broadcast.send(f"node.pair.{what}", payload | {"nodeId": payload["deviceId"]})
 
 
-def pending(request: Request) -> dict[str, Json]:
+def pending(request: DeviceRequest) -> dict[str, Json]:
     """Returns a request as the wire has it."""
     return {
         "requestId": request.request_id,
@@ -162,7 +162,7 @@ def pending(request: Request) -> dict[str, Json]:
     }
 
 
-def paired(grants: Iterable[Grant]) -> list[dict[str, Json]]:
+def paired(grants: Iterable[DeviceGrant]) -> list[dict[str, Json]]:
     """Returns the devices of the grants as the wire has them; tokens are never sent."""
     by_id: dict[str, dict[str, Json]] = {}
     for grant in grants:
@@ -202,7 +202,7 @@ def new_token() -> str:
     return secrets.token_urlsafe(_TOKEN_BYTES)
 
 
-def _said(about: About) -> dict[str, Json]:
+def _said(about: DeviceInfo) -> dict[str, Json]:
     fields = {
         "displayName": about.display_name,
         "platform": about.platform,

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from skerry.config.paths import MISSING, lookup, parse_place
+from skerry.config.paths import MISSING, lookup, parse_key_path
 from skerry.config.root import Config
 from skerry.config.source import parse_any
 from skerry.model.errors import ConfigError, PluginError
@@ -145,7 +145,7 @@ def _is_set(config: Config, place: str) -> bool:
         return True
     tree: Any = config.model_dump(mode="json", by_alias=True)
     try:
-        found = lookup(tree, parse_place(place))
+        found = lookup(tree, parse_key_path(place))
     except ConfigError:
         return False
     return found is not MISSING and bool(found)

@@ -101,20 +101,20 @@ class Rule(Struct, frozen=True):
     reason: Callable[[Request], str] = lambda _: ""
 
 
-def _kept(request: Request) -> bool:
+def _writes_kept_file(request: Request) -> bool:
     return request.thing is not None and request.thing.kind in KEPT
 
 
-def _remembered(request: Request) -> bool:
+def _reads_memory(request: Request) -> bool:
     thing = request.thing
     return thing is not None and thing.kind in {FileKind.MEMORY, FileKind.UNVERIFIED}
 
 
-def _shared(request: Request) -> bool:
+def _is_shared(request: Request) -> bool:
     return bool(OTHERS & request.actor.taint)
 
 
-def _heard(request: Request) -> str:
+def _origins_read(request: Request) -> str:
     return (
         "this conversation has words that are not your owner's"
         f" ({', '.join(sorted(request.actor.taint))})"
@@ -198,32 +198,32 @@ RULES: Final = (
     Rule(
         "owners-memory",
         frozenset({Verb.READ}),
-        lambda r: _remembered(r) and not r.actor.acts_for_owner,
+        lambda r: _reads_memory(r) and not r.actor.acts_for_owner,
         allowed=False,
         reason=lambda _: "the memory is the owner's",
     ),
     Rule(
         "shared-memory",
         frozenset({Verb.READ}),
-        lambda r: _remembered(r) and _shared(r),
+        lambda r: _reads_memory(r) and _is_shared(r),
         allowed=False,
         reason=lambda _: "somebody else speaks in this conversation, and would read the memory",
     ),
     Rule(
         "owners-file",
         frozenset({Verb.WRITE}),
-        lambda r: _kept(r) and not r.actor.is_owner,
+        lambda r: _writes_kept_file(r) and not r.actor.is_owner,
         allowed=False,
         reason=lambda _: "only the owner may change what every later run reads",
     ),
     Rule(
         "tainted-run",
         frozenset({Verb.WRITE}),
-        lambda r: _kept(r) and bool(r.actor.taint),
+        lambda r: _writes_kept_file(r) and bool(r.actor.taint),
         allowed=False,
         reason=lambda r: (
-            f"{_heard(r)}, and every later run reads the file. Show your owner what is to stand"
-            " there; they write it, or send it with /remember"
+            f"{_origins_read(r)}, and every later run reads the file. Show your owner what is to"
+            " stand there; they write it, or send it with /remember"
         ),
     ),
     Rule("file", _FILES, _always, allowed=True),
@@ -237,7 +237,7 @@ RULES: Final = (
     Rule(
         "memory-shared",
         frozenset({Verb.RECALL}),
-        _shared,
+        _is_shared,
         allowed=False,
         reason=lambda _: "somebody else speaks in this conversation, and would read what is opened",
     ),
@@ -246,7 +246,7 @@ RULES: Final = (
         frozenset({Verb.NOTE}),
         lambda r: bool(r.actor.taint),
         allowed=False,
-        reason=_heard,
+        reason=_origins_read,
     ),
     Rule("memory", _MEMORY, _always, allowed=True),
     Rule(

@@ -85,9 +85,9 @@ class Gate(Struct, frozen=True):
             same = record is not None and record.size == opened.size and not record.taint
             if same and record is not None and _digest(file) == record.digest:
                 return Origin.MEMORY
-            return _found(record.taint if record else frozenset())
+            return _origin_of(record.taint if record else frozenset())
         if not self.obeyed(opened, file).allowed:
-            return _found(record.taint if record else frozenset())
+            return _origin_of(record.taint if record else frozenset())
         return Origin.MEMORY if origins(text) <= {Origin.OWNER} else Origin.TOOL
 
     def obeyed(self, opened: Opened, file: BinaryIO) -> Decision:
@@ -123,5 +123,5 @@ def _digest(file: BinaryIO) -> bytes:
     return whole.digest()
 
 
-def _found(taint: frozenset[Origin]) -> Origin:
+def _origin_of(taint: frozenset[Origin]) -> Origin:
     return Origin.WEB if Origin.WEB in taint else Origin.TOOL

@@ -55,7 +55,7 @@ class AnthropicProvider:
                     goes_on = builder.paused and reply.content and not reply.tool_calls
                     if not goes_on or len(history.messages) - sent_count == _MOST_PAUSES:
                         return ModelReply(tuple(content), reply.stop_reason, usage)
-                    history.append(_said(request.model, reply))  # what it said goes back to it
+                    history.append(_as_message(request.model, reply))
             except BaseException:
                 if content:  # what it said before it paused
                     hear.on_spent(usage)
@@ -66,7 +66,7 @@ class AnthropicProvider:
         return await self._downgrades.ask(request, hear, thinking_options(request), ask)
 
 
-def _said(model: ModelInfo, reply: ModelReply) -> AssistantMessage:
+def _as_message(model: ModelInfo, reply: ModelReply) -> AssistantMessage:
     """Returns an answer so far as a message of the conversation."""
     provider, reason = model.provider, reply.stop_reason
     return AssistantMessage(reply.content, API, provider, model.id, reply.usage, reason, 0)

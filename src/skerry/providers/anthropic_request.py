@@ -135,7 +135,7 @@ def _blocks(message: Message, model: ModelInfo) -> bytes:
             blocks = [_result(message, sees=sees)]
         case AssistantMessage():
             own = is_own(message, API, model)
-            blocks = [_said(block, own=own) for block in message.content]
+            blocks = [_sent_block(block, own=own) for block in message.content]
     return b",".join(_encode(block) for block in blocks if block is not None)
 
 
@@ -159,7 +159,7 @@ def _result(message: ToolResultMessage, *, sees: bool) -> Options:
     }
 
 
-def _said(block: Block, *, own: bool) -> Options | None:
+def _sent_block(block: Block, *, own: bool) -> Options | None:
     match block:
         case TextBlock(text=text):
             return {"type": "text", "text": text} if text.strip() else None

@@ -26,7 +26,7 @@ from skerry.model.errors import (
 from skerry.model.run import Purpose
 from skerry.ports.model import ModelInfo, ModelProvider
 from skerry.ports.tries import OWN_FAULT, Attempt, CallTarget, Candidate
-from skerry.providers.model_health import Failures, Silences, is_dead, is_silence
+from skerry.providers.model_health import ModelFailures, SilentAddresses, is_dead, is_silence
 from skerry.providers.resolve import Target
 
 logger = logging.getLogger(__name__)
@@ -103,8 +103,8 @@ class CandidateSource(Protocol):
 
     credentials: Credentials
     probes: Probes
-    failures: Failures
-    silences: Silences
+    failures: ModelFailures
+    silences: SilentAddresses
 
     def chain(self, need: CallTarget) -> list[str | None]:
         """Returns the models to try, in order; None is what is found by itself."""

@@ -31,9 +31,9 @@ from skerry.providers.candidates import CatalogTries, Choice, ModelOption, Probe
 from skerry.providers.embedded import EmbeddedProvider, EmbeddedSettings
 from skerry.providers.hardware import Machine
 from skerry.providers.model_catalog import Facts
-from skerry.providers.model_health import Failures, Silences
+from skerry.providers.model_health import ModelFailures, SilentAddresses
 from skerry.providers.names import Names
-from skerry.providers.offering import Asking
+from skerry.providers.offering import ModelLister
 from skerry.providers.packaged import EMBEDDED, embedded_info
 from skerry.providers.pins import PinnedProvider, Pins, PinState
 from skerry.providers.probe import LocalServers
@@ -100,9 +100,9 @@ class Catalog(anyio.AsyncContextManagerMixin):
         self._embedded_retrying = RetryingProvider(self._embedded)
         self.probes = Probes()
         """Probes of all runs."""
-        self.failures = Failures(SystemClock().now_ms)
+        self.failures = ModelFailures(SystemClock().now_ms)
         """Failures of all runs."""
-        self.silences = Silences(monotonic)
+        self.silences = SilentAddresses(monotonic)
         """Silences of all runs."""
         self.credentials = Credentials(config, environ, http, SystemClock())
         """Credentials of every agent."""
@@ -295,7 +295,7 @@ class Catalog(anyio.AsyncContextManagerMixin):
 
     async def offered(self, setup: ModelSetup | None = None) -> Offering:
         """Asks the providers that can be used which models they have, or the one of `setup`."""
-        asking = Asking(self._http, self._resolver, self._names, self._asked)
+        asking = ModelLister(self._http, self._resolver, self._names, self._asked)
         if setup is not None:
             return await asking.one(setup, await self._endpoint(setup.provider))
         names = {target.info.provider: "" for target in self._resolver.with_key(self._profiled())}

@@ -119,7 +119,9 @@ class CompatBuilder:
         self._thinking: list[str] = []
         self._field = ""  # in which thinking came
         self._details: list[dict[str, Any]] = []
-        self._said: list[tuple[str, list[str]]] = []  # of each detail: its field, and its pieces
+        self._detail_texts: list[
+            tuple[str, list[str]]
+        ] = []  # of each detail: its field, and its pieces
         self._calls: list[_Call] = []
         self._by_index: dict[int, _Call] = {}
         self._usage = Usage()
@@ -208,10 +210,12 @@ class CompatBuilder:
             )
             if field and same:
                 last |= {key: value for key, value in detail.items() if value is not None}
-                self._said[-1][1].append(str(detail.get(field) or ""))
+                self._detail_texts[-1][1].append(str(detail.get(field) or ""))
             else:
                 self._details.append(detail)
-                self._said.append((field or "", [str(detail.get(field) or "")] if field else []))
+                self._detail_texts.append(
+                    (field or "", [str(detail.get(field) or "")] if field else [])
+                )
 
     def _add(self, piece: _CallPiece) -> None:
         call = self._slot(piece)
@@ -257,7 +261,7 @@ class CompatBuilder:
         if self._finish == "content_filter":
             raise ModelRequestError(f"The content filter of {self._provider} stopped the answer.")
         content: list[Block] = []
-        for detail, (field, pieces) in zip(self._details, self._said, strict=True):
+        for detail, (field, pieces) in zip(self._details, self._detail_texts, strict=True):
             if len(pieces) > 1:
                 detail[field] = "".join(pieces)
         if self._thinking or self._details:

@@ -78,13 +78,15 @@ def response_failure(
     `headers` has lower-case names; `provider` is its name for people.
     """
     after = retry_after(headers)
-    return _failure(status, describe(body), provider, _told_delay(body) if after is None else after)
+    return _failure(
+        status, describe(body), provider, _delay_in_body(body) if after is None else after
+    )
 
 
 def stream_failure(error: bytes, provider: str) -> ModelError:
     """Returns the error that an error object inside a stream means; unknown ones may be retried."""
     text = describe(b'{"error":%b}' % error)
-    return _failure(_stream_status(error, text), text, provider, _told_delay(error))
+    return _failure(_stream_status(error, text), text, provider, _delay_in_body(error))
 
 
 def body_failure(body: bytes, provider: str) -> ModelError | None:
@@ -164,7 +166,7 @@ def _json(body: bytes) -> Any:
         return None
 
 
-def _told_delay(body: bytes) -> float | None:
+def _delay_in_body(body: bytes) -> float | None:
     """Returns the hint in seconds that a body carries as `google.rpc.RetryInfo`."""
     parsed = _json(body)
     if isinstance(parsed, list) and parsed:

@@ -131,7 +131,7 @@ class GoogleBuilder:
         self._blocks: list[_Spoken | ToolCall] = []
         self._usage = Usage()
         self._finish = ""
-        self._told = ""
+        self._explanation = ""
         self._limit = AnswerLimit(provider)
 
     @property
@@ -172,7 +172,7 @@ class GoogleBuilder:
     def _candidate(self, candidate: _Candidate) -> EventText | None:
         if candidate.finish_reason and candidate.finish_reason not in _UNSPECIFIED:
             self._finish = candidate.finish_reason
-            self._told = candidate.finish_message or ""
+            self._explanation = candidate.finish_message or ""
         texts: list[str] = []
         thoughts: list[str] = []
         for part in (candidate.content and candidate.content.parts) or ():
@@ -222,7 +222,7 @@ class GoogleBuilder:
         return ModelReply(content, stop_reason, self._usage)
 
     def _stopped(self) -> ModelStreamCutError | ModelOverloadedError | ModelRequestError:
-        why = f"{self._finish}: {self._told}" if self._told else self._finish
+        why = f"{self._finish}: {self._explanation}" if self._explanation else self._finish
         if self._finish in _UNLUCKY:
             return ModelStreamCutError(f"{self._provider} could not read what it wrote ({why}).")
         if self._finish == "OTHER":

@@ -35,7 +35,7 @@ _DATED: Final = re.compile(r"-(\d{4}-\d{2}-\d{2}|\d{8})$")
 _MOST_ADDRESSES: Final = 64
 
 
-class Cost(msgspec.Struct, frozen=True, rename="camel"):
+class CatalogCost(msgspec.Struct, frozen=True, rename="camel"):
     """US dollars for a million tokens."""
 
     input: float = 0.0
@@ -56,7 +56,7 @@ class Fact(msgspec.Struct, frozen=True, rename="camel"):
     max_tokens: int | None = None
     reasoning: bool = False
     input: tuple[Literal["text", "image"], ...] = ("text",)
-    cost: Cost = Cost()
+    cost: CatalogCost = CatalogCost()
     embeds: bool = False
     """True when it produces vectors instead of answers."""
 
@@ -70,7 +70,7 @@ class Facts:
     def __init__(self, directory: Path | None = None) -> None:
         self._directory = directory
         self._providers: dict[str, Any] | None = None
-        self._said: dict[str, dict[str, dict[str, Any]]] | None = None
+        self._from_providers: dict[str, dict[str, dict[str, Any]]] | None = None
 
     def of(self, provider: str, model: str, address: str = "") -> Fact:
         """Returns the facts of a model; a dated name is that of the model without the date.
@@ -78,7 +78,7 @@ class Facts:
         OpenRouter's `maker/model` is known as the maker's. What neither file says is what the
         provider at `address` said itself, when it was last asked for its models.
         """
-        reported = self._told().get(address_of(address), {}).get(model, {})
+        reported = self._reported().get(address_of(address), {}).get(model, {})
         if provider == "openrouter" and "/" in model:
             provider, _, model = model.partition("/")
         models = self._all().get(provider, {})
@@ -100,7 +100,7 @@ class Facts:
         What cannot be written is known to this process only.
         """
         entries = {model.id: entry for model in offered if (entry := _entry(model))}
-        reported = self._told()
+        reported = self._reported()
         if reported.get(address_of(address), {}) == entries:
             return
         reported.pop(address_of(address), None)
@@ -112,17 +112,17 @@ class Facts:
             with suppress(OSError):
                 write_atomic(self._directory / SAID, msgspec.json.encode({"addresses": reported}))
 
-    def _told(self) -> dict[str, dict[str, dict[str, Any]]]:
+    def _reported(self) -> dict[str, dict[str, dict[str, Any]]]:
         """Returns address to model to what was said of it."""
-        if self._said is None:
-            self._said = {}
+        if self._from_providers is None:
+            self._from_providers = {}
             if self._directory is not None:
                 with suppress(
                     OSError, TypeError, *UNREADABLE
                 ):  # it is only kept to save a question
                     data = (self._directory / SAID).read_bytes()
-                    self._said = msgspec.json.decode(data, type=_Said).addresses
-        return self._said
+                    self._from_providers = msgspec.json.decode(data, type=_ReportFile).addresses
+        return self._from_providers
 
     def _all(self) -> dict[str, Any]:
         if self._providers is None:
@@ -155,7 +155,7 @@ class _Listed(msgspec.Struct):
     models: dict[str, dict[str, Any]] = {}
 
 
-class _Said(msgspec.Struct):
+class _ReportFile(msgspec.Struct):
     addresses: dict[str, dict[str, dict[str, Any]]] = {}
 
 

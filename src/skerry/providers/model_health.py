@@ -26,7 +26,7 @@ def is_dead(error: ModelError) -> bool:
     return isinstance(error, ModelUnreachableError)
 
 
-class Silences(Struct):
+class SilentAddresses(Struct):
     """Addresses that did not answer, of all runs. It decides the order, and nothing else."""
 
     monotonic: Callable[[], float] = time.monotonic
@@ -64,7 +64,7 @@ def remedy_of(error: ModelError) -> str:
     return step(error) or "Try it again."
 
 
-class Failures:
+class ModelFailures:
     """The models whose last call failed."""
 
     def __init__(self, now_ms: Callable[[], int]) -> None:

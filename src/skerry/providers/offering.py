@@ -25,7 +25,7 @@ UNKNOWN: Final = 0
 """The window of a model of which nothing is known, at a place that nobody has configured yet."""
 
 
-class Asking(Struct, frozen=True):
+class ModelLister(Struct, frozen=True):
     """Asks all at once; `kept` is what was said lately."""
 
     http: HttpClient
@@ -40,7 +40,7 @@ class Asking(Struct, frozen=True):
         answers: dict[str, list[Offered] | ModelError] = {}
 
         async def ask(name: str, endpoint: Endpoint) -> None:
-            answers[name] = await self._said(endpoint)
+            answers[name] = await self._answer(endpoint)
 
         async with anyio.create_task_group() as group:
             for name, endpoint in endpoints.items():
@@ -52,7 +52,7 @@ class Asking(Struct, frozen=True):
             match answers.get(name):
                 case ModelError() as error:
                     problems.append(str(error))
-                    listed = self._known(name)
+                    listed = self._catalogued(name)
                 case None:
                     listed = []
                 case found:
@@ -68,22 +68,22 @@ class Asking(Struct, frozen=True):
         """
         endpoint = _described(setup, present)
         if endpoint is None:
-            return Offering(tuple(self._known(setup.provider)))
-        models = await self._said(endpoint)
+            return Offering(tuple(self._catalogued(setup.provider)))
+        models = await self._answer(endpoint)
         if isinstance(models, ModelError):
-            return Offering(tuple(self._known(setup.provider)), (str(models),))
+            return Offering(tuple(self._catalogued(setup.provider)), (str(models),))
         if present is not None and endpoint.base_url == present.base_url:
             return Offering(tuple(self._infos(setup.provider, models)))
         return Offering(tuple(_plain(setup.provider, model) for model in models))
 
-    async def _said(self, endpoint: Endpoint) -> list[Offered] | ModelError:
+    async def _answer(self, endpoint: Endpoint) -> list[Offered] | ModelError:
         listed = await answer(self.http, endpoint, self.kept, time.monotonic)
         if not isinstance(listed, ModelError):
             facts = self.resolver.facts
             await anyio.to_thread.run_sync(facts.learn, endpoint.base_url, listed)
         return listed
 
-    def _known(self, provider: str) -> list[ModelInfo]:
+    def _catalogued(self, provider: str) -> list[ModelInfo]:
         """Returns the models of the catalogue, for a provider that does not say."""
         hosted = known_provider(provider)
         listed = self.resolver.facts.models(hosted.id) if hosted else []

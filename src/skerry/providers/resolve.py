@@ -7,7 +7,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from skerry.auth.profiles import Kind, Profile
+from skerry.auth.profiles import CredentialKind, Profile
 from skerry.config.models import Api, Mode, ModelConfig, ModelsConfig, ProviderConfig
 from skerry.infra.spelling import spelt_like
 from skerry.model.errors import ModelAuthError, ModelUnavailableError
@@ -91,12 +91,12 @@ class Resolver(Struct, frozen=True):
             if model:
                 return self._configured(name, provider, model)
         elif self.looks_around:
-            target = self._found(name, model, keyless=keyless)
+            target = self._unconfigured(name, model, keyless=keyless)
             if target is not None:
                 return target
         raise self._unknown(ref, name)
 
-    def _found(self, name: str, model: str, *, keyless: bool) -> Target | None:
+    def _unconfigured(self, name: str, model: str, *, keyless: bool) -> Target | None:
         """Returns the model of a provider that the file does not name."""
         hosted = known_provider(name)
         if hosted is not None:
@@ -189,7 +189,7 @@ def shown(target: Target, profile: Profile, secret: str) -> Target:
         )
         error.remedy = f"Enter it for this one: skerry auth add {profile.provider}."
         raise error
-    if profile.kind is Kind.API_KEY or endpoint.api.startswith("openai-"):
+    if profile.kind is CredentialKind.API_KEY or endpoint.api.startswith("openai-"):
         return replace(target, endpoint=changed(endpoint, api_key=secret))
     headers = tuple(header for header in endpoint.headers if header[0] != "authorization")
     bearer = ("authorization", f"Bearer {secret}")  # RFC 6750; these formats have a key header

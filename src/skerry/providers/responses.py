@@ -156,12 +156,12 @@ class ResponsesBuilder:
         """Takes an event; progress, annotations and what later versions add say nothing."""
         match event.type:
             case "response.output_text.delta" | "response.refusal.delta":
-                return self._said(event, thinking=False)
+                return self._text_delta(event, thinking=False)
             case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
-                return self._said(event, thinking=True)
+                return self._text_delta(event, thinking=True)
             case "response.reasoning_summary_part.added" if event.summary_index:
                 event.delta = "\n\n"
-                return self._said(event, thinking=True)
+                return self._text_delta(event, thinking=True)
             case "response.output_item.done":
                 return self._complete(event)
             case "response.completed" | "response.incomplete" | "response.failed":
@@ -184,7 +184,7 @@ class ResponsesBuilder:
     def _slot(self, index: int) -> _Slot:
         return self._slots.setdefault(index, _Slot(_Item()))
 
-    def _said(self, event: _Event, *, thinking: bool) -> EventText | None:
+    def _text_delta(self, event: _Event, *, thinking: bool) -> EventText | None:
         if not event.delta:
             return None
         self._limit.grow(len(event.delta))
@@ -203,7 +203,7 @@ class ResponsesBuilder:
             return None
         parts = [part.text or part.refusal or "" for part in item.summary or item.content or ()]
         event.delta = ("\n\n" if item.type == "reasoning" else "").join(parts)
-        return self._said(event, thinking=item.type == "reasoning")
+        return self._text_delta(event, thinking=item.type == "reasoning")
 
     def _end(self, event: _Event) -> None:
         response = decoded(_responses, event.response, self._provider)

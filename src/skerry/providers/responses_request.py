@@ -64,10 +64,10 @@ def encode_message(model: ModelInfo, message: Message) -> bytes:
         case AssistantMessage():
             own = is_own(message, API, model)
             broken = message.stop_reason in {"error", "aborted"}
-            return b",".join(_said(message, keep_reasoning=own and not broken))
+            return b",".join(_assistant(message, keep_reasoning=own and not broken))
 
 
-def _said(message: AssistantMessage, *, keep_reasoning: bool) -> list[bytes]:
+def _assistant(message: AssistantMessage, *, keep_reasoning: bool) -> list[bytes]:
     items: list[bytes] = []
     reasoning = b""  # held back: without the item that followed it the API refuses it
     for block in message.content:

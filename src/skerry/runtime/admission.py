@@ -32,7 +32,7 @@ from skerry.sessions import lifecycle
 from skerry.sessions.opening import Expiry, OpenedSession, SessionLimits, enter, notices, opening
 from skerry.sessions.sending import sends_to
 from skerry.store import Unit, archive, inbound, listing, outbox, runs, sessions
-from skerry.store.listing import Wanted
+from skerry.store.listing import SessionFilter
 
 
 async def model_names(models: Models, config: Config) -> dict[str, str]:
@@ -326,7 +326,7 @@ class Arrival(Struct, frozen=True):
 def _is_taken(unit: Unit, request: RunRequest) -> bool:
     """Returns whether another conversation got the label since the request was checked."""
     sessions_with_label = listing.recent(
-        unit, Wanted(request.key.agent, label=request.label), limit=2
+        unit, SessionFilter(request.key.agent, label=request.label), limit=2
     )
     return any(session.key != str(request.key) for session in sessions_with_label)
 

@@ -19,7 +19,7 @@ from skerry.model.errors import StoreFailedError
 from skerry.model.ids import SessionKey, SessionKind
 from skerry.sessions import lifecycle
 from skerry.store import Store, retention
-from skerry.store.retention import Kept
+from skerry.store.retention import RetainedSession
 
 logger = logging.getLogger(__name__)
 
@@ -31,7 +31,7 @@ PRUNE: Final = "prune"
 class DueSession:
     """A session that is over a limit."""
 
-    session: Kept
+    session: RetainedSession
     why: str
 
 
@@ -48,7 +48,7 @@ class RetentionPlan:
         return sum(due.session.size for due in self.remove)
 
 
-def plan(stored: Sequence[Kept], config: MaintenanceConfig, now: int) -> RetentionPlan:
+def plan(stored: Sequence[RetainedSession], config: MaintenanceConfig, now: int) -> RetentionPlan:
     """Returns the sessions that exceed the limits; `kept` begins with the least recently used.
 
     A main conversation, one that is pinned and one with an open run are never archived. What is

@@ -126,14 +126,14 @@ def every(state_dir: Path) -> list[Aside]:
     return notes
 
 
-class Told(Struct, frozen=True):
+class RecoveryNotice(Struct, frozen=True):
     """Notice for a person about kept files."""
 
     message: str
     remedy: str = REMEDY
 
 
-def told(state_dir: Path) -> Told | None:
+def told(state_dir: Path) -> RecoveryNotice | None:
     """Returns the notice; None if no file is kept. Blocks."""
     folder = state_dir / FOLDER
     if not folder.is_dir():
@@ -147,7 +147,7 @@ def told(state_dir: Path) -> Told | None:
             f"{count} messages of {number} sessions stand in"
             f" transcript files and not in the database; they are kept in {folder}."
         )
-    return Told(" ".join(parts)) if parts else None
+    return RecoveryNotice(" ".join(parts)) if parts else None
 
 
 def drop(about: Aside) -> None:

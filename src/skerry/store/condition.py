@@ -9,7 +9,7 @@ from typing import Final, TypeGuard
 from msgspec import Struct, field
 
 from skerry.model.errors import StoreFailedError
-from skerry.store.aside import Told
+from skerry.store.aside import RecoveryNotice
 
 logger = logging.getLogger(__name__)
 
@@ -101,7 +101,7 @@ class Condition(Struct):
     entries: dict[tuple[str, int], str] = field(default_factory=dict)
     """Entries that cannot be read, by session and number, each with why. They are skipped."""
     checking: bool = False
-    aside: Told | None = None
+    aside: RecoveryNotice | None = None
     """Notice about transcript lines that the database does not have; they are kept beside it."""
 
     @property

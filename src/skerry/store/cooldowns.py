@@ -5,7 +5,7 @@ from typing import NamedTuple
 from skerry.store.unit import Reader, Unit
 
 
-class Row(NamedTuple):
+class CooldownRow(NamedTuple):
     """One rest: of which credential for which model, and why; times in milliseconds."""
 
     profile: str
@@ -18,16 +18,16 @@ class Row(NamedTuple):
     until: int
 
 
-def load(reader: Reader) -> list[Row]:
+def load(reader: Reader) -> list[CooldownRow]:
     """Returns every rest that was kept."""
     rows = reader.all(
         "SELECT profile, model, reason, stamp, failures, failed_at, until FROM cooldown"
         " ORDER BY until"
     )
-    return [Row(*row) for row in rows]
+    return [CooldownRow(*row) for row in rows]
 
 
-def keep(unit: Unit, row: Row) -> None:
+def keep(unit: Unit, row: CooldownRow) -> None:
     """Keeps a rest, in the place of an earlier one of its profile, model and reason."""
     unit.execute(
         "INSERT INTO cooldown (profile, model, reason, stamp, failures, failed_at, until)"

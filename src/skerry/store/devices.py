@@ -17,7 +17,7 @@ MAX_TOKENS: Final = 8
 """Tokens of one device in one role: several programs may share the key of a device."""
 
 
-class About(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+class DeviceInfo(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """Description that a device sends, by which people recognise it."""
 
     client_id: str
@@ -28,7 +28,7 @@ class About(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     device_family: str | None = None
 
 
-class Request(Struct, frozen=True):
+class DeviceRequest(Struct, frozen=True):
     """A device that asks for a role and scopes."""
 
     request_id: str
@@ -36,20 +36,20 @@ class Request(Struct, frozen=True):
     role: str
     public_key: str
     scopes: tuple[str, ...]
-    about: About
+    about: DeviceInfo
     reason: str
     """`not-paired`, `role-upgrade`, `scope-upgrade` or `metadata-upgrade`."""
     created_at: int
 
 
-class Grant(Struct, frozen=True):
+class DeviceGrant(Struct, frozen=True):
     """Permissions of a paired device in one role. A revoked one has none until it is approved."""
 
     device_id: str
     role: str
     public_key: str
     scopes: tuple[str, ...]
-    about: About
+    about: DeviceInfo
     created_at: int
     approved_at: int
     seen_at: int
@@ -63,10 +63,10 @@ _GRANT: Final = (
 )
 _REQUEST: Final = "request_id, device_id, role, public_key, scopes, about, reason, created_at"
 _encode = msgspec.json.encode
-_about = msgspec.json.Decoder(About)
+_about = msgspec.json.Decoder(DeviceInfo)
 
 
-def find(reader: Reader, device_id: str, role: str) -> Grant | None:
+def find(reader: Reader, device_id: str, role: str) -> DeviceGrant | None:
     """Returns the grant of the device in the role, revoked or not."""
     row = reader.one(
         f"SELECT {_GRANT} FROM device_grant WHERE device_id = ? AND role = ?",  # noqa: S608 - constant columns
@@ -75,7 +75,7 @@ def find(reader: Reader, device_id: str, role: str) -> Grant | None:
     return None if row is None else _to_grant(row)
 
 
-def grants(reader: Reader, device_id: str | None = None) -> list[Grant]:
+def grants(reader: Reader, device_id: str | None = None) -> list[DeviceGrant]:
     """Returns every grant, or those of one device, the oldest first."""
     of_one = "" if device_id is None else " WHERE device_id = ?"
     rows = reader.all(
@@ -94,11 +94,11 @@ def holds(reader: Reader, device_id: str, role: str, token: str) -> bool:
     return row is not None
 
 
-def allow(unit: Unit, wish: Request, now: int) -> Grant:
+def allow(unit: Unit, wish: DeviceRequest, now: int) -> DeviceGrant:
     """Lets the device have what it asked for, beside what it has; a revoked grant starts anew."""
     before = find(unit, wish.device_id, wish.role)
     scopes = before.scopes if before is not None and before.revoked_at is None else ()
-    granted = Grant(
+    granted = DeviceGrant(
         wish.device_id,
         wish.role,
         wish.public_key,
@@ -130,7 +130,7 @@ def allow(unit: Unit, wish: Request, now: int) -> Grant:
     return granted
 
 
-def see(unit: Unit, grant: Grant, about: About, now: int) -> None:
+def see(unit: Unit, grant: DeviceGrant, about: DeviceInfo, now: int) -> None:
     """Notes that the device connects, and what it says of itself now."""
     unit.execute(
         "UPDATE device_grant SET seen_at = ?, about = ? WHERE device_id = ? AND role = ?",
@@ -138,7 +138,7 @@ def see(unit: Unit, grant: Grant, about: About, now: int) -> None:
     )
 
 
-def issue(unit: Unit, grant: Grant, token: str, now: int) -> None:
+def issue(unit: Unit, grant: DeviceGrant, token: str, now: int) -> None:
     """Lets the token stand for the grant; only its hash is kept, and the oldest of many goes."""
     unit.execute(
         "INSERT INTO device_token (hash, device_id, role, issued_at) VALUES (?, ?, ?, ?)",
@@ -151,7 +151,7 @@ def issue(unit: Unit, grant: Grant, token: str, now: int) -> None:
     )
 
 
-def rotate(unit: Unit, grant: Grant, scopes: tuple[str, ...], token: str, now: int) -> None:
+def rotate(unit: Unit, grant: DeviceGrant, scopes: tuple[str, ...], token: str, now: int) -> None:
     """Lets only this token stand for the grant, which has these scopes from now on."""
     _drop_tokens(unit, grant.device_id, grant.role)
     unit.execute(
@@ -161,7 +161,7 @@ def rotate(unit: Unit, grant: Grant, scopes: tuple[str, ...], token: str, now: i
     issue(unit, grant, token, now)
 
 
-def revoke(unit: Unit, grant: Grant, now: int) -> None:
+def revoke(unit: Unit, grant: DeviceGrant, now: int) -> None:
     """Takes the grant away; the device is let in again only when a person approves it."""
     _drop_tokens(unit, grant.device_id, grant.role)
     unit.execute(
@@ -177,7 +177,7 @@ def remove(unit: Unit, device_id: str) -> bool:
     return unit.execute("DELETE FROM device_grant WHERE device_id = ?", (device_id,)) > 0
 
 
-def ask(unit: Unit, wish: Request) -> tuple[Request, bool]:
+def ask(unit: Unit, wish: DeviceRequest) -> tuple[DeviceRequest, bool]:
     """Keeps the request; returns the one that waits, and whether it is new.
 
     The same wish again is the same request. Another wish of the device takes its place under a
@@ -215,7 +215,7 @@ def ask(unit: Unit, wish: Request) -> tuple[Request, bool]:
     return wish, True
 
 
-def requests(reader: Reader, now: int) -> list[Request]:
+def requests(reader: Reader, now: int) -> list[DeviceRequest]:
     """Returns who waits, the oldest first."""
     rows = reader.all(
         f"SELECT {_REQUEST} FROM device_request WHERE created_at > ? ORDER BY created_at",  # noqa: S608 - constant columns
@@ -224,7 +224,7 @@ def requests(reader: Reader, now: int) -> list[Request]:
     return [_to_request(row) for row in rows]
 
 
-def request(reader: Reader, request_id: str, now: int) -> Request | None:
+def request(reader: Reader, request_id: str, now: int) -> DeviceRequest | None:
     """Returns the request, if it still waits."""
     row = reader.one(
         f"SELECT {_REQUEST} FROM device_request WHERE request_id = ? AND created_at > ?",  # noqa: S608 - constant columns
@@ -251,13 +251,13 @@ def _hash(token: str) -> bytes:
     return sha256(token.encode()).digest()
 
 
-def _to_grant(row: tuple[Any, ...]) -> Grant:
+def _to_grant(row: tuple[Any, ...]) -> DeviceGrant:
     device_id, role, key, scopes, about, *times = row
-    return Grant(device_id, role, key, tuple(scopes.split()), _about.decode(about), *times)
+    return DeviceGrant(device_id, role, key, tuple(scopes.split()), _about.decode(about), *times)
 
 
-def _to_request(row: tuple[Any, ...]) -> Request:
+def _to_request(row: tuple[Any, ...]) -> DeviceRequest:
     request_id, device_id, role, key, scopes, about, reason, at = row
-    return Request(
+    return DeviceRequest(
         request_id, device_id, role, key, tuple(scopes.split()), _about.decode(about), reason, at
     )

@@ -19,7 +19,7 @@ NOW: Final = "(SELECT coalesce(max(quarters), 0) FROM uptime)"
 """The present quarter, which a row that is written now belongs to."""
 
 
-class Answered(Struct, frozen=True):
+class UsedKey(Struct, frozen=True):
     """Use of a key."""
 
     digest: bytes
@@ -27,12 +27,12 @@ class Answered(Struct, frozen=True):
     """None when the process ended after the effect, before it was answered."""
 
 
-def find(reader: Reader, method: str, key: str) -> Answered | None:
+def find(reader: Reader, method: str, key: str) -> UsedKey | None:
     """Returns the use of the key; None when it is free."""
     row = reader.one(
         "SELECT digest, answer FROM answered WHERE method = ? AND key = ?", (method, key)
     )
-    return Answered(*row) if row else None
+    return UsedKey(*row) if row else None
 
 
 def use(unit: Unit, method: str, key: str, digest: bytes) -> None:

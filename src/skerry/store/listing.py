@@ -14,7 +14,7 @@ from skerry.store import sessions
 from skerry.store.unit import ALL, Reader, Row, marks
 
 
-class Wanted(Struct, frozen=True):
+class SessionFilter(Struct, frozen=True):
     """Filter of sessions; fields left out exclude nothing."""
 
     agent: str | None = None
@@ -50,12 +50,12 @@ a notice may precede it."""
 _UNLISTED: Final = "key <> 'agent:' || agent_id || ':' || ?"
 _WITHOUT: Final = "key NOT LIKE 'agent:' || agent_id || ':' || ? || ':%'"
 _ORDER: Final = ("updated_at DESC, key", "user_at DESC, updated_at DESC, key")
-EVERY: Final = Wanted()
+EVERY: Final = SessionFilter()
 """Every present session."""
 
 
 def recent(
-    reader: Reader, which: Wanted = EVERY, *, limit: int, offset: int = 0
+    reader: Reader, which: SessionFilter = EVERY, *, limit: int, offset: int = 0
 ) -> list[SessionEntry]:
     """Returns sessions, the latest used first; a `limit` of -1 returns all.
 
@@ -64,7 +64,7 @@ def recent(
     where, parameters = _conditions(which)
     order = _ORDER[which.by_heard]
     if which.search:
-        matching = list(_found(reader, which, where, parameters))
+        matching = list(_matching(reader, which, where, parameters))
         return matching[offset : None if limit < 0 else offset + limit]
     rows = reader.all(
         f"SELECT {sessions.COLUMNS} FROM session WHERE {where}"  # noqa: S608 - constant text
@@ -74,17 +74,17 @@ def recent(
     return [sessions.entry(row) for row in rows]
 
 
-def count(reader: Reader, which: Wanted = EVERY) -> int:
+def count(reader: Reader, which: SessionFilter = EVERY) -> int:
     """Returns how many sessions there are."""
     where, parameters = _conditions(which)
     if which.search:
-        return sum(1 for _ in _found(reader, which, where, parameters))
+        return sum(1 for _ in _matching(reader, which, where, parameters))
     row = reader.one(f"SELECT count(*) FROM session WHERE {where}", parameters)  # noqa: S608 - constant text
     return int(row[0]) if row else 0
 
 
-def _found(
-    reader: Reader, which: Wanted, where: str, parameters: tuple[object, ...]
+def _matching(
+    reader: Reader, which: SessionFilter, where: str, parameters: tuple[object, ...]
 ) -> Iterator[SessionEntry]:
     """Gives the sessions that the search finds; Python folds case where SQLite only knows ASCII."""
     needle = which.search.casefold()
@@ -115,7 +115,7 @@ def _read(body: bytes | None) -> Message | None:
         return None  # whoever reads the transcript tells of it
 
 
-def _conditions(which: Wanted) -> tuple[str, Row]:
+def _conditions(which: SessionFilter) -> tuple[str, Row]:
     conditions_with_values: dict[str, tuple[object, ...]] = {_ARCHIVED[which.archived]: ()}
     one_value: dict[str, object] = {
         "agent_id = ?": which.agent,

@@ -32,7 +32,7 @@ from skerry.model.errors import StateError
 from skerry.model.ids import AgentId
 from skerry.model.session import Archived, SessionEntry, entry_id
 from skerry.store import aside, compactions, legible, reached, session_map, sessions
-from skerry.store.listing import Wanted, recent
+from skerry.store.listing import SessionFilter, recent
 from skerry.store.store import Store, nothing
 from skerry.store.unit import Reader, Unit
 
@@ -287,7 +287,7 @@ class Mirror(Struct):
         rows = reader.all("SELECT session_id, seq, size FROM mirror")
         marks = {session_id: (seq, size) for session_id, seq, size in rows}
         behind: list[str] = []
-        for session in recent(reader, Wanted(archived=None), limit=-1):
+        for session in recent(reader, SessionFilter(archived=None), limit=-1):
             seq, size = marks.get(session.session_id, (0, 0))
             if session.tail != seq or _size(transcript_file(self.agents_dir, session)) != size:
                 behind.append(session.session_id)

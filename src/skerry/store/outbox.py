@@ -105,7 +105,7 @@ def waiting(
         f"SELECT {_COLUMNS} FROM outbox WHERE serial IN ({marks(some)}) ORDER BY serial",  # noqa: S608 - constant columns, placeholders
         some,
     )
-    return [_kept(row).waiting for row in rows]
+    return [_to_part(row).waiting for row in rows]
 
 
 def mark(
@@ -178,13 +178,13 @@ def undelivered(
         f"SELECT {_COLUMNS} FROM outbox WHERE {where} ORDER BY serial LIMIT ?",  # noqa: S608 - constant columns, placeholders
         (*states, limit),
     )
-    return [_kept(row) for row in rows]
+    return [_to_part(row) for row in rows]
 
 
 def get(reader: Reader, serial: int) -> KeptPart | None:
     """Returns the part."""
     row = reader.one(f"SELECT {_COLUMNS} FROM outbox WHERE serial = ?", (serial,))  # noqa: S608 - constant columns
-    return _kept(row) if row else None
+    return _to_part(row) if row else None
 
 
 def retry(unit: Unit, serial: int, now: int) -> KeptPart:
@@ -236,7 +236,7 @@ def _decided(reader: Reader, serial: int) -> KeptPart:
             raise PartError(f"Part {serial} is {row.waiting.state} already.")
 
 
-def _kept(row: Row) -> KeptPart:
+def _to_part(row: Row) -> KeptPart:
     serial, run_id, block, part, to, text, state, attempts, retry_at, repeated, *times = row
     return KeptPart(
         WaitingPart(

@@ -35,7 +35,7 @@ may have another answer."""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RankedEntry:
     """Position of an entry of the ranking among the candidates."""
 
     at: int
@@ -44,7 +44,7 @@ class Place:
     """0 to 1."""
 
 
-def ranked(gathered: "Gathered", question: str, most: int) -> list[Place]:
+def ranked(gathered: "Gathered", question: str, most: int) -> list[RankedEntry]:
     """Returns up to `most` candidates, the best first; what has a phrase of the question leads."""
     entries = gathered.entries
     if not entries:
@@ -72,7 +72,7 @@ def ranked(gathered: "Gathered", question: str, most: int) -> list[Place]:
     )
     options = Options(asked=parsed, texts=lambda rows: [entries[row].text for row in rows])
     places = [
-        Place(hit.row, hit.score)
+        RankedEntry(hit.row, hit.score)
         for hit in rank(scores, _PROFILE, most, options)
         if scores.text[hit.row] > 0
     ]

@@ -36,7 +36,7 @@ class Restored:
     before: Contents | None
     """Content of the replaced database; None if it is unreadable."""
     after: Contents
-    devices: security.Kept
+    devices: security.KeptDevices
     """Devices that may connect."""
     aside: Path | None
     """Folder with the replaced files; None if there were none."""

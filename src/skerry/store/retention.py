@@ -16,7 +16,7 @@ _settings = msgspec.json.Decoder(SessionSettings)
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class RetainedSession:
     """A session as retention sees it."""
 
     session_id: SessionId
@@ -32,7 +32,7 @@ class Kept:
     """True while a run of its conversation is open."""
 
 
-def kept(reader: Reader) -> list[Kept]:
+def kept(reader: Reader) -> list[RetainedSession]:
     """Returns every session, the one used longest ago first."""
     rows = reader.all(
         "SELECT session.session_id, key, agent_id, updated_at, archived_at, coalesce(size, 0),"
@@ -41,7 +41,7 @@ def kept(reader: Reader) -> list[Kept]:
         " ORDER BY updated_at, session.session_id"
     )
     return [
-        Kept(
+        RetainedSession(
             SessionId(session_id),
             key,
             agent_id,
@@ -55,7 +55,7 @@ def kept(reader: Reader) -> list[Kept]:
     ]
 
 
-def put_away(unit: Unit, session: Kept, now: int) -> SessionEntry | None:
+def put_away(unit: Unit, session: RetainedSession, now: int) -> SessionEntry | None:
     """Archives a present session; None when somebody used it meanwhile."""
     entry = sessions.get(unit, session.session_id)
     open_run = unit.one(

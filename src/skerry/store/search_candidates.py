@@ -135,7 +135,7 @@ def around(reader: Reader, rowid: int, scope: Scope, width: int) -> list[Entry]:
         " AND seq >= ? ORDER BY seq LIMIT ?",
         (scope.serials[serial], seq - width, 2 * width + 2),
     )
-    messages = [(number, at, _said(body)) for number, at, body in rows]
+    messages = [(number, at, _decoded(body)) for number, at, body in rows]
     entries: list[Entry] = []
     for (number, at, words), (_, _, answer) in zip_longest(
         messages, messages[1:], fillvalue=(0, 0, None)
@@ -154,7 +154,7 @@ def _read(reader: Reader, rowid: int, scope: Scope, reading: _Reading) -> None:
             reading.chars += len(entry.text)
 
 
-def _said(body: bytes) -> Message | None:
+def _decoded(body: bytes) -> Message | None:
     """Decodes the message of an entry; None if it is unreadable: `indexing` has logged that."""
     try:
         return message.decode(body)

@@ -32,7 +32,7 @@ _SHOWN: Final = 80
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KeptDevices:
     """Devices kept and dropped by a restore."""
 
     kept: int
@@ -43,7 +43,7 @@ class Kept:
     """True when the replaced database could be read for them."""
 
 
-def keep(replaced: Path, made: Path) -> Kept:
+def keep(replaced: Path, made: Path) -> KeptDevices:
     """Puts the devices of the replaced database into `made`, in the place of the backup's.
 
     Where they cannot be read, nobody is paired: nothing tells who was revoked since.
@@ -71,7 +71,7 @@ def keep(replaced: Path, made: Path) -> Kept:
             )
         after = _paired(connection)
         connection.execute("COMMIT")
-    return Kept(len(after), len(before - after), rows is not None)
+    return KeptDevices(len(after), len(before - after), rows is not None)
 
 
 def foreign(path: Path) -> str:

@@ -4,7 +4,7 @@ from typing import Any
 
 from skerry.model.ids import AgentId
 from skerry.model.session import SessionEntry
-from skerry.store.listing import Wanted, recent
+from skerry.store.listing import SessionFilter, recent
 from skerry.store.unit import Reader
 
 
@@ -27,7 +27,7 @@ def built(reader: Reader, agents: set[AgentId]) -> dict[AgentId, dict[str, Any]]
                 "modelProvider": session.provider,
                 "model": session.model,
             }
-            for session in recent(reader, Wanted(agent), limit=-1)
+            for session in recent(reader, SessionFilter(agent), limit=-1)
         }
         for agent in agents
     }

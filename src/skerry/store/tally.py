@@ -51,7 +51,7 @@ class _Line(Struct, rename="camel"):
 _lines: Final = msgspec.json.Decoder(_Line)
 
 
-class Said(NamedTuple):
+class MessageCounts(NamedTuple):
     """Messages of transcripts, counted."""
 
     user: int = 0
@@ -65,9 +65,9 @@ class Said(NamedTuple):
         """Returns how many a person, or the agent, said."""
         return self.user + self.assistant
 
-    def plus(self, other: "Said") -> "Said":
+    def plus(self, other: "MessageCounts") -> "MessageCounts":
         """Returns both together."""
-        return Said._make(mine + its for mine, its in zip(self, other, strict=True))
+        return MessageCounts._make(mine + its for mine, its in zip(self, other, strict=True))
 
 
 def note(unit: Unit, session_id: str, at: int, messages: Iterable[Message]) -> None:
@@ -121,7 +121,7 @@ def remove(unit: Unit, session_id: str) -> None:
 
 def by_day(
     reader: Reader, ids: Sequence[str], days: Sequence[str], begin: Callable[[str], int]
-) -> Iterator[tuple[str, str, Said]]:
+) -> Iterator[tuple[str, str, MessageCounts]]:
     """Gives what was said in each session on these days, which follow one another.
 
     A day on which clocks change may come twice. `begin` tells when a day begins.
@@ -134,7 +134,7 @@ def by_day(
             (first, *ids, first, end),
         ):
             day = part[min(number, len(part) - 1)]
-            yield session_id, day, Said._make(map(int, counts))
+            yield session_id, day, MessageCounts._make(map(int, counts))
 
 
 def by_tool(

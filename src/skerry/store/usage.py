@@ -16,7 +16,7 @@ from skerry.model.message import Usage
 from skerry.store.unit import AT_ONCE, Reader, Unit, marks
 
 
-class Outcome(StrEnum):
+class CallOutcome(StrEnum):
     """Result of a call."""
 
     OK = "ok"
@@ -57,7 +57,7 @@ class BookedCall(Struct, frozen=True):
     usage: Usage
     priced: bool
     """True when its cost is known."""
-    outcome: Outcome
+    outcome: CallOutcome
     counted: bool
     """True when its number of tokens is known."""
     seconds: float
@@ -142,7 +142,7 @@ def sums_of(call: BookedCall) -> Sums:
     usage, cost = call.usage, call.usage.cost
     return Sums(
         1,
-        int(call.outcome is not Outcome.OK),
+        int(call.outcome is not CallOutcome.OK),
         int(not call.counted),
         int(call.counted and not call.priced),
         usage.input,
@@ -227,7 +227,7 @@ def grouped(
     rows = reader.all(
         f"SELECT {name}, {_SUMS} FROM {_USED} WHERE day BETWEEN ? AND ?"  # noqa: S608 - constants
         f"{_of_agent(agent)} GROUP BY 1 ORDER BY {order}",
-        (first, last, *_given(agent)),
+        (first, last, *_bound(agent)),
     )
     return {row[0]: Sums(*row[1:]) for row in rows}
 
@@ -245,7 +245,7 @@ def _of_agent(agent: str | None) -> str:
     return "" if agent is None else " AND agent = ?"
 
 
-def _given(value: str | None) -> tuple[str, ...]:
+def _bound(value: str | None) -> tuple[str, ...]:
     return () if value is None else (value,)
 
 
@@ -255,7 +255,7 @@ def _by_session(reader: Reader, first: str, last: str, agent: str | None) -> dic
         f"SELECT coalesce(key, session_id), {OF_CALLS} FROM model_call"  # noqa: S608 - constants
         " LEFT JOIN session USING (session_id) WHERE day BETWEEN ? AND ?"
         f"{_of_agent(agent)} GROUP BY 1 ORDER BY {_DEAREST}",
-        (first, last, *_given(agent)),
+        (first, last, *_bound(agent)),
     )
     return {row[0]: Sums(*row[1:]) for row in rows}
 
@@ -273,7 +273,7 @@ def of_sessions(
     rows = reader.all(
         f"SELECT session_id, {OF_CALLS} FROM model_call WHERE day BETWEEN ? AND ?"  # noqa: S608 - constants
         f"{of_key}{_of_agent(agent)} GROUP BY 1 ORDER BY {_DEAREST} LIMIT ?",
-        (first, last, *_given(key), *_given(agent), limit),
+        (first, last, *_bound(key), *_bound(agent), limit),
     )
     return {row[0]: Sums(*row[1:]) for row in rows}
 
@@ -285,7 +285,7 @@ def by_day_and_model(
     rows = reader.all(
         f"SELECT day, provider, model, {_SUMS} FROM {_USED} WHERE day BETWEEN ? AND ?"  # noqa: S608 - constants
         f"{_of_agent(agent)} GROUP BY 1, 2, 3 ORDER BY 1",
-        (first, last, *_given(agent)),
+        (first, last, *_bound(agent)),
     )
     return {(row[0], row[1], row[2]): Sums(*row[3:]) for row in rows}
 

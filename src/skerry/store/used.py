@@ -5,18 +5,18 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from skerry.store import sessions, tally
-from skerry.store.tally import Said
+from skerry.store.tally import MessageCounts
 from skerry.store.unit import Reader, marks
 from skerry.store.usage import OF_CALLS, Sums
 
 
 @dataclass(slots=True)
-class Used:
+class SessionUsage:
     """Usage and message counts of one or several sessions in some days."""
 
     calls: dict[tuple[str, str, str], Sums] = field(default_factory=dict)
     """Sums by day, provider and model."""
-    said: dict[str, Said] = field(default_factory=dict)
+    said: dict[str, MessageCounts] = field(default_factory=dict)
     """Counts by day."""
     tools: dict[str, int] = field(default_factory=dict)
     """Number of calls of each tool."""
@@ -26,12 +26,12 @@ class Used:
     last: int = 0
     """Time at which the first of its calls ended, and the last; 0 without calls."""
 
-    def add(self, other: "Used") -> None:
+    def add(self, other: "SessionUsage") -> None:
         """Adds what another session used."""
         for group, sums in other.calls.items():
             self.calls[group] = self.calls.get(group, Sums()).plus(sums)
         for day, counts in other.said.items():
-            self.said[day] = self.said.get(day, Said()).plus(counts)
+            self.said[day] = self.said.get(day, MessageCounts()).plus(counts)
         for name, count in other.tools.items():
             self.tools[name] = self.tools.get(name, 0) + count
         for day, seconds in other.seconds.items():
@@ -46,13 +46,13 @@ def of(
     days: Sequence[str],
     begin: Callable[[str], int],
     most: int = 1 << 62,
-) -> dict[str, Used]:
+) -> dict[str, SessionUsage]:
     """Returns the usage of these sessions on these days, which are consecutive.
 
     It stops after `most` rows: the sessions after these are left out. `begin` tells when a day
     begins. For a thread of its own: there may be many calls.
     """
-    usage: dict[str, Used] = {}
+    usage: dict[str, SessionUsage] = {}
     for start in range(0, len(ids) if days else 0, _AT_ONCE):
         if most <= 0:
             break
@@ -64,20 +64,20 @@ def of(
 
 def _of(
     reader: Reader, ids: Sequence[str], days: Sequence[str], begin: Callable[[str], int]
-) -> dict[str, Used]:
-    usage: dict[str, Used] = {id_: Used() for id_ in ids}
+) -> dict[str, SessionUsage]:
+    usage: dict[str, SessionUsage] = {id_: SessionUsage() for id_ in ids}
     within = f"session_id IN ({marks(ids)})"
     _read_calls(reader, usage, within, (*ids, days[0], days[-1]))
     for session_id, day, counts in tally.by_day(reader, ids, days, begin):
         own = usage[session_id].said
-        own[day] = own.get(day, Said()).plus(counts)
+        own[day] = own.get(day, MessageCounts()).plus(counts)
     for session_id, tool, count in tally.by_tool(reader, ids, days, begin):
         usage[session_id].tools[tool] = count
     return usage
 
 
 def _read_calls(
-    reader: Reader, usage: Mapping[str, Used], within: str, values: tuple[object, ...]
+    reader: Reader, usage: Mapping[str, SessionUsage], within: str, values: tuple[object, ...]
 ) -> None:
     for session_id, day, provider, model, first, last, *sums in reader.each(
         f"SELECT session_id, day, provider, model, min(at), max(at), {OF_CALLS} FROM model_call"  # noqa: S608 - constants
@@ -98,27 +98,27 @@ def _read_calls(
 _AT_ONCE: Final = 50
 
 
-class Point(NamedTuple):
+class UsagePoint(NamedTuple):
     """Usage of the calls that ended until a time."""
 
     at: int
     sums: Sums
 
 
-def series(reader: Reader, session_id: str, most: int) -> list[Point]:
+def series(reader: Reader, session_id: str, most: int) -> list[UsagePoint]:
     """Returns a session's calls in order of time, neighbours together where there are too many."""
     rows = reader.all(
         f"SELECT at, {OF_CALLS} FROM model_call WHERE session_id = ? GROUP BY serial ORDER BY at",  # noqa: S608 - constants
         (session_id,),
     )
     step = max(1, -(-len(rows) // most))
-    points: list[Point] = []
+    points: list[UsagePoint] = []
     for start in range(0, len(rows), step):
         some = rows[start : start + step]
         sums = Sums()
         for row in some:
             sums = sums.plus(Sums(*row[1:]))
-        points.append(Point(some[-1][0], sums))
+        points.append(UsagePoint(some[-1][0], sums))
     return points
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from skerry.auth.credentials import Credentials, profiles_file, vault_of
 from skerry.auth.profiles import (
-    Kind,
+    CredentialKind,
     Profile,
     change,
     ordered,
@@ -31,7 +31,9 @@ def config(home: Path, **sections: Any) -> Config:
     return Config.model_validate({"state_dir": home, "path": home / "skerry.json", **sections})
 
 
-def profile(name: str, kind: Kind = Kind.API_KEY, owner: str = "main", **fields: Any) -> Profile:
+def profile(
+    name: str, kind: CredentialKind = CredentialKind.API_KEY, owner: str = "main", **fields: Any
+) -> Profile:
     return Profile(name, name.partition(":")[0], kind, AgentId(owner), fields)
 
 
@@ -105,7 +107,7 @@ async def test_a_secret_that_is_missing_or_has_ended_says_what_to_do(tmp_path: P
         assert await found.secret(profile("p:a", key={"source": "env", "id": "KEY"})) == "sk-env"
         vault_of(config(tmp_path), {}).put("p", {"a": "sk-vault"})
         assert await found.secret(profile("p:a", key={"source": "vault", "id": "a"})) == "sk-vault"
-        ended = profile("p:a", Kind.TOKEN, token="t", expires=clock.now_ms())  # noqa: S106 - a test's
+        ended = profile("p:a", CredentialKind.TOKEN, token="t", expires=clock.now_ms())  # noqa: S106 - a test's
         for bad in (profile("p:a", key="${GONE}"), profile("p:a"), ended, profile("p:a", key="é")):
             with pytest.raises(ModelAuthError) as caught:
                 await found.secret(bad)
@@ -171,7 +173,11 @@ def test_a_pin_is_an_id_or_what_follows_the_provider() -> None:
 
 
 def test_sign_ins_come_before_tokens_and_tokens_before_keys() -> None:
-    kinds = [profile("p:k"), profile("p:o", Kind.OAUTH), profile("p:t", Kind.TOKEN)]
+    kinds = [
+        profile("p:k"),
+        profile("p:o", CredentialKind.OAUTH),
+        profile("p:t", CredentialKind.TOKEN),
+    ]
     found = ordered(kinds, (), {}, lambda _: 0, 0)
     assert [one.id for one in found] == ["p:o", "p:t", "p:k"]
 

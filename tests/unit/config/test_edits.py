@@ -6,7 +6,7 @@ import pytest
 
 from skerry.config import source
 from skerry.config.edits import edited
-from skerry.config.paths import MISSING, parse_place, replaced
+from skerry.config.paths import MISSING, parse_key_path, replaced
 
 
 def changed(text: str, **values: object) -> str:
@@ -14,7 +14,7 @@ def changed(text: str, **values: object) -> str:
     before = source.parse(Path(), text)
     after = before
     for name, value in values.items():
-        place = parse_place(name.replace("_", "."))
+        place = parse_key_path(name.replace("_", "."))
         after = replaced(after, place, MISSING if value is ... else value)
     text_after = edited(text, before, after)
     assert text_after is not None

@@ -10,9 +10,9 @@ from skerry.config.paths import (
     MISSING,
     changes,
     lookup,
-    parse_place,
+    parse_key_path,
     replaced,
-    show_place,
+    show_key_path,
     within,
 )
 from skerry.model.errors import ConfigError
@@ -29,13 +29,13 @@ from skerry.model.errors import ConfigError
     ],
 )
 def test_a_place_is_named_with_dots_and_brackets(text: str, place: tuple[str | int, ...]) -> None:
-    assert parse_place(text) == place
+    assert parse_key_path(text) == place
 
 
 @pytest.mark.parametrize("text", ["", ".", ".a", "a..b", "a[", "a[x]", "a[-1]", "a.b."], ids=repr)
 def test_what_names_no_place_is_refused(text: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        parse_place(text)
+        parse_key_path(text)
     assert caught.value.remedy
 
 
@@ -45,7 +45,7 @@ places = st.lists(names | st.integers(0, 99_999), min_size=1, max_size=5).map(tu
 
 @given(places)
 def test_what_is_shown_is_read_again(place: tuple[str | int, ...]) -> None:
-    assert parse_place(show_place(place)) == place
+    assert parse_key_path(show_key_path(place)) == place
 
 
 leaves = st.none() | st.booleans() | st.integers() | st.text(max_size=3)

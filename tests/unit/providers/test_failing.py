@@ -6,11 +6,11 @@ from skerry.model.errors import (
     ModelOverflowError,
     ModelRateLimitError,
 )
-from skerry.providers.model_health import Failures, remedy_of
+from skerry.providers.model_health import ModelFailures, remedy_of
 
 
 def test_a_failure_lasts_until_the_model_answers() -> None:
-    failures = Failures(lambda: 7)
+    failures = ModelFailures(lambda: 7)
     failures.note("a/b", ModelAuthError("No."))
     found = failures.of("a/b")
     assert found is not None
@@ -23,13 +23,13 @@ def test_a_failure_lasts_until_the_model_answers() -> None:
 
 
 def test_what_was_asked_is_no_failure_of_the_model() -> None:
-    failures = Failures(lambda: 7)
+    failures = ModelFailures(lambda: 7)
     failures.note("a/b", ModelOverflowError("Too long."))
     assert failures.of("a/b") is None
 
 
 def test_it_does_not_grow_without_end_and_is_forgotten_with_new_settings() -> None:
-    failures = Failures(lambda: 7)
+    failures = ModelFailures(lambda: 7)
     for number in range(1000):
         failures.note(f"a/{number}", ModelConnectionError("Gone."))
     assert failures.of("a/0") is None

@@ -18,7 +18,7 @@ from skerry.model.message import user
 from skerry.ports.model import History, ModelInfo, ModelRequest
 from skerry.ports.tries import CallTarget
 from skerry.providers.catalog import Catalog
-from skerry.providers.model_health import SECONDS, Silences
+from skerry.providers.model_health import SECONDS, SilentAddresses
 from skerry.runtime.model_call import Failover, ModelCall
 from skerry.testing.clock import FakeClock
 from skerry.testing.model import Gate
@@ -149,7 +149,7 @@ async def test_a_silent_address_comes_last_for_a_minute_and_then_one_request_tri
 
 def test_while_one_request_tries_an_address_again_others_go_elsewhere() -> None:
     now = 0.0
-    silences = Silences(lambda: now)
+    silences = SilentAddresses(lambda: now)
     silences.note("here")
     assert silences.comes_last("here")
     assert not silences.comes_last("there")

@@ -18,15 +18,15 @@ from skerry.sessions.retention import RetentionPlan, carry_out, plan, summary
 from skerry.store import Store, Unit, archive, open_store, runs, sessions
 from skerry.store.indexing import fill
 from skerry.store.mirror import Mirror
-from skerry.store.retention import Kept, kept
+from skerry.store.retention import RetainedSession, kept
 from skerry.store.search import Question, search
 
 DAY = 86_400_000
 NOW = 1_000 * DAY
 
 
-def session(name: str, used: float, archived: float = 0, **more: Any) -> Kept:
-    one = Kept(
+def session(name: str, used: float, archived: float = 0, **more: Any) -> RetainedSession:
+    one = RetainedSession(
         SessionId(name),
         f"agent:main:{name}",
         "main",
@@ -70,7 +70,7 @@ def test_what_is_unused_is_archived_and_what_was_archived_long_ago_removed() -> 
         session("x", 99, busy=True),
     ],
 )
-def test_main_what_is_pinned_and_what_works_stay(spared: Kept) -> None:
+def test_main_what_is_pinned_and_what_works_stay(spared: RetainedSession) -> None:
     assert plan([spared], limits(maxEntries=1), NOW) == RetentionPlan()
 
 
@@ -102,7 +102,7 @@ kinds = st.builds(
 
 @given(st.lists(kinds, max_size=12), st.integers(1, 5), st.sampled_from([None, "1mb", "4mb"]))
 def test_a_plan_removes_only_what_is_archived_and_archives_only_what_is_present(
-    found: list[Kept], most: int, disk: str | None
+    found: list[RetainedSession], most: int, disk: str | None
 ) -> None:
     found.sort(key=lambda one: one.updated_at)
     config = limits(maxEntries=most) if disk is None else limits(maxDiskBytes=disk)

@@ -15,7 +15,7 @@ from skerry.model.ids import SessionId, SessionKey
 from skerry.model.session import Archived, SessionSettings
 from skerry.model.thinking import ThinkingLevel
 from skerry.store import DATABASE, Store, Unit, archive, listing, open_store, sessions
-from skerry.store.listing import Wanted
+from skerry.store.listing import SessionFilter
 from skerry.store.mirror import Mirror
 from skerry.store.schema import STEPS
 
@@ -71,7 +71,7 @@ async def test_archived_sessions_are_listed_apart(tmp_path: Path) -> None:
         await store.write(lambda unit: archive.reset(unit, CHAT, SessionId("s3"), 6))
 
         async def ids(*, archived: bool | None) -> list[str]:
-            wanted = Wanted(archived=archived)
+            wanted = SessionFilter(archived=archived)
             found = await store.read(lambda reader: listing.recent(reader, wanted, limit=-1))
             assert await store.read(lambda reader: listing.count(reader, wanted)) == len(found)
             return sorted(one.session_id for one in found)

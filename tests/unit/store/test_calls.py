@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from skerry.model.message import Usage
 from skerry.store import DATABASE, Unit, open_store, usage
 from skerry.store.calls import BOOKED_MS, FILE, MAX_BYTES, OLDER, CallLog
-from skerry.store.usage import BookedCall, Outcome
+from skerry.store.usage import BookedCall, CallOutcome
 
 DAY = 86_400_000
 
@@ -28,7 +28,7 @@ def began(log: CallLog, at: int = 1_000) -> BookedCall:
         profile="",
         usage=Usage(),
         priced=False,
-        outcome=Outcome.LOST,
+        outcome=CallOutcome.LOST,
         counted=False,
         seconds=0.0,
         call_id=log.new_id(),
@@ -36,7 +36,7 @@ def began(log: CallLog, at: int = 1_000) -> BookedCall:
 
 
 def ended(call: BookedCall, tokens: int = 7) -> BookedCall:
-    return replace(call, usage=Usage(input=tokens), outcome=Outcome.OK, counted=True)
+    return replace(call, usage=Usage(input=tokens), outcome=CallOutcome.OK, counted=True)
 
 
 def test_a_call_reads_as_its_last_line_says(tmp_path: Path) -> None:

@@ -5,13 +5,13 @@ from pathlib import Path
 
 from skerry.infra import sqlite
 from skerry.store import Reader, Unit, devices, open_store
-from skerry.store.devices import About, Request
+from skerry.store.devices import DeviceInfo, DeviceRequest
 from skerry.store.schema import STEPS
 
-ABOUT = About("cli", "cli", "linux", "192.0.2.7", "Den")
+ABOUT = DeviceInfo("cli", "cli", "linux", "192.0.2.7", "Den")
 
 
-def asked(**changes: str | tuple[str, ...] | int) -> Request:
+def asked(**changes: str | tuple[str, ...] | int) -> DeviceRequest:
     values = {
         "request_id": "r1",
         "device_id": "d1",
@@ -22,7 +22,7 @@ def asked(**changes: str | tuple[str, ...] | int) -> Request:
         "reason": "not-paired",
         "created_at": 1_000,
     }
-    return Request(**(values | changes))  # type: ignore[arg-type]  # the values fit their fields
+    return DeviceRequest(**(values | changes))  # type: ignore[arg-type]  # the values fit their fields
 
 
 async def test_a_database_of_the_first_version_keeps_its_rows_and_takes_devices(

@@ -37,7 +37,7 @@ async def test_a_key_that_was_used_keeps_its_content_and_answer(tmp_path: Path) 
         await store.write(use)
         await store.write(lambda unit: keys.answer(unit, *NAME, b"{}"))
     async with open_store(tmp_path / DATABASE) as store:
-        assert await store.read(lambda reader: keys.find(reader, *NAME)) == keys.Answered(
+        assert await store.read(lambda reader: keys.find(reader, *NAME)) == keys.UsedKey(
             b"content", b"{}"
         )
         assert await store.read(lambda reader: keys.find(reader, "wake", "k1")) is None

@@ -21,7 +21,7 @@ from skerry.sessions import recovering
 from skerry.store import DATABASE, Store, aside, legible, listing, open_store, remembered, sessions
 from skerry.store.condition import Storage
 from skerry.store.indexing import fill
-from skerry.store.listing import Wanted
+from skerry.store.listing import SessionFilter
 from tests.unit.store.test_mirror import Files, say
 
 BREAKS = {
@@ -71,7 +71,7 @@ async def test_it_is_named_and_the_rest_is_read_and_goes_on(files: Files, broken
         await store.write(partial(say, texts=["four"]))
         assert (await texts(store))[-1] == "four"
         await fill(store, ["s1"])
-        wanted = Wanted(search="one")
+        wanted = SessionFilter(search="one")
         assert await store.read(lambda reader: listing.count(reader, wanted)) == 1
         said = await store.read(lambda reader: remembered.said(reader, "s1"))
         assert {one.text for one in said} >= {"one", "three", "four"}

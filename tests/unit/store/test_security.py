@@ -13,7 +13,7 @@ from skerry.model.origin import Origin
 from skerry.policy.records import FileRecord
 from skerry.store import DATABASE, Reader, Unit, backups, devices, files, open_store
 from skerry.store.backups import Backup, BackupError, BackupKind
-from skerry.store.devices import About, Grant, Request
+from skerry.store.devices import DeviceGrant, DeviceInfo, DeviceRequest
 from skerry.store.restore import Restored, restore
 from skerry.store.security import TABLES
 from tests.support.damage import break_pages
@@ -22,10 +22,10 @@ NOW = 1_700_000_000_000
 ROLE = "operator"
 
 
-def paired(name: str) -> Callable[[Unit], Grant]:
-    def work(unit: Unit) -> Grant:
-        about = About("cli", "cli", "linux", "198.51.100.7")
-        asked = Request(
+def paired(name: str) -> Callable[[Unit], DeviceGrant]:
+    def work(unit: Unit) -> DeviceGrant:
+        about = DeviceInfo("cli", "cli", "linux", "198.51.100.7")
+        asked = DeviceRequest(
             f"r-{name}", name, ROLE, "key", ("operator.admin",), about, "not-paired", NOW
         )
         grant = devices.allow(unit, asked, NOW)
@@ -35,7 +35,7 @@ def paired(name: str) -> Callable[[Unit], Grant]:
     return work
 
 
-def grant(reader: Reader, name: str) -> Grant:
+def grant(reader: Reader, name: str) -> DeviceGrant:
     found = devices.find(reader, name, ROLE)
     assert found is not None
     return found
@@ -177,9 +177,11 @@ async def test_a_restored_backup_revives_no_pin_of_a_device_or_of_a_file_beside_
     beside = {"model-servers.json": b"{}\n", "skerry.json": b'{"hooks": {}}\n'}
     for name, data in beside.items():  # confirmations and hashes, as they are since the backup
         (tmp_path / name).write_bytes(data)
-    moved = About("cli", "cli", "darwin", "198.51.100.7")
+    moved = DeviceInfo("cli", "cli", "darwin", "198.51.100.7")
     async with open_store(tmp_path / DATABASE) as store:
-        asked = Request("r-2", "rotated", ROLE, "key", ("operator.read",), moved, "moved", NOW + 2)
+        asked = DeviceRequest(
+            "r-2", "rotated", ROLE, "key", ("operator.read",), moved, "moved", NOW + 2
+        )
         await store.write(lambda unit: devices.allow(unit, asked, NOW + 2))
     restore(tmp_path, made, NOW + 3)
     assert {name: (tmp_path / name).read_bytes() for name in beside} == beside

@@ -30,7 +30,7 @@ from skerry.store import (
     settled,
 )
 from skerry.store.indexing import fill
-from skerry.store.listing import Wanted, recent
+from skerry.store.listing import SessionFilter, recent
 from skerry.store.outbox import PartState
 from skerry.store.retention import kept
 from skerry.store.schema import STEPS
@@ -254,7 +254,9 @@ async def test_runs_and_answers_of_an_older_version_keep_their_age(tmp_path: Pat
         ]
         aged = "SELECT key, quarter FROM answered ORDER BY serial"
         assert await store.read(lambda reader: reader.all(aged)) == [("a", 10), ("b", 11)]
-        pinned = await store.read(lambda reader: recent(reader, Wanted(pinned=True), limit=-1))
+        pinned = await store.read(
+            lambda reader: recent(reader, SessionFilter(pinned=True), limit=-1)
+        )
         assert [one.session_id for one in pinned] == ["s"]
 
 

@@ -34,7 +34,7 @@ from skerry.store import (
     tally,
 )
 from skerry.store.schema import STEPS
-from skerry.store.tally import Said
+from skerry.store.tally import MessageCounts
 
 ZONE = "Europe/Berlin"
 CALLS = (ToolCall("1", "read", {}), ToolCall("2", "read", {}), ToolCall("3", "zorblax", {}))
@@ -44,7 +44,7 @@ SAID: tuple[Message, ...] = (
     ToolResultMessage("1", "read", (TextBlock("x"),), is_error=True, timestamp=1),
     AssistantMessage((TextBlock("y"),), "a", "p", "m", Usage(), "error", 1),
 )
-COUNTED = Said(user=1, assistant=2, tool_calls=3, tool_results=1, errors=2)
+COUNTED = MessageCounts(user=1, assistant=2, tool_calls=3, tool_results=1, errors=2)
 
 
 def at(day: str) -> int:
@@ -58,11 +58,11 @@ def say(unit: Unit, when: int) -> None:
     compactions.add(unit, session_id, tail, summary, when, 0)
 
 
-def counts(*days: str) -> Callable[[Reader], dict[str, Said]]:
-    def read(reader: Reader) -> dict[str, Said]:
-        found: dict[str, Said] = {}
+def counts(*days: str) -> Callable[[Reader], dict[str, MessageCounts]]:
+    def read(reader: Reader) -> dict[str, MessageCounts]:
+        found: dict[str, MessageCounts] = {}
         for _, day, said in tally.by_day(reader, ["s"], days, at):
-            found[day] = found.get(day, Said()).plus(said)
+            found[day] = found.get(day, MessageCounts()).plus(said)
         return found
 
     return read

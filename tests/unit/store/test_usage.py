@@ -17,7 +17,7 @@ from skerry.model.run import Purpose, RunRequest, RunResult, StopReason
 from skerry.store import Store, Unit, open_store, usage
 from skerry.store.schema import STEPS
 from skerry.store.unit import AT_ONCE
-from skerry.store.usage import BookedCall, By, Outcome, Sums
+from skerry.store.usage import BookedCall, By, CallOutcome, Sums
 from tests.support.ledger import call
 
 BEFORE = next(n for n, step in enumerate(STEPS) if "CREATE TABLE model_call" in step)
@@ -37,7 +37,7 @@ async def test_calls_are_added_up_by_what_is_asked(tmp_path: Path) -> None:
             store,
             call(10),
             call(20, agent="other", model="n", priced=False, session="t"),
-            call(5, outcome=Outcome.ERROR),
+            call(5, outcome=CallOutcome.ERROR),
             call(40, day="2026-11-23"),
         )
         first, last = "2026-11-22", "2026-11-22"

@@ -22,7 +22,7 @@ from skerry.store import DATABASE, backups, restore
 from skerry.store.backups import Backup, BackupKind, Contents
 from skerry.store.forgetting import is_forgetting
 from skerry.store.restore import Restored
-from skerry.store.security import Kept
+from skerry.store.security import KeptDevices
 
 _CURRENT = "current"
 PATIENCE_SECONDS: Final = 20.0
@@ -218,7 +218,7 @@ def _tell(done: Restored) -> None:
     notice("Start the gateway: skerry gateway run")
 
 
-def _tell_devices(devices: Kept) -> None:
+def _tell_devices(devices: KeptDevices) -> None:
     dropped = devices.dropped
     if devices.known:
         show(f"Devices stay as they were before the restore: {devices.kept} paired.")

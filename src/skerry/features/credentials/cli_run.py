@@ -13,7 +13,7 @@ import anyio
 from skerry.app.auth import Entered, Keeper, problem, where
 from skerry.app.trial import attempt_profile, first_model
 from skerry.auth.credentials import vault_of
-from skerry.auth.profiles import SECRETS, Kind, Profile
+from skerry.auth.profiles import SECRETS, CredentialKind, Profile
 from skerry.cli.failure import FailedError
 from skerry.cli.render import notice, one_line, show, show_json, table
 from skerry.client.client import GatewayClient
@@ -87,7 +87,7 @@ def _row(profile: Profile, keeper: Keeper, rests: list[RestingProfile]) -> dict[
 
 def _add(keeper: Keeper, arguments: Namespace) -> int:
     provider, _ = keeper.provider(arguments.provider)
-    kind = Kind(arguments.type)
+    kind = CredentialKind(arguments.type)
     field = SECRETS[kind][0]
     secret = f"${{{arguments.env}}}" if arguments.env else _asked(f"{field} for {provider}: ")
     if not secret:

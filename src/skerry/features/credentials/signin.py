@@ -7,7 +7,7 @@ from typing import Final
 import anyio
 
 from skerry.app.auth import Entered, Keeper
-from skerry.auth.profiles import Kind, Profile
+from skerry.auth.profiles import CredentialKind, Profile
 from skerry.auth.refresh import Tokens
 from skerry.auth.signin import PRESETS, WAIT_SECONDS, Callback, Service, SignIn, callback
 from skerry.infra.clock import SystemClock
@@ -101,10 +101,10 @@ async def _answer(waiting: Callback) -> str:
 
 def _entered(service: Service, provider: str, name: str, tokens: Tokens) -> Entered:
     if service.gives_key:
-        return Entered(provider, name, Kind.API_KEY, {"key": tokens.access})
+        return Entered(provider, name, CredentialKind.API_KEY, {"key": tokens.access})
     if not tokens.refresh:
         more = {"expires": tokens.expires} if tokens.expires else {}
-        return Entered(provider, name, Kind.TOKEN, {"token": tokens.access}, more)
+        return Entered(provider, name, CredentialKind.TOKEN, {"token": tokens.access}, more)
     secrets = {"access": tokens.access, "refresh": tokens.refresh}
     if service.client_secret:
         secrets["clientSecret"] = service.client_secret
@@ -113,4 +113,4 @@ def _entered(service: Service, provider: str, name: str, tokens: Tokens) -> Ente
         "tokenUrl": service.token_url,
         "clientId": service.client_id,
     }
-    return Entered(provider, name, Kind.OAUTH, secrets, renewal)
+    return Entered(provider, name, CredentialKind.OAUTH, secrets, renewal)

@@ -12,7 +12,7 @@ from skerry.gateway.method import Call, Method, Name, NoParams, Params, RefusedE
 from skerry.policy.access import Role
 from skerry.policy.decide import allows
 from skerry.store import Reader, Unit, devices
-from skerry.store.devices import Grant, Request
+from skerry.store.devices import DeviceGrant, DeviceRequest
 
 
 class RequestParams(Params):
@@ -62,7 +62,7 @@ async def node_pair_list(call: Call, _params: NoParams) -> Json:
 async def _listing(call: Call, fits: Callable[[str], bool]) -> dict[str, list[dict[str, Json]]]:
     now = call.context.clock.now_ms()
 
-    def read(reader: Reader) -> tuple[list[Request], list[Grant]]:
+    def read(reader: Reader) -> tuple[list[DeviceRequest], list[DeviceGrant]]:
         return devices.requests(reader, now), devices.grants(reader)
 
     waiting, grants = await call.context.store.read(read)
@@ -77,7 +77,7 @@ async def approve(call: Call, params: RequestParams) -> Json:
     context = call.context
     now = context.clock.now_ms()
 
-    def write(unit: Unit) -> tuple[Request, list[Grant]]:
+    def write(unit: Unit) -> tuple[DeviceRequest, list[DeviceGrant]]:
         asked = _request(unit, params.request_id, now)
         _check_covers(call, asked.scopes)
         devices.answered(unit, asked.request_id)
@@ -94,7 +94,7 @@ async def reject(call: Call, params: RequestParams) -> Json:
     """Refuses a device."""
     now = call.context.clock.now_ms()
 
-    def write(unit: Unit) -> Request:
+    def write(unit: Unit) -> DeviceRequest:
         asked = _request(unit, params.request_id, now)
         devices.answered(unit, asked.request_id)
         return asked
@@ -132,7 +132,7 @@ async def rotate(call: Call, params: RotateParams) -> Json:
     now = call.context.clock.now_ms()
     token = pairing.new_token()
 
-    def write(unit: Unit) -> Grant:
+    def write(unit: Unit) -> DeviceGrant:
         grant = _grant(unit, params)
         scopes = grant.scopes if params.scopes is None else tuple(dict.fromkeys(params.scopes))
         beyond = [scope for scope in scopes if not allows(grant.scopes, scope)]
@@ -159,7 +159,7 @@ async def revoke(call: Call, params: RevokeParams) -> Json:
     """Takes a role from a device until somebody approves it anew, and closes its connections."""
     now = call.context.clock.now_ms()
 
-    def write(unit: Unit) -> Grant:
+    def write(unit: Unit) -> DeviceGrant:
         grant = _grant(unit, params)
         _check_covers(call, grant.scopes)
         devices.revoke(unit, grant, now)
@@ -170,14 +170,14 @@ async def revoke(call: Call, params: RevokeParams) -> Json:
     return {"deviceId": grant.device_id, "role": grant.role, "revokedAtMs": now}
 
 
-def _request(reader: Reader, request_id: str, now: int) -> Request:
+def _request(reader: Reader, request_id: str, now: int) -> DeviceRequest:
     found = devices.request(reader, request_id, now)
     if found is None:
         raise RefusedError("unknown requestId")
     return found
 
 
-def _grant(reader: Reader, params: RevokeParams) -> Grant:
+def _grant(reader: Reader, params: RevokeParams) -> DeviceGrant:
     found = devices.find(reader, params.device_id.lower(), params.role)
     if found is None or found.revoked_at is not None:
         raise RefusedError("unknown deviceId/role")
@@ -191,7 +191,7 @@ def _check_covers(call: Call, scopes: Sequence[str]) -> None:
             raise RefusedError.of(missing_scope(scope), None)
 
 
-def _resolved(call: Call, asked: Request, decision: str, now: int) -> None:
+def _resolved(call: Call, asked: DeviceRequest, decision: str, now: int) -> None:
     payload = {
         "requestId": asked.request_id,
         "deviceId": asked.device_id,

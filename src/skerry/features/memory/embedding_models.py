@@ -13,8 +13,7 @@ import httpx2
 from msgspec.structs import replace
 
 from skerry.auth.credentials import Credentials
-from skerry.auth.profiles import Kind as Credential
-from skerry.auth.profiles import Profile
+from skerry.auth.profiles import CredentialKind, Profile
 from skerry.config.memory import MemorySearchConfig
 from skerry.config.memory_search import EmbeddingBatch, Provider
 from skerry.config.models import Mode
@@ -133,7 +132,7 @@ def place(
         url += "/v1beta"  # as for its models that answer
     for profile in profiles:
         if (
-            profile.kind is Credential.API_KEY
+            profile.kind is CredentialKind.API_KEY
             and (profile.base_url or hosted.base_url).rstrip("/") == url
         ):
             return Place(url, "", headers, profile=profile)

@@ -30,7 +30,7 @@ from skerry.ports.memory import Memories, MemoryForgets
 from skerry.sdk.slots import Live
 from skerry.store import Reader, Store, nothing
 from skerry.store.forgetting import Forgetting, Redacted, begin, begun, finish, found, redact
-from skerry.store.listing import Wanted, recent
+from skerry.store.listing import SessionFilter, recent
 from skerry.store.mirror import Mirror
 from skerry.workspace.prompt_files import ORDER
 
@@ -235,4 +235,4 @@ def _counted(rows: Redacted) -> Forgotten:
 
 
 def _sessions(reader: Reader, agent: AgentId) -> list[str]:
-    return [one.session_id for one in recent(reader, Wanted(agent, archived=None), limit=-1)]
+    return [one.session_id for one in recent(reader, SessionFilter(agent, archived=None), limit=-1)]

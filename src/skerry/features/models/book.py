@@ -10,7 +10,7 @@ from skerry.model.run import Purpose
 from skerry.ports.model import ModelInfo
 from skerry.store import DATABASE, engine, usage
 from skerry.store.schema import STEPS
-from skerry.store.usage import BookedCall, Outcome
+from skerry.store.usage import BookedCall, CallOutcome
 
 
 def book_trial(
@@ -37,7 +37,7 @@ def book_trial(
         profile=profile,
         usage=used,
         priced=model.cost.known,
-        outcome=Outcome.OK,
+        outcome=CallOutcome.OK,
         counted=tokens + used.cache_write > 0,
         seconds=seconds,
     )

@@ -13,7 +13,7 @@ import anyio
 import msgspec
 
 from skerry.app.auth import Entered, Keeper
-from skerry.auth.profiles import SECRETS, Kind, is_id
+from skerry.auth.profiles import SECRETS, CredentialKind, is_id
 from skerry.cli.render import notice, one_line
 from skerry.config import source
 from skerry.config.expand import expand
@@ -21,7 +21,7 @@ from skerry.config.gateway import LOCK
 from skerry.config.load import Loaded, checked, load, locate
 from skerry.config.openclaw import fitting, mapped, merged
 from skerry.config.paths import MISSING, lookup, replaced
-from skerry.config.proposal import Known, Line, Outcome, sorted_out, taken
+from skerry.config.proposal import KeyOutcome, ProposedKey, ProviderDefaults, sorted_out, taken
 from skerry.config.write import Author, rewrite
 from skerry.features.openclaw import files as openclaw_files
 from skerry.features.openclaw.home import agents, inside, is_home, missed, name_the_rest
@@ -65,7 +65,9 @@ def run(arguments: Namespace) -> int:
     theirs = expand(source.read(file), os.environ).merged
     report.missed += missed(home, theirs)
     loaded, workspaces = _configuration(home, theirs, arguments, report)
-    boot = any(line.place == _BOOT_KEY and line.outcome is Outcome.TAKEN for line in report.lines)
+    boot = any(
+        line.place == _BOOT_KEY and line.outcome is KeyOutcome.TAKEN for line in report.lines
+    )
     openclaw_files.copy(workspaces, loaded.config, report, boot=boot)
     _credentials(home, loaded, report)
     anyio.run(Arriving(home, loaded.config, report, arguments.mine).bring)
@@ -90,7 +92,9 @@ def _configuration(
     if lookup(tree, _BOOT_KEY) is MISSING and openclaw_files.has_boot(home, theirs):
         tree = replaced(tree, _BOOT_KEY[:-1], {"enabled": True})
 
-    def sort(yes: set[str]) -> tuple[list[Line], dict[str, Any], list[openclaw_files.Workspace]]:
+    def sort(
+        yes: set[str],
+    ) -> tuple[list[ProposedKey], dict[str, Any], list[openclaw_files.Workspace]]:
         lines = _against(ours, tree, sorted_out(tree, _catalogue, yes))
         accepted, more = fitting(taken(tree, lines))
         both = merged(ours, accepted)[0]
@@ -102,7 +106,7 @@ def _configuration(
 
     yes = set(arguments.yes_to)
     lines, _, _ = sort(set())
-    asked = [line for line in lines if line.outcome is Outcome.ASKED]
+    asked = [line for line in lines if line.outcome is KeyOutcome.ASKED]
     _check(yes, asked)
     if report.applied and not arguments.json and sys.stdin.isatty():
         yes |= _ask([one for one in asked if one.key not in yes])
@@ -118,27 +122,29 @@ def _configuration(
     return load(os.environ, fetch=False), workspaces
 
 
-def _against(ours: dict[str, Any], tree: dict[str, Any], lines: list[Line]) -> list[Line]:
+def _against(
+    ours: dict[str, Any], tree: dict[str, Any], lines: list[ProposedKey]
+) -> list[ProposedKey]:
     """Returns the lines as they are beside our own file: what that has already, counts."""
     kept = merged(ours, tree)[1]
     made = []
     for line in lines:
         present = lookup(ours, line.place)
         if any(line.key == key or line.key.startswith((f"{key}.", f"{key}[")) for key in kept):
-            made.append(replace(line, outcome=Outcome.KEPT, why=""))
+            made.append(replace(line, outcome=KeyOutcome.KEPT, why=""))
         elif present is not MISSING and present == lookup(tree, line.place):
-            made.append(replace(line, outcome=Outcome.TAKEN))
+            made.append(replace(line, outcome=KeyOutcome.TAKEN))
         else:
             made.append(line)
     return made
 
 
-def _catalogue(name: str) -> Known | None:
+def _catalogue(name: str) -> ProviderDefaults | None:
     known = known_provider(name)
-    return None if known is None else Known(known.base_url, known.variables)
+    return None if known is None else ProviderDefaults(known.base_url, known.variables)
 
 
-def _check(yes: Iterable[str], asked: list[Line]) -> None:
+def _check(yes: Iterable[str], asked: list[ProposedKey]) -> None:
     keys = [one.key for one in asked]
     if wrong := [key for key in yes if key not in keys]:
         raise ClientError(
@@ -147,7 +153,7 @@ def _check(yes: Iterable[str], asked: list[Line]) -> None:
         )
 
 
-def _ask(asked: list[Line]) -> set[str]:
+def _ask(asked: list[ProposedKey]) -> set[str]:
     """Returns the keys that the person at the terminal agrees to."""
     agreed = set()
     for line in asked:
@@ -210,7 +216,7 @@ def _entered(name: str, entry: Any) -> Entered:
     """
     match entry:
         case {"type": "api_key" | "token" | "oauth" as kind, "provider": str(provider)}:
-            wanted = SECRETS[Kind(kind)]
+            wanted = SECRETS[CredentialKind(kind)]
         case _:
             raise CredentialError("its kind is not known here.")
     secrets = {one: entry[one] for one in wanted if isinstance(entry.get(one), str)}
@@ -218,4 +224,4 @@ def _entered(name: str, entry: Any) -> Entered:
     if len(secrets) != len(wanted) or not is_id(name) or owner_ != provider:
         raise CredentialError("a secret of it is missing, or its name is not known here.")
     more = {one: entry[one] for one in ("expires", "email", "accountId") if one in entry}
-    return Entered(provider, label, Kind(kind), secrets, more)
+    return Entered(provider, label, CredentialKind(kind), secrets, more)

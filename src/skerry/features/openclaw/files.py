@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from skerry.config.paths import Place, show_place
-from skerry.config.proposal import Line, Outcome
+from skerry.config.paths import KeyPath, show_key_path
+from skerry.config.proposal import KeyOutcome, ProposedKey
 from skerry.config.root import Config
 from skerry.features.openclaw.home import inside, workspaces
 from skerry.features.openclaw.report import Report, counted
@@ -26,7 +26,7 @@ class Workspace:
 
     agent: AgentId
     path: Path
-    line: Line | None
+    line: ProposedKey | None
     """Question to confirm if it is outside of the home; None if it is inside."""
 
 
@@ -55,7 +55,7 @@ def copy(found: Collection[Workspace], config: Config, report: Report, *, boot: 
         return "" if boot or relative != Path(BOOT) else _BOOT
 
     for one in found:
-        if one.line is not None and one.line.outcome is not Outcome.TAKEN:
+        if one.line is not None and one.line.outcome is not KeyOutcome.TAKEN:
             continue
         target = config.workspace(one.agent)
         done = copy_tree(
@@ -96,9 +96,9 @@ def _of(
         if _is_workspace(home, path):
             yield Workspace(agent, path.resolve(), None)
         else:
-            outcome = Outcome.TAKEN if show_place(place) in yes else Outcome.ASKED
+            outcome = KeyOutcome.TAKEN if show_key_path(place) in yes else KeyOutcome.ASKED
             why = f"it is not a workspace of {home}; its files go to {config.workspace(agent)}"
-            yield Workspace(agent, path.resolve(), Line(place, str(path), outcome, why))
+            yield Workspace(agent, path.resolve(), ProposedKey(place, str(path), outcome, why))
         return
     for name in [*(["workspace"] if default else []), f"workspace-{agent}"]:
         path = home / name
@@ -110,13 +110,15 @@ def _of(
         # A link out of the home is nobody's configuration: there is no key to say yes to.
         place = ("agents", "defaults", "workspace")
         why = f"{path} is a link out of the home"
-        yield Workspace(agent, path, Line(place, str(path.resolve()), Outcome.REFUSED, why))
+        yield Workspace(
+            agent, path, ProposedKey(place, str(path.resolve()), KeyOutcome.REFUSED, why)
+        )
         return
 
 
 def _configured(
     agent: AgentId, theirs: Mapping[str, Any], *, default: bool
-) -> Iterator[tuple[Place, str]]:
+) -> Iterator[tuple[KeyPath, str]]:
     agents = theirs.get("agents", {})
     agents = agents if isinstance(agents, dict) else {}
     listed = agents.get("list")

@@ -10,7 +10,7 @@ from typing import Any, Final
 from skerry.cli.imports import broken_lines
 from skerry.cli.render import notice, one_line, show, show_json, styled, table
 from skerry.config.openclaw import Unmapped
-from skerry.config.proposal import Line, Outcome
+from skerry.config.proposal import KeyOutcome, ProposedKey
 from skerry.sessions.importing import ImportedSession
 
 _NAMED: Final = 8
@@ -36,7 +36,7 @@ class Report:
     source: str
     applied: bool
     missed: list[Missed] = field(default_factory=list)
-    lines: list[Line] = field(default_factory=list)
+    lines: list[ProposedKey] = field(default_factory=list)
     """The keys of the configuration."""
     workspaces: list[dict[str, Any]] = field(default_factory=list)
     sessions: dict[str, int] = field(default_factory=dict)
@@ -112,7 +112,7 @@ def _named(names: Sequence[str]) -> str:
 
 def _arrives(report: Report) -> None:
     show(styled("What arrived" if report.applied else "What would arrive", "bold"))
-    taken = [line for line in report.lines if line.outcome is Outcome.TAKEN]
+    taken = [line for line in report.lines if line.outcome is KeyOutcome.TAKEN]
     if taken:
         show("  configuration")
         show(_table([(one.key, _short(one.value), one.why) for one in taken]))
@@ -133,17 +133,17 @@ def _arrives(report: Report) -> None:
 
 def _asked(report: Report) -> None:
     """Prints the keys that are not taken, and how each can be."""
-    asked = [line for line in report.lines if line.outcome is Outcome.ASKED]
+    asked = [line for line in report.lines if line.outcome is KeyOutcome.ASKED]
     if asked:
         show()
         show(styled("Not taken without your yes (--yes-to KEY)", "bold"))
         show(_table([(one.key, _short(one.value), one.why) for one in asked]))
-    hand = [line for line in report.lines if line.outcome is Outcome.BY_HAND]
+    hand = [line for line in report.lines if line.outcome is KeyOutcome.BY_HAND]
     if hand:
         show()
         show(styled("Not taken; to set one: skerry config set KEY VALUE", "bold"))
         show(_table([(one.key, _short(one.value)) for one in hand]))
-    other = [line for line in report.lines if line.outcome in {Outcome.REFUSED, Outcome.KEPT}]
+    other = [line for line in report.lines if line.outcome in {KeyOutcome.REFUSED, KeyOutcome.KEPT}]
     if other:
         show()
         show(styled("Not taken", "bold"))

@@ -18,9 +18,9 @@ from skerry.infra.clock import begin
 from skerry.model.message import AssistantMessage, ToolResultMessage
 from skerry.model.session import SessionEntry, TranscriptEntry
 from skerry.store import Reader, sessions, usage, used
-from skerry.store.tally import Said
+from skerry.store.tally import MessageCounts
 from skerry.store.usage import By, Sums
-from skerry.store.used import Used
+from skerry.store.used import SessionUsage
 
 _MOST_SESSIONS: Final = 1000
 _MOST_POINTS: Final = 200
@@ -68,7 +68,7 @@ class _Row(Struct):
     name: str
     session: SessionEntry | None
     sums: Sums
-    used: Used | None
+    used: SessionUsage | None
     """None where there were too many sessions to tell more than the sums."""
     ids: list[str]
 
@@ -93,7 +93,7 @@ async def sessions_usage(call: Call, params: SessionsUsageParams) -> Json:
             rows = _families(rows)
         sums = {by: usage.grouped(reader, by, first, last, agent) for by in wanted}
         models = usage.by_day_and_model(reader, first, last, agent)
-        whole = Used()
+        whole = SessionUsage()
         for row in details.values():
             whole.add(row)
         short = len(ids) - len(details)
@@ -193,7 +193,7 @@ def _families(rows: Sequence[_Row]) -> list[_Row]:
     found: dict[str, _Row] = {}
     for row in rows:
         key = row.session.key if row.session else row.name
-        whole = found.setdefault(key, _Row(row.name, None, Sums(), row.used and Used(), []))
+        whole = found.setdefault(key, _Row(row.name, None, Sums(), row.used and SessionUsage(), []))
         whole.sums = whole.sums.plus(row.sums)
         if row.used is not None and whole.used is not None:
             whole.used.add(row.used)
@@ -232,7 +232,7 @@ def _session(row: _Row) -> Json:
     }
 
 
-def _details(one: Used) -> dict[str, Json]:
+def _details(one: SessionUsage) -> dict[str, Json]:
     """Returns the details that a page shows of one session beside its sums."""
     by_day: dict[str, Sums] = {}
     by_model: dict[tuple[str, str], Sums] = {}
@@ -283,12 +283,12 @@ def _aggregates(
     }
 
 
-def _said_in_all(whole: Used, by_day: Mapping[str, Sums]) -> dict[str, Json]:
+def _said_in_all(whole: SessionUsage, by_day: Mapping[str, Sums]) -> dict[str, Json]:
     """Returns the messages and tools of the listed sessions, and all of each day."""
     days = sorted({*by_day, *whole.said})
     daily: list[Json] = []
     for on in days:
-        sums, said = by_day.get(on, Sums()), whole.said.get(on, Said())
+        sums, said = by_day.get(on, Sums()), whole.said.get(on, MessageCounts())
         daily.append(
             {
                 "date": on,
@@ -303,14 +303,14 @@ def _said_in_all(whole: Used, by_day: Mapping[str, Sums]) -> dict[str, Json]:
     return {"messages": counts, "tools": _tools(whole), "daily": daily, **_latencies(whole)}
 
 
-def _all_said(one: Used) -> Said:
-    whole = Said()
+def _all_said(one: SessionUsage) -> MessageCounts:
+    whole = MessageCounts()
     for said in one.said.values():
         whole = whole.plus(said)
     return whole
 
 
-def _counts(said: Said) -> dict[str, Json]:
+def _counts(said: MessageCounts) -> dict[str, Json]:
     return {
         "total": said.total,
         "user": said.user,
@@ -321,7 +321,7 @@ def _counts(said: Said) -> dict[str, Json]:
     }
 
 
-def _tools(one: Used) -> dict[str, Json]:
+def _tools(one: SessionUsage) -> dict[str, Json]:
     ranked = sorted(one.tools.items(), key=lambda named: (-named[1], named[0]))
     return {
         "totalCalls": sum(one.tools.values()),
@@ -344,7 +344,7 @@ def _model_days(calls: Mapping[tuple[str, str, str], Sums]) -> list[Json]:
     ]
 
 
-def _latencies(one: Used) -> dict[str, Json]:
+def _latencies(one: SessionUsage) -> dict[str, Json]:
     """Returns how long models took to answer; nothing where none did."""
     if not one.seconds:
         return {}

@@ -10,7 +10,7 @@ from pydantic import Field
 from skerry import __version__
 from skerry.config.check import LACKING, NO_EFFECT, UNKNOWN
 from skerry.config.client_view import (
-    Shown,
+    ClientView,
     as_object,
     is_hash_of,
     keyed_hash,
@@ -20,7 +20,7 @@ from skerry.config.client_view import (
     shown,
 )
 from skerry.config.expand import Expanded
-from skerry.config.paths import show_place
+from skerry.config.paths import show_key_path
 from skerry.config.redact import public, redact_config
 from skerry.config.reload_rules import needs_restart
 from skerry.config.schema import for_forms
@@ -220,7 +220,7 @@ async def _guarded(call: Call, change: Any) -> Applied:
 
 
 def _applied(call: Call, applied: Applied, method: str) -> Json:
-    changed = [show_place(path) for path in applied.changed]
+    changed = [show_key_path(path) for path in applied.changed]
     restart = needs_restart(applied.changed)
     due = call.context.configuration.restart
     hint = _HINTS[due].format(", ".join(restart)) if restart and due != "none" else None
@@ -252,12 +252,12 @@ def _applied(call: Call, applied: Applied, method: str) -> Json:
     return payload
 
 
-def _view(call: Call, file: ConfigFile) -> Shown:
+def _view(call: Call, file: ConfigFile) -> ClientView:
     configuration = call.context.configuration
     if file.loaded is not None:
         return shown(file.source, file.loaded.expanded, file.loaded.config)
     held = redact_config(call.context.config(), configuration.expanded.used)
-    return Shown(public(file.source.parsed), public(configuration.expanded.merged), held)
+    return ClientView(public(file.source.parsed), public(configuration.expanded.merged), held)
 
 
 def _owned(file: ConfigFile, section: str) -> bool:

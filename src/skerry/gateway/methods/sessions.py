@@ -13,7 +13,7 @@ from skerry.model.message import AssistantMessage, ToolResultMessage
 from skerry.model.session import SessionEntry, TranscriptEntry
 from skerry.ports.model import ModelInfo
 from skerry.store import DATABASE, Reader, listing, sessions
-from skerry.store.listing import Wanted
+from skerry.store.listing import SessionFilter
 
 _MINUTE_MS: Final = 60_000
 _MAX_CANDIDATES: Final = 10
@@ -197,7 +197,7 @@ async def sessions_resolve(call: Call, params: SessionsResolveParams) -> Json:
     raise RefusedError(f"No session found{f' with {kind}' if kind else ''}: {name}")
 
 
-def _query(call: Call, params: SessionsListParams) -> Wanted:
+def _query(call: Call, params: SessionsListParams) -> SessionFilter:
     config = call.context.config()
     included = {"global": params.include_global, "unknown": params.include_unknown}
     minutes = params.active_minutes
@@ -213,7 +213,7 @@ def _query(call: Call, params: SessionsListParams) -> Wanted:
         "subagent": params.exclude_subagents,
         "hook": params.exclude_system,
     }
-    return Wanted(
+    return SessionFilter(
         agent=params.agent_id,
         agents=agents,
         keys=frozenset(run.key for run in runs) if params.active_only else None,
@@ -275,7 +275,7 @@ def _resolve(reader: Reader, call: Call, params: SessionsResolveParams) -> list[
     elif params.session_id is not None:
         matches = [sessions.get(reader, params.session_id)]
     elif params.label is not None:
-        query = Wanted(params.agent_id, label=params.label)
+        query = SessionFilter(params.agent_id, label=params.label)
         matches = list(listing.recent(reader, query, limit=_MAX_CANDIDATES + 1))
     if params.spawned_by is not None:
         return []

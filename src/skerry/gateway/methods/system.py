@@ -16,7 +16,7 @@ from skerry.model.ids import AgentId, SessionKey
 from skerry.model.session import SessionEntry
 from skerry.store import DATABASE, Reader, devices, listing, outbox, tasks
 from skerry.store.condition import Storage
-from skerry.store.listing import Wanted
+from skerry.store.listing import SessionFilter
 
 _RECENT: Final = 5
 _MOST_QUEUES: Final = 100
@@ -65,8 +65,8 @@ async def refresh_health(context: GatewayContext) -> Json:
     def read(reader: Reader) -> list[tuple[int, list[SessionEntry]]]:
         return [
             (
-                listing.count(reader, Wanted(agent)),
-                listing.recent(reader, Wanted(agent), limit=_RECENT),
+                listing.count(reader, SessionFilter(agent)),
+                listing.recent(reader, SessionFilter(agent), limit=_RECENT),
             )
             for agent in (None, *agents)
         ]
@@ -149,7 +149,7 @@ async def status(call: Call, _params: StatusParams) -> Json:
 
     def read(reader: Reader) -> _Counted:
         recent = listing.recent(reader, limit=2 * _RECENT)
-        counts = {agent: listing.count(reader, Wanted(agent)) for agent in config.agents.ids}
+        counts = {agent: listing.count(reader, SessionFilter(agent)) for agent in config.agents.ids}
         waiting = len(devices.requests(reader, now))
         return (
             listing.count(reader),

@@ -22,7 +22,7 @@ from skerry.runtime.usage.budgets import BudgetWarning, budget_states, refusal, 
 from skerry.runtime.usage.limits import Meter
 from skerry.store import Store, Unit, usage
 from skerry.store.calls import CallLog
-from skerry.store.usage import BookedCall, Outcome, Sums
+from skerry.store.usage import BookedCall, CallOutcome, Sums
 
 logger = logging.getLogger(__name__)
 
@@ -105,7 +105,7 @@ class Ledger:
                 profile=candidate.profile,
                 usage=Usage(),
                 priced=False,
-                outcome=Outcome.LOST,
+                outcome=CallOutcome.LOST,
                 counted=False,
                 seconds=0.0,
                 call_id=call_id,
@@ -230,10 +230,10 @@ def note_warned(unit: Unit, warned: BudgetWarning) -> None:
         usage.note_warned(unit, name, warned.day)
 
 
-def _outcome(error: RunFailure | None) -> Outcome:
+def _outcome(error: RunFailure | None) -> CallOutcome:
     if error is None:
-        return Outcome.OK
-    return Outcome.ABORTED if error is ABORTED else Outcome.ERROR
+        return CallOutcome.OK
+    return CallOutcome.ABORTED if error is ABORTED else CallOutcome.ERROR
 
 
 def _bills_nothing(error: RunFailure | None) -> bool:

@@ -9,7 +9,7 @@ from skerry.features.usage import session_methods as session_usage
 from skerry.hooks.hooks import Hooks
 from skerry.model.ids import SessionId, SessionKey
 from skerry.store import Unit, archive, sessions, usage
-from skerry.store.usage import Outcome
+from skerry.store.usage import CallOutcome
 from tests.support.gateway import Rig
 from tests.support.ledger import call
 from tests.support.whole import CALL, whole_gateway
@@ -32,7 +32,7 @@ async def two_lives(rig: Rig) -> None:
         for one in (
             call(30, day="2026-11-20", session="old", at=10),
             call(5, day="2026-11-21", session="new", at=20),
-            call(7, day="2026-11-22", session="new", at=30, outcome=Outcome.ERROR),
+            call(7, day="2026-11-22", session="new", at=30, outcome=CallOutcome.ERROR),
         ):
             usage.book(unit, one)
 
