@@ -63,24 +63,24 @@ class Candidate:
 
 
 def again(
-    candidates: list[Candidate], scores: Scores, asked: Asked, hints: Hints, newer: float
+    candidates: list[Candidate], scores: Scores, question: Asked, hints: Hints, newer: float
 ) -> list[Candidate]:
     """Returns the candidates, the first `POOL` of them ordered by the hints; the others follow."""
     first, rest = candidates[:POOL], candidates[POOL:]
-    rows = [one.row for one in first]
+    rows = [candidate.row for candidate in first]
     weighed = weigh(
-        [one.score for one in first],
+        [candidate.score for candidate in first],
         scores.document[rows].tolist(),
         scores.at[rows].tolist(),
-        [one.text for one in first],
-        asked,
+        [candidate.text for candidate in first],
+        question,
         hints,
     )
-    for one, new in zip(first, weighed, strict=True):
-        one.score, one.parts = new.score, new.parts
-    first.sort(key=lambda one: -one.score)
-    if newer and not asked.days:
-        first = _newer(first, scores.at, asked, newer)
+    for candidate, new in zip(first, weighed, strict=True):
+        candidate.score, candidate.parts = new.score, new.parts
+    first.sort(key=lambda candidate: -candidate.score)
+    if newer and not question.days:
+        first = _newer(first, scores.at, question, newer)
     return [*first, *rest]
 
 
@@ -98,23 +98,23 @@ def share_talk(
     rows = np.array([candidate.row for candidate in candidates], np.intp)
     lengths = scores.length[rows].tolist()
     beside_each = [_beside(rows, distance, scores, short) for distance in _DISTANCES]
-    for place, (one, length) in enumerate(zip(candidates, lengths, strict=True)):
+    for index, (candidate, length) in enumerate(zip(candidates, lengths, strict=True)):
         near = [
-            (one.row + distance, abs(distance))
+            (candidate.row + distance, abs(distance))
             for distance, has in zip(_DISTANCES, beside_each, strict=True)
-            if has[place]
+            if has[index]
         ]
-        if not near or not is_talk(one.text):
+        if not near or not is_talk(candidate.text):
             continue
         gain = sum(
             (beside if distance == 1 else beyond) * (float(raw[row]) - base)
             for raw, base, beside, beyond in shares
             for row, distance in near
         )
-        one.score += gain * _TALK / max(length, _TALK)
+        candidate.score += gain * _TALK / max(length, _TALK)
     most = max((candidate.score for candidate in candidates), default=0.0)
-    for one in candidates:
-        one.score /= max(1.0, most)
+    for candidate in candidates:
+        candidate.score /= max(1.0, most)
 
 
 def _beside(rows: NDArray[np.intp], distance: int, scores: Scores, short: int) -> list[bool]:
@@ -127,8 +127,8 @@ def _beside(rows: NDArray[np.intp], distance: int, scores: Scores, short: int) -
     other = np.where(inside, other, rows)
     same = scores.document[other] == scores.document[rows]
     long = np.maximum(scores.length[other], scores.length[rows]) > short  # else it has its share
-    found: list[bool] = (inside & same & long).tolist()
-    return found
+    alike: list[bool] = (inside & same & long).tolist()
+    return alike
 
 
 def related(
@@ -159,8 +159,8 @@ def related(
     good = np.where(named, np.maximum(good, _NAMED), good)
     first = np.maximum.accumulate(good[:POOL][::-1])[::-1]
     rest = np.minimum.accumulate(np.concatenate([first[-1:], good[POOL:]]))[1:]
-    for one, value in zip(candidates, np.concatenate([first, rest]).tolist(), strict=True):
-        one.score = value
+    for candidate, value in zip(candidates, np.concatenate([first, rest]).tolist(), strict=True):
+        candidate.score = value
     return candidates
 
 
@@ -170,20 +170,20 @@ def _scale(cosines: Floats) -> tuple[float, float]:
     return mean + _UNRELATED * (1 - mean), mean + _ANSWER * (1 - mean)
 
 
-def dated(at: Longs, asked: Asked, hints: Hints) -> Floats:
+def dated(at: Longs, question: Asked, hints: Hints) -> Floats:
     """Returns the bonus of each row that is of a day named by the question."""
-    given = np.zeros(len(at), np.float32)
-    known = at[at >= 0]
-    if not len(known):
-        return given
-    first, last = (moment(int(one), asked.zone).year for one in (known.min(), known.max()))
+    shares = np.zeros(len(at), np.float32)
+    dates = at[at >= 0]
+    if not len(dates):
+        return shares
+    first, last = (moment(int(one), question.zone).year for one in (dates.min(), dates.max()))
     years = range(max(first, last - _YEARS) - 1, last + 1)
-    for day in asked.days:
+    for day in question.days:
         for begin, end in within(day, years):
-            low, high = (_ms(day, asked.zone) for day in (begin, end + timedelta(days=1)))
+            low, high = (_ms(day, question.zone) for day in (begin, end + timedelta(days=1)))
             has = (at >= low) & (at < high)
-            np.maximum(given, has * np.float32(hints.of(day)), out=given)
-    return given
+            np.maximum(shares, has * np.float32(hints.of(day)), out=shares)
+    return shares
 
 
 def _ms(day: date, zone: tzinfo | None) -> float:
@@ -191,26 +191,31 @@ def _ms(day: date, zone: tzinfo | None) -> float:
     return datetime.combine(day, time.min, zone).timestamp() * 1000
 
 
-def _newer(candidates: list[Candidate], at: Longs, asked: Asked, margin: float) -> list[Candidate]:
+def _newer(
+    candidates: list[Candidate], at: Longs, question: Asked, margin: float
+) -> list[Candidate]:
     """Returns the candidates, the newer of near-equal statements first; a place keeps its score.
 
     Where the question asks for what was before, the older one.
     """
     some = candidates[:_COMPARED]
-    scores = [one.score for one in some]
-    dates = [int(at[one.row]) for one in some]
+    scores = [candidate.score for candidate in some]
+    dates = [int(at[candidate.row]) for candidate in some]
     if len({date for date in dates if date >= 0}) < _TWO:
         return candidates
-    sets = [tokens(one.text) if date >= 0 else _NONE for one, date in zip(some, dates, strict=True)]
-    if asked.past:
+    sets = [
+        tokens(candidate.text) if date >= 0 else _NONE
+        for candidate, date in zip(some, dates, strict=True)
+    ]
+    if question.past:
         dates = [_LATEST - date if date >= 0 else date for date in dates]
-    order = newer_first(sets, dates, scores, margin, asked.words - COMMON)
-    moved = [some[place] for place in order]
-    for place, (was, one) in enumerate(zip(order, moved, strict=True)):
-        if was > place and scores[place] != one.score:
-            one.parts = (*one.parts, ("newer", scores[place] - one.score))
-    for one, score in zip(moved, scores, strict=True):
-        one.score = score
+    order = newer_first(sets, dates, scores, margin, question.words - COMMON)
+    moved = [some[index] for index in order]
+    for index, (was, candidate) in enumerate(zip(order, moved, strict=True)):
+        if was > index and scores[index] != candidate.score:
+            candidate.parts = (*candidate.parts, ("newer", scores[index] - candidate.score))
+    for candidate, score in zip(moved, scores, strict=True):
+        candidate.score = score
     return [*moved, *candidates[_COMPARED:]]
 
 
@@ -220,16 +225,16 @@ def distinct(candidates: list[Candidate], scores: Scores) -> list[Candidate]:
     # Repeats have as many terms and begin alike: most texts need not be read to their end.
     lengths = scores.length[[candidate.row for candidate in candidates]].tolist()
     alike = [
-        (length, " ".join(one.text.split(None, _BEGIN)[:_BEGIN]).lower())
-        for one, length in zip(candidates, lengths, strict=True)
+        (length, " ".join(candidate.text.split(None, _BEGIN)[:_BEGIN]).lower())
+        for candidate, length in zip(candidates, lengths, strict=True)
     ]
     often = Counter(alike)
     keys: list[Hashable] = [
-        " ".join(one.text.lower().split()) if often[sign] > 1 else one.row
-        for one, sign in zip(candidates, alike, strict=True)
+        " ".join(candidate.text.lower().split()) if often[sign] > 1 else candidate.row
+        for candidate, sign in zip(candidates, alike, strict=True)
     ]
-    dates = [int(at[one.row]) for one in candidates[:POOL]]
-    kept = newest(keys, dates + [-2] * (len(candidates) - len(dates)))
-    for first, latest in kept:
+    dates = [int(at[candidate.row]) for candidate in candidates[:POOL]]
+    newest_rows = newest(keys, dates + [-2] * (len(candidates) - len(dates)))
+    for first, latest in newest_rows:
         candidates[latest].score = candidates[first].score
-    return [candidates[latest] for _, latest in kept]
+    return [candidates[latest] for _, latest in newest_rows]

@@ -39,7 +39,7 @@ class OnDisk:
         """Returns these rows; about 1.5 us each."""
         size = self._shape[1] * 4
         places = (self._offset + row * size for row in rows.tolist())
-        parts = [os.pread(self._fd, size, place) for place in places]
+        parts = [os.pread(self._fd, size, offset) for offset in places]
         return np.frombuffer(b"".join(parts), np.float32).reshape(-1, self._shape[1])
 
     def some(self, begin: int, end: int) -> NDArray[np.float32]:
@@ -131,12 +131,12 @@ def load(path: Path) -> dict[str, Array]:
     with path.open("rb") as file:
         header, begin = _header(file)
         mapped = mmap.mmap(file.fileno(), begin + header["end"], access=mmap.ACCESS_READ)
-    found: dict[str, Array] = {}
+    arrays: dict[str, Array] = {}
     for name, (dtype, shape, offset, _) in header["arrays"].items():
         count = math.prod(shape)
         array = np.frombuffer(mapped, dtype, count, begin + offset) if count else np.empty(0, dtype)
-        found[name] = array.reshape(shape)
-    return found
+        arrays[name] = array.reshape(shape)
+    return arrays
 
 
 def on_disk(path: Path, name: str) -> OnDisk:

@@ -117,28 +117,31 @@ class BatchEmbedder:
             self._failures += 1
             return await self._inner.embed(texts, kind)
         self._failures = 0
-        left = [place for place in range(len(texts)) if place not in done]
-        if left:
-            done |= await self._at_once(texts, left, done)
-        return of_size([done[place] for place in range(len(texts))], self.dims)
+        open_rows = [row for row in range(len(texts)) if row not in done]
+        if open_rows:
+            done |= await self._at_once(texts, open_rows, done)
+        return of_size([done[row] for row in range(len(texts))], self.dims)
 
     async def _at_once(
-        self, texts: Sequence[str], left: Sequence[int], done: "Mapping[int, NDArray[np.float32]]"
+        self,
+        texts: Sequence[str],
+        open_rows: Sequence[int],
+        done: "Mapping[int, NDArray[np.float32]]",
     ) -> "dict[int, NDArray[np.float32]]":
         """Embeds the rest that the job left out; on failure, the job's paid results are kept."""
         try:
-            rows = await self._inner.embed([texts[place] for place in left], Kind.PASSAGE)
+            rows = await self._inner.embed([texts[row] for row in open_rows], Kind.PASSAGE)
         except EmbeddingError as error:
-            error.done = {**done, **{left[at]: row for at, row in error.done.items()}}
+            error.done = {**done, **{open_rows[at]: row for at, row in error.done.items()}}
             raise
-        return dict(zip(left, rows, strict=True))
+        return dict(zip(open_rows, rows, strict=True))
 
     async def _by_job(self, texts: Sequence[str]) -> "dict[int, NDArray[np.float32]]":
         """Returns the vectors of the texts that the job has, by place."""
         all_pieces = pieces(texts, self._inner.wire.limits.text_tokens)
         lines = b"\n".join(
-            _line(place, self._inner.wire.body(self.model.model, [piece.text], Kind.PASSAGE))
-            for place, piece in enumerate(all_pieces)
+            _line(row, self._inner.wire.body(self.model.model, [piece.text], Kind.PASSAGE))
+            for row, piece in enumerate(all_pieces)
         )
         begin = anyio.current_time()
         with anyio.move_on_after(self._settings.timeout):
@@ -159,8 +162,8 @@ class BatchEmbedder:
     async def _job(self, lines: bytes) -> _Job:
         """Returns the job for these lines: an earlier one, or one that begins."""
         digest = hashlib.sha256(lines).hexdigest()
-        known = self._read(await self._ask("GET", f"/batches?limit={_KEPT}"), _Jobs).data
-        for job in known:
+        jobs = self._read(await self._ask("GET", f"/batches?limit={_KEPT}"), _Jobs).data
+        for job in jobs:
             mine = (job.metadata or {}).get("texts") == digest
             if mine and (job.open or job.status == "completed"):
                 return job
@@ -169,13 +172,13 @@ class BatchEmbedder:
         upload = self._read(
             await self._ask("POST", "/files", _form(lines, boundary), boundary), _File
         )
-        wanted = {
+        request = {
             "input_file_id": upload.id,
             "endpoint": "/v1/embeddings",
             "completion_window": "24h",
             "metadata": {"texts": digest},
         }
-        return self._read(await self._ask("POST", "/batches", msgspec.json.encode(wanted)), _Job)
+        return self._read(await self._ask("POST", "/batches", msgspec.json.encode(request)), _Job)
 
     async def _ask(self, method: str, path: str, content: bytes = b"", boundary: str = "") -> bytes:
         kind = f"multipart/form-data; boundary={boundary}" if boundary else "application/json"
@@ -188,7 +191,7 @@ class BatchEmbedder:
     ) -> "tuple[Sequence[NDArray[np.float32] | None], int]":
         """Returns the rows that the job has, None for a line that failed, and what they cost."""
         places: list[int] = []
-        found: list[list[float | None] | None] = []
+        vectors: list[list[float | None] | None] = []
         tokens = 0
         for raw in output.splitlines():
             line = self._read(raw, _Line)
@@ -197,11 +200,11 @@ class BatchEmbedder:
             if body is None or len(body.data) != 1 or place >= count:
                 continue
             places.append(place)
-            found.append(body.data[0].embedding)
+            vectors.append(body.data[0].embedding)
             tokens += body.usage.total_tokens or 0
-        if not found:
+        if not vectors:
             raise EmbeddingAnswerError(f"{self.model}: the job has no vector.")
-        given = checked(matrix(found), len(found), None, str(self.model))
+        given = checked(matrix(vectors), len(vectors), None, str(self.model))
         self._inner.dims = given.shape[1]
         rows: list[NDArray[np.float32] | None] = [None] * count
         for place, row in zip(places, given, strict=True):
@@ -215,8 +218,8 @@ class BatchEmbedder:
             raise EmbeddingAnswerError(f"{self.model}: the answer cannot be read.") from error
 
 
-def _line(place: int, body: dict[str, Any]) -> bytes:
-    line = {"custom_id": str(place), "method": "POST", "url": "/v1/embeddings", "body": body}
+def _line(row: int, body: dict[str, Any]) -> bytes:
+    line = {"custom_id": str(row), "method": "POST", "url": "/v1/embeddings", "body": body}
     return msgspec.json.encode(line)
 
 

@@ -84,8 +84,8 @@ class Chain:
 
         What it is may change between two calls; what is returned stays.
         """
-        one = self.chosen(self._current)
-        return _Face(self, one) if one else None
+        embedder = self.chosen(self._current)
+        return _Face(self, embedder) if embedder else None
 
     def trouble(self, model: EmbeddingModel | None = None) -> Trouble | None:
         """Returns why `model`, or the first of the chain, is not used now; None where it is."""
@@ -102,10 +102,10 @@ class Chain:
             EmbeddingError: the model is not in the chain, rests, fails, or is too slow. Words alone
                 then answer.
         """
-        known = self._questions.get((model, text))
-        if known is not None:
+        cached = self._questions.get((model, text))
+        if cached is not None:
             self._questions.move_to_end((model, text))
-            return known
+            return cached
         rows = await self._ask(self._awake(model), [text], Kind.QUERY, self._search_seconds)
         vector = directed(rows[0], str(model))
         self._questions[model, text] = vector

@@ -67,13 +67,13 @@ def chunks(text: str, *, size: int = 256, overlap: int = 32) -> list[Chunk]:
         spans = [(0, len(text))]
     else:
         spans = _packed(list(_units(text, limit)), limit, overlap * TOKEN)
-    begins = [0, *(found.end() for found in re.finditer("\n", text))]
+    begins = [0, *(match.end() for match in re.finditer("\n", text))]
     made: list[Chunk] = []
     for begin, end in spans:
-        one = _chunk(text, begin, end, begins)
+        chunk = _chunk(text, begin, end, begins)
         # What has blank lines alone besides what it shares says nothing new.
-        if one is not None and (not made or one.end > made[-1].end):
-            made.append(one)
+        if chunk is not None and (not made or chunk.end > made[-1].end):
+            made.append(chunk)
     return made
 
 
@@ -129,7 +129,7 @@ def _units(text: str, limit: int) -> Iterator[_Unit]:
         elif len(whole) <= limit and _HEADING.match(whole):
             yield _Unit(begin, end, heading=True)
         else:
-            for stop in [*(one.end() for one in _SENTENCE.finditer(text, begin, end)), end]:
+            for stop in [*(match.end() for match in _SENTENCE.finditer(text, begin, end)), end]:
                 yield from (_Unit(*span) for span in _cut(text, begin, stop, limit))
                 begin = stop
 
@@ -138,7 +138,7 @@ def _cut(text: str, begin: int, end: int, limit: int) -> Iterator[tuple[int, int
     """Yields the span in parts that fit, between words, or else between characters."""
     while end - begin > limit:
         at = begin + limit
-        space = max(text.rfind(one, begin + limit // 2, at) for one in " \t\u3000")
+        space = max(text.rfind(character, begin + limit // 2, at) for character in " \t\u3000")
         if space >= 0:
             at = space + 1
         else:

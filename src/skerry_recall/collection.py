@@ -94,8 +94,8 @@ class Collection:
         with self._lock:
             state = self._state or self._load()
             new = build(added, shared())
-            gone = np.fromiter(removed, np.int64)
-            parts = changed(state.parts, Change(new, gone, vectors or {}, model))
+            removed_ids = np.fromiter(removed, np.int64)
+            parts = changed(state.parts, Change(new, removed_ids, vectors or {}, model))
             self._state = self._written(state, parts, stamp)
 
     def mark(self, stamp: str) -> None:
@@ -186,11 +186,11 @@ class Collection:
                 files[name] = f"{name}-{secrets.token_hex(8)}.idx"
                 save(self._folder / files[name], new.arrays())
         self._name(parts, files, stamp)
-        found = _loaded(self._folder)
+        loaded = _loaded(self._folder)
         for path in self._folder.glob("*.idx*"):
             if path.name not in files.values():
                 path.unlink(missing_ok=True)
-        return found
+        return loaded
 
     def _name(self, parts: Parts, files: Mapping[str, str], stamp: str) -> None:
         manifest = {"format": _FORMAT, "model": parts.model, "files": files, "stamp": stamp}
@@ -202,10 +202,10 @@ def _verified(folder: Path) -> "_State":
 
     Not those of the exact vectors, most of it: damage there can only order wrongly what is near.
     """
-    found = _loaded(folder)
-    for name in found.files.values():
+    loaded = _loaded(folder)
+    for name in loaded.files.values():
         verify(folder / name, but="exact")
-    return found
+    return loaded
 
 
 class _State:

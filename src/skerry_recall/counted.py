@@ -90,55 +90,55 @@ _FROM_NOW: Final = re.compile(
 
 def counted(question: str, today: date) -> Iterator[tuple[date, date]]:
     """Yields the first and the last day of what counts from today; white space is single spaces."""
-    for one in _FROM_NOW.finditer(question):
+    for match in _FROM_NOW.finditer(question):
         try:
-            yield _days(one, today)
+            yield _days(match, today)
         except (ValueError, OverflowError):
             continue  # before the year 1
 
 
-def _days(one: re.Match[str], today: date) -> tuple[date, date]:
+def _days(match: re.Match[str], today: date) -> tuple[date, date]:
     """Returns the days of a match."""
-    if amount := one["n1"] or one["n2"]:
+    if amount := match["n1"] or match["n2"]:
         number = _NUMBERS.get(amount.lower()) or int(amount)
-        unit = _UNITS[(one["u1"] or one["u2"]).lower()]
-        return _ago(number, unit, today, is_exact=bool(one["that1"] or one["that2"]))
-    if one["weekday"]:
-        back = (today.weekday() - _WEEKDAYS[one["weekday"].lower()]) % _WEEK
-        if one["next"]:
+        unit = _UNITS[(match["u1"] or match["u2"]).lower()]
+        return _ago(number, unit, today, is_exact=bool(match["that1"] or match["that2"]))
+    if match["weekday"]:
+        back = (today.weekday() - _WEEKDAYS[match["weekday"].lower()]) % _WEEK
+        if match["next"]:
             then = today + _DAY * (_WEEK - back)
         else:
-            then = today - _DAY * (back or _WEEK * _is_last(one))
+            then = today - _DAY * (back or _WEEK * _is_last(match))
         return then, then
-    if one["weekend"]:
+    if match["weekend"]:
         since = (today.weekday() - _SATURDAY) % _WEEK
         begin = today - _DAY * since
-        if since <= 1 and not one["this"]:
+        if since <= 1 and not match["this"]:
             begin -= _DAY * _WEEK
-        if since > 1 and one["this"]:
+        if since > 1 and match["this"]:
             begin += _DAY * _WEEK
         return begin, begin + _DAY
-    return _fixed(one, today)
+    return _fixed(match, today)
 
 
-def _fixed(one: re.Match[str], today: date) -> tuple[date, date]:
+def _fixed(match: re.Match[str], today: date) -> tuple[date, date]:
     """Returns the days of an expression without a number and a weekday."""
-    if one["week"]:
+    if match["week"]:
         return today - _DAY * _WEEK, today - _DAY
-    if one["present"]:
+    if match["present"]:
         return today - _DAY * today.weekday(), today
-    if one["month"]:
+    if match["month"]:
         last = today.replace(day=1) - _DAY
         return last.replace(day=1), last
-    if one["year"]:
+    if match["year"]:
         return date(today.year - 1, 1, 1), date(today.year - 1, _DECEMBER, 31)
-    then = today - _DAY * (2 if one["two"] else 1 if one["yesterday"] else 0)
+    then = today - _DAY * (2 if match["two"] else 1 if match["yesterday"] else 0)
     return then, then
 
 
-def _is_last(one: re.Match[str]) -> bool:
+def _is_last(match: re.Match[str]) -> bool:
     """Returns whether the words beside a weekday say that it is past."""
-    beside = one.string[max(0, one.start() - 14) : one.end() + 10].lower()
+    beside = match.string[max(0, match.start() - 14) : match.end() + 10].lower()
     return any(word in beside for word in ("last ", "letzt", "vorig", "pas", "derni", "scors"))
 
 

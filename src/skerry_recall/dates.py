@@ -121,12 +121,12 @@ class Span:
         """Returns whether it is a single day."""
         return self.first == self.last and self.first.is_exact
 
-    def has(self, one: date) -> bool:
+    def has(self, day: date) -> bool:
         """Returns whether the date is within."""
-        begin, end, at = self.first.edges()[0], self.last.edges()[1], (one.month, one.day)
+        begin, end, at = self.first.edges()[0], self.last.edges()[1], (day.month, day.day)
         if self.first.year is None or self.last.year is None:
             return begin <= at <= end if begin <= end else at >= begin or at <= end
-        return (self.first.year, *begin) <= (one.year, *at) <= (self.last.year, *end)
+        return (self.first.year, *begin) <= (day.year, *at) <= (self.last.year, *end)
 
 
 def named(
@@ -143,13 +143,13 @@ def named(
         return tuple(found)
     today = moment(now, zone)
     for first, last in counted(text, today):
-        begin, end = (Day(one.year, one.month, one.day) for one in (first, last))
+        begin, end = (Day(end_day.year, end_day.month, end_day.day) for end_day in (first, last))
         whole = Day(first.year, first.month), Day(first.year)
         if begin == end:
             found.append(begin)
         else:
             found.append(
-                next((one for one in whole if _is_all(one, first, last)), Span(begin, end))
+                next((span for span in whole if _is_all(span, first, last)), Span(begin, end))
             )
     return tuple(dict.fromkeys(found))
 
@@ -191,25 +191,25 @@ def _named(question: str) -> Iterator[Day | Span]:
     """Yields the days, months and years; two with a word between them that joins are one span."""
     held: Day | None = None
     end = 0
-    for one in _NAMED.finditer(question):
-        day = _day(one)
+    for match in _NAMED.finditer(question):
+        day = _day(match)
         if day is None:
             continue
-        between = question[end : one.start()].lower().strip(" ,")
+        between = question[end : match.start()].lower().strip(" ,")
         if held is not None and _TO.fullmatch(between) and _joins(held, day, question[:end]):
             yield Span(replace(held, year=held.year or day.year), day)
             held = None
             continue
         if held is not None:
             yield held
-        held, end = day, one.end()
+        held, end = day, match.end()
     if held is not None:
         yield held
 
 
 def _joins(first: Day, second: Day, before: str) -> bool:
     """Returns whether two days are the ends of a span: of one kind, the second one later."""
-    kinds = [(one.month is None, one.day is None) for one in (first, second)]
+    kinds = [(day.month is None, day.day is None) for day in (first, second)]
     if kinds[0] != kinds[1] or (first.year is not None and second.year is None):
         return False
     year = first.year or second.year or 0
@@ -217,21 +217,21 @@ def _joins(first: Day, second: Day, before: str) -> bool:
     return ordered and _FROM.search(before[-_NEAR:]) is not None
 
 
-def _day(one: re.Match[str]) -> Day | None:
+def _day(match: re.Match[str]) -> Day | None:
     """Returns the day of a match; None where the word is no month here."""
-    month = one["month"]
+    month = match["month"]
     if month is None:
-        if one["dotty"]:
-            return Day(int(one["dotty"]), int(one["dots"]), int(one["dotted"]))
-        return Day(int(one["year"] or one["alone"]), _int(one["number"]), _int(one["last"]))
-    first, last = one["before"] or one["after"], one["to"]
-    if one["from"] and (
-        one["join"] not in _AND or _FROM.search(one.string[: one.start()][-_NEAR:])
+        if match["dotty"]:
+            return Day(int(match["dotty"]), int(match["dots"]), int(match["dotted"]))
+        return Day(int(match["year"] or match["alone"]), _int(match["number"]), _int(match["last"]))
+    first, last = match["before"] or match["after"], match["to"]
+    if match["from"] and (
+        match["join"] not in _AND or _FROM.search(match.string[: match.start()][-_NEAR:])
     ):
-        first, last = one["from"], one["before"]
-    year, number = _int(one["of"]), _MONTHS[month.lower()]
-    if one["part"]:
-        begin, end = next(days for days, names in _PART_NAMES if names.fullmatch(one["part"]))
+        first, last = match["from"], match["before"]
+    year, number = _int(match["of"]), _MONTHS[month.lower()]
+    if match["part"]:
+        begin, end = next(days for days, names in _PART_NAMES if names.fullmatch(match["part"]))
         return Day(year, number, begin, end)
     if first or year or month not in _OTHERWISE:
         return Day(year, number, _int(first), _int(last))

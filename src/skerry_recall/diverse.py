@@ -15,12 +15,12 @@ def tokens(text: str) -> frozenset[str]:
     return frozenset(_TOKEN.findall(text.lower()))
 
 
-def jaccard(one: AbstractSet[str], other: AbstractSet[str]) -> float:
+def jaccard(first: AbstractSet[str], other: AbstractSet[str]) -> float:
     """Returns the share of the tokens of both that both have, 0 to 1; two empty sets are equal."""
-    if not one and not other:
+    if not first and not other:
         return 1.0
-    shared = len(one & other)
-    return shared / (len(one) + len(other) - shared)
+    shared = len(first & other)
+    return shared / (len(first) + len(other) - shared)
 
 
 def marginal(
@@ -37,14 +37,14 @@ def marginal(
     spread = high - low
     scaled = [(value - low) / spread if spread else 1.0 for value in relevance]
     nearest = [0.0] * len(sets)
-    left = list(range(len(sets)))
-    while left and limit > 0:
-        values = [balance * scaled[at] - (1 - balance) * nearest[at] for at in left]
+    remaining = list(range(len(sets)))
+    while remaining and limit > 0:
+        values = [balance * scaled[at] - (1 - balance) * nearest[at] for at in remaining]
         value = max(values)
-        chosen = left.pop(values.index(value))
+        chosen = remaining.pop(values.index(value))
         yield chosen, value
         limit -= 1
-        for at in left:
+        for at in remaining:
             nearest[at] = max(nearest[at], jaccard(sets[at], sets[chosen]))
 
 
@@ -54,12 +54,12 @@ def newest(keys: Sequence[Hashable], dates: Sequence[int]) -> list[tuple[int, in
     Of those with equal dates the first counts.
     """
     first: dict[Hashable, int] = {}
-    kept: dict[Hashable, int] = {}
+    newest_of: dict[Hashable, int] = {}
     for position, key in enumerate(keys):
         first.setdefault(key, position)
-        if key not in kept or dates[position] > dates[kept[key]]:
-            kept[key] = position
-    return [(position, kept[key]) for key, position in first.items()]
+        if key not in newest_of or dates[position] > dates[newest_of[key]]:
+            newest_of[key] = position
+    return [(position, newest_of[key]) for key, position in first.items()]
 
 
 def newer_first(
@@ -67,7 +67,7 @@ def newer_first(
     dates: Sequence[int],
     scores: Sequence[float],
     margin: float,
-    asked: AbstractSet[str],
+    terms: AbstractSet[str],
 ) -> list[int]:
     """Returns the positions, with the newer ones of near-equal texts before the older ones.
 
@@ -78,17 +78,17 @@ def newer_first(
     """
     order = list(range(len(sets)))
     for at, best in enumerate(order):
-        if dates[best] < 0 or not sets[best] & asked:
+        if dates[best] < 0 or not sets[best] & terms:
             continue
         near = [
-            place
-            for place in range(at, len(order))
-            if dates[order[place]] >= 0
-            and scores[best] - scores[order[place]] <= margin
-            and sets[best] & asked == sets[order[place]] & asked
-            and jaccard(sets[best], sets[order[place]]) >= ALIKE
+            index
+            for index in range(at, len(order))
+            if dates[order[index]] >= 0
+            and scores[best] - scores[order[index]] <= margin
+            and sets[best] & terms == sets[order[index]] & terms
+            and jaccard(sets[best], sets[order[index]]) >= ALIKE
         ]
-        latest = max(near, key=lambda place: dates[order[place]], default=at)
+        latest = max(near, key=lambda index: dates[order[index]], default=at)
         if dates[order[latest]] > dates[best]:
             order.insert(at, order.pop(latest))
     return order

@@ -150,8 +150,8 @@ def checked(
         EmbeddingAnswerError: it is not one vector a text, or they have another length.
     """
     if vectors.ndim != 2 or vectors.shape[0] != texts or not vectors.shape[1]:  # noqa: PLR2004 - a matrix
-        said = " x ".join(map(str, vectors.shape))
-        raise EmbeddingAnswerError(f"{who} answered {said} numbers to {texts} texts.")
+        shape = " x ".join(map(str, vectors.shape))
+        raise EmbeddingAnswerError(f"{who} answered {shape} numbers to {texts} texts.")
     if dims is not None and vectors.shape[1] != dims:
         raise EmbeddingAnswerError(
             f"{who} answered vectors of {vectors.shape[1]} numbers where they had {dims}.",

@@ -88,25 +88,25 @@ class _Unit:
 class _Found(dict[str, tuple[str, ...]]):
     """The terms of the question that a form has; most forms have none, which their letters tell."""
 
-    def __init__(self, spoken: Known[str], wanted: frozenset[str]) -> None:
+    def __init__(self, spoken: Known[str], terms: frozenset[str]) -> None:
         super().__init__()
         self._spoken = spoken
-        self._wanted = wanted
-        self._begin = {one[:2] for one in wanted}
-        self._begin |= {one[0] + "y" for one in self._begin if one in _IE}
+        self._wanted = terms
+        self._begin = {term[:2] for term in terms}
+        self._begin |= {prefix[0] + "y" for prefix in self._begin if prefix in _IE}
         self._longer: dict[str, int] = {}
 
     def __missing__(self, form: str) -> tuple[str, ...]:
-        found: tuple[str, ...] = ()
+        forms: tuple[str, ...] = ()
         # A stem begins as its word does. What is joined, or has a hump, has several.
         is_plain = form.isalpha() and form.isascii() and (form[1:].islower() or form.isupper())
         if not is_plain or form[:2].lower() in self._begin:
             terms = self._spoken[form]
-            found = tuple(term for term in terms if term in self._wanted)
+            forms = tuple(term for term in terms if term in self._wanted)
             if len(terms) > 1:
                 self._longer[form] = len(terms) - 1
-        self[form] = found
-        return found
+        self[form] = forms
+        return forms
 
     def length(self, forms: Sequence[str]) -> int:
         """Returns how many terms the forms have, which were all looked up."""
@@ -141,11 +141,11 @@ def excerpts(
     first line on. Linear in the text; takes 2 to 3 ms of CPU for 12,000 characters.
     """
     words = shared()
-    wanted = frozenset(words.content(question))
-    found: dict[str, _Found] = {}
+    terms = frozenset(words.content(question))
+    by_language: dict[str, _Found] = {}
     groups = _groups(sources, most)
     for group in groups:
-        group.units = list(_units(group, sources, words, wanted, found))
+        group.units = list(_units(group, sources, words, terms, by_language))
     _weigh(groups)
     _mark_others(groups, question)
     ranked = sorted(
@@ -179,45 +179,47 @@ def _groups(sources: Sequence[Source], most: int) -> list[_Group]:
     """Returns the groups of the passages, ordered by their best one; at most so many."""
     groups: list[_Group] = []
     held: dict[str, list[_Group]] = {}
-    for at, one in enumerate(sources):
-        beside = held.setdefault(one.document, [])
-        group = next((group for group in beside if _touches(group, one, sources)), None)
+    for at, source in enumerate(sources):
+        beside = held.setdefault(source.document, [])
+        group = next((group for group in beside if _touches(group, source, sources)), None)
         if group is not None:
             group.sources.append(at)
-            group.start = min(group.start, one.start_line)
-            group.end = max(group.end, one.end_line)
-            group.overhead = max(group.overhead, one.overhead)
+            group.start = min(group.start, source.start_line)
+            group.end = max(group.end, source.end_line)
+            group.overhead = max(group.overhead, source.overhead)
         elif len(groups) < most:
-            group = _Group([at], one.document, one.start_line, one.end_line, one.overhead)
+            group = _Group(
+                [at], source.document, source.start_line, source.end_line, source.overhead
+            )
             groups.append(group)
             beside.append(group)
     return groups
 
 
-def _touches(group: _Group, one: Source, sources: Sequence[Source]) -> bool:
+def _touches(group: _Group, source: Source, sources: Sequence[Source]) -> bool:
     """Returns whether a passage overlaps or adjoins a group, and is not a passage of it again."""
-    near = one.start_line <= group.end + 1 and one.end_line >= group.start - 1
-    return near and all(sources[at].text != one.text for at in group.sources)
+    near = source.start_line <= group.end + 1 and source.end_line >= group.start - 1
+    return near and all(sources[at].text != source.text for at in group.sources)
 
 
 def _units(
     group: _Group,
     sources: Sequence[Source],
     words: Words,
-    wanted: frozenset[str],
-    known: dict[str, _Found],
+    terms: frozenset[str],
+    by_language: dict[str, _Found],
 ) -> Iterable[_Unit]:
     """Yields the lines of a group in their order, each once though passages overlap."""
     made: dict[tuple[int, str, int], _Unit] = {}
     for at in sorted(group.sources, key=lambda at: (sources[at].start_line, at)):
-        one = sources[at]
-        language = guess(one.text)
-        if language not in known:
-            known[language] = _Found(words.spoken(language), wanted)
-        found = known[language]
+        source = sources[at]
+        language = guess(source.text)
+        if language not in by_language:
+            by_language[language] = _Found(words.spoken(language), terms)
+        finder = by_language[language]
         good = 1 / (1 + _RANK * at)
         times: Counter[tuple[int, str]] = Counter()
-        for number, line in enumerate(one.text.splitlines(), one.start_line):
+        for number, line in enumerate(source.text.splitlines(), source.start_line):
             for piece in _pieces(line) if line.strip() else ():
                 same = number, piece.strip()
                 times[same] += 1
@@ -226,8 +228,8 @@ def _units(
                     made[key].score = max(made[key].score, good)
                     continue
                 forms = FORM.findall(piece)
-                counts = Counter(chain.from_iterable(map(found.__getitem__, forms)))
-                length, asks = found.length(forms), piece.rstrip().endswith("?")
+                counts = Counter(chain.from_iterable(map(finder.__getitem__, forms)))
+                length, asks = finder.length(forms), piece.rstrip().endswith("?")
                 made[key] = _Unit(number, piece, good, counts, length, asks)
     return made.values()
 
@@ -238,7 +240,7 @@ def _pieces(line: str) -> Iterable[str]:
         yield line
         return
     begin = 0
-    for end in [*(one.end() for one in _STOP.finditer(line)), len(line)]:
+    for end in [*(stop.end() for stop in _STOP.finditer(line)), len(line)]:
         while end - begin > _LONGEST:
             space = line.rfind(" ", begin + _LONGEST // 2, begin + _LONGEST)
             cut = begin + _LONGEST if space < 0 else space + 1

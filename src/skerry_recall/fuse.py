@@ -21,8 +21,7 @@ CANDIDATES: Final = 4
 """Hits among which maximal marginal relevance chooses, for each that is wanted."""
 SHORT: Final = 60
 """Terms up to which a passage gets the whole share of its neighbours: a turn of a conversation."""
-SHORTER: Final = 40
-"""The same for meaning."""
+SHORTER: Final = 40  # the same for meaning
 _BLOCK: Final = 128
 _LEAST: Final = 1e-6
 _SPREAD: Final = 0.06
@@ -59,8 +58,7 @@ class Profile:
     """Drops all but the newest of passages with the same words."""
     newer: float = 0.0
     """Margin by which the older of two near-equal statements may score better, yet is second."""
-    hints: Hints | None = None
-    """Hints that are searched in the texts of the best passages."""
+    hints: Hints | None = None  # searched in the texts of the best passages
 
 
 BEST: Final = Profile(
@@ -166,35 +164,35 @@ def rank(scores: Scores, profile: Profile, limit: int, options: Options) -> list
     if limit <= 0 or not len(scores):
         return []
     sides = _sides(scores, profile, limit)
-    total, found = sides[0].part, sides[0].found
+    total, mask = sides[0].part, sides[0].found
     for side in sides[1:]:
         total = total + side.part
-        found = None if found is None or side.found is None else found | side.found
+        mask = None if mask is None or side.found is None else mask | side.found
     if scores.mask is not None:
         total = total * scores.mask
-        found = scores.mask if found is None else found & scores.mask
+        mask = scores.mask if mask is None else mask & scores.mask
     fresh = None if options.decay is None else decayed(scores.at, options.decay)
     if fresh is not None:
         total = total * fresh
-    rows = _rows(total, found, scores, profile, options, limit)
+    rows = _rows(total, mask, scores, profile, options, limit)
     candidates = _looked_at(rows, total, sides, scores, profile, options)
     candidates = _passing(candidates, scores.text, profile, options.min_score)
     hits: list[Ranked] = []
-    for one, value in islice(_ordered(candidates, scores, profile, options, limit), limit):
+    for candidate, value in islice(_ordered(candidates, scores, profile, options, limit), limit):
         if not options.explain:
-            hits.append(Ranked(one.row, one.score, ()))
+            hits.append(Ranked(candidate.row, candidate.score, ()))
             continue
-        parts = [part for side in sides for part in side.parts(one.row)]
-        parts += [] if fresh is None else [("decay", float(fresh[one.row]))]
-        parts += one.parts
+        parts = [part for side in sides for part in side.parts(candidate.row)]
+        parts += [] if fresh is None else [("decay", float(fresh[candidate.row]))]
+        parts += candidate.parts
         parts += [] if value is None else [("mmr", value)]
-        hits.append(Ranked(one.row, one.score, tuple(parts)))
+        hits.append(Ranked(candidate.row, candidate.score, tuple(parts)))
     return hits
 
 
 def _rows(
     total: Floats,
-    found: Mask | None,
+    mask: Mask | None,
     scores: Scores,
     profile: Profile,
     options: Options,
@@ -207,15 +205,15 @@ def _rows(
     """
     count = limit * CANDIDATES
     if profile.hints is None:
-        return top(total, count, found)
-    asked = options.asked
-    if asked is not None and asked.days:
-        given = dated(scores.at, asked, profile.hints)
+        return top(total, count, mask)
+    question = options.asked
+    if question is not None and question.days:
+        date_shares = dated(scores.at, question, profile.hints)
         if scores.mask is not None:
-            given = given * scores.mask
-        total = total + given
-        found = None if found is None else found | (given > 0)
-    return top(total, max(count, POOL), found)
+            date_shares = date_shares * scores.mask
+        total = total + date_shares
+        mask = None if mask is None else mask | (date_shares > 0)
+    return top(total, max(count, POOL), mask)
 
 
 def smoothed(
@@ -232,17 +230,17 @@ def smoothed(
     if not any(share for _, share in shares):
         return scores
     brief = None
-    given = scores
+    unsmoothed = scores
     if length is not None:
         times = length.astype(np.float32) / np.float32(short)
         brief = np.clip(2 - times, 0, 1)
-        given = scores * np.clip(2 - times / 2, 0, 1)
+        unsmoothed = scores * np.clip(2 - times / 2, 0, 1)
     gain = np.zeros_like(scores)
     for distance, share in shares:
         if share and len(scores) > distance:
             same = (document[distance:] == document[:-distance]) * np.float32(share)
-            gain[distance:] += same * given[:-distance]
-            gain[:-distance] += same * given[distance:]
+            gain[distance:] += same * unsmoothed[:-distance]
+            gain[:-distance] += same * unsmoothed[distance:]
     if brief is not None:
         gain *= brief
     gain += scores
@@ -264,7 +262,7 @@ def decayed(at: Longs, decay: Decay) -> Floats:
     return factor
 
 
-def top(scores: Floats, count: int, found: Mask | None = None) -> Rows:
+def top(scores: Floats, count: int, mask: Mask | None = None) -> Rows:
     """Returns the rows of the `count` highest scores, the best first, ties in row order.
 
     No score is below 0, and what is not `found` has 0. Of many rows the `count`-th highest of the
@@ -277,7 +275,7 @@ def top(scores: Floats, count: int, found: Mask | None = None) -> Rows:
         bound = np.partition(peaks, blocks - count)[blocks - count]
     elif len(scores) > count:
         bound = np.partition(scores, len(scores) - count)[len(scores) - count]
-    rows = np.flatnonzero(scores >= bound if bound > 0 or found is None else found)
+    rows = np.flatnonzero(scores >= bound if bound > 0 or mask is None else mask)
     return rows[np.argsort(-scores[rows], kind="stable")][:count]
 
 
@@ -337,9 +335,9 @@ def _few(name: str, raw: Floats, rows: Rows, values: NDArray[np.floating]) -> _S
     """Returns a side that found only these rows, each with its share of the score."""
     part = np.zeros_like(raw)
     part[rows] = values
-    found = np.zeros(len(raw), np.bool_)
-    found[rows] = True
-    return _Side(name, raw, raw, part, found)
+    mask = np.zeros(len(raw), np.bool_)
+    mask[rows] = True
+    return _Side(name, raw, raw, part, mask)
 
 
 def _looked_at(
@@ -354,8 +352,8 @@ def _looked_at(
     candidates = [Candidate(int(row), float(total[row])) for row in rows]
     if options.texts is None or not (profile.hints or profile.distinct or options.mmr):
         return candidates
-    for one, text in zip(candidates, options.texts(rows.tolist()), strict=True):
-        one.text = text
+    for candidate, text in zip(candidates, options.texts(rows.tolist()), strict=True):
+        candidate.text = text
     if profile.hints is None or options.asked is None:
         return candidates
     nears = (profile.text_near, profile.vector_near)
@@ -390,11 +388,13 @@ def _ordered(
     if options.texts is None:
         yield from ((candidate, None) for candidate in candidates)
         return
-    kept = distinct(candidates, scores) if profile.distinct else candidates
+    remaining = distinct(candidates, scores) if profile.distinct else candidates
     if options.mmr is None:
-        yield from ((one, None) for one in kept)
+        yield from ((candidate, None) for candidate in remaining)
         return
-    among = kept[: limit * CANDIDATES]
-    sets = [tokens(one.text) for one in among]
-    for number, value in marginal([one.score for one in among], sets, options.mmr, limit):
+    among = remaining[: limit * CANDIDATES]
+    sets = [tokens(candidate.text) for candidate in among]
+    for number, value in marginal(
+        [candidate.score for candidate in among], sets, options.mmr, limit
+    ):
         yield among[number], value

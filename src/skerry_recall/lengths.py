@@ -89,11 +89,11 @@ def of_size(
     """Returns the rows as a matrix; one of another size, or none, is all zeros."""
     import numpy as np  # noqa: PLC0415 - 20 MB, once there are vectors
 
-    found = np.zeros((len(rows), dims or 0), np.float32)
-    for into, row in zip(found, rows, strict=True):
+    matrix = np.zeros((len(rows), dims or 0), np.float32)
+    for into, row in zip(matrix, rows, strict=True):
         if row is not None and len(row) == dims:
             into[:] = row
-    return found
+    return matrix
 
 
 def answered(
@@ -107,7 +107,7 @@ def answered(
     if len(lacking) == texts:
         return {}
     whole = joined(of_size(rows, dims), all_pieces, texts)
-    return {place: row for place, row in enumerate(whole) if place not in lacking}
+    return {row_number: row for row_number, row in enumerate(whole) if row_number not in lacking}
 
 
 def _readable(text: str) -> str:

@@ -216,8 +216,8 @@ class LocalEmbedder(anyio.AsyncContextManagerMixin):
                     await self._serve(pipe)
             except _DiedError as error:
                 words = " ".join(process.tail.split())[-_TOLD:] if process else ""
-                said = f" It said: {words}" if words else ""
-                self._died(f"The process of {self.model} {error}.{said}")
+                output = f" It said: {words}" if words else ""
+                self._died(f"The process of {self.model} {error}.{output}")
             except EmbeddingError as error:
                 self._fail_all(error)
             except OSError as error:
@@ -238,12 +238,12 @@ class LocalEmbedder(anyio.AsyncContextManagerMixin):
     async def _load(self, pipe: "_Pipe") -> None:
         try:
             with anyio.fail_after(LOAD_SECONDS):
-                said = await pipe.ask(Load(self.model.model, self._path))
+                answer = await pipe.ask(Load(self.model.model, self._path))
         except TimeoutError as error:
             raise EmbeddingTimeoutError(
                 f"{self.model} was not loaded after {LOAD_SECONDS:g} s."
             ) from error
-        match said:
+        match answer:
             case Loaded(dims, text_tokens):
                 self.dims, self._text_tokens = dims, text_tokens
             case Failed(message, remedy):
@@ -262,14 +262,14 @@ class LocalEmbedder(anyio.AsyncContextManagerMixin):
     async def _answer(self, pipe: "_Pipe", job: _Job) -> None:
         try:
             with anyio.fail_after(job.seconds):
-                said = await pipe.ask(job.texts)
+                answer = await pipe.ask(job.texts)
         except TimeoutError as error:
             job.fail(EmbeddingTimeoutError(f"{self.model} needed more than {job.seconds:g} s."))
             raise _DiedError("was ended") from error
-        match said:
+        match answer:
             case Vectors():
                 try:
-                    rows = matrix(said)
+                    rows = matrix(answer)
                     job.vectors = checked(rows, len(job.texts.texts), self.dims, str(self.model))
                     job.done.set()
                 except EmbeddingAnswerError as error:  # the same comes of the same texts here

@@ -91,14 +91,14 @@ class MiniLM:
 
         rows: list[NDArray[np.float32]] = []
         for text in texts:  # together they would wait for the longest, and cost more each
-            one = self._tokenizer.encode(text)
-            given = {
-                "input_ids": one.ids,
-                "attention_mask": one.attention_mask,
-                "token_type_ids": one.type_ids,
+            encoding = self._tokenizer.encode(text)
+            inputs = {
+                "input_ids": encoding.ids,
+                "attention_mask": encoding.attention_mask,
+                "token_type_ids": encoding.type_ids,
             }
-            asked = {name: np.array([value], np.int64) for name, value in given.items()}
-            (states,) = self._session.run(None, asked)
+            arrays = {name: np.array([value], np.int64) for name, value in inputs.items()}
+            (states,) = self._session.run(None, arrays)
             rows.append(states[0].mean(axis=0))
         return np.stack(rows)
 
@@ -135,11 +135,11 @@ class Gguf:
         """Returns one row a text."""
         import numpy as np  # noqa: PLC0415 - for this process only
 
-        told = self._server.handle_embeddings({"input": texts, "model": "local"})
-        if "data" not in told:
-            raise ValueError(f"llama.cpp gave no vectors: {str(told)[:200]}")
-        found = sorted(told["data"], key=lambda one: one["index"])
-        return np.array([one["embedding"] for one in found], np.float32)
+        answer = self._server.handle_embeddings({"input": texts, "model": "local"})
+        if "data" not in answer:
+            raise ValueError(f"llama.cpp gave no vectors: {str(answer)[:200]}")
+        rows = sorted(answer["data"], key=lambda row: row["index"])
+        return np.array([row["embedding"] for row in rows], np.float32)
 
 
 PACKAGES: Final[Mapping[str, tuple[str, str]]] = {
@@ -194,7 +194,7 @@ def _loaded(model: str, make: Callable[[], LocalModel], remedy: str) -> LocalMod
 
 def _file(package: str, name: str) -> str:
     """Returns a file of an installed package, which is not imported."""
-    found = find_spec(package)
-    if found is None or found.origin is None:
+    spec = find_spec(package)
+    if spec is None or spec.origin is None:
         raise ModuleNotFoundError(f"No module named {package!r}")
-    return str(Path(found.origin).parent / name)
+    return str(Path(spec.origin).parent / name)

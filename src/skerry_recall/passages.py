@@ -64,20 +64,20 @@ class _Asking:
         """
         if not places:
             return
-        asked = [self._texts[place] for place in places]
+        texts = [self._texts[row] for row in places]
         try:
-            found = await self._embedder.embed(asked, Kind.PASSAGE)
-            rows = checked(found, len(asked), None, str(self._embedder.model))
+            vectors = await self._embedder.embed(texts, Kind.PASSAGE)
+            rows = checked(vectors, len(texts), None, str(self._embedder.model))
         except EmbeddingRefusedError as error:
             await self._take(places, error.done)
-            left = [one for one in places if one not in self.rows and one not in self.refused]
+            remaining = [row for row in places if row not in self.rows and row not in self.refused]
             await self._try(error)
-            if len(left) == 1:
-                self.refused[left[0]] = str(error)
+            if len(remaining) == 1:
+                self.refused[remaining[0]] = str(error)
                 return
-            half = len(left) // 2  # they find what is refused with few questions
-            await self.ask(left[:half])
-            await self.ask(left[half:])
+            half = len(remaining) // 2  # they find what is refused with few questions
+            await self.ask(remaining[:half])
+            await self.ask(remaining[half:])
         except EmbeddingError as error:
             await self._take(places, error.done)
             raise

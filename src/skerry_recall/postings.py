@@ -70,16 +70,16 @@ class Postings:
 
     def find(self, term: str) -> tuple[Ints, NDArray[np.uint8]]:
         """Returns the rows that have the term, ascending, and how often each."""
-        wanted = term.encode()
+        encoded = term.encode()
         names, ends = self.names.data, self.ends.data
         low, high = 0, len(self.ends) - 1
         while low < high:
             middle = (low + high) // 2
-            if bytes(names[ends[middle] : ends[middle + 1]]) < wanted:
+            if bytes(names[ends[middle] : ends[middle + 1]]) < encoded:
                 low = middle + 1
             else:
                 high = middle
-        if low < len(self.ends) - 1 and bytes(names[ends[low] : ends[low + 1]]) == wanted:
+        if low < len(self.ends) - 1 and bytes(names[ends[low] : ends[low + 1]]) == encoded:
             begin, end = self.starts[low : low + 2]
             return self.row[begin:end], self.count[begin:end]
         return self.row[:0], self.count[:0]
@@ -99,19 +99,26 @@ def build(passages: Iterable[Passage], words: Words) -> Postings:
     """
     numbers: defaultdict[str, int] = defaultdict()
     numbers.default_factory = numbers.__len__
-    known = {language: _numbered(words.spoken(language), numbers) for language in SPOKEN}
+    by_language = {language: _numbered(words.spoken(language), numbers) for language in SPOKEN}
     facts = array("q")
     keys: list[Keys] = []
     lengths = array("i")
     rest = iter(passages)
     while batch := list(islice(rest, _BATCH)):
         begin = len(lengths)
-        found = [known[guess(one.text)].of(one.text[:MAX_TEXT]) for one in batch]
-        lengths.extend(map(len, found))
+        counts = [by_language[guess(passage.text)].of(passage.text[:MAX_TEXT]) for passage in batch]
+        lengths.extend(map(len, counts))
         _check(len(lengths))
-        for one in batch:
-            facts.extend((one.id, one.document, one.place, -1 if one.at is None else one.at))
-        term = np.fromiter(chain.from_iterable(found), np.uint64, sum(lengths[begin:]))
+        for passage in batch:
+            facts.extend(
+                (
+                    passage.id,
+                    passage.document,
+                    passage.place,
+                    -1 if passage.at is None else passage.at,
+                )
+            )
+        term = np.fromiter(chain.from_iterable(counts), np.uint64, sum(lengths[begin:]))
         row = np.repeat(np.arange(begin, len(lengths), dtype=np.uint64), lengths[begin:])
         key, count = np.unique(term << np.uint64(24) | row, return_counts=True)
         keys.append(key << np.uint64(8) | np.minimum(count, MAX_COUNT).astype(np.uint64))
@@ -123,7 +130,7 @@ def build(passages: Iterable[Passage], words: Words) -> Postings:
     return _packed(
         rows,
         np.array(lengths, np.int32),
-        [names[one] for one in order],
+        [names[number] for number in order],
         sum(map(len, keys)),
         _renumbered(keys, _inverse(np.array(order, np.int64))),
     )
@@ -140,69 +147,69 @@ def merge(parts: Sequence[tuple[Postings, Mask | None]]) -> Postings:
     Raises:
         FullError: there are too many.
     """
-    parts = [(one, mask) for one, mask in parts if len(one)]
+    parts = [(part, mask) for part, mask in parts if len(part)]
     if len(parts) == 1 and parts[0][1] is None:
         return parts[0][0]
-    names = sorted(set[bytes]().union(*(one.terms() for one, _ in parts)))
+    names = sorted(set[bytes]().union(*(part.terms() for part, _ in parts)))
     number = {name: at for at, name in enumerate(names)}
     facts, lengths = [np.empty((0, 4), np.int64)], [np.empty(0, np.int32)]
     entries: list[Iterator[Keys]] = []
     rows = 0
-    for one, mask in parts:
-        keep = np.ones(len(one), np.bool_) if mask is None else mask
+    for part, mask in parts:
+        keep = np.ones(len(part), np.bool_) if mask is None else mask
         where = np.where(keep, np.cumsum(keep) + (rows - 1), -1)
-        terms = np.array([number[name] for name in one.terms()], np.int64)
-        entries.append(_entries(one, where, terms))
-        facts.append(np.stack([one.id, one.document, one.place, one.at], 1)[keep])
-        lengths.append(one.length[keep])
+        terms = np.array([number[name] for name in part.terms()], np.int64)
+        entries.append(_entries(part, where, terms))
+        facts.append(np.stack([part.id, part.document, part.place, part.at], 1)[keep])
+        lengths.append(part.length[keep])
         rows += len(lengths[-1])
         _check(rows)
-    most = sum(len(one.row) for one, _ in parts)
+    most = sum(len(part.row) for part, _ in parts)
     return _packed(
         np.concatenate(facts), np.concatenate(lengths), names, most, chain.from_iterable(entries)
     )
 
 
-def without(one: Postings, keep: Mask) -> Postings:
+def without(part: Postings, keep: Mask) -> Postings:
     """Returns the rows that are kept, and the terms that they have; nothing is sorted anew."""
     where = np.cumsum(keep) - 1
-    alive = keep[one.row]
-    starts = np.append(0, np.cumsum(alive))[one.starts]
+    alive = keep[part.row]
+    starts = np.append(0, np.cumsum(alive))[part.starts]
     used = np.flatnonzero(np.diff(starts))
-    names = one.terms()
-    kept = [names[number] for number in used.tolist()]
+    names = part.terms()
+    kept_names = [names[number] for number in used.tolist()]
     return Postings(
-        id=one.id[keep],
-        document=one.document[keep],
-        place=one.place[keep],
-        at=one.at[keep],
-        length=one.length[keep],
-        names=np.frombuffer(b"".join(kept), np.uint8),
-        ends=_sums([len(name) for name in kept]).astype(np.uint32),
+        id=part.id[keep],
+        document=part.document[keep],
+        place=part.place[keep],
+        at=part.at[keep],
+        length=part.length[keep],
+        names=np.frombuffer(b"".join(kept_names), np.uint8),
+        ends=_sums([len(name) for name in kept_names]).astype(np.uint32),
         starts=np.append(starts[used], starts[-1]),
-        row=where[one.row[alive]].astype(np.int32),
-        count=one.count[alive],
+        row=where[part.row[alive]].astype(np.int32),
+        count=part.count[alive],
     )
 
 
 def _renumbered(keys: list[Keys], number: Longs) -> Iterator[Keys]:
     """Yields the entries with the numbers of their terms replaced; nothing is left of the list."""
     while keys:
-        one = keys.pop()
-        yield _keys(number[_terms(one)], one.astype(np.uint32))
+        merged = keys.pop()
+        yield _keys(number[_terms(merged)], merged.astype(np.uint32))
 
 
-def _entries(one: Postings, where: Longs, terms: Longs) -> Iterator[Keys]:
+def _entries(part: Postings, where: Longs, terms: Longs) -> Iterator[Keys]:
     """Yields the entries of the rows that have a place in `where`, about `_BLOCK` at a time."""
-    whole = np.arange(0, len(one.row), _BLOCK)
-    bounds = np.unique([*np.searchsorted(one.starts, whole), len(one.starts) - 1]).tolist()
+    whole = np.arange(0, len(part.row), _BLOCK)
+    bounds = np.unique([*np.searchsorted(part.starts, whole), len(part.starts) - 1]).tolist()
     for low, high in pairwise(bounds):
-        begin, end = one.starts[low], one.starts[high]
-        row = where[one.row[begin:end]]
+        begin, end = part.starts[low], part.starts[high]
+        row = where[part.row[begin:end]]
         alive = row >= 0
-        term = np.repeat(terms[low:high], np.diff(one.starts[low : high + 1]))[alive]
+        term = np.repeat(terms[low:high], np.diff(part.starts[low : high + 1]))[alive]
         yield _keys(
-            term, row[alive].astype(np.uint32) << np.uint32(8) | one.count[begin:end][alive]
+            term, row[alive].astype(np.uint32) << np.uint32(8) | part.count[begin:end][alive]
         )
 
 
@@ -231,19 +238,19 @@ def _packed(
     key.sort()
     starts = np.searchsorted(key, np.arange(len(names) + 1, dtype=np.uint64) << np.uint64(32))
     used = np.flatnonzero(np.diff(starts))
-    kept = [names[one] for one in used.tolist()]
+    kept_names = [names[number] for number in used.tolist()]
     low = key.astype(np.uint32)
     count = low.astype(np.uint8)
     low >>= np.uint32(8)
-    id_, document, place, at = facts[order].T
+    id_, document, position, at = facts[order].T
     return Postings(
         id=np.ascontiguousarray(id_),
         document=document.astype(np.int32),
-        place=place.astype(np.int32),
+        place=position.astype(np.int32),
         at=np.ascontiguousarray(at),
         length=length[order],
-        names=np.frombuffer(b"".join(kept), np.uint8),
-        ends=_sums([len(one) for one in kept]).astype(np.uint32),
+        names=np.frombuffer(b"".join(kept_names), np.uint8),
+        ends=_sums([len(name) for name in kept_names]).astype(np.uint32),
         starts=np.append(starts[used], total),
         row=low.view(np.int32),
         count=count,
@@ -255,9 +262,9 @@ def norms(length: Ints, mean: float) -> Floats:
     return (K1 * (1 - B + B / max(mean, 1.0) * length)).astype(np.float32)
 
 
-def add(into: Floats, norm: Floats, found: tuple[Ints, NDArray[np.uint8]], weight: float) -> None:
+def add(into: Floats, norm: Floats, counts: tuple[Ints, NDArray[np.uint8]], weight: float) -> None:
     """Adds a term's scores: `weight * count * (k1 + 1) / (count + norm)`."""
-    row, count = found
+    row, count = counts
     counted = count.astype(np.float32)
     below = norm.take(row)
     below += counted
@@ -293,9 +300,9 @@ def _terms(key: Keys) -> Longs:
 
 
 def _inverse(order: Array) -> Longs:
-    found = np.empty(len(order), np.int64)
-    found[order] = np.arange(len(order))
-    return found
+    positions = np.empty(len(order), np.int64)
+    positions[order] = np.arange(len(order))
+    return positions
 
 
 def _sums(sizes: Sequence[int] | Array) -> Longs:

@@ -66,11 +66,11 @@ def read(question: str, words: Words, now: int | None = None, zone: tzinfo | Non
 
 def phrases(question: str) -> list[str]:
     """Returns the phrases quoted in `"`, typographic quotes or backticks."""
-    found = ("".join(one.groups(default="")).strip() for one in _QUOTED.finditer(question))
-    return [fromkey for fromkey in dict.fromkeys(found) if fromkey][:PHRASES]
+    quotes = ("".join(match.groups(default="")).strip() for match in _QUOTED.finditer(question))
+    return [fromkey for fromkey in dict.fromkeys(quotes) if fromkey][:PHRASES]
 
 
 def identifiers(question: str) -> list[str]:
     """Returns the names that no language has, such as `ERR_CONN_42`, `notes.txt` or `10.0.0.1`."""
-    found = FORM.findall(question[:MAX_QUESTION])
-    return [fromkey for fromkey in dict.fromkeys(found) if _NAMED.search(fromkey)][:PHRASES]
+    forms = FORM.findall(question[:MAX_QUESTION])
+    return [fromkey for fromkey in dict.fromkeys(forms) if _NAMED.search(fromkey)][:PHRASES]

@@ -34,19 +34,19 @@ class Failure:
     """Its body, without secrets."""
 
 
-def failure(one: Failure) -> EmbeddingError:
+def failure(response: Failure) -> EmbeddingError:
     """Returns the error that it means."""
-    said = _said(one.text)
-    words = f"{one.who} answered {one.status}" + (f": {said}" if said else "")
-    match one.status:
+    reason = _said(response.text)
+    words = f"{response.who} answered {response.status}" + (f": {reason}" if reason else "")
+    match response.status:
         case 401 | 402 | 403:
             return EmbeddingUnavailableError(words, _KEY)
-        case 400 | 429 if _UNPAID.search(one.text) or _BAD_KEY.search(one.text):
+        case 400 | 429 if _UNPAID.search(response.text) or _BAD_KEY.search(response.text):
             return EmbeddingUnavailableError(words, _KEY)
         case 301 | 302 | 307 | 308 | 404 | 405:
             return EmbeddingUnavailableError(words, _ADDRESS)
         case status if status in {408, 429} or status >= 500:  # noqa: PLR2004 - HTTP: what passes
-            return EmbeddingError(words, retry_after=retry_after(one.headers))
+            return EmbeddingError(words, retry_after=retry_after(response.headers))
     return EmbeddingRefusedError(words)
 
 

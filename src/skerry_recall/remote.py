@@ -114,8 +114,8 @@ class Asking:
                 with anyio.CancelScope(shield=True):
                     await response.aclose()
         except (httpx2.TransportError, httpx2.InvalidURL) as error:
-            told = str(error) or type(error).__name__
-            raise EmbeddingError(f"{who} cannot be reached: {told}") from error
+            reason = str(error) or type(error).__name__
+            raise EmbeddingError(f"{who} cannot be reached: {reason}") from error
         if good:
             return body
         text = body.decode(errors="replace")
@@ -167,13 +167,13 @@ class RemoteEmbedder:
                 if failed:
                     return  # what is on its way is paid, and waited for; nothing more is sent
                 try:
-                    found = await self._patiently([piece.text for piece in batch], kind, failed)
+                    vectors = await self._patiently([piece.text for piece in batch], kind, failed)
                 except EmbeddingError as error:
                     if not isinstance(error, EmbeddingRefusedError):  # that is about these texts
                         failed.append(error)
                     refused.append(error)
                     return
-                rows[begin : begin + len(batch)] = list(found)
+                rows[begin : begin + len(batch)] = list(vectors)
 
         refused: list[EmbeddingError] = []
         async with anyio.create_task_group() as tasks:
@@ -244,12 +244,12 @@ def delay(failures: int, error: EmbeddingError, chance: float) -> float | None:
 async def _read(response: httpx2.Response, limit: int, *, cut: bool) -> bytes:
     """Returns the body; of one that is too long the begin, where it may be cut."""
     parts: list[bytes] = []
-    left = limit
+    remaining = limit
     async for part in response.aiter_raw():
-        parts.append(part[:left])
-        left -= len(part)
-        if left < 0 and not cut:
+        parts.append(part[:remaining])
+        remaining -= len(part)
+        if remaining < 0 and not cut:
             raise EmbeddingAnswerError(f"the answer has more than {limit} bytes")
-        if left < 0:
+        if remaining < 0:
             break
     return b"".join(parts)

@@ -88,7 +88,7 @@ def weigh(
     documents: Sequence[int],
     dates: Sequence[int],
     texts: Sequence[str],
-    asked: Asked,
+    question: Asked,
     hints: Hints,
 ) -> list[Weighed]:
     """Returns the passages in the order given, each with its new score; all are candidates.
@@ -97,54 +97,63 @@ def weigh(
     this question. Dates are in ms since 1970, -1 is none. Takes some ten microseconds for each
     passage.
     """
-    others = _others(texts, asked.words)
-    telling = frozenset(word for word in asked.words if word not in COMMON)
-    taken = [
-        [(name, share * amount) for name, share, amount in _signs(text, other, asked, hints)]
+    others = _others(texts, question.words)
+    telling = frozenset(word for word in question.words if word not in COMMON)
+    texts_taken = [
+        [(name, share * amount) for name, share, amount in _signs(text, other, question, hints)]
         + [("echo", hints.echo * _echoes(text, telling))]
         for text, other in zip(texts, others, strict=True)
     ]
-    least = hints.echo + sum(amount for _, _, amount in _signs("?", 1.0, asked, hints))
-    most = 1 + hints.document + max((hints.of(day) for day in asked.days), default=0.0)
+    least = hints.echo + sum(amount for _, _, amount in _signs("?", 1.0, question, hints))
+    most = 1 + hints.document + max((hints.of(day) for day in question.days), default=0.0)
     peaks: dict[int, float] = {}
     for document, score in zip(documents, scores, strict=True):
         peaks[document] = max(score, peaks.get(document, 0.0))
-    found = []
+    ranked = []
     for document, at, score, text, signs in zip(
-        documents, dates, scores, texts, taken, strict=True
+        documents, dates, scores, texts, texts_taken, strict=True
     ):
-        given = [("document", hints.document * peaks[document])]
-        if asked.days and (amount := _dated(at, text, asked, hints)):
-            given.append(("dated", amount))
-        parts = [*given, *((name, -amount) for name, amount in signs if amount)]
+        reasons = [("document", hints.document * peaks[document])]
+        if question.days and (amount := _dated(at, text, question, hints)):
+            reasons.append(("dated", amount))
+        parts = [*reasons, *((name, -amount) for name, amount in signs if amount)]
         total = score + sum(amount for _, amount in parts)
-        found.append(Weighed((total + least) / (most + least), tuple(parts)))
-    return found
+        ranked.append(Weighed((total + least) / (most + least), tuple(parts)))
+    return ranked
 
 
-def _dated(at: int, text: str, asked: Asked, hints: Hints) -> float:
+def _dated(at: int, text: str, question: Asked, hints: Hints) -> float:
     """Returns the bonus of a passage for the question's days: its own, or those of its lines."""
-    day = moment(at, asked.zone) if at >= 0 else None
-    own = max((hints.of(one) for one in asked.days if day and one.has(day)), default=0.0)
+    day = moment(at, question.zone) if at >= 0 else None
+    own = max(
+        (hints.of(day_asked) for day_asked in question.days if day and day_asked.has(day)),
+        default=0.0,
+    )
     if own:
         return own
     # Reading dates takes a millisecond: only where the text has the number of a single day.
-    exact = {one for one in asked.days if isinstance(one, Day) and one.is_exact}
-    if day or not any(str(one.day) in text for one in exact):
+    exact = {
+        day_asked
+        for day_asked in question.days
+        if isinstance(day_asked, Day) and day_asked.is_exact
+    }
+    if day or not any(str(day_exact.day) in text for day_exact in exact):
         return 0.0
-    heads = "\n".join(one[0] for one in _HEAD.finditer(text))
+    heads = "\n".join(match[0] for match in _HEAD.finditer(text))
     return _MENTIONED * hints.day * bool(exact.intersection(named(heads)))
 
 
 def _signs(
-    text: str, other: float, asked: Asked, hints: Hints
+    text: str, other: float, question: Asked, hints: Hints
 ) -> Iterator[tuple[str, float, float]]:
     """Yields what speaks against a passage: a name, how far it holds (0 to 1), what it counts."""
     yield "said", other, hints.said
     yield "asks", float(text.endswith("?")), hints.asks
-    if asked.when:
-        told = not _TIMES.isdisjoint(_WORD.findall(text.lower())) or _YEAR.search(text) is not None
-        yield "when", float(not told), hints.when
+    if question.when:
+        has_time = (
+            not _TIMES.isdisjoint(_WORD.findall(text.lower())) or _YEAR.search(text) is not None
+        )
+        yield "when", float(not has_time), hints.when
 
 
 def _echoes(text: str, telling: frozenset[str]) -> float:
@@ -155,25 +164,25 @@ def _echoes(text: str, telling: frozenset[str]) -> float:
     folded = text.lower()
     if sum(word in folded for word in telling) < least:
         return 0.0
-    copied, told = False, set[str]()
-    for who, said in _blocks(text):
-        for line in said.splitlines():
+    copied, speakers = False, set[str]()
+    for who, block in _blocks(text):
+        for line in block.splitlines():
             some = telling.intersection(_WORD.findall(line.lower()))
             if who == _USER and _is_asking(line):
                 copied = copied or len(some) >= least
             else:
-                told |= some
-    return 1.0 - len(told) / len(telling) if copied else 0.0
+                speakers |= some
+    return 1.0 - len(speakers) / len(telling) if copied else 0.0
 
 
 def is_talk(text: str) -> bool:
     """Returns whether a text begins with lines that somebody says."""
-    found = 0
+    count = 0
     for _, begin in _labels(text):
         if text.count("\n", 0, begin) >= _LOOKED:
             return False
-        found += _is_sentence(_line(text, begin))
-        if found == _TURNS:
+        count += _is_sentence(_line(text, begin))
+        if count == _TURNS:
             return True
     return False
 
@@ -216,7 +225,7 @@ def _others(texts: Sequence[str], words: frozenset[str]) -> list[float]:
 def _speaks(lines: Sequence[tuple[str, int]]) -> bool:
     """Returns whether a label, given the texts and places of its lines, names a speaker."""
     # Passages of a document overlap: the end of the line may be cut off in one of them.
-    some = {line[:_SAME]: line for one in lines[:_SAMPLED] if (line := _line(*one))}
+    some = {line[:_SAME]: line for group in lines[:_SAMPLED] if (line := _line(*group))}
     return len(some) >= _TURNS and 2 * sum(map(_is_sentence, some.values())) >= len(some)
 
 

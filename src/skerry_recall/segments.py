@@ -68,12 +68,12 @@ def changed(parts: Parts, change: Change) -> Parts:
     Raises:
         ValueError: there are too many passages, or vectors that are not as they must be.
     """
-    gone = np.union1d(change.removed, change.added.id)
+    replaced = np.union1d(change.removed, change.added.id)
     words = parts.words
-    if len(gone):
-        lost = words.id[np.isin(words.id, gone)]
+    if len(replaced):
+        lost = words.id[np.isin(words.id, replaced)]
         recent = merge(
-            [(parts.recent_words, _without(parts.recent_words.id, gone)), (change.added, None)]
+            [(parts.recent_words, _without(parts.recent_words.id, replaced)), (change.added, None)]
         )
         removed = Removed(np.union1d(parts.removed.id, lost)) if len(lost) else parts.removed
         parts = replace(parts, recent_words=recent, removed=removed)
@@ -115,10 +115,10 @@ def _settled(parts: Parts) -> Parts:
 
 def _with_large_words(parts: Parts) -> Parts:
     words, recent = parts.words, parts.recent_words
-    gone = np.union1d(parts.removed.id, recent.id)
-    one = merge([(words, _without(words.id, gone)), (recent, None)])
+    replaced = np.union1d(parts.removed.id, recent.id)
+    merged = merge([(words, _without(words.id, replaced)), (recent, None)])
     return replace(
-        parts, words=one, recent_words=_no_words(), removed=Removed(np.empty(0, np.int64))
+        parts, words=merged, recent_words=_no_words(), removed=Removed(np.empty(0, np.int64))
     )
 
 
@@ -128,14 +128,16 @@ def _with_large_vectors(parts: Parts) -> Parts:
     ids = np.concatenate([old.id, recent.id])
     if not len(ids):
         return replace(parts, vectors=_no_vectors(), recent_vectors=_no_vectors())
-    place = {passage: row for row, passage in enumerate(ids.tolist())}  # the recent one counts
-    order = np.array([place[one] for one in _held(parts).tolist() if one in place], np.int64)
+    row_of = {passage: row for row, passage in enumerate(ids.tolist())}  # the recent one counts
+    order = np.array(
+        [row_of[passage] for passage in _held(parts).tolist() if passage in row_of], np.int64
+    )
     where = np.full(len(ids), -1)
     where[order] = np.arange(len(order))
     exact = np.empty((len(order), max(old.mean.size, recent.mean.size)), np.float32)
-    for one, first in ((old, 0), (recent, len(old))):
-        for begin in range(0, len(one), SMALL):  # a copy of all would be as large as they are
-            rows = one.some(begin, begin + SMALL)
+    for segment, first in ((old, 0), (recent, len(old))):
+        for begin in range(0, len(segment), SMALL):  # a copy of all would be as large as they are
+            rows = segment.some(begin, begin + SMALL)
             to = where[first + begin : first + begin + len(rows)]
             exact[to[to >= 0]] = rows[to >= 0]
     return replace(parts, vectors=pack(ids[order], exact), recent_vectors=_no_vectors())
@@ -144,20 +146,24 @@ def _with_large_vectors(parts: Parts) -> Parts:
 def _with_vectors(parts: Parts, change: Change) -> Vectors:
     """Returns the small part of the vectors after the change."""
     old = parts.recent_vectors
-    asked = np.fromiter(change.vectors, np.int64, len(change.vectors))
-    held = frozenset(asked[np.isin(asked, _held(parts))].tolist()) if len(asked) else frozenset()
-    given = {one: vector for one, vector in change.vectors.items() if one in held}
-    replaced = np.union1d(change.removed, np.fromiter(given, np.int64, len(given)))
+    passages = np.fromiter(change.vectors, np.int64, len(change.vectors))
+    held = (
+        frozenset(passages[np.isin(passages, _held(parts))].tolist())
+        if len(passages)
+        else frozenset()
+    )
+    vectors = {passage: vector for passage, vector in change.vectors.items() if passage in held}
+    replaced = np.union1d(change.removed, np.fromiter(vectors, np.int64, len(vectors)))
     keep = _without(old.id, replaced)
-    if not given:
+    if not vectors:
         return old if keep is None else pack(old.id[keep], old.whole()[keep])
     size = parts.vectors.mean.size or old.mean.size
-    exact = _unit(given.values(), size)
+    exact = _unit(vectors.values(), size)
     if len(old):
-        kept = old.whole() if keep is None else old.whole()[keep]
-        exact = np.concatenate([kept, exact])
+        rows = old.whole() if keep is None else old.whole()[keep]
+        exact = np.concatenate([rows, exact])
     before = old.id if keep is None else old.id[keep]
-    return pack(np.concatenate([before, np.fromiter(given, np.int64, len(given))]), exact)
+    return pack(np.concatenate([before, np.fromiter(vectors, np.int64, len(vectors))]), exact)
 
 
 def _unit(vectors: Iterable[Floats], size: int) -> Floats:
@@ -170,27 +176,27 @@ def _unit(vectors: Iterable[Floats], size: int) -> Floats:
     length = np.linalg.norm(exact, axis=1, keepdims=True)
     if not np.isfinite(length).all() or not length.all():
         raise ValueError("a vector is finite and has a length")
-    found: Floats = exact / length
-    return found
+    normal: Floats = exact / length
+    return normal
 
 
 def _held(parts: Parts) -> Longs:
     """Returns the ids of the passages, ordered by document and place."""
     words, recent = parts.words, parts.recent_words
-    gone = np.union1d(parts.removed.id, recent.id)
-    keep = _without(words.id, gone)
+    replaced = np.union1d(parts.removed.id, recent.id)
+    keep = _without(words.id, replaced)
     if keep is None and not len(recent):
         return words.id
     pairs = [(words, slice(None) if keep is None else keep), (recent, slice(None))]
-    document, place, held = (
-        np.concatenate([getattr(one, name)[rows] for one, rows in pairs])
+    document, position, held = (
+        np.concatenate([getattr(segment, name)[rows] for segment, rows in pairs])
         for name in ("document", "place", "id")
     )
-    found: Longs = held[np.lexsort((place, document))]
-    return found
+    ordered: Longs = held[np.lexsort((position, document))]
+    return ordered
 
 
-def _without(ids: Longs, gone: Longs) -> Mask | None:
+def _without(ids: Longs, replaced: Longs) -> Mask | None:
     """Returns which of the ids stay; None is all."""
-    found = np.isin(ids, gone, invert=True)
-    return None if found.all() else found
+    mask = np.isin(ids, replaced, invert=True)
+    return None if mask.all() else mask

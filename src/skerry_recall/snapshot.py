@@ -64,8 +64,8 @@ class Snapshot:
         until: int | None = None,
     ) -> Scores:
         """Returns how well each passage fits; see `Collection.scores`."""
-        found, possible = self._found(terms)
-        text = self._text(found)
+        terms_found, possible = self._found(terms)
+        text = self._text(terms_found)
         return Scores(
             text=text,
             vector=_fair(self.cosines(vector), text, possible),
@@ -84,23 +84,23 @@ class Snapshot:
         To that count those that no passage has, not those that are too many or too common.
         """
         total, possible = len(self.id), 0.0
-        there: list[tuple[int, float, tuple[tuple[Ints, Array], ...]]] = []
+        present: list[tuple[int, float, tuple[tuple[Ints, Array], ...]]] = []
         for term, weight in terms.items():
             lists = tuple(part.find(term) for part in self.postings)
             size = sum(len(rows) for rows, _ in lists)
             if size:
-                there.append((size, weight, lists))
+                present.append((size, weight, lists))
             else:
                 possible += weight * idf(total, 0)
-        there.sort(key=lambda one: one[0])
-        found: list[_Term] = []
-        left = MAX_POSTINGS
-        for size, weight, lists in there[:MAX_TERMS]:
-            if found and size > left:
+        present.sort(key=lambda entry: entry[0])
+        chosen: list[_Term] = []
+        remaining = MAX_POSTINGS
+        for size, weight, lists in present[:MAX_TERMS]:
+            if chosen and size > remaining:
                 break
-            left -= size
-            found.append(_Term(weight * idf(total, self._having(lists)), lists))
-        return found, possible + sum(one.weight for one in found)
+            remaining -= size
+            chosen.append(_Term(weight * idf(total, self._having(lists)), lists))
+        return chosen, possible + sum(one.weight for one in chosen)
 
     def _text(self, terms: Sequence[_Term]) -> Floats:
         """Returns the sum of the terms' BM25 scores, a row each."""
@@ -146,9 +146,11 @@ class Snapshot:
         parts: list[Mask] = []
         if documents is not None:
             allowed = np.zeros(int(self.document.max(initial=0)) + 1, np.bool_)
-            given = documents if isinstance(documents, np.ndarray) else list(documents)
-            wanted = np.asarray(given, np.int64)
-            allowed[wanted[(wanted >= 0) & (wanted < len(allowed))]] = True
+            numbers = documents if isinstance(documents, np.ndarray) else list(documents)
+            documents_asked = np.asarray(numbers, np.int64)
+            allowed[documents_asked[(documents_asked >= 0) & (documents_asked < len(allowed))]] = (
+                True
+            )
             parts.append(allowed[self.document])
         if since is not None:
             parts.append(self.at >= since)
@@ -165,8 +167,8 @@ def _fair(cosines: Floats | None, text: Floats, possible: float) -> Floats | Non
     """
     if cosines is None or not (lacking := np.isnan(cosines)).any():
         return cosines
-    known = cosines[~lacking]
-    mean, best = float(known.mean()), float(known.max())
+    present = cosines[~lacking]
+    mean, best = float(present.mean()), float(present.max())
     enough = max(float(text.max()), SURE * possible, _LEAST)
     cosines[lacking] = mean + (best - mean) * text[lacking] / np.float32(enough)
     return cosines
@@ -175,15 +177,15 @@ def _fair(cosines: Floats | None, text: Floats, possible: float) -> Floats | Non
 def snapshot(parts: Parts) -> Snapshot:
     """Returns how the parts are searched. About 20 ms at 100,000 passages, less without changes."""
     base, delta = parts.words, parts.recent_words
-    gone = np.isin(base.id, np.concatenate([parts.removed.id, delta.id]))
-    alive = ~gone if gone.any() else None
+    replaced = np.isin(base.id, np.concatenate([parts.removed.id, delta.id]))
+    alive = ~replaced if replaced.any() else None
     order = None
     if alive is not None or len(delta):
-        document, place = (
+        document, position = (
             np.concatenate([getattr(base, name), getattr(delta, name)])
             for name in ("document", "place")
         )
-        order = np.lexsort((place, document))
+        order = np.lexsort((position, document))
         if alive is not None:
             order = order[np.concatenate([alive, np.ones(len(delta), np.bool_)])[order]]
     held = _ordered(base, delta, "id", order)
@@ -214,12 +216,12 @@ def _rows(vectors: tuple[Vectors, ...], held: Longs) -> tuple[Longs | None, ...]
     """Returns for each part of the vectors in which row of the collection each is."""
     sorting = np.argsort(held, kind="stable")
     ordered = held[sorting]
-    found: list[Longs | None] = []
+    rows: list[Longs | None] = []
     for vector in vectors:
         if np.array_equal(vector.id, held):
-            found.append(None)
+            rows.append(None)
             continue
         at = np.minimum(np.searchsorted(ordered, vector.id), max(len(held) - 1, 0))
-        there = ordered[at] == vector.id if len(held) else np.zeros(len(vector), np.bool_)
-        found.append(np.where(there, sorting[at], -1) if len(held) else np.full(len(vector), -1))
-    return tuple(found)
+        present = ordered[at] == vector.id if len(held) else np.zeros(len(vector), np.bool_)
+        rows.append(np.where(present, sorting[at], -1) if len(held) else np.full(len(vector), -1))
+    return tuple(rows)

@@ -63,12 +63,12 @@ class Known(dict[str, tuple[T, ...]], Generic[T]):
 
     def __missing__(self, form: str) -> tuple[T, ...]:
         with self._turn:
-            found = tuple(self._make(form))
+            made = tuple(self._make(form))
             if len(self) >= _CACHED:
                 self.clear()
             if len(form) <= MAX_TERM:
-                self[form] = found
-        return found
+                self[form] = made
+        return made
 
     def of(self, text: str) -> list[T]:
         """Returns the results for all forms of the text, in order."""
@@ -112,22 +112,22 @@ class Words:
         """
         forms = FORM.findall(question[:MAX_QUESTION])
         telling = [form for form in forms if plain(form) not in COMMON]
-        found = self.spoken(guess(question))
-        return list(dict.fromkeys(one for form in telling or forms for one in found[form]))
+        stems = self.spoken(guess(question))
+        return list(dict.fromkeys(term for form in telling or forms for term in stems[form]))
 
     def _found(self, form: str) -> list[str]:
         """Returns the terms of what stands between two spaces."""
         parts = _PART.findall(form)
         if len(parts) == 1 and parts[0] == form:
             return self._word(form)
-        found = [one for part in parts for one in self._word(part)]
+        found = [term for part in parts for term in self._word(part)]
         whole = plain(form).strip("_")
         if (
             len(parts) > 1
             and parts[-1].lower() in _CLITICS
             and form[-len(parts[-1]) - 1] in "'\u2019"
         ):
-            return [one for part in parts[:-1] for one in self._word(part)]
+            return [term for part in parts[:-1] for term in self._word(part)]
         if len(parts) > 1 and not _RUN.search(form):
             found.append(whole[:MAX_TERM])
         return found
@@ -140,16 +140,19 @@ class Words:
         words = [plain(part)[:MAX_TERM] for part in _PART.findall(form) if not _RUN.match(part)]
         telling = [word for word in words if word.isalpha() and word not in SPOKEN[language]]
         stem = self._by(language).stemWord
-        return [*self._known[form], *(f"{stem(one)}~{language}" for one in telling)]
+        return [
+            *self._known[form],
+            *(f"{stem(language_form)}~{language}" for language_form in telling),
+        ]
 
     def _word(self, word: str) -> list[str]:
         if _RUN.match(word):
             return _pairs(plain(word))
         folded = plain(word)[:MAX_TERM]
-        found = [self._stem(folded)]
+        stemmed = [self._stem(folded)]
         if not (word.islower() or word.isupper()) and len(humps := _HUMP.split(word)) > 1:
-            found += [self._stem(plain(hump)) for hump in humps]
-        return found
+            stemmed += [self._stem(plain(hump)) for hump in humps]
+        return stemmed
 
     def _stem(self, word: str) -> str:
         if word.isascii():

@@ -75,18 +75,18 @@ class Vectors:
         near = np.flatnonzero(apart <= within)[: 4 * NEAR]
         rough = self._coarse(near, question)
         sample = np.linspace(0, len(self) - 1, SAMPLE, dtype=np.int64)
-        found = _line(apart, sample, self._coarse(sample, question))  # `apart` is no more
-        np.minimum(found, rough.mean(), out=found)
-        found[near] = rough
+        nearest = _line(apart, sample, self._coarse(sample, question))  # `apart` is no more
+        np.minimum(nearest, rough.mean(), out=nearest)
+        nearest[near] = rough
         best = np.sort(near[np.argpartition(-rough, EXACT)[:EXACT]])
-        found[best] = _dots(self.exact.take(best), question)
-        return found
+        nearest[best] = _dots(self.exact.take(best), question)
+        return nearest
 
     def _coarse(self, rows: Longs, question: Floats) -> Floats:
         near = self.coarse.take(rows, axis=0).astype(np.float32)
-        found = _dots(near, question)
-        found *= self.scale.take(rows)
-        return found
+        products = _dots(near, question)
+        products *= self.scale.take(rows)
+        return products
 
 
 def pack(id_: Longs, exact: Floats) -> Vectors:
@@ -104,17 +104,24 @@ def pack(id_: Longs, exact: Floats) -> Vectors:
     return Vectors(id_, exact, mean, bits, coarse, scale)
 
 
-def some_of(one: Vectors, keep: Mask) -> Vectors:
+def some_of(vectors: Vectors, keep: Mask) -> Vectors:
     """Returns the rows that are kept, in all forms."""
-    exact = np.empty((int(keep.sum()), one.mean.size), np.float32)
+    exact = np.empty((int(keep.sum()), vectors.mean.size), np.float32)
     at = 0
-    for begin in range(0, len(one), SMALL):  # a copy of all would be as large as they are
-        rows = one.some(begin, begin + SMALL)[keep[begin : begin + SMALL]]
+    for begin in range(0, len(vectors), SMALL):  # a copy of all would be as large as they are
+        rows = vectors.some(begin, begin + SMALL)[keep[begin : begin + SMALL]]
         exact[at : at + len(rows)] = rows
         at += len(rows)
-    if len(exact) <= SMALL or not len(one.bits):
-        return pack(one.id[keep], exact)
-    return Vectors(one.id[keep], exact, one.mean, one.bits[keep], one.coarse[keep], one.scale[keep])
+    if len(exact) <= SMALL or not len(vectors.bits):
+        return pack(vectors.id[keep], exact)
+    return Vectors(
+        vectors.id[keep],
+        exact,
+        vectors.mean,
+        vectors.bits[keep],
+        vectors.coarse[keep],
+        vectors.scale[keep],
+    )
 
 
 def hamming(question: Bytes, rows: Bytes) -> Floats:
@@ -124,16 +131,16 @@ def hamming(question: Bytes, rows: Bytes) -> Floats:
         from simsimd import cdist  # noqa: PLC0415
     except ImportError:
         return hamming_plain(question, rows)
-    found: Floats = np.asarray(
+    cosines: Floats = np.asarray(
         cdist(question[None], rows, "hamming", dtype="bin8", out_dtype="f32"), np.float32
     )
-    return found.reshape(-1)
+    return cosines.reshape(-1)
 
 
 def hamming_plain(question: Bytes, rows: Bytes) -> Floats:
     """Returns the same without simsimd, in about eight times its time."""
-    found: Floats = np.bitwise_count(rows ^ question).sum(1, dtype=np.float32)
-    return found
+    distances: Floats = np.bitwise_count(rows ^ question).sum(1, dtype=np.float32)
+    return distances
 
 
 def _dots(rows: Floats, question: Floats) -> Floats:
@@ -141,16 +148,16 @@ def _dots(rows: Floats, question: Floats) -> Floats:
 
     `@` wakes the threads of BLAS, which then spin: half of the CPU of a whole search was theirs.
     """
-    found: Floats = np.vecdot(rows, question)
-    return found
+    products: Floats = np.vecdot(rows, question)
+    return products
 
 
-def _line(apart: Floats, sample: Longs, known: Floats) -> Floats:
+def _line(apart: Floats, sample: Longs, coarse: Floats) -> Floats:
     """Returns for all rows what the straight line through the sampled ones says, in place."""
     x = apart[sample]
     off = x - x.mean()
     spread = float(off @ off)
-    slope = min(0.0, float(off @ known) / spread) if spread else 0.0
+    slope = min(0.0, float(off @ coarse) / spread) if spread else 0.0
     apart *= np.float32(slope)
-    apart += known.mean() - np.float32(slope) * x.mean()
+    apart += coarse.mean() - np.float32(slope) * x.mean()
     return apart

@@ -16,9 +16,9 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
         if milliseconds is not None:
             return milliseconds / 1000
     text = headers.get("retry-after", "")
-    told = seconds(text)
-    if told is not None or not text:
-        return told
+    told_seconds = seconds(text)
+    if told_seconds is not None or not text:
+        return told_seconds
     try:
         wait = parsedate_to_datetime(text) - parsedate_to_datetime(headers.get("date", ""))
     except (TypeError, ValueError):  # no date, or one with and one without a zone

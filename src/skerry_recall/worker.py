@@ -65,9 +65,9 @@ def _read(source: BinaryIO) -> Load | Texts | None:
 
 
 def _write(target: BinaryIO, message: Told) -> None:
-    left = memoryview(frame(message))
-    while left:
-        left = left[target.write(left) :]
+    remaining = memoryview(frame(message))
+    while remaining:
+        remaining = remaining[target.write(remaining) :]
 
 
 if __name__ == "__main__":

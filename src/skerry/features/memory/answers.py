@@ -60,8 +60,8 @@ def report_of(report: SyncReport, backend: str = "") -> dict[str, Any]:
     }
 
 
-def _fallback(found: MemoryFallback | None) -> dict[str, str] | None:
-    return None if found is None else {"from": found.origin, "reason": found.reason}
+def _fallback(fallback: MemoryFallback | None) -> dict[str, str] | None:
+    return None if fallback is None else {"from": fallback.origin, "reason": fallback.reason}
 
 
 def provenance(note: MemoryProvenance) -> dict[str, Json]:

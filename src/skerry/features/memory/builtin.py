@@ -118,20 +118,20 @@ class BuiltinMemory:
         """
         self._configure()
         begun = anyio.current_time()
-        given = max(0.0, anyio.current_effective_deadline() - begun)
+        patience = max(0.0, anyio.current_effective_deadline() - begun)
         looked, self.looked = self.looked, False
-        notes = () if looked else await self._freshen(for_files(given))
-        left = for_vector(given, anyio.current_time() - begun)
-        vector, label, loads = await self._vector(question.text, left, question.patience)
-        found = await self._mended(partial(self._search, question, vector, label))
-        hits, meant, lacks, waiting = found
-        used = label if meant else ""
+        notes = () if looked else await self._freshen(for_files(patience))
+        remaining = for_vector(patience, anyio.current_time() - begun)
+        vector, label, loads = await self._vector(question.text, remaining, question.patience)
+        searched = await self._mended(partial(self._search, question, vector, label))
+        hits, by_meaning, lacks, waiting = searched
+        used = label if by_meaning else ""
         return MemoryAnswer(
             hits=hits,
             backend=NAME,
             provider=used.partition("/")[0] or "none",
             model=used.partition("/")[2],
-            mode=MemoryMode.HYBRID if meant else MemoryMode.TEXT,
+            mode=MemoryMode.HYBRID if by_meaning else MemoryMode.TEXT,
             fallback=self._fallback or loads or lacks,
             notes=(*self._index.notes, *notes, *waiting),
         )
@@ -196,8 +196,8 @@ class BuiltinMemory:
         async with self._embedding:
             try:
                 tell, begun = partial(self._tell, progress), anyio.current_time()
-                wanted = Wanted(sources, seconds, probes=force)
-                done = await embed(self._index, embedder, tell, wanted)
+                selection = Wanted(sources, seconds, probes=force)
+                done = await embed(self._index, embedder, tell, selection)
                 if done >= MEASURED:
                     self._each = (anyio.current_time() - begun) / done
             except EmbeddingError as error:
@@ -339,8 +339,8 @@ class BuiltinMemory:
                     self._resized |= lack.resized
                     vector, lacks, notes = vector if lack.meant else None, lack.fallback, lack.notes
                 notes = (*notes, behind) if behind else notes
-                found = search(tables, collection, question, vector, asking)
-                return found, vector is not None, lacks, notes
+                searched = search(tables, collection, question, vector, asking)
+                return searched, vector is not None, lacks, notes
         except (OSError, ValueError) as error:  # what is derived can neither be read nor made
             self._index.lost(str(error))
             lacks = MemoryFallback(NAME, f"what is derived of its tables cannot be used: {error}")
@@ -351,7 +351,7 @@ class BuiltinMemory:
         if self._talks is None or not path.startswith(SESSIONS):
             return None
         conversation = next(
-            (one for one in self._talks.conversations(0) if path_of(one) == path), None
+            (talk for talk in self._talks.conversations(0) if path_of(talk) == path), None
         )
         if conversation is None:
             return None
@@ -369,7 +369,7 @@ class BuiltinMemory:
 
     def _state(self, embedder: "Embedder | None", *notes: str) -> MemoryStatus:
         """Returns the state as far as it is known without the tables."""
-        meant = embedder is not None and not self._resized and not self._fallback
+        by_meaning = embedder is not None and not self._resized and not self._fallback
         return MemoryStatus(
             agent=self._agent,
             backend=NAME,
@@ -379,7 +379,7 @@ class BuiltinMemory:
             indexed_at=None,
             provider="none" if embedder is None else embedder.model.provider,
             model="" if embedder is None else embedder.model.model,
-            mode=MemoryMode.HYBRID if meant else MemoryMode.TEXT,
+            mode=MemoryMode.HYBRID if by_meaning else MemoryMode.TEXT,
             vectors=0,
             fallback=self._fallback,
             database=str(self._index.database.path),

@@ -63,8 +63,8 @@ async def forget(service: Service, call: CommandCall) -> str:
 def summary(done: Forgotten) -> str:
     """Summarises the erasure, for a chat (pure)."""
     parts = [
-        f"{count} {one if count == 1 else several}"
-        for count, one, several in (
+        f"{count} {single if count == 1 else several}"
+        for count, single, several in (
             (len(done.lines), "statement in files", "statements in files"),
             (done.messages, "message", "messages"),
             (done.summaries, "summary", "summaries"),
@@ -72,10 +72,10 @@ def summary(done: Forgotten) -> str:
         )
         if count
     ]
-    said = f"Forgotten: {', '.join(parts)}." if parts else "No text had these words."
+    text = f"Forgotten: {', '.join(parts)}." if parts else "No text had these words."
     if done.left:
-        said += f" It may stay in {', '.join(path for path, _ in done.left)}."
+        text += f" It may stay in {', '.join(path for path, _ in done.left)}."
     if done.backups:
         names = ", ".join(backup.name for backup in done.backups)
-        said += f" Backups that still have it: {names}."
-    return said
+        text += f" Backups that still have it: {names}."
+    return text

@@ -60,23 +60,24 @@ async def _look(config: Config, agent: AgentId, *, whole: bool) -> "Found | None
     return await anyio.to_thread.run_sync(partial(look, path, places, whole=whole))
 
 
-def _index(found: "Found | None", agent: AgentId) -> Iterator[Check]:
+def _index(inspection: "Found | None", agent: AgentId) -> Iterator[Check]:
     name = f"memory of {agent}"
-    if found is None:
+    if inspection is None:
         message = "not indexed yet; the first search, or a running gateway, does it."
         yield Check(name, Level.OK, message)
         return
-    if found.damage:
+    if inspection.damage:
         remedy = "Nothing is lost: skerry memory index --force makes it anew from the files."
-        yield Check(name, Level.FAILURE, f"the index is damaged: {found.damage}.", remedy)
+        yield Check(name, Level.FAILURE, f"the index is damaged: {inspection.damage}.", remedy)
         return
-    told = f"{found.files} files, {found.passages} passages, {found.vectors} with a vector"
-    yield Check(name, Level.OK, f"{told} of {found.model}" if found.model else told)
-    if found.encodings:
-        yield Check(name, Level.OK, found.encodings)
-    if found.failed:
-        named = "; ".join(f"{path}: {reason}" for path, reason in found.failed[:SHOWN])
-        message = f"{len(found.failed)} files cannot be indexed: {named}."
+    counts = f"{inspection.files} files, {inspection.passages} passages"
+    counts += f", {inspection.vectors} with a vector"
+    yield Check(name, Level.OK, f"{counts} of {inspection.model}" if inspection.model else counts)
+    if inspection.encodings:
+        yield Check(name, Level.OK, inspection.encodings)
+    if inspection.failed:
+        named = "; ".join(f"{path}: {reason}" for path, reason in inspection.failed[:SHOWN])
+        message = f"{len(inspection.failed)} files cannot be indexed: {named}."
         yield Check(name, Level.WARNING, message, "Repair or remove them; the others are indexed.")
 
 
@@ -84,23 +85,23 @@ async def thorough(config: Config, environ: Mapping[str, str], agent: AgentId) -
     """Returns all that can be said of an agent's memory; a model is asked for one vector."""
     checks = await index(config, agent, whole=True)
     search = config.memory_search(agent)
-    found = await _look(config, agent, whole=False) if search.enabled else None
-    told = await _asked(environ, agent)
-    if found is not None and not found.damage:
-        checks += _fresh(found, is_kept=told is not None)
+    inspection = await _look(config, agent, whole=False) if search.enabled else None
+    answer = await _asked(environ, agent)
+    if inspection is not None and not inspection.damage:
+        checks += _fresh(inspection, is_kept=answer is not None)
         if search.provider != "none":
-            checks += _vectors(found)
-    if told is not None:
-        checks += _running(told)
+            checks += _vectors(inspection)
+    if answer is not None:
+        checks += _running(answer)
     elif search.enabled:
         checks.append(await _model(config, environ, agent))
     return [*checks, *await qmd(config, environ)]
 
 
-def _fresh(found: "Found", *, is_kept: bool) -> Iterator[Check]:
+def _fresh(inspection: "Found", *, is_kept: bool) -> Iterator[Check]:
     """Yields whether the index is as the files are; `is_kept` where a gateway looks after it."""
     now = SystemClock().now_ms()
-    late = [path for path, at in found.stale if not is_kept or now - at > LATE_MS]
+    late = [path for path, at in inspection.stale if not is_kept or now - at > LATE_MS]
     if not late:
         message = "a gateway looks after it" if is_kept else "as the files are; no gateway runs"
         yield Check("memory watcher", Level.OK, f"{message}.")
@@ -114,17 +115,19 @@ def _fresh(found: "Found", *, is_kept: bool) -> Iterator[Check]:
     yield Check("memory watcher", Level.WARNING, message, remedy)
 
 
-def _vectors(found: "Found") -> Iterator[Check]:
+def _vectors(inspection: "Found") -> Iterator[Check]:
     """Yields how many passages are found by their meaning."""
-    refused = sum(count for _, count in found.refused)
-    lacking = found.passages - found.vectors - refused
+    refused = sum(count for _, count in inspection.refused)
+    lacking = inspection.passages - inspection.vectors - refused
     if refused:
-        why = "; ".join(f"{count}: {reason}" for reason, count in found.refused[:SHOWN])
-        message = f"{refused} of {found.passages} passages got none from {found.model} ({why})."
+        why = "; ".join(f"{count}: {reason}" for reason, count in inspection.refused[:SHOWN])
+        message = (
+            f"{refused} of {inspection.passages} passages got none from {inspection.model} ({why})."
+        )
         remedy = "Words find them. They are asked for again after a day; now: skerry memory index"
         yield Check("memory vectors refused", Level.WARNING, message, f"{remedy} --force")
     if lacking:
-        message = f"{lacking} of {found.passages} passages have none: words alone find them."
+        message = f"{lacking} of {inspection.passages} passages have none: words alone find them."
         yield Check("memory vectors", Level.WARNING, message, INDEX)
 
 
@@ -132,9 +135,9 @@ async def _asked(environ: Mapping[str, str], agent: AgentId) -> dict[str, Any] |
     """Returns the memory's state in a running gateway, with a search; None without a gateway."""
     try:
         async with GatewayClient(find(environ), scopes=("operator.read",)) as client:
-            given = {"agentId": agent}
-            state: dict[str, Any] = await client.request("memory.status", given)
-            answer = await client.request("memory.search", given | {"query": "memory", "limit": 1})
+            params = {"agentId": agent}
+            state: dict[str, Any] = await client.request("memory.status", params)
+            answer = await client.request("memory.search", params | {"query": "memory", "limit": 1})
             return state | {"answer": answer}
     except GatewayUnreachableError:
         return None
@@ -142,20 +145,20 @@ async def _asked(environ: Mapping[str, str], agent: AgentId) -> dict[str, Any] |
         return {"error": str(error), "remedy": error.remedy}
 
 
-def _running(told: Mapping[str, Any]) -> Iterator[Check]:
+def _running(status: Mapping[str, Any]) -> Iterator[Check]:
     """Yields who answers in the running gateway, and what fell back."""
-    if "error" in told:
-        yield Check("memory answers", Level.FAILURE, told["error"], told["remedy"])
+    if "error" in status:
+        yield Check("memory answers", Level.FAILURE, status["error"], status["remedy"])
         return
-    answer = told["answer"]
+    answer = status["answer"]
     how = "words and meaning" if answer["mode"] == "hybrid" else "words"
     model = f", {answer['provider']}/{answer['model']}" if answer["model"] else ""
     yield Check("memory answers", Level.OK, f"{answer['backend']}, by {how}{model}")
-    if fallback := answer["fallback"] or told["fallback"]:
+    if fallback := answer["fallback"] or status["fallback"]:
         message = f"{fallback['from']} does not answer: {fallback['reason']}"
         remedy = "It is tried again by itself; meanwhile fewer passages are found."
         yield Check("memory fallback", Level.WARNING, message, remedy)
-    if progress := told["progress"]:
+    if progress := status["progress"]:
         message = f"{progress['stage']}: {progress['done']} of {progress['total']}"
         yield Check("memory job", Level.OK, message)
 

@@ -10,9 +10,9 @@ def citation(path: str, start_line: int, end_line: int) -> str:
     return f"{path}#L{start_line}{end}"
 
 
-def cited(text: str, place: str) -> str:
+def cited(text: str, source: str) -> str:
     """Returns the text with its citation on a line of its own."""
-    return f"{text}\n\nSource: {place}"
+    return f"{text}\n\nSource: {source}"
 
 
 def shows(mode: Citations, chat: PeerKind) -> bool:

@@ -92,11 +92,11 @@ async def memory(
             async with open_memory(config, os.environ, ours=ours) as alone:
                 yield _Here(alone, agent), workspace
         except StateLockedError as error:
-            async with _asked(arguments, scopes, error) as there:
-                yield there, workspace
+            async with _asked(arguments, scopes, error) as remote:
+                yield remote, workspace
     else:
-        async with _asked(arguments, scopes, None) as there:
-            yield there, ""
+        async with _asked(arguments, scopes, None) as remote:
+            yield remote, ""
 
 
 @asynccontextmanager
@@ -127,14 +127,14 @@ class _Here:
         if method == "memory.status":
             return self._noted(status_of(await self._alone.of(self._agent).status()))
         shape, answer = ANSWERS[method]
-        given = _checked(shape, params)
+        checked = _checked(shape, params)
         if method == "memory.search":
             await self._alone.prepare(self._agent, params["query"], progress)
-        found = await answer(self._alone.parts.service, self._agent, given)
-        return self._noted(found) if method == "memory.search" else found
+        reply = await answer(self._alone.parts.service, self._agent, checked)
+        return self._noted(reply) if method == "memory.search" else reply
 
-    def _noted(self, found: dict[str, Any]) -> dict[str, Any]:
-        return found | {"notes": [*self._alone.notes, *found["notes"]]}
+    def _noted(self, reply: dict[str, Any]) -> dict[str, Any]:
+        return reply | {"notes": [*self._alone.notes, *reply["notes"]]}
 
     async def sync(self, *, force: bool, progress: Progress) -> dict[str, Any]:
         from skerry.features.memory.answers import report_of  # noqa: PLC0415 - as said above
@@ -173,18 +173,18 @@ class _There:
 
     async def ask(self, method: str, params: dict[str, Any], progress: Progress) -> dict[str, Any]:
         del progress  # it keeps its index fresh itself
-        found: dict[str, Any] = await self._client.request(method, self._agent | params)
-        return found
+        reply: dict[str, Any] = await self._client.request(method, self._agent | params)
+        return reply
 
     async def sync(self, *, force: bool, progress: Progress) -> dict[str, Any]:
         return await synced(self._client, self._agent | {"force": force}, progress)
 
     async def forget(self, params: dict[str, Any]) -> dict[str, Any]:
-        asked = self._agent | params
-        found: dict[str, Any] = await self._client.request(
-            "memory.forget", asked, timeout=FORGET_SECONDS
+        whole = self._agent | params
+        reply: dict[str, Any] = await self._client.request(
+            "memory.forget", whole, timeout=FORGET_SECONDS
         )
-        return found
+        return reply
 
 
 async def sync_with_progress(
@@ -222,8 +222,8 @@ async def synced(
         tasks.cancel_scope.cancel()
 
     async def status() -> dict[str, Any]:
-        found: dict[str, Any] = await client.request("memory.status", of, timeout=seconds)
-        return found
+        reply: dict[str, Any] = await client.request("memory.status", of, timeout=seconds)
+        return reply
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(ask)

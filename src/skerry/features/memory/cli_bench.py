@@ -38,21 +38,25 @@ def run(arguments: Namespace) -> int:
     """Runs `skerry memory bench`; returns the exit code."""
     data = Path(arguments.data or os.environ.get("SKERRY_DATA") or "../shared/data")
     try:
-        found = trials(data, arguments.conversations)
+        available = trials(data, arguments.conversations)
     except NoDataError as error:
         notice(str(error))
         return 1
-    chosen = [one for one in found if not arguments.only or one.kind in arguments.only]
-    asked = [one for one in found if not arguments.only or REPLY in arguments.only]
-    asked = [one for one in asked if one.kind == KIND]
-    if not chosen and not asked:
-        notice(f"{data} has nothing of this kind. Kinds: {', '.join(sorted(_kinds(found)))}.")
+    chosen = [trial for trial in available if not arguments.only or trial.kind in arguments.only]
+    conversations = [trial for trial in available if not arguments.only or REPLY in arguments.only]
+    conversations = [trial for trial in conversations if trial.kind == KIND]
+    if not chosen and not conversations:
+        notice(f"{data} has nothing of this kind. Kinds: {', '.join(sorted(_kinds(available)))}.")
         return 1
-    return anyio.run(_run, arguments, chosen, asked)
+    return anyio.run(_run, arguments, chosen, conversations)
 
 
-async def _run(arguments: Namespace, chosen: Sequence[Trial], asked: Sequence[Trial]) -> int:
-    profiles = [one for name, one in PROFILES.items() if name in (arguments.profile or PROFILES)]
+async def _run(
+    arguments: Namespace, chosen: Sequence[Trial], conversations: Sequence[Trial]
+) -> int:
+    profiles = [
+        profile for name, profile in PROFILES.items() if name in (arguments.profile or PROFILES)
+    ]
     if not arguments.text and not installed(MODEL):
         notice(
             f"The embedding model {MODEL} is not installed: only words are searched."
@@ -60,24 +64,24 @@ async def _run(arguments: Namespace, chosen: Sequence[Trial], asked: Sequence[Tr
         )
         arguments.text = True
     try:
-        found = await _measured(arguments, chosen, asked, profiles)
+        figures = await _measured(arguments, chosen, conversations, profiles)
     except EmbeddingError as error:
         notice(f"{error} {error.remedy} By words alone: skerry memory bench --text")
         return 1
     if arguments.plot:
-        svg = curves(found, "Share of the answer inside the characters returned")
+        svg = curves(figures, "Share of the answer inside the characters returned")
         await anyio.Path(arguments.plot).write_text(svg, encoding="utf-8")
     if arguments.json:
-        show_json(found)
+        show_json(figures)
     else:
-        _show(found)
+        _show(figures)
     return 0
 
 
 async def _measured(
     arguments: Namespace,
     chosen: Sequence[Trial],
-    asked: Sequence[Trial],
+    conversations: Sequence[Trial],
     profiles: Sequence[Profile],
 ) -> Table:
     """Returns the figures of the rankings, and those of the replies."""
@@ -97,12 +101,12 @@ async def _measured(
             vectors = Vectors(
                 await embed(Kind.PASSAGE, passages), await embed(Kind.QUERY, questions)
             )
-            await embed(Kind.QUERY, texts(asked)[1])
-        found = await anyio.to_thread.run_sync(
+            await embed(Kind.QUERY, texts(conversations)[1])
+        rankings = await anyio.to_thread.run_sync(
             measure, chosen, profiles, vectors, folder / "rankings", bar.report
         )
-        shown = await evidence(asked, names, folder / "replies", bar.report, embed)
-        return {name: {**figures, **shown.get(name, {})} for name, figures in found.items()}
+        shown = await evidence(conversations, names, folder / "replies", bar.report, embed)
+        return {name: {**figures, **shown.get(name, {})} for name, figures in rankings.items()}
 
 
 class _Kept:
@@ -168,22 +172,22 @@ class _Bar:
             self._begin = time.monotonic()
         if not self._live or (done % 8 and done != total):
             return
-        left = (time.monotonic() - self._begin) / done * (total - done)
-        line = f"{what}: {done:,} of {total:,}, {left:.0f} s left"
+        seconds_left = (time.monotonic() - self._begin) / done * (total - done)
+        line = f"{what}: {done:,} of {total:,}, {seconds_left:.0f} s left"
         end = "\n" if done == total else ""
         print(f"\r\x1b[K{line}", end=end, file=sys.stderr, flush=True)
 
 
-def _show(found: Table) -> None:
+def _show(by_profile: Table) -> None:
     """Prints one row a figure, one column a profile."""
-    figures = list(dict.fromkeys(name for one in found.values() for name in one))
-    rows = [("%", *found)]
+    figures = list(dict.fromkeys(name for row in by_profile.values() for name in row))
+    rows = [("%", *by_profile)]
     rows += [
-        (name, *(f"{one[name]:.1f}" if name in one else "-" for one in found.values()))
+        (name, *(f"{row[name]:.1f}" if name in row else "-" for row in by_profile.values()))
         for name in figures
     ]
     show(table(rows))
 
 
-def _kinds(found: Sequence[Trial]) -> set[str]:
-    return {one.kind for one in found}
+def _kinds(available: Sequence[Trial]) -> set[str]:
+    return {trial.kind for trial in available}

@@ -32,36 +32,36 @@ async def _doctor(arguments: Namespace) -> int:
 
 
 async def _files(arguments: Namespace) -> int:
-    given = {"source": arguments.source, "limit": arguments.limit}
-    params = {name: value for name, value in given.items() if value is not None}
-    async with memory(arguments, ("operator.read",)) as (place, workspace):
-        found = await place.ask("memory.files", params, Bar())
+    options = {"source": arguments.source, "limit": arguments.limit}
+    params = {name: value for name, value in options.items() if value is not None}
+    async with memory(arguments, ("operator.read",)) as (access, workspace):
+        reply = await access.ask("memory.files", params, Bar())
     if arguments.json:
-        show_json(found)
+        show_json(reply)
         return 0
-    if not found["files"]:
+    if not reply["files"]:
         show(nothing(workspace))
         return 0
-    show(table([_row(one, found.get("backend")) for one in found["files"]]))
-    if left := found["total"] - len(found["files"]):
-        notice(f"{left} that changed earlier are left out: --limit shows more.")
+    show(table([_row(file, reply.get("backend")) for file in reply["files"]]))
+    if rest := reply["total"] - len(reply["files"]):
+        notice(f"{rest} that changed earlier are left out: --limit shows more.")
     return 0
 
 
-def _row(one: dict[str, Any], backend: str | None) -> tuple[str, ...]:
-    passages = one["passages"]
+def _row(file: dict[str, Any], backend: str | None) -> tuple[str, ...]:
+    passages = file["passages"]
     # QMD alone knows what it has of which file.
     state = "searched by QMD" if backend == "qmd" else "not indexed yet"
     if passages is not None:
         state = f"{passages} passage{'' if passages == 1 else 's'}"
-        if passages and one.get("vectors") is not None:
-            state += ", by words and meaning" if one["vectors"] == passages else ", by words"
-    if one.get("encoding"):
-        state += f", read as {one['encoding']}"
-    changed = iso(one["changedAt"]) if one["changedAt"] else ""
+        if passages and file.get("vectors") is not None:
+            state += ", by words and meaning" if file["vectors"] == passages else ", by words"
+    if file.get("encoding"):
+        state += f", read as {file['encoding']}"
+    changed = iso(file["changedAt"]) if file["changedAt"] else ""
     return (
-        one_line(one["path"]),
-        f"{one['size']} B",
-        one_line(one["error"]) if one["error"] else state,
+        one_line(file["path"]),
+        f"{file['size']} B",
+        one_line(file["error"]) if file["error"] else state,
         changed,
     )

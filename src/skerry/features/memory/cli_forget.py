@@ -29,10 +29,10 @@ def run(arguments: Namespace) -> int:
 
 async def _run(arguments: Namespace) -> int:
     if arguments.dry_run or not arguments.yes:
-        there = await _ask(arguments, dryRun=True)
+        preview = await _ask(arguments, dryRun=True)
         if arguments.dry_run:
-            return _told(there, arguments, _would(there))
-        _show(_would(there))
+            return _told(preview, arguments, _would(preview))
+        _show(_would(preview))
         if not _agrees():  # nobody has the state directory while a person thinks
             notice("Nothing was changed.")
             return 1
@@ -40,8 +40,8 @@ async def _run(arguments: Namespace) -> int:
 
 
 async def _ask(arguments: Namespace, **more: bool) -> dict[str, Any]:
-    async with memory(arguments, ours=False) as (place, _):
-        return await place.forget({"phrases": arguments.text, **more})
+    async with memory(arguments, ours=False) as (access, _):
+        return await access.forget({"phrases": arguments.text, **more})
 
 
 def _agrees() -> bool:
@@ -59,9 +59,9 @@ def _agrees() -> bool:
     return sys.stdin.readline().strip().lower() in {"y", "yes"}
 
 
-def _told(found: dict[str, Any], arguments: Namespace, lines: list[str]) -> int:
+def _told(report: dict[str, Any], arguments: Namespace, lines: list[str]) -> int:
     if arguments.json:
-        show_json(found)
+        show_json(report)
     else:
         _show(lines)
     return 0
@@ -72,66 +72,68 @@ def _show(lines: list[str]) -> None:
         show(line)
 
 
-def _would(found: dict[str, Any]) -> list[str]:
+def _would(report: dict[str, Any]) -> list[str]:
     """Describes the matches that would be erased (pure)."""
     lines = [
-        f"{one_line(one['path'])}:{one['line']}  {one_line(one['text'])}" for one in found["lines"]
+        f"{one_line(line['path'])}:{line['line']}  {one_line(line['text'])}"
+        for line in report["lines"]
     ]
-    counts = _counts(found)
+    counts = _counts(report)
     if not counts:
         return ["No text has these words. `skerry memory search` finds by meaning."]
-    return [*lines, f"Would go: {counts}.", *_left(found), *_backups(found)]
+    return [*lines, f"Would go: {counts}.", *_left(report), *_backups(report)]
 
 
-def _done(found: dict[str, Any]) -> list[str]:
+def _done(report: dict[str, Any]) -> list[str]:
     """Describes the erased matches, and the rest (pure)."""
-    counts = _counts(found)
+    counts = _counts(report)
     lines = [f"Forgotten: {counts}." if counts else "No text had these words."]
-    if found["waits"]:
+    if report["waits"]:
         lines.append(
             "1 run may still have it in memory: when it has ended, what it wrote is looked through"
             " once more."
-            if found["waits"] == 1
-            else f"{found['waits']} runs may still have it in memory: when they have ended, what"
+            if report["waits"] == 1
+            else f"{report['waits']} runs may still have it in memory: when they have ended, what"
             " they wrote is looked through once more."
         )
-    elif not found["done"]:
+    elif not report["done"]:
         lines.append(
             "The files of the database are still to be written anew: a gateway does so by itself,"
             " at its start at the latest."
         )
-    lines += [*_left(found), *_backups(found)]
-    if found["near"]:
+    lines += [*_left(report), *_backups(report)]
+    if report["near"]:
         lines.append(
             styled("Nearest remaining passages; check whether they still contain it:", "bold")
         )
         lines += [
-            f"  {one_line(one['path'])}:{one['line']}  {one_line(one['text'])[:160]}"
-            for one in found["near"]
+            f"  {one_line(hit['path'])}:{hit['line']}  {one_line(hit['text'])[:160]}"
+            for hit in report["near"]
         ]
     return lines
 
 
-def _counts(found: dict[str, Any]) -> str:
-    told = [
-        f"{found[name]} {single if found[name] == 1 else several}"
+def _counts(report: dict[str, Any]) -> str:
+    counts = [
+        f"{report[name]} {single if report[name] == 1 else several}"
         for name, single, several in _PLACES
-        if found[name]
+        if report[name]
     ]
-    if count := len(found["lines"]):
-        told.insert(0, f"{count} statement{'s' * (count > 1)} in files")
-    return ", ".join(told)
+    if count := len(report["lines"]):
+        counts.insert(0, f"{count} statement{'s' * (count > 1)} in files")
+    return ", ".join(counts)
 
 
-def _left(found: dict[str, Any]) -> list[str]:
+def _left(report: dict[str, Any]) -> list[str]:
     return [
-        f"Not changed: {one_line(one['path'])}: {one_line(one['reason'])}" for one in found["left"]
+        f"Not changed: {one_line(file['path'])}: {one_line(file['reason'])}"
+        for file in report["left"]
     ]
 
 
-def _backups(found: dict[str, Any]) -> list[str]:
-    lines = ["Backups that still have it:"] if found["backups"] else []
-    for one in found["backups"]:
-        until = f", until about {iso(one['until'])}" if one["until"] else ""
-        lines.append(f"  {one_line(one['name'])}{until}. {one_line(one['remedy'])}")
+def _backups(report: dict[str, Any]) -> list[str]:
+    lines = ["Backups that still have it:"] if report["backups"] else []
+    for backup in report["backups"]:
+        until = f", until about {iso(backup['until'])}" if backup["until"] else ""
+        lines.append(f"  {one_line(backup['name'])}{until}. {one_line(backup['remedy'])}")
     return lines

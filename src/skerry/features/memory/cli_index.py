@@ -19,21 +19,21 @@ def run(arguments: Namespace) -> int:
 
 
 async def _run(arguments: Namespace) -> int:
-    async with memory(arguments) as (place, workspace):
+    async with memory(arguments) as (access, workspace):
         if arguments.action == "index":
-            return await _index(place, arguments, workspace)
-        found = await place.ask("memory.status", {}, Bar())
+            return await _index(access, arguments, workspace)
+        status = await access.ask("memory.status", {}, Bar())
     if arguments.json:
-        show_json(found)
+        show_json(status)
     else:
-        _show(found, workspace)
+        _show(status, workspace)
     return 0
 
 
-async def _index(place: Memory, arguments: Namespace, workspace: str) -> int:
+async def _index(access: Memory, arguments: Namespace, workspace: str) -> int:
     bar = Bar()
     try:
-        report = await place.sync(force=arguments.force, progress=bar)
+        report = await access.sync(force=arguments.force, progress=bar)
     finally:
         bar.end()
     if arguments.json:
@@ -51,8 +51,8 @@ async def _index(place: Memory, arguments: Namespace, workspace: str) -> int:
         f" {report['unchanged']} as they were; {written} passage{'s' * (written != 1)} written,"
         f" {report['embedded']} embedded{_where(report)}."
     )
-    for one in report["failed"]:
-        notice(f"not indexed: {one_line(one['path'])}: {one_line(one['reason'])}")
+    for failure in report["failed"]:
+        notice(f"not indexed: {one_line(failure['path'])}: {one_line(failure['reason'])}")
     return 0
 
 
@@ -63,42 +63,42 @@ def _where(report: dict[str, Any]) -> str:
     return f", in the index of {backend}" if fallback or backend != "builtin" else ""
 
 
-def _show(found: dict[str, Any], workspace: str) -> None:
-    if not found["files"]:
+def _show(status: dict[str, Any], workspace: str) -> None:
+    if not status["files"]:
         show(nothing(workspace))
-    at = found["indexedAt"]
+    at = status["indexedAt"]
     rows = [
-        ("agent", found["agentId"]),
-        ("answers", found["backend"]),
-        ("search", "words and meaning" if found["mode"] == "hybrid" else "words"),
-        ("model", f"{found['provider']}/{found['model']}" if found["model"] else "none"),
-        ("files", str(found["files"])),
-        ("passages", f"{found['chunks']}, {found['vectors']} with a vector"),
+        ("agent", status["agentId"]),
+        ("answers", status["backend"]),
+        ("search", "words and meaning" if status["mode"] == "hybrid" else "words"),
+        ("model", f"{status['provider']}/{status['model']}" if status["model"] else "none"),
+        ("files", str(status["files"])),
+        ("passages", f"{status['chunks']}, {status['vectors']} with a vector"),
         ("indexed", iso(at) if at else "never; now: skerry memory index"),
-        ("index", one_line(found["database"])),
+        ("index", one_line(status["database"])),
     ]
     show(table(rows))
-    for one in found["sources"]:
-        files, passages = one["files"], one["chunks"]
-        meant = f", {one['vectors']} found by meaning too" if found["model"] else ""
+    for source in status["sources"]:
+        files, passages = source["files"], source["chunks"]
+        by_meaning = f", {source['vectors']} found by meaning too" if status["model"] else ""
         show(
-            f"  {one['source']}: {files} file{'s' * (files != 1)},"
-            f" {passages} passage{'s' * (passages != 1)}{meant}"
+            f"  {source['source']}: {files} file{'s' * (files != 1)},"
+            f" {passages} passage{'s' * (passages != 1)}{by_meaning}"
         )
-    if found.get("backlog"):
-        show(waiting(found["backlog"]))
-    if found["fallback"]:
-        notice(f"{found['fallback']['from']}: {one_line(found['fallback']['reason'])}")
-    for note in found["notes"]:
+    if status.get("backlog"):
+        show(waiting(status["backlog"]))
+    if status["fallback"]:
+        notice(f"{status['fallback']['from']}: {one_line(status['fallback']['reason'])}")
+    for note in status["notes"]:
         notice(styled(one_line(note), "yellow", sys.stderr))
 
 
 def waiting(backlog: dict[str, Any]) -> str:
     """Describes the passages that still lack vectors, and the time until they have them (pure)."""
     counts = ((backlog["notes"], "of notes"), (backlog["said"], "of conversations"))
-    told = " and ".join(f"{number} {of}" for number, of in counts if number)
+    counted = " and ".join(f"{number} {of}" for number, of in counts if number)
     seconds = backlog["seconds"]
     if seconds is None:
-        return f"  by words alone: {told}; conversations get no vectors (cpuPercent 0)"
+        return f"  by words alone: {counted}; conversations get no vectors (cpuPercent 0)"
     ready = duration(round(seconds) * 1000)
-    return f"  by words alone: {told}; by meaning in about {ready}, or now: skerry memory index"
+    return f"  by words alone: {counted}; by meaning in about {ready}, or now: skerry memory index"

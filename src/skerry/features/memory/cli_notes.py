@@ -25,37 +25,37 @@ def run(arguments: Namespace) -> int:
 async def _run(arguments: Namespace) -> int:
     scopes = READ if arguments.action in {"search", "get", "unverified"} else WRITE
     method, params = request(arguments)
-    bar, there = Bar(), 0
-    async with memory(arguments, scopes) as (place, workspace):
+    bar, files = Bar(), 0
+    async with memory(arguments, scopes) as (access, workspace):
         try:
-            found = await place.ask(method, params, bar)
-            if arguments.action == "search" and not found["results"]:
-                there = (await place.ask("memory.status", {}, bar))["files"]
+            reply = await access.ask(method, params, bar)
+            if arguments.action == "search" and not reply["results"]:
+                files = (await access.ask("memory.status", {}, bar))["files"]
         finally:
             bar.end()
     if arguments.json:
-        show_json(found)
+        show_json(reply)
         return 0
     if arguments.action == "search":
-        _hits(found)
-        if not found["results"]:
-            show(_FRUITLESS if there else nothing(workspace))
+        _hits(reply)
+        if not reply["results"]:
+            show(_FRUITLESS if files else nothing(workspace))
     else:
-        _print(arguments.action, found)
+        _print(arguments.action, reply)
     return 0
 
 
-def _print(action: str, found: dict[str, Any]) -> None:
+def _print(action: str, reply: dict[str, Any]) -> None:
     match action:
         case "get":
-            _lines(found)
+            _lines(reply)
         case "unverified":
-            _waiting(found)
+            _waiting(reply)
         case "write" | "confirm":
-            line = f"Noted in {one_line(found['path'])}, line {found['startLine']}."
-            show(f"{line} To remove it: skerry memory undo {found['id']}")
+            line = f"Noted in {one_line(reply['path'])}, line {reply['startLine']}."
+            show(f"{line} To remove it: skerry memory undo {reply['id']}")
         case _:
-            show(f"Removed from {one_line(found['path'])}: {one_line(found['text'])}")
+            show(f"Removed from {one_line(reply['path'])}: {one_line(reply['text'])}")
 
 
 def request(arguments: Namespace) -> tuple[str, dict[str, Any]]:
@@ -63,7 +63,7 @@ def request(arguments: Namespace) -> tuple[str, dict[str, Any]]:
     params: dict[str, Any]
     match arguments.action:
         case "search":
-            given = {
+            options = {
                 "query": arguments.query,
                 "limit": arguments.limit,
                 "source": arguments.source,
@@ -73,7 +73,7 @@ def request(arguments: Namespace) -> tuple[str, dict[str, Any]]:
                 "until": arguments.until,
                 "explain": arguments.explain,
             }
-            params = {name: value for name, value in given.items() if value is not None}
+            params = {name: value for name, value in options.items() if value is not None}
         case "get":
             params = _place(arguments)
         case "write":
@@ -90,31 +90,31 @@ def request(arguments: Namespace) -> tuple[str, dict[str, Any]]:
 
 def _place(arguments: Namespace) -> dict[str, Any]:
     """Parses the line range: `PATH#L3-L9` names it too."""
-    found = _PLACE.fullmatch(arguments.path)
-    if found is None:
-        given = {"path": arguments.path, "from": arguments.start, "lines": arguments.lines}
-        return {name: value for name, value in given.items() if value is not None}
-    first = int(found["first"])
-    count = int(found["last"] or first) - first + 1
+    match = _PLACE.fullmatch(arguments.path)
+    if match is None:
+        options = {"path": arguments.path, "from": arguments.start, "lines": arguments.lines}
+        return {name: value for name, value in options.items() if value is not None}
+    first = int(match["first"])
+    count = int(match["last"] or first) - first + 1
     return {
-        "path": found["path"],
+        "path": match["path"],
         "from": arguments.start or first,
         "lines": arguments.lines or max(count, 1),
     }
 
 
-def _waiting(found: dict[str, Any]) -> None:
-    for note in found["notes"]:
+def _waiting(reply: dict[str, Any]) -> None:
+    for note in reply["notes"]:
         show(styled(f"{note['id']}  {one_line(note['at'])}  {one_line(note['origin'])}", "bold"))
         show(f"   {one_line(note['text'])}")
-    if found["notes"]:
+    if reply["notes"]:
         show("To make one yours: skerry memory confirm ID. To drop it: skerry memory undo ID.")
     else:
         show("No unverified notes.")
 
 
-def _hits(found: dict[str, Any]) -> None:
-    for number, hit in enumerate(found["results"], 1):
+def _hits(reply: dict[str, Any]) -> None:
+    for number, hit in enumerate(reply["results"], 1):
         first, last = hit["startLine"], hit["endLine"]
         lines = f"#L{first}" if first == last else f"#L{first}-L{last}"
         show(styled(f"{number}. {one_line(hit['path'])}{lines}  {hit['score']:.3f}", "bold"))
@@ -124,24 +124,24 @@ def _hits(found: dict[str, Any]) -> None:
             name, means = one_line(part["name"]), one_line(part["means"])
             show(styled(f"   {part['value']:>9.{places}f}  {name:<12} {means}".rstrip(), "dim"))
         show()
-    for note in _notes(found):
+    for note in _notes(reply):
         notice(one_line(note))
 
 
-def _notes(found: dict[str, Any]) -> list[str]:
+def _notes(reply: dict[str, Any]) -> list[str]:
     """Returns the notes on the answer for the person."""
-    notes = [str(one) for one in found["notes"]]
-    if found["mode"] == "text":
+    notes = [str(note) for note in reply["notes"]]
+    if reply["mode"] == "text":
         notes.insert(0, "Only words were searched.")
-    if found["fallback"]:
-        notes.append(f"{found['fallback']['from']}: {found['fallback']['reason']}")
+    if reply["fallback"]:
+        notes.append(f"{reply['fallback']['from']}: {reply['fallback']['reason']}")
     return notes
 
 
-def _lines(found: dict[str, Any]) -> None:
-    if found["text"]:
-        show(plain(found["text"]))
-    if found["hint"]:
-        notice(one_line(found["hint"]))
-    if found["nextFrom"]:
-        notice(f"Continue with: --from {found['nextFrom']}")
+def _lines(reply: dict[str, Any]) -> None:
+    if reply["text"]:
+        show(plain(reply["text"]))
+    if reply["hint"]:
+        notice(one_line(reply["hint"]))
+    if reply["nextFrom"]:
+        notice(f"Continue with: --from {reply['nextFrom']}")

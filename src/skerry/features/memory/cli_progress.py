@@ -45,6 +45,6 @@ def bar(now: MemoryProgress, done: int, seconds: float) -> str:
     if done <= 0 or seconds <= 0:
         return line
     rate = done / seconds
-    left = round((now.total - now.done) / rate)
-    rest = f"{left // 3600}:{left // 60 % 60:02}:{left % 60:02}"
+    remaining = round((now.total - now.done) / rate)
+    rest = f"{remaining // 3600}:{remaining // 60 % 60:02}:{remaining % 60:02}"
     return f"{line}  {rate:.1f}/s  {rest} left"

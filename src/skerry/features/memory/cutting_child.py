@@ -3,9 +3,9 @@
 from skerry_recall.chunk import chunks
 
 
-def cut(asked: tuple[str, int, int]) -> list[tuple[int, int, int, int]]:
+def cut(job: tuple[str, int, int]) -> list[tuple[int, int, int, int]]:
     """Returns where each passage begins and ends, and its first and last line."""
-    text, size, overlap = asked
+    text, size, overlap = job
     return [
         (chunk.start, chunk.end, chunk.start_line, chunk.end_line)
         for chunk in chunks(text, size=size, overlap=overlap)

@@ -74,10 +74,10 @@ class Database:
     def close(self) -> None:
         """Closes it; what was written is in the one file then."""
         with self._writing, self._free:
-            for one in (*self._spare, self._writer):
-                if one is not None:
+            for connection in (*self._spare, self._writer):
+                if connection is not None:
                     with suppress(sqlite3.Error):
-                        one.close()
+                        connection.close()
             self._spare.clear()
             self._writer = None
 

@@ -57,20 +57,20 @@ def is_of(collection: "Collection", tables: Tables) -> bool:
 def equal(
     collection: "Collection",
     tables: Tables,
-    found: Difference,
+    lag: Difference,
     paced: "Callable[[Iterable[Passage]], Iterable[Passage]]" = lambda rows: rows,
 ) -> None:
     """Brings into the collection in what it differs from the tables; `paced` may raise to end it.
 
     At the end it has the stamp of the tables' state.
     """
-    if found.lacking or found.gone:
-        added = tables.passages(sorted(found.lacking) if found.held else None)
-        collection.refresh(added=paced(added), removed=found.gone)
+    if lag.lacking or lag.gone:
+        added = tables.passages(sorted(lag.lacking) if lag.held else None)
+        collection.refresh(added=paced(added), removed=lag.gone)
     label = kind(tables.meta(EMBEDDED_WITH) or "", tables.meta(SIZE))
     if collection.model != label:
         collection.refresh(model=label)
-    bare = sorted(found.bare)
+    bare = sorted(lag.bare)
     for begin in range(0, len(bare), VECTORS):
         for _ in paced(()):
             pass

@@ -101,27 +101,27 @@ class Deriving:
             if is_of(collection, tables):
                 self._is_equal()
                 return collection, False
-            collection, found = self._brought_in(collection, tables)
-            if found.size <= SMALL:
+            collection, lag = self._brought_in(collection, tables)
+            if lag.size <= SMALL:
                 self._is_equal()
                 return collection, False
-            self._serves = len(found.lacking) <= found.held
+            self._serves = len(lag.lacking) <= lag.held
             return (collection if self._serves else None), True
 
     def _brought_in(
         self, collection: "Collection", tables: Tables
     ) -> "tuple[Collection, Difference]":
         """Brings in what is small; returns the collection, or one begun anew, and what it was."""
-        found = difference(collection, tables)
+        lag = difference(collection, tables)
         try:
-            if found.size <= SMALL:
-                equal(collection, tables, found)
+            if lag.size <= SMALL:
+                equal(collection, tables, lag)
         except (OSError, ValueError) as error:
             collection = self._begin_anew(error)
-            found = difference(collection, tables)
-            if found.size <= SMALL:
-                equal(collection, tables, found)
-        return collection, found
+            lag = difference(collection, tables)
+            if lag.size <= SMALL:
+                equal(collection, tables, lag)
+        return collection, lag
 
     def _is_equal(self) -> None:
         """Notes that the collection has what the tables have."""
@@ -200,13 +200,13 @@ class Deriving:
         with self._lock:
             collection = self._open(generation)
             if not is_of(collection, tables):
-                found = difference(collection, tables)
-                if found.size > SMALL:
+                lag = difference(collection, tables)
+                if lag.size > SMALL:
                     shutil.rmtree(self._folder, ignore_errors=True)
                     self.drop()
                     return
                 try:
-                    equal(collection, tables, found)
+                    equal(collection, tables, lag)
                 except (OSError, ValueError) as error:
                     self._begin_anew(error)
                     return
@@ -251,9 +251,9 @@ class Deriving:
     def _bring_in(self, collection: "Collection", tables: Tables) -> None:
         if is_of(collection, tables):
             return
-        found = difference(collection, tables)
-        self._serves = len(found.lacking) <= found.held
-        equal(collection, tables, found, self._paced)
+        lag = difference(collection, tables)
+        self._serves = len(lag.lacking) <= lag.held
+        equal(collection, tables, lag, self._paced)
 
     def _pace(self) -> None:
         if self._halt.is_set():
@@ -262,7 +262,7 @@ class Deriving:
 
     def _paced(self, rows: "Iterable[Passage]") -> "Iterator[Passage]":
         self._pace()
-        for number, one in enumerate(rows, 1):
-            yield one
+        for number, row in enumerate(rows, 1):
+            yield row
             if number % PACE == 0:
                 self._pace()

@@ -76,20 +76,20 @@ def pieces_of(document: Document, cut: Sequence[Chunk]) -> list[Piece]:
     lines = [line for line, _ in document.times]
 
     def at(line: int) -> int | None:
-        found = bisect_right(lines, line)
-        return document.times[found - 1][1] if found else document.at
+        line_index = bisect_right(lines, line)
+        return document.times[line_index - 1][1] if line_index else document.at
 
     return [
         Piece(
-            place,
-            one.text,
-            one.start_line,
-            one.end_line,
-            -(-len(one.text) // TOKEN),
-            digest(one.text),
-            at(one.start_line),
+            number,
+            chunk.text,
+            chunk.start_line,
+            chunk.end_line,
+            -(-len(chunk.text) // TOKEN),
+            digest(chunk.text),
+            at(chunk.start_line),
         )
-        for place, one in enumerate(cut)
+        for number, chunk in enumerate(cut)
     ]
 
 
@@ -100,11 +100,11 @@ def date_of(path: str, zone: str | None = None) -> int | None:
     age (seed 003, temporal decay).
     """
     folder, _, name = path.rpartition("/")
-    found = _DATED.fullmatch(name) if "memory" in folder.split("/") else None
-    if found is None:
+    match = _DATED.fullmatch(name) if "memory" in folder.split("/") else None
+    if match is None:
         return None
     try:
-        return begin(date(int(found[1]), int(found[2]), int(found[3])), zone)
+        return begin(date(int(match[1]), int(match[2]), int(match[3])), zone)
     except (ValueError, OverflowError):
         return None  # 2026-02-31 is a name, no date
 

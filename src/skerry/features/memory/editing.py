@@ -50,11 +50,11 @@ def listed(
 
     Costs about 10 us a file.
     """
-    known = {one.path: one for one in indexed}
-    there = scan(Places(workspace, tuple(Path(one) for one in extra)))
-    made = [one for one in known.values() if one.source is MemorySource.SESSIONS]
-    for path, stamp in there.found.items():
-        was = known.get(path)
+    by_path = {file.path: file for file in indexed}
+    present = scan(Places(workspace, tuple(Path(extra_path) for extra_path in extra)))
+    made = [file for file in by_path.values() if file.source is MemorySource.SESSIONS]
+    for path, stamp in present.found.items():
+        was = by_path.get(path)
         at = date_of(path)
         made.append(
             MemoryFile(
@@ -70,19 +70,19 @@ def listed(
             )
         )
     failed = [
-        MemoryFile(path, MemorySource.MEMORY, 0, 0, error=reason) for path, reason in there.failed
+        MemoryFile(path, MemorySource.MEMORY, 0, 0, error=reason) for path, reason in present.failed
     ]
-    return sorted([*made, *failed], key=lambda one: one.path)
+    return sorted([*made, *failed], key=lambda file: file.path)
 
 
-def read_whole(place: Place, path: str, rules: Rules | None) -> MemoryWhole:
+def read_whole(root_and_name: Place, path: str, rules: Rules | None) -> MemoryWhole:
     """Returns all of a file; an empty one where there is none.
 
     Raises:
         NotMemoryError: a link or something else than a plain file is in the way, it is too large,
             or no text.
     """
-    root, name = place
+    root, name = root_and_name
     _check_root(root, path)
     try:
         with Beneath(root, rules).open(name) as file:
@@ -104,7 +104,7 @@ def read_whole(place: Place, path: str, rules: Rules | None) -> MemoryWhole:
     return MemoryWhole(path, text, _hash(data), [told(note) for note in notes(text)])
 
 
-def save(place: Place, path: str, text: str, base: str, rules: Rules | None) -> MemorySaved:
+def save(root_and_name: Place, path: str, text: str, base: str, rules: Rules | None) -> MemorySaved:
     """Replaces a file whose hash is still `base`, whole or not at all; empty, it is a new one.
 
     Lines end as they ended before: a browser makes them all end with a line feed.
@@ -113,7 +113,7 @@ def save(place: Place, path: str, text: str, base: str, rules: Rules | None) -> 
         ChangedError: it says something else by now, or is there though it was not, or the reverse.
         SaveError: it cannot be written; outside the workspace no new file is made.
     """
-    root, name = place
+    root, name = root_and_name
     _check_root(root, path)
     if not base and not is_memory(path):
         raise SaveError(f"{path!r} does not exist; new files are MEMORY.md or in memory/.")

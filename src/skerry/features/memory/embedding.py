@@ -57,7 +57,7 @@ async def embed(
     index: Index,
     embedder: Embedder,
     report: Callable[[MemoryProgress], None],
-    wanted: Wanted | None = None,
+    selection: Wanted | None = None,
 ) -> int:
     """Gives passages their vectors of this model, notes first; returns how many texts it was given.
 
@@ -70,10 +70,10 @@ async def embed(
         MemoryBackendError: the index cannot be written.
         DamagedError: it is damaged.
     """
-    wanted = wanted or Wanted()
-    job = _Job(index, embedder, report, wanted)
+    selection = selection or Wanted()
+    job = _Job(index, embedder, report, selection)
     try:
-        if wanted.probes and not embedder.local:
+        if selection.probes and not embedder.local:
             await embedder.embed([EASY], Kind.PASSAGE)
         await job.run()
     finally:
@@ -106,10 +106,10 @@ class _Job:
         index: Index,
         embedder: Embedder,
         report: Callable[[MemoryProgress], None],
-        wanted: Wanted,
+        selection: Wanted,
     ) -> None:
-        self._wanted = wanted
-        self._end = inf if wanted.seconds is None else anyio.current_time() + wanted.seconds
+        self._wanted = selection
+        self._end = inf if selection.seconds is None else anyio.current_time() + selection.seconds
         self.done = 0
         self._index = index
         self._embedder = embedder
@@ -136,16 +136,16 @@ class _Job:
 
     async def _ask(self, texts: dict[str, str], era: int) -> bool:
         """Asks for some texts by hash; returns whether the list of what to ask for is the same."""
-        found = await passages(self._embedder, list(texts.values()))
+        embedded = await passages(self._embedder, list(texts.values()))
         if self._embedder.model != self._model:
             raise EmbeddingRefusedError("The embedding model was changed meanwhile.")
         hashes = list(texts)
-        vectors = {hashes[place]: row for place, row in found.vectors.items()}
-        reasons = {hashes[place]: why for place, why in found.refused.items()}
-        kept = await _thread(partial(self._keep, vectors, reasons, era))
-        if found.error is not None:
-            raise found.error
-        if not kept:
+        vectors = {hashes[number]: row for number, row in embedded.vectors.items()}
+        reasons = {hashes[number]: why for number, why in embedded.refused.items()}
+        stored = await _thread(partial(self._keep, vectors, reasons, era))
+        if embedded.error is not None:
+            raise embedded.error
+        if not stored:
             return False
         self._asked.update(texts)
         self.done += len(texts)
@@ -179,13 +179,13 @@ class _Job:
         self.adopt(self._given)
         limit = max(LOT, self._embedder.bulk) + len(self._asked)
         with self._index.tables() as tables:
-            have, there = tables.vector_counts()
+            have, total = tables.vector_counts()
             for source in self._wanted.sources:
                 rows = tables.lacking(source.value, provider, model, limit, _times(self._index))
                 lot = {sha: text for _, sha, text in rows if sha not in self._asked}
                 if lot:
                     self._given = [key for key, sha, _ in rows if sha in lot]
-                    self._whole = max(self._whole, self.done + there - have)
+                    self._whole = max(self._whole, self.done + total - have)
                     return list(lot.items())
         return []
 
@@ -256,12 +256,12 @@ def _adopt(
     """Gives passages the vectors that the cache has of their texts."""
     while True:
         with index.tables() as tables:
-            found = tables.cached(model.provider, model.model, size, ADOPTED, among)
-        if not found:
+            rows = tables.cached(model.provider, model.model, size, ADOPTED, among)
+        if not rows:
             return
-        sound = [(key, blob) for key, blob in found if is_sound(blob, size)]
-        if len(sound) < len(found):
-            unsound = [key for key, blob in found if not is_sound(blob, size)]
+        sound = [(key, blob) for key, blob in rows if is_sound(blob, size)]
+        if len(sound) < len(rows):
+            unsound = [key for key, blob in rows if not is_sound(blob, size)]
             index.write(partial(_uncache, model=model, size=size, keys=unsound))
         index.embed(kind(str(model), size), sound)
 
@@ -273,9 +273,9 @@ def _uncache(tables: Tables, model: EmbeddingModel, size: int, keys: Sequence[in
 
 def _tidy(index: Index) -> None:
     def write(tables: Tables) -> Change:
-        _, there = tables.vector_counts()
+        _, total = tables.vector_counts()
         most = index.settings.cache
-        tables.prune_cache(max(CACHE_MOST, 2 * there) if most is None else most)
+        tables.prune_cache(max(CACHE_MOST, 2 * total) if most is None else most)
         return Change()
 
     index.write(write)

@@ -122,8 +122,8 @@ def place(
     headers = headers if mine else {}
     if mine and remote.base_url is not None:
         return Place(str(remote.base_url).rstrip("/"), own, headers, named=True)
-    found = (environ.get(name, "").strip() for name in hosted.variables)
-    lent = "" if config.models.mode is Mode.REPLACE else next(filter(None, found), "")
+    keys = (environ.get(name, "").strip() for name in hosted.variables)
+    lent = "" if config.models.mode is Mode.REPLACE else next(filter(None, keys), "")
     entry = config.models.providers.get(hosted.catalogue)
     if own:
         return Place(hosted.base_url, own, headers)
@@ -160,7 +160,7 @@ class Absent:
 def order(config: MemorySearchConfig, usable: Callable[[Provider], bool]) -> list[Provider]:
     """Returns who is asked, in turn. A provider that is named is asked, usable or not."""
     fallback = config.fallback or ("auto" if config.provider == "auto" else "none")
-    others = [one for one in ORDER if usable(one)]
+    others = [provider for provider in ORDER if usable(provider)]
     match config.provider:
         case "none":
             return []
@@ -168,7 +168,9 @@ def order(config: MemorySearchConfig, usable: Callable[[Provider], bool]) -> lis
             first = others[:1]
         case named:
             first = [named]
-    rest = others if fallback == "auto" else [one for one in ORDER if one == fallback]
+    rest = (
+        others if fallback == "auto" else [provider for provider in ORDER if provider == fallback]
+    )
     return list(dict.fromkeys([*first, *rest]))
 
 
@@ -211,9 +213,9 @@ class Embedders:
         places = {one: self._place(agent, one, search, config) for one in _HOSTED}
         made_of = (search.provider, search.model, search.fallback, search.local, search.remote)
         key = (made_of, places)
-        known = self._chains.get(agent)
-        if known is not None and known[0] == key:
-            return known[1]
+        cached = self._chains.get(agent)
+        if cached is not None and cached[0] == key:
+            return cached[1]
 
         def usable(provider: Provider) -> bool:
             return installed(LOCAL_MODEL) if provider == "local" else places[provider].usable
@@ -227,9 +229,9 @@ class Embedders:
             else:
                 hosted = self._hosted(agent, provider, places[provider], named, search.remote.batch)
                 chain.append(hosted)
-        found = Chain(chain)
-        self._chains[agent] = key, found
-        return found
+        made = Chain(chain)
+        self._chains[agent] = key, made
+        return made
 
     def _place(
         self, agent: AgentId, provider: Provider, search: MemorySearchConfig, config: Config
@@ -242,15 +244,15 @@ class Embedders:
 
     def _local_model(self, model: str, idle_seconds: float) -> LocalEmbedder:
         """Returns the model, with a process of its own once it is asked; agents share it."""
-        known = self._local.get((model, idle_seconds))
-        if known is None:
+        model_in_use = self._local.get((model, idle_seconds))
+        if model_in_use is None:
             name, path = local_model(model)
-            known = LocalEmbedder(
+            model_in_use = LocalEmbedder(
                 name, path, start=starter(self._environ), idle_seconds=idle_seconds
             )
-            self._local[model, idle_seconds] = known
-            self._tasks.start_soon(self._keep, known)
-        return known
+            self._local[model, idle_seconds] = model_in_use
+            self._tasks.start_soon(self._keep, model_in_use)
+        return model_in_use
 
     async def _keep(self, embedder: LocalEmbedder) -> None:
         async with embedder:
@@ -273,16 +275,16 @@ class Embedders:
         at_home = where.url == hosted.base_url
         facts = Facts(self._config().state_dir).of(hosted.catalogue, model.model)
         cost = facts.cost.known() if at_home else UNPRICED
-        wanted = CallTarget(agent=agent, purpose=Purpose.EMBEDDING)
+        target = CallTarget(agent=agent, purpose=Purpose.EMBEDDING)
 
         def allow() -> None:
             try:
-                self._allow(wanted)
+                self._allow(target)
             except BudgetError as error:
                 raise EmbeddingUnavailableError(str(error), error.remedy) from error
 
-        def spent(one: Spent) -> None:
-            self._book(booked(one, cost, wanted))
+        def spent(request: Spent) -> None:
+            self._book(booked(request, cost, target))
 
         unlock = None if where.profile is None else partial(self._secret, where.profile)
         remote = Remote(model, where.url, hosted.wire, where.key, where.headers, unlock)
@@ -311,7 +313,7 @@ def local_model(named: str) -> tuple[str, str]:
     return f"{path.name}-{size}", str(path)
 
 
-def booked(spent: Spent, cost: ModelCost, wanted: CallTarget) -> ModelCallEnded:
+def booked(spent: Spent, cost: ModelCost, target: CallTarget) -> ModelCallEnded:
     """Returns the ledger's record of a request."""
     whole = cost.input / 2 if spent.batch else cost.input  # a job for later costs half
     used = replace(cost, input=whole).of(Usage(input=spent.tokens or 0))
@@ -324,5 +326,5 @@ def booked(spent: Spent, cost: ModelCost, wanted: CallTarget) -> ModelCallEnded:
         priced=cost.known,
         seconds=spent.seconds,
         error=None if error is None else RunFailure("embedding", str(error), error.passing),
-        target=wanted,
+        target=target,
     )

@@ -98,8 +98,8 @@ class Forgetter(Struct):
             report = await self._sweep(job, redaction)
             waits = len({run.request.run_id for run in (*during, *self._active(agent))})
             if not waits:
-                left = await self.store.scan(lambda reader: found(reader, agent, redaction))
-                done = not left.rows and await self._finished(job)
+                rest = await self.store.scan(lambda reader: found(reader, agent, redaction))
+                done = not rest.rows and await self._finished(job)
         finally:
             self._ending.discard(serial)
             if not done:
@@ -235,4 +235,5 @@ def _counted(rows: Redacted) -> Forgotten:
 
 
 def _sessions(reader: Reader, agent: AgentId) -> list[str]:
-    return [one.session_id for one in recent(reader, SessionFilter(agent, archived=None), limit=-1)]
+    sessions = recent(reader, SessionFilter(agent, archived=None), limit=-1)
+    return [session.session_id for session in sessions]

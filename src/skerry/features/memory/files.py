@@ -85,7 +85,7 @@ def scan(places: Places) -> Scan:
 
 
 def scan_some(
-    places: Places, wholes: Iterable[str], seen: Mapping[str, Stamp]
+    places: Places, wholes: Iterable[str], stamps: Mapping[str, Stamp]
 ) -> tuple[Scan, list[str]] | None:
     """Returns the state of single files that changed, and their paths; None means look at all.
 
@@ -96,7 +96,7 @@ def scan_some(
     root = os.path.abspath(places.workspace)  # noqa: PTH100 - as above
     for whole in wholes:
         shown = name_of(whole, root)
-        if not (shown in seen or shown in _TOP or shown.startswith("memory/")):
+        if not (shown in stamps or shown in _TOP or shown.startswith("memory/")):
             if places.extra:
                 return None  # it may be of an extra path
             continue  # another file at the top of the workspace

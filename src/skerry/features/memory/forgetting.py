@@ -52,34 +52,34 @@ class Papers:
 
     def find(self, redaction: Redaction) -> Cleaning:
         """Returns where it stands."""
-        own, shared, left = self._holding(redaction)
+        own, shared, failed_paths = self._holding(redaction)
         lines = [line for path, text in own for line in _lines(path, text, redaction)]
-        return Cleaning(lines, [*left, *((path, _EXTRA) for path, _ in shared)])
+        return Cleaning(lines, [*failed_paths, *((path, _EXTRA) for path, _ in shared)])
 
     def clean(self, redaction: Redaction) -> Cleaning:
         """Takes it out; a file keeps its mode, and is changed whole or not at all."""
         own, shared, failed = self._holding(redaction)
-        left = [*failed, *((path, _EXTRA) for path, _ in shared)]
+        unchanged = [*failed, *((path, _EXTRA) for path, _ in shared)]
         lines: list[ForgottenLine] = []
         for path, text in own:
-            found = list(_lines(path, text, redaction))
+            lines_of_file = list(_lines(path, text, redaction))
             try:
                 self._rewrite(path, redaction)
             except (EscapeError, UnreadableError, OSError) as error:
-                left.append((path, _reason(error)))
+                unchanged.append((path, _reason(error)))
             else:
-                lines += found
-        return Cleaning(lines, left)
+                lines += lines_of_file
+        return Cleaning(lines, unchanged)
 
     def _holding(
         self, redaction: Redaction
     ) -> tuple[list[tuple[str, str]], list[tuple[str, str]], list[tuple[str, str]]]:
         """Returns the agent's files that hold it, those that are not its own, and what failed."""
-        there = scan(self.places)
+        present = scan(self.places)
         own = set(scan(Places(self.places.workspace)).found)
-        left = [*there.failed, *there.linked]
-        found: tuple[list[tuple[str, str]], list[tuple[str, str]]] = ([], [])
-        paths = [*there.found, *(one for one in self.also if one not in there.found)]
+        unread = [*present.failed, *present.linked]
+        texts: tuple[list[tuple[str, str]], list[tuple[str, str]]] = ([], [])
+        paths = [*present.found, *(one for one in self.also if one not in present.found)]
         without = set(self._without(paths, redaction))
         for path in paths:
             if path in without:
@@ -87,13 +87,13 @@ class Papers:
             try:
                 text, _, _ = read(self.places, path, time.time_ns())
             except UnreadableError as error:
-                if path in there.found:
-                    left.append((path, str(error)))
+                if path in present.found:
+                    unread.append((path, str(error)))
                 continue
             if redaction.holds(text):
                 is_own = self.extra or path in own or path in self.also
-                found[not is_own].append((path, text))
-        return *found, left
+                texts[not is_own].append((path, text))
+        return *texts, unread
 
     def _without(self, paths: Sequence[str], redaction: Redaction) -> Iterator[str]:
         """Yields files of plain ASCII that have none of the words, as most do: a look at bytes."""
@@ -118,11 +118,11 @@ class Papers:
             text, encoding = decoded(old)
             return encoded(without(text, redaction), encoding)
 
-        for left in reversed(range(_TRIES)):
+        for tries_left in reversed(range(_TRIES)):
             try:
                 Beneath(folder, self.rules).replace(name, change, most=MAX_BYTES)
             except OSError as error:
-                if error.errno != errno.ESTALE or not left:
+                if error.errno != errno.ESTALE or not tries_left:
                     raise
             else:
                 return
@@ -143,7 +143,7 @@ def without(content: str, redaction: Redaction) -> str:
             continue
         rest = "" if _is_short(note) else tidy(redaction.document(note.text))
         end = "\r\n" if lines[note.last - 1].endswith("\r\n") else "\n"
-        made = [one + end for one in item(rest, note.provenance)] if rest else []
+        made = [line + end for line in item(rest, note.provenance)] if rest else []
         lines[note.first - 1 : note.last] = made
     return redaction.document("".join(lines))
 
@@ -155,18 +155,18 @@ def _is_short(note: Note) -> bool:
 def _lines(path: str, text: str, redaction: Redaction) -> Iterator[ForgottenLine]:
     """Yields what `without` takes out, in the order of the file."""
     lines = text.splitlines(keepends=True)
-    found: list[tuple[int, str]] = []
+    numbered: list[tuple[int, str]] = []
     for note in notes(text):
         if not redaction.holds(note.text):
             continue
         if _is_short(note):
-            found.append((note.first, note.text))
+            numbered.append((note.first, note.text))
         else:
             inner = _statements(note.text, redaction)
-            found += [(note.first + number - 1, one) for number, one in inner]
+            numbered += [(note.first + number - 1, one) for number, one in inner]
         lines[note.first - 1 : note.last] = ["\n"] * (note.last - note.first + 1)
-    found += _statements("".join(lines), redaction)
-    for number, one in sorted(found, key=lambda each: each[0]):
+    numbered += _statements("".join(lines), redaction)
+    for number, one in sorted(numbered, key=lambda each: each[0]):
         shown = " ".join(one.split())
         yield ForgottenLine(path, number, shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…")
 

@@ -22,30 +22,30 @@ def unheard(hits: Iterable[MemoryHit], heard: KnownMessages, question: str) -> I
     the middle of one. Such a passage ends before it; one that answered with it alone is left out.
     The text is compared, since one backend knows the date of the whole conversation only.
     """
-    said: str | None = None
+    spoken: str | None = None
     for hit in hits:
         if hit.source is not MemorySource.SESSIONS or hit.session != heard.key:
             yield hit
             continue
-        if said is None:  # half a megabyte of text, for the few questions that need it
-            said = flat(map(unrecalled, heard.texts()))
+        if spoken is None:  # half a megabyte of text, for the few questions that need it
+            spoken = flat(map(unrecalled, heard.texts()))
         lines = hit.text.split("\n")
         rest = list(lines)
-        while rest and stands_in(rest[-1], said):
+        while rest and stands_in(rest[-1], spoken):
             rest.pop()
-        if len(rest) == len(lines) or all(not one.strip() for one in lines[len(rest) :]):
+        if len(rest) == len(lines) or all(not line.strip() for line in lines[len(rest) :]):
             yield hit
         elif rest and _answers(question, rest, lines):
             end = hit.start_line + len(rest) - 1
             yield replace(hit, text="\n".join(rest), end_line=min(end, hit.end_line))
 
 
-def stands_in(line: str, said: str) -> bool:
+def stands_in(line: str, spoken: str) -> bool:
     """Returns whether a line of a transcript is nothing but what `said` has, its spaces single."""
     line = _flat(clean(line))
     for label in SPEAKERS:
         line = line.removeprefix(label)
-    return line in said
+    return line in spoken
 
 
 def flat(texts: Iterable[str]) -> str:
@@ -61,8 +61,8 @@ def _answers(question: str, rest: list[str], lines: list[str]) -> bool:
     from skerry_recall.terms import shared  # noqa: PLC0415 - loads with a search
 
     words = shared()
-    asked = set(words.content(question))
-    had, has = (asked.intersection(words.content("\n".join(one))) for one in (lines, rest))
+    terms = set(words.content(question))
+    had, has = (terms.intersection(words.content("\n".join(part))) for part in (lines, rest))
     return 2 * len(has) >= len(had)
 
 

@@ -160,24 +160,26 @@ class Index(Kept):
 
     def _look(self) -> None:
         """Brings in what changed; of a large tree only what a watch names is looked into."""
-        found = self._looking.look(self.settings.places)
-        if found is None:
+        glance = self._looking.look(self.settings.places)
+        if glance is None:
             return
-        if found.only is None:
-            self._mended(partial(self._update, found.scan, no_report))
+        if glance.only is None:
+            self._mended(partial(self._update, glance.scan, no_report))
         else:
-            self._mended(partial(self._touch_up, found.scan, found.only))
+            self._mended(partial(self._touch_up, glance.scan, glance.only))
 
-    def _touch_up(self, there: Scan, only: Sequence[str]) -> SyncReport:
+    def _touch_up(self, present: Scan, only: Sequence[str]) -> SyncReport:
         """Brings in the files of these paths, and no others."""
         with self.database.reading() as tables:
-            known, made_with = tables.known_at(only), tables.meta(MADE_WITH)
+            documents, made_with = tables.known_at(only), tables.meta(MADE_WITH)
         filling = self._filling(self.write, made_with)
-        if filling.files(known, there, no_report):
+        if filling.files(documents, present, no_report):
             self.write(partial(self._done, made_with=filling.settings.made_with))
             with self.database.reading() as tables:
-                known = tables.known_at(only)
-        self._looking.seen_some(only, {path: one.stamp for path, one in known.items()})
+                documents = tables.known_at(only)
+        self._looking.seen_some(
+            only, {path: document.stamp for path, document in documents.items()}
+        )
         return filling.tally.report()
 
     def _open(self) -> None:
@@ -235,33 +237,33 @@ class Index(Kept):
     def _sync(self, *, force: bool, talks: "Talks | None", report: Report) -> SyncReport:
         with self.database.reading() as tables:
             made_with = tables.meta(MADE_WITH)
-        there = scan(self.settings.places)
+        present = scan(self.settings.places)
         if force or made_with not in {None, self.settings.made_with}:
-            return self._rebuild(there, talks, report)
-        filled = self._update(there, report)
+            return self._rebuild(present, talks, report)
+        filled = self._update(present, report)
         if talks is None:
             return filled
         with self.database.reading() as tables:
-            known = tables.known(MemorySource.SESSIONS)
+            documents = tables.known(MemorySource.SESSIONS)
         filling = self._filling(self.write, made_with)
-        self._converse(filling, known, talks, report)
+        self._converse(filling, documents, talks, report)
         return joined(filled, filling.tally.report())
 
     def _forget(self, redaction: Redaction, talks: "Talks | None") -> SyncReport:
         with self.database.reading() as tables:
             held = found(tables, redaction)
-            gone = tables.known_as(held.documents)
+            removed = tables.known_as(held.documents)
             pieces = None if tables.meta(PURGING) else held.pieces
         self.era += 1
-        if gone:
-            self.write(partial(_taken_out, gone=gone))
+        if removed:
+            self.write(partial(_taken_out, removed=removed))
         self._reach("forget.unindexed")
         self._looking.forget()
         filled = self._update(scan(self.settings.places), no_report)
         if talks is not None:
             with self.database.reading() as tables:
-                said = tables.known(MemorySource.SESSIONS)
-            self._converse(self._filling(self.write), said, talks, no_report, every=True)
+                sessions = tables.known(MemorySource.SESSIONS)
+            self._converse(self._filling(self.write), sessions, talks, no_report, every=True)
         self._busy = True  # the files are brought in: nobody has to wait for the rest
         retake(self)
         self.write(_swept)
@@ -271,37 +273,41 @@ class Index(Kept):
         self._drop_old()
         self.database.purge(pieces)
         self.write(_purged)
-        return replace(filled, removed=len(gone))
+        return replace(filled, removed=len(removed))
 
-    def _update(self, there: Scan, report: Report) -> SyncReport:
+    def _update(self, present: Scan, report: Report) -> SyncReport:
         """Brings the files in, as the others were: other settings wait for the index made anew."""
-        digest = there.digest()
+        digest = present.digest()
         with self.database.reading() as tables:
             made_with = tables.meta(MADE_WITH)
             same = tables.meta(SCANNED) == digest
-            known = {} if same else tables.known(MemorySource.MEMORY)
+            documents = {} if same else tables.known(MemorySource.MEMORY)
             failed = tables.failed_files() if same else []
         filling = self._filling(self.write, made_with)
         wrote = False
         if same:
-            filling.nothing(there, failed)
+            filling.nothing(present, failed)
         else:
-            wrote = filling.files(known, there, report)
-        done = partial(self._done, made_with=filling.settings.made_with, linked=there.linked)
+            wrote = filling.files(documents, present, report)
+        done = partial(self._done, made_with=filling.settings.made_with, linked=present.linked)
         # What was written just now may be written again within the grain of the clock: the next
         # round compares each file once more.
         self.write(partial(done, scanned=None if wrote else digest))
         if wrote:
             with self.database.reading() as tables:
-                known = tables.known(MemorySource.MEMORY)
-        stamps = there.found if same else {path: one.stamp for path, one in known.items()}
-        self._looking.seen_all(stamps, there.failed)
+                documents = tables.known(MemorySource.MEMORY)
+        stamps = (
+            present.found
+            if same
+            else {path: document.stamp for path, document in documents.items()}
+        )
+        self._looking.seen_all(stamps, present.failed)
         return filling.tally.report()
 
     def _converse(
         self,
         filling: Filling,
-        known: Mapping[str, Known],
+        documents: Mapping[str, Known],
         talks: "Talks",
         report: Report,
         *,
@@ -309,20 +315,20 @@ class Index(Kept):
     ) -> None:
         """Brings the conversations in, those that are kept."""
         now = self.clock.now_ms()
-        there = talks.conversations(now - self.settings.retention_days * DAY_MS)
-        filling.sessions(known, there, talks.document, report, None if every else now)
+        talks_since = talks.conversations(now - self.settings.retention_days * DAY_MS)
+        filling.sessions(documents, talks_since, talks.document, report, None if every else now)
 
-    def _rebuild(self, there: Scan, talks: "Talks | None", report: Report) -> SyncReport:
+    def _rebuild(self, present: Scan, talks: "Talks | None", report: Report) -> SyncReport:
         reports: list[SyncReport] = []
         made: list[Collection] = []
         generation: list[str] = []
 
         def build(tables: Tables) -> None:
             filling = self._filling(lambda write: write(tables))
-            filling.files({}, there, report)
+            filling.files({}, present, report)
             if talks is not None:
                 self._converse(filling, {}, talks, report, every=True)
-            self._done(tables, filling.settings.made_with, there.linked)
+            self._done(tables, filling.settings.made_with, present.linked)
             stamped(tables)
             reports.append(filling.tally.report())
             generation.append(generation_of(tables))
@@ -361,9 +367,9 @@ class Index(Kept):
         return Change()
 
 
-def _taken_out(tables: Tables, gone: Sequence[Known]) -> Change:
+def _taken_out(tables: Tables, removed: Sequence[Known]) -> Change:
     tables.note(PURGING, "1")
-    return tables.remove(gone)
+    return tables.remove(removed)
 
 
 def _purged(tables: Tables) -> Change:

@@ -104,7 +104,9 @@ class Tables(VectorRows):
     def note_encodings(self, read: Mapping[str, str]) -> None:
         """Notes the encodings of files that were read; of those that are gone it is UTF-8."""
         before = self.encodings()
-        now = {path: one for path, one in {**before, **read}.items() if one != "UTF-8"}
+        now = {
+            path: encoding for path, encoding in {**before, **read}.items() if encoding != "UTF-8"
+        }
         if now != before:
             self.note(ENCODINGS, json.dumps(now))
 
@@ -122,8 +124,8 @@ class Tables(VectorRows):
     def known_at(self, paths: Iterable[str]) -> dict[str, Known]:
         """Returns the files of these paths, those that are indexed."""
         where = "WHERE path IN (SELECT value FROM json_each(?)) AND source = ?"
-        given = (json.dumps(list(paths)), MemorySource.MEMORY.value)
-        return _known(self._db.execute(f"{_KNOWN} {where}", given))
+        parameters = (json.dumps(list(paths)), MemorySource.MEMORY.value)
+        return _known(self._db.execute(f"{_KNOWN} {where}", parameters))
 
     def known_as(self, ids: Iterable[int]) -> list[Known]:
         """Returns the files and conversations with these numbers."""
@@ -151,11 +153,11 @@ class Tables(VectorRows):
         self._insert(chunks)
         return change
 
-    def update(self, known: Known, document: Document, parts: Sequence[Piece]) -> Change:
+    def update(self, row: Known, document: Document, parts: Sequence[Piece]) -> Change:
         """Writes a document anew; passages that stand where they stood keep their numbers."""
         rows = self._db.execute(
             "SELECT id, place, hash, start_line, end_line, at FROM chunks WHERE file_id = ?",
-            (known.id,),
+            (row.id,),
         ).fetchall()
         old = {row[1:]: row[0] for row in rows}
         fresh = [
@@ -168,35 +170,35 @@ class Tables(VectorRows):
         self._delete(change.removed)
         number = self._next("chunks")
         chunks = []
-        for place, one in enumerate(fresh, number):
-            change.added.append(passage(place, known.id, one))
-            chunks.append(chunk(place, known.id, document, one))
+        for id_, part in enumerate(fresh, number):
+            change.added.append(passage(id_, row.id, part))
+            chunks.append(chunk(id_, row.id, document, part))
         self._insert(chunks)
         self._db.execute(
             "UPDATE files SET path = ?, source = ?, hash = ?, size = ?, mtime = ?, ctime = ?,"
             " settled = ?, at = ?, session = ?, chunk_count = ?, error = NULL WHERE id = ?",
-            (*columns(document), len(parts), known.id),
+            (*columns(document), len(parts), row.id),
         )
         return change
 
-    def touch(self, known: Known, stamp: Stamp) -> None:
+    def touch(self, row: Known, stamp: Stamp) -> None:
         """Notes that a file was written and still says the same."""
         self._db.execute(
             "UPDATE files SET size = ?, mtime = ?, ctime = ?, settled = ? WHERE id = ?",
-            (stamp.size, stamp.mtime, stamp.ctime, stamp.settled, known.id),
+            (stamp.size, stamp.mtime, stamp.ctime, stamp.settled, row.id),
         )
 
-    def move(self, known: Known, path: str, stamp: Stamp) -> None:
+    def move(self, row: Known, path: str, stamp: Stamp) -> None:
         """Gives a file that was moved its new path; its passages stay."""
-        self._db.execute("UPDATE files SET path = ? WHERE id = ?", (path, known.id))
-        self._db.execute("UPDATE chunks SET path = ? WHERE file_id = ?", (path, known.id))
-        self.touch(known, stamp)
+        self._db.execute("UPDATE files SET path = ? WHERE id = ?", (path, row.id))
+        self._db.execute("UPDATE chunks SET path = ? WHERE file_id = ?", (path, row.id))
+        self.touch(row, stamp)
 
     def fail(
-        self, path: str, source: MemorySource, stamp: Stamp, error: str, known: Known | None
+        self, path: str, source: MemorySource, stamp: Stamp, error: str, row: Known | None
     ) -> Change:
         """Notes that a file cannot be read; what it said before is no longer found."""
-        change = self.remove([known]) if known is not None else Change()
+        change = self.remove([row]) if row is not None else Change()
         self._db.execute(
             "INSERT INTO files (path, source, hash, size, mtime, ctime, settled, error)"
             " VALUES (?, ?, '', ?, ?, ?, ?, ?)",
@@ -207,12 +209,12 @@ class Tables(VectorRows):
     def remove(self, files: Iterable[Known]) -> Change:
         """Takes files out with their passages and vectors."""
         change = Change()
-        gone = [(file.id,) for file in files]
-        for key in gone:
+        keys = [(file.id,) for file in files]
+        for key in keys:
             rows = self._db.execute("SELECT id FROM chunks WHERE file_id = ?", key)
             change.removed += [number for (number,) in rows.fetchall()]
         self._delete(change.removed)
-        self._db.executemany("DELETE FROM files WHERE id = ?", gone)
+        self._db.executemany("DELETE FROM files WHERE id = ?", keys)
         return change
 
     def failed(self) -> list[tuple[str, str]]:
@@ -255,21 +257,21 @@ class Tables(VectorRows):
         # With a path its own index is the narrow one; the plus keeps SQLite from another.
         among = "source IN (SELECT value FROM json_each(?))"
         where = [among if path is None else f"+{among}"]
-        given: list[object] = [json.dumps([source.value for source in sources])]
+        parameters: list[object] = [json.dumps([source.value for source in sources])]
         if path is not None and path.endswith("/"):
             where.append("path >= ? AND path < ?")  # a range of its index
-            given += [path, f"{path[:-1]}{chr(ord('/') + 1)}"]
+            parameters += [path, f"{path[:-1]}{chr(ord('/') + 1)}"]
         elif path is not None:
             where.append("path = ?")
-            given.append(path)
+            parameters.append(path)
         if session is not None:
             where.append("session = ?")
-            given.append(session)
+            parameters.append(session)
         if sessions is not None:
             where.append("(source <> ? OR session IN (SELECT value FROM json_each(?)))")
-            given += [MemorySource.SESSIONS.value, json.dumps(list(sessions))]
+            parameters += [MemorySource.SESSIONS.value, json.dumps(list(sessions))]
         query = f"SELECT id FROM files WHERE {' AND '.join(where)}"  # noqa: S608 - of ours
-        rows = self._db.execute(query, given)
+        rows = self._db.execute(query, parameters)
         return {key for (key,) in rows}
 
     # passages
@@ -280,8 +282,8 @@ class Tables(VectorRows):
 
     def passages(self, ids: Iterable[int] | None = None) -> Iterator[Passage]:
         """Yields those passages, or all, in the order of their documents."""
-        given = None if ids is None else as_json(ids)
-        for row in self._db.execute(_PASSAGES, (given, given)):
+        among = None if ids is None else as_json(ids)
+        for row in self._db.execute(_PASSAGES, (among, among)):
             yield Passage(*row)
 
     def suspects(self, needles: Iterable[str]) -> Iterator[tuple[int, int, str]]:
@@ -294,7 +296,7 @@ class Tables(VectorRows):
         yield from self._db.execute(
             "SELECT id, file_id, content FROM chunks"  # noqa: S608 - of ours
             f" WHERE {like} OR length(content) <> length(CAST(content AS BLOB))",
-            [one.lower() for one in plain],
+            [word.lower() for word in plain],
         )
 
     def texts(self, ids: Iterable[int]) -> dict[int, str]:

@@ -129,15 +129,15 @@ class Plan:
     same: int
 
 
-def plan(known: Mapping[str, Known], found: Mapping[str, Stamp]) -> Plan:
+def plan(documents: Mapping[str, Known], stamps: Mapping[str, Stamp]) -> Plan:
     """Compares what is indexed with what there is (pure)."""
-    look = [path for path, stamp in found.items() if not _is_same(known.get(path), stamp)]
-    gone = [one for path, one in known.items() if path not in found]
-    return Plan(sorted(look), gone, len(found) - len(look))
+    look = [path for path, stamp in stamps.items() if not _is_same(documents.get(path), stamp)]
+    removed = [document for path, document in documents.items() if path not in stamps]
+    return Plan(sorted(look), removed, len(stamps) - len(look))
 
 
-def _is_same(known: Known | None, found: Stamp) -> bool:
-    return known is not None and known.stamp == found
+def _is_same(document: Known | None, stamp: Stamp) -> bool:
+    return document is not None and document.stamp == stamp
 
 
 class Filling:
@@ -153,38 +153,40 @@ class Filling:
         self._cut = cut
         self.tally = Tally()
 
-    def files(self, known: Mapping[str, Known], there: Scan, report: Report) -> bool:
+    def files(self, documents: Mapping[str, Known], present: Scan, report: Report) -> bool:
         """Brings the files in that `there` has; returns whether anything was written for it.
 
         Raises:
             StoppedError: it was not wanted to the end.
         """
-        todo = plan(known, there.found)
-        self.tally.failed += [*there.failed, *there.linked]
+        todo = plan(documents, present.found)
+        self.tally.failed += [*present.failed, *present.linked]
         self.tally.unchanged += todo.same
         self.tally.failed += [
-            (path, one.error)
-            for path, one in known.items()
-            if one.error is not None and path in there.found and path not in todo.look
+            (path, document.error)
+            for path, document in documents.items()
+            if document.error is not None and path in present.found and path not in todo.look
         ]
-        gone = {one.hash: one for one in todo.gone if one.error is None}
+        by_hash = {document.hash: document for document in todo.gone if document.error is None}
         moved: set[int] = set()
         done = 0
-        for batch in self._batches(todo.look, there.found):
-            self._write(partial(self._put, batch=batch, known=known, gone=gone, moved=moved))
+        for batch in self._batches(todo.look, present.found):
+            self._write(partial(self._put, batch=batch, known=documents, gone=by_hash, moved=moved))
             done += len(batch)
             report(MemoryProgress("files", done, len(todo.look)))
             self._pace()
-        left = [one for one in todo.gone if one.id not in moved]
+        removed = [document for document in todo.gone if document.id not in moved]
         if todo.gone:
-            self._write(partial(_take_out, files=left, gone=[one.path for one in todo.gone]))
-            self.tally.removed += len(left)
+            self._write(
+                partial(_take_out, files=removed, gone=[document.path for document in todo.gone])
+            )
+            self.tally.removed += len(removed)
         return bool(todo.look or todo.gone)
 
-    def nothing(self, there: Scan, failed: Sequence[tuple[str, str]]) -> None:
+    def nothing(self, present: Scan, failed: Sequence[tuple[str, str]]) -> None:
         """Counts files of which all are as they were; `failed` are those that cannot be read."""
-        self.tally.failed += [*there.failed, *there.linked, *failed]
-        self.tally.unchanged += len(there.found)
+        self.tally.failed += [*present.failed, *present.linked, *failed]
+        self.tally.unchanged += len(present.found)
 
     def sessions(
         self,
@@ -210,10 +212,10 @@ class Filling:
             self._pace()
         self.tally.unchanged += len(there) - len(due)
         paths = {path_of(one) for one in there}
-        gone = [one for path, one in known.items() if path not in paths]
-        if gone:
-            self._write(lambda tables: tables.remove(gone))
-            self.tally.removed += len(gone)
+        removed = [one for path, one in known.items() if path not in paths]
+        if removed:
+            self._write(lambda tables: tables.remove(removed))
+            self.tally.removed += len(removed)
 
     def _is_wanted(self, known: Known | None, one: TrackedConversation, now: int | None) -> bool:
         if now is None:
@@ -234,11 +236,13 @@ class Filling:
         self.tally.chunks += len(change.added)
         return change
 
-    def _batches(self, paths: Sequence[str], found: Mapping[str, Stamp]) -> Iterator[list["_Read"]]:
+    def _batches(
+        self, paths: Sequence[str], stamps: Mapping[str, Stamp]
+    ) -> Iterator[list["_Read"]]:
         batch: list[_Read] = []
         chars = 0
         for path in paths:
-            batch.append(self._read(path, found[path]))
+            batch.append(self._read(path, stamps[path]))
             chars += len(batch[-1].text)
             if len(batch) >= BATCH_FILES or chars >= BATCH_CHARS:
                 yield batch
@@ -263,23 +267,25 @@ class Filling:
     ) -> Change:
         change = Change()
         new: list[tuple[Document, Sequence[Piece]]] = []
-        for one in batch:
-            old = known.get(one.path)
-            if one.error is not None:
-                change.join(tables.fail(one.path, MemorySource.MEMORY, one.stamp, one.error, old))
-                self.tally.failed.append((one.path, one.error))
+        for file in batch:
+            old = known.get(file.path)
+            if file.error is not None:
+                change.join(
+                    tables.fail(file.path, MemorySource.MEMORY, file.stamp, file.error, old)
+                )
+                self.tally.failed.append((file.path, file.error))
                 continue
-            document = self._document(one)
-            if old is not None and old.error is None and old.hash == one.hash:
-                tables.touch(old, one.stamp)
+            document = self._document(file)
+            if old is not None and old.error is None and old.hash == file.hash:
+                tables.touch(old, file.stamp)
                 self.tally.unchanged += 1
-            elif (was := self._moved(one, old, gone)) is not None and was.at == document.at:
-                tables.move(was, one.path, one.stamp)
+            elif (was := self._moved(file, old, gone)) is not None and was.at == document.at:
+                tables.move(was, file.path, file.stamp)
                 moved.add(was.id)
                 self.tally.changed += 1
             else:
                 change.join(self._put_new(tables, document, old, new))
-        tables.note_encodings({one.path: one.encoding for one in batch})
+        tables.note_encodings({file.path: file.encoding for file in batch})
         change.join(tables.add(new))
         self.tally.chunks += len(change.added)
         return change
@@ -308,9 +314,9 @@ class Filling:
         self.tally.changed += 1
         return tables.update(old, document, parts)
 
-    def _document(self, one: "_Read") -> Document:
-        at = date_of(one.path, self.settings.zone)
-        return Document(one.path, MemorySource.MEMORY, one.text, one.stamp, at)
+    def _document(self, file: "_Read") -> Document:
+        at = date_of(file.path, self.settings.zone)
+        return Document(file.path, MemorySource.MEMORY, file.text, file.stamp, at)
 
     def _pieces(self, document: Document) -> list[Piece]:
         return self._cut(document, self.settings.size, self.settings.overlap)

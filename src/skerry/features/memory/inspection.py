@@ -55,14 +55,18 @@ def look(path: Path, places: Places, *, whole: bool) -> Found | None:
 
 
 def _read(tables: Tables, places: Places) -> Found:
-    known, there = tables.known(MemorySource.MEMORY), scan(places).found
+    documents, present = tables.known(MemorySource.MEMORY), scan(places).found
     stale = [
         (name, stamp.mtime // 1_000_000)
-        for name, stamp in there.items()
-        if name not in known
-        or (known[name].stamp.size, known[name].stamp.mtime) != (stamp.size, stamp.mtime)
+        for name, stamp in present.items()
+        if name not in documents
+        or (documents[name].stamp.size, documents[name].stamp.mtime) != (stamp.size, stamp.mtime)
     ]
-    gone = [(name, 0) for name, one in known.items() if name not in there and not one.error]
+    removed = [
+        (name, 0)
+        for name, document in documents.items()
+        if name not in present and not document.error
+    ]
     vectors, passages = tables.vector_counts()
     label = tables.meta(EMBEDDED_WITH) or ""
     provider, _, model = label.partition("/")
@@ -75,5 +79,5 @@ def _read(tables: Tables, places: Places) -> Found:
         lacks=tables.lacks(provider, model),
         encodings=note_of(tables.encodings()),
         failed=tables.failed(),
-        stale=sorted([*stale, *gone]),
+        stale=sorted([*stale, *removed]),
     )

@@ -138,10 +138,10 @@ class Keeper(Struct):
             begin = time.thread_time()
             return self.look(), time.thread_time() - begin
 
-        found, cost = await anyio.to_thread.run_sync(look, abandon_on_cancel=True)
+        stamps, cost = await anyio.to_thread.run_sync(look, abandon_on_cancel=True)
         now = anyio.current_time()
-        if found != self._seen:
-            self._seen, self._last = found, now
+        if stamps != self._seen:
+            self._seen, self._last = stamps, now
             self._since = now if self._since is None else self._since
             self.memory().touch()
         return cost
@@ -193,8 +193,8 @@ class Keeper(Struct):
         late = self._since is not None and now - self._since >= COALESCE_SECONDS
         pause = now - self._said_last >= SAID_SECONDS
         long = self._said_since is not None and now - self._said_since >= TALK_SECONDS
-        said = self._said_since is not None and (pause or long)
-        return said or (self._since is not None and (quiet or late))
+        is_talk_due = self._said_since is not None and (pause or long)
+        return is_talk_due or (self._since is not None and (quiet or late))
 
     async def _sync(self) -> bool:
         """Brings it up; returns whether there may be passages without vectors."""
@@ -231,7 +231,7 @@ def is_empty(places: "Places") -> bool:
     if any(root.exists() for root in roots) or places.extra:
         return False
     try:
-        with os.scandir(places.workspace / "memory") as found:
-            return next(found, None) is None
+        with os.scandir(places.workspace / "memory") as entries:
+            return next(entries, None) is None
     except OSError:
         return True

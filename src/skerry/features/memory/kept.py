@@ -87,15 +87,15 @@ class Kept:
         writes = self._writes
         if self._recalled[0] != writes:
             self._recalled = writes, {}
-        kept = self._recalled[1]
+        embedder_and_vector = self._recalled[1]
 
         def recall(key: object, make: Callable[[], T]) -> T:
-            if key not in kept:
+            if key not in embedder_and_vector:
                 made = make()
-                if len(kept) >= RECALLED or self._writes != writes:
+                if len(embedder_and_vector) >= RECALLED or self._writes != writes:
                     return made
-                kept[key] = made
-            return cast("T", kept[key])
+                embedder_and_vector[key] = made
+            return cast("T", embedder_and_vector[key])
 
         return recall
 
@@ -111,7 +111,7 @@ class Kept:
         self._writes += 1
         if change:
             self._deriving.apply(
-                lambda one, stamp: one.refresh(
+                lambda collection, stamp: collection.refresh(
                     added=change.added, removed=change.removed, stamp=stamp
                 ),
                 len(change.added) + len(change.removed),
@@ -129,7 +129,9 @@ class Kept:
             states = stamped(tables)
         self._writes += 1
         self._deriving.apply(
-            lambda one, stamp: one.refresh(vectors=vectors(rows), model=label, stamp=stamp),
+            lambda collection, stamp: collection.refresh(
+                vectors=vectors(rows), model=label, stamp=stamp
+            ),
             len(rows),
             states,
         )
@@ -140,7 +142,9 @@ class Kept:
             write(tables)
             states = stamped(tables)
         self._writes += 1
-        self._deriving.apply(lambda one, stamp: one.refresh(model=label, stamp=stamp), 0, states)
+        self._deriving.apply(
+            lambda collection, stamp: collection.refresh(model=label, stamp=stamp), 0, states
+        )
 
     def derive(self) -> None:
         """Brings all that the tables have into what is searched; searches go on meanwhile.

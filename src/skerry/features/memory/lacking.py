@@ -31,22 +31,22 @@ class Lacking:
 def lacking(tables: Tables, label: str, size: int) -> Lacking:
     """Returns the gaps of the index for a query vector of that size and that model."""
     provider, _, model = label.partition("/")
-    have, there = tables.vector_counts()
-    if not there:
+    have, total = tables.vector_counts()
+    if not total:
         return Lacking(meant=False)
     ours, before = tables.meta(EMBEDDED_WITH) == label, int(tables.meta(SIZE) or 0)
     if ours and have and size and before != size:
         fallback = MemoryFallback(provider, resized(label, size, before))
         return Lacking(meant=False, fallback=fallback, resized=True)
-    refused = without(tables, label) if have < there else None
+    refused = without(tables, label) if have < total else None
     if not ours or not have:
-        told = f"0 of {there} passages have a vector so far; ask again later"
-        return Lacking(meant=False, fallback=refused or MemoryFallback(provider, told))
-    if have == there:
+        reason = f"0 of {total} passages have a vector so far; ask again later"
+        return Lacking(meant=False, fallback=refused or MemoryFallback(provider, reason))
+    if have == total:
         return Lacking()
     notes = tables.notes_waiting(provider, model)
-    told = f"{notes} of {there} passages have no vector yet; until then only words are searched."
-    return Lacking(fallback=refused, notes=(told,) if notes else ())
+    reason = f"{notes} of {total} passages have no vector yet; until then only words are searched."
+    return Lacking(fallback=refused, notes=(reason,) if notes else ())
 
 
 def has_vectors(index: Index) -> bool:
@@ -60,9 +60,9 @@ def without(tables: Tables, label: str) -> MemoryFallback | None:
     provider, _, model = label.partition("/")
     reasons = tables.refused(provider, model)
     count = sum(number for _, number in reasons)
-    told = "; ".join(f"{number}: {reason[:REASON]}" for reason, number in reasons[:SHOWN])
+    counted = "; ".join(f"{number}: {reason[:REASON]}" for reason, number in reasons[:SHOWN])
     are = "passage has" if count == 1 else "passages have"
-    message = f"{count} {are} no vector, so words alone find it ({told})"
+    message = f"{count} {are} no vector, so words alone find it ({counted})"
     return MemoryFallback(provider, message) if count else None
 
 

@@ -9,17 +9,18 @@ def listing(tables: Tables) -> list[MemoryFile]:
     lacks, encodings = tables.lacks_of_files(), tables.encodings()
     return [
         MemoryFile(
-            path=one.path,
+            path=document.path,
             source=source,
-            size=one.stamp.size,
+            size=document.stamp.size,
             # A conversation is stamped in ms, a file in ns.
-            changed_at=one.stamp.mtime // (1 if source is MemorySource.SESSIONS else 1_000_000),
-            passages=None if one.error else one.chunks,
-            vectors=None if one.error else one.chunks - lacks.get(one.id, 0),
-            error=one.error or "",
-            session=one.session,
-            encoding=encodings.get(one.path, ""),
+            changed_at=document.stamp.mtime
+            // (1 if source is MemorySource.SESSIONS else 1_000_000),
+            passages=None if document.error else document.chunks,
+            vectors=None if document.error else document.chunks - lacks.get(document.id, 0),
+            error=document.error or "",
+            session=document.session,
+            encoding=encodings.get(document.path, ""),
         )
         for source in MemorySource
-        for one in tables.known(source).values()
+        for document in tables.known(source).values()
     ]

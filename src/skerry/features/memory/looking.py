@@ -48,16 +48,16 @@ class Looking:
                     return Found(*some) if some[1] else None
         self._watched = None
         self._waiting = set()
-        there = scan(places)
-        if len(there.found) < WATCHED or there.failed:
+        present = scan(places)
+        if len(present.found) < WATCHED or present.failed:
             self._watch.close()
-        elif self._watch.cover(there.folders):
-            there = scan(places)  # what changed before it was watched
+        elif self._watch.cover(present.folders):
+            present = scan(places)  # what changed before it was watched
         self._looked = places
-        if there.found == self._seen and there.failed == self._failed:
+        if present.found == self._seen and present.failed == self._failed:
             self._watched = places
             return None
-        return Found(there, None)
+        return Found(present, None)
 
     def seen_all(self, stamps: dict[str, Stamp], failed: list[tuple[str, str]]) -> None:
         """Notes that all was brought in."""
@@ -99,12 +99,12 @@ class Glance:
         """
         if places == self._places and self._watch.is_quiet():
             return self._seen
-        there = scan(places)
-        if len(there.found) < WATCHED or there.failed:
+        present = scan(places)
+        if len(present.found) < WATCHED or present.failed:
             self._watch.close()
-        elif self._watch.cover(there.folders):
-            there = scan(places)  # what changed before it was watched
-        self._places, self._seen = places, (there.digest(), there.failed, there.linked)
+        elif self._watch.cover(present.folders):
+            present = scan(places)  # what changed before it was watched
+        self._places, self._seen = places, (present.digest(), present.failed, present.linked)
         return self._seen
 
     def close(self) -> None:

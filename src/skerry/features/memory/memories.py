@@ -70,8 +70,8 @@ class BuiltinMemories(Struct):
                 tasks.cancel_scope.cancel()
         finally:
             with anyio.CancelScope(shield=True):
-                for one in self._made.values():
-                    await anyio.to_thread.run_sync(one.close)
+                for memory in self._made.values():
+                    await anyio.to_thread.run_sync(memory.close)
                 for glance in self._glances.values():
                     glance.close()
 
@@ -141,5 +141,5 @@ class _Talks(Struct, frozen=True):
         """Returns the transcript of a conversation as a document."""
         from skerry.features.memory.transcripts import document  # noqa: PLC0415 - as said above
 
-        said = anyio.from_thread.run(self.transcripts.said, conversation)
-        return document(conversation, said, self.redact)
+        utterances = anyio.from_thread.run(self.transcripts.said, conversation)
+        return document(conversation, utterances, self.redact)

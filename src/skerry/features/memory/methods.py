@@ -249,9 +249,9 @@ ANSWERS: Final[Mapping[str, tuple[type[AgentParams], Answer]]] = MappingProxyTyp
 
 
 def _method(name: str, params: type[AgentParams], answer: Answer) -> Method[Any]:
-    async def handle(call: Call, given: AgentParams) -> Json:
-        service, agent = _service_of(call, given.agent_id)
-        return await answer(service, agent, given)
+    async def handle(call: Call, params_given: AgentParams) -> Json:
+        service, agent = _service_of(call, params_given.agent_id)
+        return await answer(service, agent, params_given)
 
     handle.__doc__ = answer.__doc__  # the reference has it
     return Method(name, params, handle)
@@ -301,8 +301,8 @@ def _backend(call: Call, params: AgentParams) -> MemoryBackend:
     return backend
 
 
-def _service_of(call: Call, given: str | None) -> tuple[MemoryService, AgentId]:
-    agent = call.agent(given)
+def _service_of(call: Call, name: str | None) -> tuple[MemoryService, AgentId]:
+    agent = call.agent(name)
     if call.context.memory is None:
         message = "our memory is not in the slot: plugins.slots.memory names another"
         raise RefusedError(message, code=ErrorCode.UNAVAILABLE)

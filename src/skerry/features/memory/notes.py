@@ -14,7 +14,7 @@ from skerry.model.origin import Origin
 from skerry.model.provenance import BULLET, INDENT, MARK, Provenance
 
 _HEADING: Final = re.compile(r"(#{1,6})[ \t]++(.*)")
-_ORIGINS: Final = {one.value: one for one in Origin}
+_ORIGINS: Final = {origin.value: origin for origin in Origin}
 _FENCE: Final = ("```", "~~~")
 
 
@@ -37,7 +37,7 @@ class Note(Struct, frozen=True):
 def notes(content: str) -> list[Note]:
     """Returns the notes of a file, in its order. An item without a comment is none."""
     lines = content.splitlines()
-    found = []
+    notes_of_file = []
     for number, line in enumerate(lines):
         mark = MARK.search(line)
         if mark is None:
@@ -48,9 +48,9 @@ def notes(content: str) -> list[Note]:
         body = [*lines[first:number], line[: mark.start()]]
         text = "\n".join(one.strip() for one in body).removeprefix(BULLET)
         origin = _ORIGINS.get(mark["origin"], Origin.STRANGER)
-        said = Provenance(origin, unquote(mark["where"]), mark["at"])
-        found.append(Note(mark["id"], text, said, first + 1, number + 1))
-    return found
+        provenance = Provenance(origin, unquote(mark["where"]), mark["at"])
+        notes_of_file.append(Note(mark["id"], text, provenance, first + 1, number + 1))
+    return notes_of_file
 
 
 def added(content: str, lines: list[str], section: str | None) -> tuple[str, int]:
@@ -61,12 +61,12 @@ def added(content: str, lines: list[str], section: str | None) -> tuple[str, int
     present = content.splitlines()
     if section is None:
         return _joined([*present, *lines]), len(present) + 1
-    place = _end_of(present, section)
-    if place is None:
+    end = _end_of(present, section)
+    if end is None:
         gap = [""] if present and present[-1].strip() else []
         head = [*present, *gap, f"## {section}", ""]
         return _joined([*head, *lines]), len(head) + 1
-    return _joined([*present[:place], *lines, *present[place:]]), place + 1
+    return _joined([*present[:end], *lines, *present[end:]]), end + 1
 
 
 def without(content: str, note: Note) -> str:

@@ -142,12 +142,12 @@ class QmdMemory:
 
     async def _watch(self, look: Callable[[], object]) -> None:
         """Looks at the files now and then, for at most a thousandth of the time."""
-        seen = await anyio.to_thread.run_sync(look, abandon_on_cancel=True)
+        stamps = await anyio.to_thread.run_sync(look, abandon_on_cancel=True)
         while True:
             begin = anyio.current_time()
-            found = await anyio.to_thread.run_sync(look, abandon_on_cancel=True)
-            if found != seen:
-                seen = found
+            present = await anyio.to_thread.run_sync(look, abandon_on_cancel=True)
+            if present != stamps:
+                stamps = present
                 self.touch()
             await anyio.sleep(max(LOOK_SECONDS, 1000 * (anyio.current_time() - begin)))
 
@@ -171,9 +171,8 @@ class QmdMemory:
             QmdError: it does not answer in time, or not in its form.
         """
         await self._readied()
-        collections = {
-            name: one for name, one in self._collections.items() if one.source in question.sources
-        }
+        sources, every = question.sources, self._collections
+        collections = {name: every[name] for name in every if every[name].source in sources}
         models = self._home.has_model()
         limit = question.limit
         ask = asked(
@@ -386,15 +385,15 @@ class QmdMemory:
 
     async def _bind(self, commands: QmdCommands) -> None:
         """Has QMD know just the agent's collections, each with its present folder and pattern."""
-        found, self._refused = await anyio.to_thread.run_sync(
+        collections, self._refused = await anyio.to_thread.run_sync(
             wanted,
             self._config,
             self._workspace,
             self._home.sessions if self._export is not None else None,
         )
-        by_name = {one.name: one for one in found}
+        by_name = {collection.name: collection for collection in collections}
         if self._bound and by_name == self._collections and self._home.index.exists():
             return
         self._bound = False
-        await commands.bind(found)
+        await commands.bind(collections)
         self._collections, self._bound = by_name, True

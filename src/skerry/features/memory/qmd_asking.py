@@ -34,8 +34,8 @@ async def ask_qmd(
                     logger.warning("%s The query goes to a process.", error)
             elif daemon is not None:
                 daemon.want(commands.program, commands.home.folder)
-            left = anyio.current_effective_deadline() - anyio.current_time()
-            return printed((await commands.run(ask.arguments(), min(seconds, left))).out)
+            remaining = anyio.current_effective_deadline() - anyio.current_time()
+            return printed((await commands.run(ask.arguments(), min(seconds, remaining))).out)
     except TimeoutError:
         raise QmdError(f"QMD did not answer within {seconds:g} s.") from None
 

@@ -49,19 +49,21 @@ def wanted(
     conversations are written; None where they are not.
     """
     root = workspace.resolve()
-    found = [
+    collections = [
         Collection(name, root, mask) for name, mask in DEFAULT if config.include_default_memory
     ]
     refused = []
-    for number, one in enumerate(config.paths, 1):
+    for number, path in enumerate(config.paths, 1):
         try:
-            found.append(_custom(one, f"custom-{number}", root, {each.name for each in found}))
+            collections.append(
+                _custom(path, f"custom-{number}", root, {each.name for each in collections})
+            )
         except ValueError as error:
-            refused.append(f"memory.qmd.paths: {one.path} is not searched: {error}.")
+            refused.append(f"memory.qmd.paths: {path.path} is not searched: {error}.")
     if config.sessions.enabled and sessions is not None:
-        name = unique(SESSIONS, {each.name for each in found})
-        found.append(Collection(name, sessions.resolve(), "*.md", MemorySource.SESSIONS))
-    return found, refused
+        name = unique(SESSIONS, {each.name for each in collections})
+        collections.append(Collection(name, sessions.resolve(), "*.md", MemorySource.SESSIONS))
+    return collections, refused
 
 
 def changes(
@@ -76,14 +78,16 @@ def changes(
         listed: The names that QMD knows.
         record: With which folder and pattern we registered each.
     """
-    there, by_name = set(listed), {one.name: one for one in wanted}
+    present, by_name = set(listed), {collection.name: collection for collection in wanted}
     same = {
         name
-        for name, one in by_name.items()
-        if name in there and list(record.get(name, ())) == [str(one.root), one.mask]
+        for name, collection in by_name.items()
+        if name in present and list(record.get(name, ())) == [str(collection.root), collection.mask]
     }
-    stale = (there & (by_name.keys() | record.keys())) - same
-    return Changes(sorted(stale), [one for name, one in by_name.items() if name not in same])
+    stale = (present & (by_name.keys() | record.keys())) - same
+    return Changes(
+        sorted(stale), [collection for name, collection in by_name.items() if name not in same]
+    )
 
 
 def listed(text: str) -> list[str]:

@@ -54,7 +54,7 @@ class QmdCommands:
             raise QmdUnknownError(f"QMD lost its index: {done.err}")
         return checked(done, f"qmd {arguments[0]}")
 
-    async def bind(self, found: Sequence[Collection]) -> None:
+    async def bind(self, collections: Sequence[Collection]) -> None:
         """Has QMD know just these collections, each with its present folder and pattern.
 
         Raises:
@@ -62,13 +62,15 @@ class QmdCommands:
         """
         names = listed((await self._collection("list")).out.decode(errors="replace"))
         record = await anyio.to_thread.run_sync(_record, self.home.record)
-        plan = changes(found, names, record)
+        plan = changes(collections, names, record)
         for name in plan.remove:
             await self._collection("remove", name)
             record.pop(name, None)
-        for one in plan.add:
-            await self._collection("add", str(one.root), "--name", one.name, "--mask", one.mask)
-            record[one.name] = [str(one.root), one.mask]
+        for collection in plan.add:
+            await self._collection(
+                "add", str(collection.root), "--name", collection.name, "--mask", collection.mask
+            )
+            record[collection.name] = [str(collection.root), collection.mask]
             await anyio.to_thread.run_sync(
                 partial(write_atomic, self.home.record, msgspec.json.encode(record))
             )

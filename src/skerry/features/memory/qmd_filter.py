@@ -15,8 +15,8 @@ _MOST: Final = 200
 
 def wide(question: MemoryQuestion, limit: int) -> int:
     """Returns how many hits QMD is asked for, so that `limit` may be left."""
-    asked = (question.path, question.session, question.since, question.until)
-    narrow = any(asked) or question.opens or question.heard
+    filters = (question.path, question.session, question.since, question.until)
+    narrow = any(filters) or question.opens or question.heard
     return min(_MOST, limit * _WIDER) if narrow else limit
 
 
@@ -41,10 +41,10 @@ def fits(question: MemoryQuestion, hit: MemoryHit, *, scored: bool) -> bool:
 
 def dated(name: str, changed: int) -> int:
     """Returns a file's date in ms since 1970: that of its name, else of its last change."""
-    found = _DATED.search(name)
+    match = _DATED.search(name)
     with suppress(ValueError):
-        if found:
-            return round(datetime.fromisoformat(found[1]).replace(tzinfo=UTC).timestamp() * 1000)
+        if match:
+            return round(datetime.fromisoformat(match[1]).replace(tzinfo=UTC).timestamp() * 1000)
     return changed
 
 
@@ -52,7 +52,9 @@ def _is_open(question: MemoryQuestion, session: str | None) -> bool:
     return question.opens is None or (session is not None and question.opens(session))
 
 
-def _leads(asked: str, path: str) -> bool:
+def _leads(prefix: str, path: str) -> bool:
     """Returns whether the path asked for, as in the workspace or as of the hit, is or holds it."""
     names = (path, path.split("/", 2)[-1])
-    return asked in names or (asked.endswith("/") and any(name.startswith(asked) for name in names))
+    return prefix in names or (
+        prefix.endswith("/") and any(name.startswith(prefix) for name in names)
+    )

@@ -64,17 +64,17 @@ def checked(done: Finished, what: str) -> Finished:
     raise QmdFailedError(f"{what} {_how(done.code)}{why}")
 
 
-def reason(said: str) -> str:
+def reason(output: str) -> str:
     """Returns why a program failed, of what it said: a sentence, no stack trace (pure)."""
-    lines = said.splitlines()
-    named = next((found for line in lines if (found := _REASON.match(line.strip()))), None)
+    lines = output.splitlines()
+    named = next((match for line in lines if (match := _REASON.match(line.strip()))), None)
     rest = [line for line in lines if not _TRACE.fullmatch(line)]
-    told = " ".join((named[0] if named else " ".join(rest)).split())
-    if len(told) <= _TOLD:
-        return told
+    text = " ".join((named[0] if named else " ".join(rest)).split())
+    if len(text) <= _TOLD:
+        return text
     if named:
-        return f"{told[:_TOLD].rpartition(' ')[0] or told[:_TOLD]} …"
-    return f"… {told[-_TOLD:].partition(' ')[2] or told[-_TOLD:]}"  # what was said last counts
+        return f"{text[:_TOLD].rpartition(' ')[0] or text[:_TOLD]} …"
+    return f"… {text[-_TOLD:].partition(' ')[2] or text[-_TOLD:]}"  # what was said last counts
 
 
 def _how(code: int) -> str:

@@ -100,13 +100,13 @@ class QmdHome:
             OSError: it cannot be removed.
         """
         try:
-            found = problems(self.index, whole=False) if self.index.exists() else []
+            damage = problems(self.index, whole=False) if self.index.exists() else []
         except sqlite3.OperationalError:
             return None  # another program has it
-        if found:
+        if damage:
             for path in self.index.parent.glob(f"{self.index.name}*"):
                 path.unlink(missing_ok=True)
-        return found[0] if found else None
+        return damage[0] if damage else None
 
     def has_model(self, role: str = "embed") -> bool:
         """Returns whether the model for `embed` or `rerank` is there.
@@ -118,10 +118,10 @@ class QmdHome:
             text = (self.config / "qmd" / "index.yml").read_text("utf-8", errors="replace")
         except OSError:
             text = ""
-        names |= {found[1]: found[2] for found in _MODEL.finditer(text)}
-        wanted = names[role].lower()
+        names |= {match[1]: match[2] for match in _MODEL.finditer(text)}
+        name = names[role].lower()
         try:
-            return any(one.name.lower().endswith(wanted) for one in self.models.iterdir())
+            return any(file.name.lower().endswith(name) for file in self.models.iterdir())
         except OSError:
             return False
 
@@ -142,10 +142,10 @@ def executable(command: str, environ: Mapping[str, str]) -> Path:
     Raises:
         QmdError: it is not there, or may not be run.
     """
-    found = shutil.which(Path(command).expanduser(), path=environ.get("PATH", ""))
-    if found is None:
+    path = shutil.which(Path(command).expanduser(), path=environ.get("PATH", ""))
+    if path is None:
         raise QmdError(f"The program {command} is not installed.", INSTALL)
-    return Path(found).absolute()
+    return Path(path).absolute()
 
 
 async def find_program(command: str, environ: Mapping[str, str], home: QmdHome) -> QmdProgram:
@@ -173,10 +173,12 @@ async def _node(qmd: Path, environ: Mapping[str, str], folder: Path) -> str:
     node = shutil.which("node", path=environ["PATH"])
     if node is None:
         raise QmdError(f"{qmd} needs Node, which is not installed.", NODE_REMEDY)
-    told = await run([node, "--version"], environ=environ, folder=folder, seconds=_NODE_SECONDS)
-    version = checked(told, f"{node} --version").out.decode(errors="replace").strip()
-    found = re.fullmatch(r"v(\d+)\.[\w.+-]+", version)
-    if found is None or int(found[1]) < OLDEST_NODE:
+    version_line = await run(
+        [node, "--version"], environ=environ, folder=folder, seconds=_NODE_SECONDS
+    )
+    version = checked(version_line, f"{node} --version").out.decode(errors="replace").strip()
+    match = re.fullmatch(r"v(\d+)\.[\w.+-]+", version)
+    if match is None or int(match[1]) < OLDEST_NODE:
         raise QmdError(f"{qmd} needs Node {OLDEST_NODE}; {node} is {version[:40]!r}.", NODE_REMEDY)
     return version.removeprefix("v")
 

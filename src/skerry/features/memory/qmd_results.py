@@ -88,8 +88,8 @@ def answered(data: bytes) -> list[Result]:
     except UNREADABLE as error:
         raise _strict(error) from error
     if answer.is_error:
-        said = " ".join(one.text for one in answer.content)[:_TOLD]
-        raise QmdError(f"QMD's server did not search: {said}")
+        text = " ".join(part.text for part in answer.content)[:_TOLD]
+        raise QmdError(f"QMD's server did not search: {text}")
     if answer.structured_content is None:
         raise _strict("no results")
     results = answer.structured_content.results
@@ -98,9 +98,9 @@ def answered(data: bytes) -> list[Result]:
 
 def place(file: str, collections: Mapping[str, Collection]) -> Place | None:
     """Returns the path of `qmd://<collection>/<path>`; None for a collection of others."""
-    found = _FILE.fullmatch(file)
-    collection = collections.get(found[1]) if found else None
-    return Place(collection, found[2]) if found and collection else None
+    match = _FILE.fullmatch(file)
+    collection = collections.get(match[1]) if match else None
+    return Place(collection, match[2]) if match and collection else None
 
 
 def located(path: str, collections: Mapping[str, Collection]) -> Place | None:
@@ -112,11 +112,11 @@ def located(path: str, collections: Mapping[str, Collection]) -> Place | None:
 
 def lines(result: Result) -> tuple[int, int]:
     """Returns the first and the last line of the passage, counted from 1."""
-    found = _HEADER.search(result.snippet)
-    if found is None:
+    match = _HEADER.search(result.snippet)
+    if match is None:
         return max(1, result.line), max(1, result.line)
-    start = max(1, int(found[1]))
-    return start, start + max(1, int(found[2])) - 1
+    start = max(1, int(match[1]))
+    return start, start + max(1, int(match[2])) - 1
 
 
 def hits(
@@ -130,15 +130,15 @@ def hits(
     file that is gone, that is no plain Markdown file beneath its collection, or that a link leads
     to, gives nothing. `sessions` has the key of each conversation by the name of its file.
     """
-    seen = set()
+    shown = set()
     for result in results:
         where = place(result.file, collections)
         if where is None:
             continue
         real = where.collection.root / where.relative
-        if real in seen:
+        if real in shown:
             continue
-        seen.add(real)
+        shown.add(real)
         start, end = lines(result)
         start, text, at = passage(where, start, end)
         if text:
@@ -156,8 +156,8 @@ def hits(
 
 def whole(where: Place) -> str | None:
     """Returns the text of a file, of a large one its first 4 MiB; None where it may not be read."""
-    found = _read(where)
-    return None if found is None else found[0]
+    content = _read(where)
+    return None if content is None else content[0]
 
 
 def passage(where: Place, start: int, end: int) -> tuple[int, str, int]:

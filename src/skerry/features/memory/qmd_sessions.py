@@ -46,15 +46,15 @@ class SessionExport:
         """
         since = self.clock.now_ms() - self.retention_days() * DAY_MS
         keys: dict[str, str] = {}
-        for one in await self.transcripts.conversations(self.agent, since):
-            name = file_name(one)
-            keys[name] = one.key
-            stamp = stamp_of(one)
+        for conversation in await self.transcripts.conversations(self.agent, since):
+            name = file_name(conversation)
+            keys[name] = conversation.key
+            stamp = stamp_of(conversation)
             if self._written.get(name) == stamp and (folder / name).exists():
                 continue
-            said = await self.transcripts.said(one)
-            text = document(one, said, self.redact).text
-            await anyio.to_thread.run_sync(_write, folder / name, text, one.updated_at)
+            utterances = await self.transcripts.said(conversation)
+            text = document(conversation, utterances, self.redact).text
+            await anyio.to_thread.run_sync(_write, folder / name, text, conversation.updated_at)
             self._written[name] = stamp
         await anyio.to_thread.run_sync(_prune, folder, frozenset(keys))
         return keys

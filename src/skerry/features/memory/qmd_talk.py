@@ -116,5 +116,5 @@ class Talk:
         """Lets nobody wait any more; of several reasons the first counts."""
         self.why = self.why or why
         self.over.set()
-        for one in self._waiting.values():
-            one.done.set()
+        for waiter in self._waiting.values():
+            waiter.done.set()

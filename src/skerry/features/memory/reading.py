@@ -48,13 +48,13 @@ def place_of(path: str, workspace: Path, extra: Sequence[str]) -> tuple[Path, st
         )
     if is_memory(path):
         return workspace, path
-    wanted = Path(os.path.normpath(workspace / path))
-    for one in extra:
-        root = Path(os.path.normpath(workspace / Path(one).expanduser()))
-        if wanted == root:
+    path_below = Path(os.path.normpath(workspace / path))
+    for extra_path in extra:
+        root = Path(os.path.normpath(workspace / Path(extra_path).expanduser()))
+        if path_below == root:
             return root.parent, root.name
-        if root in wanted.parents:
-            return root, str(wanted.relative_to(root))
+        if root in path_below.parents:
+            return root, str(path_below.relative_to(root))
     raise NotMemoryError(
         f"{path!r} is not in the memory. Give MEMORY.md, a file in memory/, or a path that"
         " memory_search found."
@@ -86,18 +86,20 @@ def read_lines(
 
 def told(note: Note, start: int = 1) -> MemoryProvenance:
     """Returns the provenance of a note in a text that begins with line `start` (pure)."""
-    said, line = note.provenance, note.last + start - 1
-    return MemoryProvenance(note.id, line, said.origin, said.where, said.at, note.is_edited)
+    provenance, line = note.provenance, note.last + start - 1
+    return MemoryProvenance(
+        note.id, line, provenance.origin, provenance.where, provenance.at, note.is_edited
+    )
 
 
 def window(path: str, lines: Iterator[str], start: int, count: int | None) -> MemoryText:
     """Returns the asked lines, as many as `MAX_CHARS` allow (pure)."""
     shown: list[str] = []
-    left = MAX_CHARS
+    remaining = MAX_CHARS
     end = None if count is None else start - 1 + count
     for number, line in enumerate(islice(lines, start - 1, end), start):
-        left -= len(line) + 1
-        if left < 0:
+        remaining -= len(line) + 1
+        if remaining < 0:
             return MemoryText(path, "\n".join(shown), start, next_line=number)
         shown.append(line)
     hint = "" if shown else f"Line {start} does not exist."

@@ -71,11 +71,11 @@ class Recalling(Struct, frozen=True):
             return None
         if not answer.hits:
             return None
-        said = flat(message.text for message in draft.messages)
+        spoken = flat(message.text for message in draft.messages)
         hits = [
             hit
             for hit in answer.hits
-            if not all(stands_in(line, said) for line in hit.text.splitlines())
+            if not all(stands_in(line, spoken) for line in hit.text.splitlines())
             and not is_foreign(hit.path, hit.text)
         ]
         shown = clamped(hits, question.text, limits, cites=False)
@@ -88,12 +88,12 @@ def fenced(passages: Iterable[tuple[MemoryHit, str]], most_bytes: int) -> str:
     name = f'recalled-memory id="{secrets.token_hex(4)}"'
     head, end = f"<{name}>\n{_ABOUT}", f"\n</{name}>"
     parts: list[str] = []
-    left = most_bytes - len(head.encode()) - len(end.encode())
+    remaining = most_bytes - len(head.encode()) - len(end.encode())
     for hit, snippet in passages:
-        place = citation(hit.path, hit.start_line, hit.end_line)
-        part = f"\n\nSource: {place}\n{html.escape(snippet, quote=False)}"
+        source = citation(hit.path, hit.start_line, hit.end_line)
+        part = f"\n\nSource: {source}\n{html.escape(snippet, quote=False)}"
         size = len(part.encode())
-        if size <= left:
+        if size <= remaining:
             parts.append(part)
-            left -= size
+            remaining -= size
     return "".join((head, *parts, end)) if parts else ""

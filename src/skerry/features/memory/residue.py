@@ -24,8 +24,8 @@ def is_left(path: Path, pieces: Sequence[bytes]) -> bool:
     """Returns whether the file has some of the pieces, or is to be written anew without a look."""
     if len(pieces) > MOST:
         return True
-    wanted = {window for piece in pieces for window in _windows(piece.lower())}
-    return any(one in gap for gap in gaps(path) for one in wanted)
+    windows = {window for piece in pieces for window in _windows(piece.lower())}
+    return any(window in gap for gap in gaps(path) for window in windows)
 
 
 def gaps(path: Path) -> Iterator[bytes]:
@@ -37,8 +37,8 @@ def gaps(path: Path) -> Iterator[bytes]:
             return  # an empty file
         file.seek(size)  # the first page describes the tables
         while data := file.read(_AT_ONCE * size):
-            found = [_gap(data[at : at + size]) for at in range(0, len(data), size)]
-            whole = b"\0".join(filter(None, found))
+            blocks = [_gap(data[at : at + size]) for at in range(0, len(data), size)]
+            whole = b"\0".join(filter(None, blocks))
             if whole:
                 yield whole.lower()
 

@@ -64,7 +64,7 @@ def clamped(
     """
     from skerry_recall.excerpts import Source, excerpts  # noqa: PLC0415 - loads with a search
 
-    given = list(hits)
+    all_hits = list(hits)
     sources = [
         Source(
             hit.path,
@@ -73,7 +73,7 @@ def clamped(
             unmarked(clean(hit.text)).rstrip(),
             _overhead(hit) if cites else 0,
         )
-        for hit in given
+        for hit in all_hits
     ]
     made = excerpts(
         sources,
@@ -83,15 +83,15 @@ def clamped(
         most=min(limits.max_results, most or limits.max_results),
     )
     shown: list[tuple[MemoryHit, str]] = []
-    for one in made:
+    for snippet in made:
         hit = replace(
-            given[one.sources[0]],
-            start_line=one.start_line,
-            end_line=one.end_line,
-            text="\n".join(given[at].text for at in one.sources),
+            all_hits[snippet.sources[0]],
+            start_line=snippet.start_line,
+            end_line=snippet.end_line,
+            text="\n".join(all_hits[at].text for at in snippet.sources),
         )
-        place = citation(hit.path, hit.start_line, hit.end_line)
-        shown.append((hit, cited(one.text, place) if cites else one.text))
+        source = citation(hit.path, hit.start_line, hit.end_line)
+        shown.append((hit, cited(snippet.text, source) if cites else snippet.text))
     return shown
 
 
@@ -105,7 +105,7 @@ def found(
 ) -> dict[str, Any]:
     """Returns the result of `memory_search` with days of the zone; None: of this machine."""
     fallback = answer.fallback
-    told: dict[str, Any] = {
+    answer_json: dict[str, Any] = {
         "results": [_result(hit, snippet, cites=cites, zone=zone) for hit, snippet in shown],
         "provider": answer.provider,
         "model": answer.model,
@@ -115,8 +115,8 @@ def found(
         "mode": answer.mode.value,
     }
     if answer.notes:
-        told["notes"] = list(answer.notes)
-    return told
+        answer_json["notes"] = list(answer.notes)
+    return answer_json
 
 
 def failed(error: str, action: str) -> dict[str, Any]:

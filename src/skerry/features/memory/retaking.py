@@ -29,9 +29,9 @@ def retake(index: Embedded) -> None:
     provider, _, model = label.partition("/")
     while size:
         with index.tables() as tables:
-            found = tables.cached(provider, model, size, AT_ONCE)
-        sound = [(key, blob) for key, blob in found if is_sound(blob, size)]
+            rows = tables.cached(provider, model, size, AT_ONCE)
+        sound = [(key, blob) for key, blob in rows if is_sound(blob, size)]
         if sound:
             index.embed(kind(label, size), sound)
-        if len(found) < AT_ONCE or not sound:
+        if len(rows) < AT_ONCE or not sound:
             return

@@ -78,9 +78,9 @@ def search(
 ) -> list[MemoryHit]:
     """Returns the passages that answer the question, the best first."""
     weighing, now = asking.weighing, asking.now
-    asked = read(question.text, shared(), now, zone_of(asking.zone))
+    parsed = read(question.text, shared(), now, zone_of(asking.zone))
     scores = collection.scores(
-        asked.terms,
+        parsed.terms,
         vector,
         documents=_documents(tables, question, asking),
         since=question.since,
@@ -99,20 +99,20 @@ def search(
         min_score=question.min_score or 0.0,
         decay=None if half_life is None else Decay(now, half_life, weighing.floor),
         mmr=weighing.mmr,
-        asked=asked,
+        asked=parsed,
         texts=texts,
         scale=SCALES.get(collection.model.partition("@")[0]),  # behind it stands their size
         explain=question.explain,
     )
     ranked = rank(scores, weighing.profile_of(question), question.limit, options)
-    if not any(one.score >= question.enough for one in ranked):
+    if not any(hit.score >= question.enough for hit in ranked):
         return []
-    keys = [int(scores.id[one.row]) for one in ranked]
-    found = tables.rows(keys)
+    keys = [int(scores.id[hit.row]) for hit in ranked]
+    rows = tables.rows(keys)
     return [
-        _hit(found[key], one, quoted if question.explain else None)
-        for key, one in zip(keys, ranked, strict=True)
-        if key in found and one.score > 0
+        _hit(rows[key], hit, quoted if question.explain else None)
+        for key, hit in zip(keys, ranked, strict=True)
+        if key in rows and hit.score > 0
     ]
 
 
@@ -148,10 +148,10 @@ def _without_heard(
     import numpy as np  # noqa: PLC0415 - as said above
 
     key, since = question.heard.key, question.heard.since
-    said = frozenset({MemorySource.SESSIONS})
+    only = frozenset({MemorySource.SESSIONS})
     mine = asking.recall(
-        (said, None, key, None),
-        lambda: np.fromiter(tables.documents(said, None, key, None), np.int64),
+        (only, None, key, None),
+        lambda: np.fromiter(tables.documents(only, None, key, None), np.int64),
     )
     if not len(mine):
         return scores
@@ -165,7 +165,7 @@ def _lifted(
     """Returns the scores with passages that have a phrase above all others, and those passages."""
     import numpy as np  # noqa: PLC0415 - as said above
 
-    quoted = {key for one in wanted for key in tables.matching(_phrase(one), QUOTED)}
+    quoted = {key for phrase in wanted for key in tables.matching(_phrase(phrase), QUOTED)}
     if not quoted:
         return scores, quoted
     has = np.isin(scores.id, list(quoted))
@@ -177,17 +177,17 @@ def _phrase(text: str) -> str:
     return '"' + text.replace('"', '""') + '"'
 
 
-def _hit(row: Row, one: "Ranked", quoted: AbstractSet[int] | None) -> MemoryHit:
+def _hit(row: Row, ranked: "Ranked", quoted: AbstractSet[int] | None) -> MemoryHit:
     """Returns the hit; with `quoted`, the passages that have a phrase, it is explained."""
     passage = row.passage
     parts: Sequence[tuple[str, float]] = ()
     if quoted is not None:
-        parts = ((("phrase", 1.0),) if passage.id in quoted else ()) + tuple(one.explanation)
+        parts = ((("phrase", 1.0),) if passage.id in quoted else ()) + tuple(ranked.explanation)
     return MemoryHit(
         path=row.path,
         start_line=passage.start_line,
         end_line=passage.end_line,
-        score=one.score,
+        score=ranked.score,
         text=passage.text,
         source=row.source,
         at=passage.at,
@@ -201,28 +201,28 @@ def by_words(tables: Tables, question: MemoryQuestion) -> list[MemoryHit]:
 
     The score is `1 / (1 + rank)`, the best having rank 0 (decisions 6, BM25).
     """
-    expression = " OR ".join(_phrase(one) for one in re.findall(r"\w+", question.text)[:24])
+    expression = " OR ".join(_phrase(word) for word in re.findall(r"\w+", question.text)[:24])
     keys = tables.matching(expression, QUOTED) if expression else []
-    found: Mapping[int, Row] = tables.rows(keys)
-    rows = [found[key] for key in keys if _fits(found[key], question)][: question.limit]
+    by_key: Mapping[int, Row] = tables.rows(keys)
+    rows = [by_key[key] for key in keys if _fits(by_key[key], question)][: question.limit]
     return [
         MemoryHit(
             row.path,
             row.passage.start_line,
             row.passage.end_line,
-            1 / (1 + place),
+            1 / (1 + number),
             row.passage.text,
             row.source,
             row.passage.at,
             row.session,
         )
-        for place, row in enumerate(rows)
+        for number, row in enumerate(rows)
     ]
 
 
 def _fits(row: Row, question: MemoryQuestion) -> bool:
     at, path = row.passage.at, question.path
-    opens, heard = question.opens, question.heard
+    opens, heard_messages = question.opens, question.heard
     return (
         row.source in question.sources
         and (row.source is MemorySource.MEMORY or opens is None or opens(row.session or ""))
@@ -230,5 +230,10 @@ def _fits(row: Row, question: MemoryQuestion) -> bool:
         and (question.session is None or row.session == question.session)
         and (question.since is None or (at is not None and at >= question.since))
         and (question.until is None or (at is not None and at < question.until))
-        and (heard is None or row.session != heard.key or at is None or at < heard.since)
+        and (
+            heard_messages is None
+            or row.session != heard_messages.key
+            or at is None
+            or at < heard_messages.since
+        )
     )

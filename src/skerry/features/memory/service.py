@@ -159,10 +159,10 @@ class Service(Struct, frozen=True):
         extra = config.memory_search(agent).extra_paths
         if is_elsewhere(path):
             return await self._document(agent, path, start, lines, caller)
-        place = place_of(path, config.workspace(agent), extra)
-        work = partial(read_lines, place, path, start, lines, gate(config))
-        found = await anyio.to_thread.run_sync(work)
-        return replace(found, notes=[told(note, start) for note in notes(found.text)])
+        root_and_name = place_of(path, config.workspace(agent), extra)
+        work = partial(read_lines, root_and_name, path, start, lines, gate(config))
+        text = await anyio.to_thread.run_sync(work)
+        return replace(text, notes=[told(note, start) for note in notes(text.text)])
 
     async def write(
         self, agent: AgentId, text: str, section: str | None, origin: Origin, where: str
@@ -173,8 +173,8 @@ class Service(Struct, frozen=True):
             MemoryBackendError: it is not written.
         """
         now, zone = self.clock.now_ms(), self.config().agents.defaults.user_timezone
-        said = Provenance.now(origin, where, now)
-        work = partial(self._notebook(agent).write, text, section, said, day(now, zone))
+        provenance = Provenance.now(origin, where, now)
+        work = partial(self._notebook(agent).write, text, section, provenance, day(now, zone))
         noted = await anyio.to_thread.run_sync(work)
         self._touch(agent)
         return noted
@@ -231,8 +231,8 @@ class Service(Struct, frozen=True):
         book = self._notebook(agent)
 
         def read() -> list[MemoryNote]:
-            found = islice(book.all(), limit)
-            return [MemoryNote(path, one.text, told(one)) for path, one in found]
+            entries = islice(book.all(), limit)
+            return [MemoryNote(path, note.text, told(note)) for path, note in entries]
 
         return await anyio.to_thread.run_sync(read)
 
@@ -248,17 +248,19 @@ class Service(Struct, frozen=True):
 
     async def unverified(self, agent: AgentId) -> Sequence[MemoryNote]:
         """Returns the notes that wait for the owner's word. Implements `ports.MemoryService`."""
-        return [one for one in await self.notes(agent, MOST_WAITING) if is_unverified(one.path)]
+        return [note for note in await self.notes(agent, MOST_WAITING) if is_unverified(note.path)]
 
     async def confirm(self, agent: AgentId, name: str) -> MemoryNoted:
         """Makes an unverified note the owner's. Implements `ports.MemoryService`."""
-        found = next((one for one in await self.unverified(agent) if one.said.id == name), None)
-        if found is None:
+        note = next(
+            (waiting for waiting in await self.unverified(agent) if waiting.said.id == name), None
+        )
+        if note is None:
             missing = NoteError(f"No unverified note has the id {name}.")
             missing.remedy = "`skerry memory unverified` lists those that wait."
             raise missing
         # Written first: a crash between leaves the note twice, never lost.
-        noted = await self.write(agent, found.text, None, Origin.OWNER, found.said.where)
+        noted = await self.write(agent, note.text, None, Origin.OWNER, note.said.where)
         await self.undo(agent, name)
         return noted
 
@@ -283,7 +285,7 @@ class Service(Struct, frozen=True):
 
         None where no memory answers: whoever asks has something else to say.
         """
-        found: dict[tuple[str, int], MemoryHit] = {}
+        hits: dict[tuple[str, int], MemoryHit] = {}
         for phrase in phrases[:_ASKED]:
             question = MemoryQuestion(phrase, _NEAR)
             with suppress(MemoryBackendError):
@@ -291,8 +293,8 @@ class Service(Struct, frozen=True):
                     answer = await self.search(agent, question)
                 else:
                     answer = await self.find(caller, question)
-                found |= {(hit.path, hit.start_line): hit for hit in answer.hits}
-        return list(found.values())
+                hits |= {(hit.path, hit.start_line): hit for hit in answer.hits}
+        return list(hits.values())
 
     def _place(self, agent: AgentId, path: str) -> tuple[Path, str]:
         if self.of(agent) is None:
@@ -317,21 +319,21 @@ class Service(Struct, frozen=True):
     ) -> MemoryText:
         """Returns lines of what only the backend has."""
         backend: object = self.of(agent)  # whether it has documents shows only now
-        found = await backend.document(path) if isinstance(backend, MemoryDocuments) else None
-        if found is None:
+        document = await backend.document(path) if isinstance(backend, MemoryDocuments) else None
+        if document is None:
             return MemoryText(path, "", start, hint="There is no such document.")
-        hit = MemoryHit(path, 1, 1, 0.0, "", found.source, session=found.session)
+        hit = MemoryHit(path, 1, 1, 0.0, "", document.source, session=document.session)
         if caller is not None and not may_read(caller, hit):
             raise NotMemoryError(f"{path!r} belongs to another conversation.")
-        return window(path, iter(found.text.splitlines()), start, lines)
+        return window(path, iter(document.text.splitlines()), start, lines)
 
     async def _ask(self, agent: AgentId, question: MemoryQuestion, seconds: float) -> MemoryAnswer:
         backend = self.of(agent)
         if backend is None:
             raise ClosedError(_OFF)
-        wanted = self._wanted(agent, question)
+        asked_of_backend = self._wanted(agent, question)
         with anyio.move_on_after(seconds):
-            return await backend.search(wanted)
+            return await backend.search(asked_of_backend)
         raise MemoryBackendError(f"Memory did not answer within {seconds:g} s.")
 
     def _wanted(self, agent: AgentId, question: MemoryQuestion) -> MemoryQuestion:
@@ -344,8 +346,8 @@ class Service(Struct, frozen=True):
         if question.min_score is None:
             least = config.memory_search(agent).query.min_score
             question = replace(question, min_score=0.0, enough=least)
-        said = MemorySource.SESSIONS in config.memory_search(agent).sources
-        if said and config.memory.qmd.sessions.enabled:
+        with_sessions = MemorySource.SESSIONS in config.memory_search(agent).sources
+        if with_sessions and config.memory.qmd.sessions.enabled:
             return question
         sources = question.sources - {MemorySource.SESSIONS}
         if not sources:

@@ -45,8 +45,8 @@ def settings(config: Config, agent: AgentId) -> "Settings":
 
 def has_sessions(config: Config, agent: AgentId) -> bool:
     """Returns whether what was said is indexed."""
-    wanted = MemorySource.SESSIONS in config.memory_search(agent).sources
-    return wanted and config.memory.qmd.sessions.enabled
+    configured = MemorySource.SESSIONS in config.memory_search(agent).sources
+    return configured and config.memory.qmd.sessions.enabled
 
 
 def weighing(config: Config, agent: AgentId) -> "Weighing":

@@ -87,7 +87,7 @@ class FallbackMemoryManager:
     @property
     def backends(self) -> Sequence[MemoryBackend]:
         """Returns the chain, the first choice first."""
-        return [place.backend for place in self._places]
+        return [entry.backend for entry in self._places]
 
     async def search(self, question: MemoryQuestion) -> MemoryAnswer:
         """Returns the answer of the first memory that gives one.
@@ -97,12 +97,12 @@ class FallbackMemoryManager:
         Raises:
             MemoryBackendError: none of them answers.
         """
-        for place in self._places:
-            if place is not self._places[-1] and not place.usable(self._clock.now_ms()):
+        for entry in self._places:
+            if entry is not self._places[-1] and not entry.usable(self._clock.now_ms()):
                 continue
-            answer = await self._ask(place, question)
+            answer = await self._ask(entry, question)
             if answer is not None:
-                return _with_fallback(answer, self._fallback(place))
+                return _with_fallback(answer, self._fallback(entry))
         raise MemoryBackendError(f"No memory answers. {self._reasons()}")
 
     async def sync(
@@ -148,14 +148,14 @@ class FallbackMemoryManager:
 
     def touch(self) -> None:
         """Notes that files changed: each memory looks at them before it answers again."""
-        for place in self._places:
-            place.backend.touch()
+        for entry in self._places:
+            entry.backend.touch()
 
     async def status(self) -> MemoryStatus:
         """Returns the state of the memory that would serve, with why it is not the first."""
-        place = self._serving()
-        status = await place.backend.status()
-        fallback = self._fallback(place)
+        entry = self._serving()
+        status = await entry.backend.status()
+        fallback = self._fallback(entry)
         if fallback is None:
             return status
         return replace(status, fallback=fallback, notes=(*status.notes, *_note(status.fallback)))
@@ -183,54 +183,54 @@ class FallbackMemoryManager:
         backend: object = self._serving().backend  # whether it can tell shows only now
         return await backend.listing() if isinstance(backend, MemoryListing) else ()
 
-    async def _ask(self, place: _Place, question: MemoryQuestion) -> MemoryAnswer | None:
+    async def _ask(self, entry: _Place, question: MemoryQuestion) -> MemoryAnswer | None:
         """Returns its answer; None, with the reason noted, where it gives none."""
         begun = anyio.current_time()
-        seconds = self._limit(place)
-        place.asked = True
+        seconds = self._limit(entry)
+        entry.asked = True
         try:
             with anyio.fail_after(seconds):
-                answer = await place.backend.search(question)
+                answer = await entry.backend.search(question)
         except MemoryStartingError as error:
-            place.reason = str(error)
+            entry.reason = str(error)
             return None
         except TimeoutError:
-            self._failed(place, f"it did not answer within {seconds:.3g} s")
+            self._failed(entry, f"it did not answer within {seconds:.3g} s")
             return None
         except SkerryError as error:
-            self._failed(place, _told(error))
+            self._failed(entry, _told(error))
             return None
         except anyio.get_cancelled_exc_class():
             if anyio.current_time() - begun >= HANGS_SECONDS:
-                self._failed(place, "the caller gave up before it answered")
+                self._failed(entry, "the caller gave up before it answered")
             raise
         except Exception as error:
             # A plugin's memory may raise anything; the next one shall answer all the same.
-            logger.exception("memory %s failed", place.backend.name)
-            self._failed(place, f"{type(error).__name__}: {error}")
+            logger.exception("memory %s failed", entry.backend.name)
+            self._failed(entry, f"{type(error).__name__}: {error}")
             return None
         finally:
-            place.asked = False
-        if place.rest.failures:
-            logger.info("memory %s answers again", place.backend.name)
-        place.rest, place.reason = Rest(RESTS), ""
+            entry.asked = False
+        if entry.rest.failures:
+            logger.info("memory %s answers again", entry.backend.name)
+        entry.rest, entry.reason = Rest(RESTS), ""
         return answer
 
-    def _limit(self, place: _Place) -> float:
+    def _limit(self, entry: _Place) -> float:
         """Returns the seconds that a memory has: of the caller's time each its share."""
-        if place is self._places[-1]:
+        if entry is self._places[-1]:
             return self._last_seconds
-        left = anyio.current_effective_deadline() - anyio.current_time()
-        return min(self._seconds(), max(0.0, left) * SHARE)
+        remaining = anyio.current_effective_deadline() - anyio.current_time()
+        return min(self._seconds(), max(0.0, remaining) * SHARE)
 
-    def _failed(self, place: _Place, reason: str) -> None:
-        place.reason = reason
-        place.rest = place.rest.after_failure(self._clock.now_ms())
-        logger.warning("memory %s does not answer: %s", place.backend.name, reason)
+    def _failed(self, entry: _Place, reason: str) -> None:
+        entry.reason = reason
+        entry.rest = entry.rest.after_failure(self._clock.now_ms())
+        logger.warning("memory %s does not answer: %s", entry.backend.name, reason)
 
     def _serving(self) -> _Place:
         """Returns the first that answered when it was asked last, or was never asked."""
-        return next((one for one in self._places if not one.reason), self._places[-1])
+        return next((entry for entry in self._places if not entry.reason), self._places[-1])
 
     def _fallback(self, serving: _Place) -> MemoryFallback | None:
         """Returns which memory should have served; None where it did."""
@@ -240,7 +240,9 @@ class FallbackMemoryManager:
         return MemoryFallback(first.backend.name, first.reason or "another query asks it just now")
 
     def _reasons(self) -> str:
-        return " ".join(f"{one.backend.name}: {one.reason}." for one in self._places if one.reason)
+        return " ".join(
+            f"{entry.backend.name}: {entry.reason}." for entry in self._places if entry.reason
+        )
 
 
 def _told(error: SkerryError) -> str:

@@ -61,8 +61,8 @@ class SlotMemories(Struct):
 
         async def run() -> None:
             async with anyio.create_task_group() as tasks:
-                for one in running:
-                    tasks.start_soon(one.run)
+                for memory in running:
+                    tasks.start_soon(memory.run)
 
         for agent in self.config().agents.ids:
             qmd, behind = self._qmd(agent), self.builtin.of(agent)
@@ -88,8 +88,8 @@ class SlotMemories(Struct):
         def look() -> object:
             """Gives what is to be indexed anew where it changed: the files, and what is wanted."""
             now = qmd()
-            found = scan(Places(workspace, tuple(Path(path.path) for path in now.paths))).found
-            return found, now.paths, now.include_default_memory, now.sessions
+            stamps = scan(Places(workspace, tuple(Path(path.path) for path in now.paths))).found
+            return stamps, now.paths, now.include_default_memory, now.sessions
 
         def days() -> int:
             return qmd().sessions.retention_days

@@ -114,11 +114,11 @@ class MemorySearch(_MemoryTool):
         cites = shows(mode, context.caller.chat)
         shown = clamped(answer.hits, params.query, limits, cites=cites, most=most)
         # What was said in a conversation may repeat what a page of the web said there.
-        said = any(
+        from_talk = any(
             hit.source is MemorySource.SESSIONS or is_foreign(hit.path, hit.text)
             for hit, _ in shown
         )
-        origin = Origin.TOOL if said else Origin.MEMORY
+        origin = Origin.TOOL if from_talk else Origin.MEMORY
         return _json(found(answer, shown, mode, cites=cites, zone=zone), origin)
 
 
@@ -142,21 +142,21 @@ class MemoryGet(_MemoryTool):
             return _json({**refused, "error": _SHARED if caller else _NOBODY})
         agent = caller.key.agent
         try:
-            found = await self._service.get(agent, params.path, params.start, params.lines, caller)
+            text = await self._service.get(agent, params.path, params.start, params.lines, caller)
         except SkerryError as error:
             return _json({**refused, "error": str(error)})
-        told: dict[str, Any] = {"path": found.path, "text": unmarked(clean(found.text))}
-        if found.next_line is not None:
-            told["nextFrom"] = found.next_line
-        if found.hint:
-            told["hint"] = found.hint
-        if gives_orders(found.text):
-            told["suspicious"] = True
-        foreign = is_foreign(params.path, found.text)
+        reply: dict[str, Any] = {"path": text.path, "text": unmarked(clean(text.text))}
+        if text.next_line is not None:
+            reply["nextFrom"] = text.next_line
+        if text.hint:
+            reply["hint"] = text.hint
+        if gives_orders(text.text):
+            reply["suspicious"] = True
+        foreign = is_foreign(params.path, text.text)
         if foreign:
-            told["unverified"] = True
-        said = foreign or params.path.startswith("sessions/")
-        return _json(told, Origin.TOOL if said else Origin.MEMORY)
+            reply["unverified"] = True
+        from_talk = foreign or params.path.startswith("sessions/")
+        return _json(reply, Origin.TOOL if from_talk else Origin.MEMORY)
 
 
 class MemoryWriteParams(BaseModel):
@@ -267,10 +267,10 @@ class MemoryForget(_MemoryTool):
             raise ToolError(f"It is not forgotten yet: {error}") from error
         report = told(done, near, shows=False, most=_PASSAGE)
         # What is near may have been said in a conversation, where a page of the web was read.
-        said = any(hit.source is MemorySource.SESSIONS for hit in near)
-        origin = Origin.TOOL if said else Origin.MEMORY
+        from_talk = any(hit.source is MemorySource.SESSIONS for hit in near)
+        origin = Origin.TOOL if from_talk else Origin.MEMORY
         return _json(report, origin)
 
 
-def _json(told: dict[str, Any], origin: Origin = Origin.MEMORY) -> ToolResult:
-    return ToolResult(msgspec.json.encode(told).decode(), origin=origin)
+def _json(values: dict[str, Any], origin: Origin = Origin.MEMORY) -> ToolResult:
+    return ToolResult(msgspec.json.encode(values).decode(), origin=origin)

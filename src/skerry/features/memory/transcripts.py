@@ -52,38 +52,38 @@ def is_due(
     `now` in ms since 1970.
     """
     was = Stamp(0, 0, 0) if known is None else known.stamp
-    found = stamp_of(conversation)
-    if found == was:
+    stamp = stamp_of(conversation)
+    if stamp == was:
         return False
     rests = now - conversation.updated_at
     return (
-        found.size - was.size >= max(most_bytes, was.size // PART)
-        or found.ctime - was.ctime >= max(most_entries, was.ctime // PART)
-        or found.ctime < was.ctime  # it was taken back, or redacted
+        stamp.size - was.size >= max(most_bytes, was.size // PART)
+        or stamp.ctime - was.ctime >= max(most_entries, was.ctime // PART)
+        or stamp.ctime < was.ctime  # it was taken back, or redacted
         or rests >= REST_MS
-        or (rests >= PAUSE_MS and PART * (found.ctime - was.ctime) >= found.ctime)
+        or (rests >= PAUSE_MS and PART * (stamp.ctime - was.ctime) >= stamp.ctime)
     )
 
 
 def document(
-    conversation: TrackedConversation, said: Sequence[Utterance], redact: Callable[[str], str]
+    conversation: TrackedConversation, utterances: Sequence[Utterance], redact: Callable[[str], str]
 ) -> Document:
     """Returns the Markdown of a conversation (pure but for `redact`)."""
     lines: list[str] = []
     times: list[tuple[int, int]] = []
-    for one in said:
-        text = sanitised(one.text, redact)
+    for utterance in utterances:
+        text = sanitised(utterance.text, redact)
         if not text:
             continue
-        times.append((len(lines) + 1, one.at))
-        lines += f"{'User' if one.by_user else 'Assistant'}: {text}".split("\n")
+        times.append((len(lines) + 1, utterance.at))
+        lines += f"{'User' if utterance.by_user else 'Assistant'}: {text}".split("\n")
         lines.append("")
     whole = "\n".join(lines)
     if len(whole) > MOST_CHARS:
         cut = whole.index("\n", len(whole) - MOST_CHARS) + 1
-        gone = whole.count("\n", 0, cut)
+        lines_before = whole.count("\n", 0, cut)
         whole = whole[cut:]
-        times = [(max(1, line - gone), at) for line, at in times]
+        times = [(max(1, line - lines_before), at) for line, at in times]
     return Document(
         path_of(conversation),
         MemorySource.SESSIONS,

@@ -94,13 +94,13 @@ class VectorRows:
         self, provider: str, model: str, size: int, limit: int, among: Sequence[int] | None = None
     ) -> list[tuple[int, bytes]]:
         """Returns passages, of those or all, that lack a vector which the cache has, with it."""
-        given = None if among is None else as_json(among)
+        among_json = None if among is None else as_json(among)
         return self._db.execute(
             "SELECT id, embedding FROM (SELECT id, hash FROM chunks WHERE model = ''"
             " AND (? IS NULL OR id IN (SELECT value FROM json_each(?))))"
             " CROSS JOIN embedding_cache ON content_hash = hash AND provider = ? AND model = ?"
             " LIMIT ?",
-            (given, given, provider, f"{model}@{size}", limit),
+            (among_json, among_json, provider, f"{model}@{size}", limit),
         ).fetchall()
 
     def cache(self, provider: str, model: str, rows: Sequence[tuple[str, bytes]]) -> None:

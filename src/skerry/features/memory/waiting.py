@@ -19,11 +19,11 @@ READY_SHARE: Final = 0.75
 before."""
 
 
-def for_files(given: float) -> float:
+def for_files(patience: float) -> float:
     """Returns the time to wait for files, for a caller who waits this long."""
-    return min(FRESH, given * FRESH_SHARE)
+    return min(FRESH, patience * FRESH_SHARE)
 
 
-def for_vector(given: float, spent: float) -> float:
+def for_vector(patience: float, spent: float) -> float:
     """Returns the time left for the vector, for a caller who waits this long."""
-    return min(QUERY, min(READY, given * READY_SHARE) - spent)
+    return min(QUERY, min(READY, patience * READY_SHARE) - spent)

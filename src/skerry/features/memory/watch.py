@@ -42,8 +42,8 @@ class Watch:
 
         Then what changed until now is not known. Where it cannot be done, nothing is watched.
         """
-        wanted = frozenset(folders)
-        if wanted == self._folders and self.covers:
+        paths = frozenset(folders)
+        if paths == self._folders and self.covers:
             return False
         self.close()
         if sys.platform != "linux":
@@ -53,13 +53,13 @@ class Watch:
         if file < 0:
             return False
         names: dict[int, str] = {}
-        for one in wanted:
-            number = libc.inotify_add_watch(file, os.fsencode(one), _MASK)
+        for folder in paths:
+            number = libc.inotify_add_watch(file, os.fsencode(folder), _MASK)
             if number < 0:
                 os.close(file)
                 return False
-            names[number] = one
-        self._file, self._folders, self._names = file, wanted, names
+            names[number] = folder
+        self._file, self._folders, self._names = file, paths, names
         return True
 
     def changed(self) -> set[str] | None:
@@ -69,7 +69,7 @@ class Watch:
         """
         if self._file is None:
             return None
-        found: set[str] = set()
+        names: set[str] = set()
         whole = True
         with suppress(BlockingIOError):
             while data := os.read(self._file, _READ):
@@ -77,8 +77,8 @@ class Watch:
                     if not name or mask & _DIRECTORY:
                         whole = False
                     elif name.lower().endswith(b".md"):
-                        found.add(f"{self._names.get(number, '')}/{os.fsdecode(name)}")
-        return found if whole else None
+                        names.add(f"{self._names.get(number, '')}/{os.fsdecode(name)}")
+        return names if whole else None
 
     def is_quiet(self) -> bool:
         """Returns whether it watches, and no Markdown file or folder changed since it was asked."""
@@ -93,12 +93,12 @@ class Watch:
 
 def _events(data: bytes) -> Iterator[tuple[int, int, bytes]]:
     """Yields in which folder something happened, what, and to which name; see inotify(7)."""
-    place = 0
-    while place < len(data):
-        number, mask, _, length = _EVENT.unpack_from(data, place)
-        place += _EVENT.size
-        yield number, mask, data[place : place + length].rstrip(b"\0")
-        place += length
+    offset = 0
+    while offset < len(data):
+        number, mask, _, length = _EVENT.unpack_from(data, offset)
+        offset += _EVENT.size
+        yield number, mask, data[offset : offset + length].rstrip(b"\0")
+        offset += length
 
 
 def _libc() -> Any:

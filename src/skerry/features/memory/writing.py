@@ -51,20 +51,20 @@ class Notebook(Struct, frozen=True):
             raise NoteError(f"A note has 1 to {MAX_CHARS} characters; this one has {len(text)}.")
         path = LONG_TERM if section else f"memory/{today}.md"
         lines, name = item(text, provenance), provenance.id_of(text)
-        place = 0
+        line_number = 0
 
         def change(old: bytes | None) -> bytes:
-            nonlocal place
+            nonlocal line_number
             content = _text(old)
             again = next((note for note in notes(content) if note.id == name), None)
             if again is not None:
-                place = again.first
+                line_number = again.first
                 return old or b""
-            new, place = added(content, lines, section)
+            new, line_number = added(content, lines, section)
             return new.encode()
 
         self._change(path, change)
-        return MemoryNoted(name, path, place, place + len(lines) - 1)
+        return MemoryNoted(name, path, line_number, line_number + len(lines) - 1)
 
     def undo(self, name: str) -> MemoryUndone:
         """Takes out the note of that id.
@@ -81,7 +81,7 @@ class Notebook(Struct, frozen=True):
         """Yields the notes of MEMORY.md, then of the logs, the newest first."""
         folder = self.workspace / "memory"
         logs = sorted((*folder.glob("*.md"), *folder.glob("unverified/*.md")), reverse=True)
-        names = (one.relative_to(self.workspace).as_posix() for one in logs[:MOST_FILES])
+        names = (log.relative_to(self.workspace).as_posix() for log in logs[:MOST_FILES])
         for path in (LONG_TERM, *names):
             try:
                 with Beneath(self.workspace, self.rules).open(path) as file:
@@ -94,28 +94,30 @@ class Notebook(Struct, frozen=True):
     def _take_out(self, path: str, note: Note) -> MemoryUndone:
         def change(old: bytes | None) -> bytes:
             content = _text(old)
-            there = next((one for one in notes(content) if one.id == note.id), None)
-            if there is None:
+            present = next(
+                (candidate for candidate in notes(content) if candidate.id == note.id), None
+            )
+            if present is None:
                 raise NoteError(f"Note {note.id} was just removed from {path}.")
-            if there.is_edited:
+            if present.is_edited:
                 raise NoteError(
                     f"Note {note.id} was changed by hand since: remove it from {path}, line"
-                    f" {there.first}, by hand."
+                    f" {present.first}, by hand."
                 )
-            return without(content, there).encode()
+            return without(content, present).encode()
 
         self._change(path, change)
         return MemoryUndone(note.id, path, note.text)
 
     def _change(self, path: str, change: Change) -> None:
         beneath = Beneath(self.workspace, self.rules)
-        for left in reversed(range(_TRIES)):
+        for tries_left in reversed(range(_TRIES)):
             try:
                 beneath.replace(path, change, most=MAX_BYTES)
             except EscapeError as error:
                 raise NoteError(f"{path} is not written: {error.reason}.") from error
             except OSError as error:
-                if error.errno != errno.ESTALE or not left:
+                if error.errno != errno.ESTALE or not tries_left:
                     raise NoteError(f"{path} is not written: {error.strerror}.") from error
             else:
                 return

@@ -30,7 +30,7 @@ class FullText:
     def __init__(self, scope: Scope) -> None:
         self._db = sqlite3.connect(":memory:")
         self._db.execute("CREATE VIRTUAL TABLE t USING fts5(text, tokenize='porter unicode61')")
-        rows = [(row, one.text) for row, one in enumerate(scope.passages)]
+        rows = [(row, passage.text) for row, passage in enumerate(scope.passages)]
         self._db.executemany("INSERT INTO t(rowid, text) VALUES (?, ?)", rows)
 
     def search(self, question: str, joined: str, limit: int) -> Sequence[int]:
@@ -51,7 +51,7 @@ class Fused:
         self._words = [Counter(_words(passage.text)) for passage in scope.passages]
         self._length = [sum(word.values()) for word in self._words]
         self._mean = sum(self._length) / max(1, len(self._length)) or 1.0
-        self._having = Counter(word for one in self._words for word in one)
+        self._having = Counter(word for words in self._words for word in words)
         self._vectors = [vectors[passage.text] for passage in scope.passages] if vectors else []
 
     def search(self, question: str, vector: "Floats | None", limit: int) -> Sequence[int]:
@@ -83,10 +83,10 @@ def _ranked(scores: Sequence[float]) -> list[int]:
 
 
 def _words(text: str) -> list[str]:
-    found: list[str] = []
+    lines: list[str] = []
     for word in _WORD.findall(text.lower()):
         if _UNSPACED.search(word):
-            found += [word[at : at + 2] for at in range(len(word) - 1)] or [word]
+            lines += [word[at : at + 2] for at in range(len(word) - 1)] or [word]
         else:
-            found.append(word)
-    return found
+            lines.append(word)
+    return lines

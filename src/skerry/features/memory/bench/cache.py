@@ -28,33 +28,35 @@ class VectorCache:
         self, texts: Sequence[str], embed: Embed, report: Callable[[int, int], None]
     ) -> dict[str, "Floats"]:
         """Returns the vector of each text; what is not kept is embedded, and kept at once."""
-        found = self._load()
+        cached = self._load()
         keys = {text: hashlib.sha256(text.encode()).digest() for text in texts}
-        missing = [text for text in texts if keys[text] not in found]
+        missing = [text for text in texts if keys[text] not in cached]
         with self._path.open("ab") as file:
             for at in range(0, len(missing), _BATCH):
                 some = missing[at : at + _BATCH]
                 vectors = np.asarray(await embed(some), np.float32)
                 for text, vector in zip(some, vectors, strict=True):
                     file.write(keys[text] + len(vector).to_bytes(4, "little") + vector.tobytes())
-                    found[keys[text]] = vector
+                    cached[keys[text]] = vector
                 file.flush()
                 report(at + len(some), len(missing))
-        return {text: found[key] for text, key in keys.items()}
+        return {text: cached[key] for text, key in keys.items()}
 
     def _load(self) -> dict[bytes, "Floats"]:
         """Loads the stored vectors; a record that was not written to its end is cut off."""
         if not self._path.exists():
             return {}
-        data, at, found = self._path.read_bytes(), 0, dict[bytes, "Floats"]()
+        data, at, vectors = self._path.read_bytes(), 0, dict[bytes, "Floats"]()
         while at + _DIGEST + 4 <= len(data):
             count = int.from_bytes(data[at + _DIGEST : at + _DIGEST + 4], "little")
             end = at + _DIGEST + 4 + 4 * count
             if end > len(data):
                 break
-            found[data[at : at + _DIGEST]] = np.frombuffer(data[at + _DIGEST + 4 : end], np.float32)
+            vectors[data[at : at + _DIGEST]] = np.frombuffer(
+                data[at + _DIGEST + 4 : end], np.float32
+            )
             at = end
         if at < len(data):
             with self._path.open("r+b") as file:
                 file.truncate(at)
-        return found
+        return vectors

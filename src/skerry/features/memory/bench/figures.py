@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from skerry.features.memory.bench.sets import Query, Scope
 
 
-def units(found: Sequence[int], scope: Scope) -> list[str]:
+def units(rows: Sequence[int], scope: Scope) -> list[str]:
     """Returns the units of the passages found, each where its best passage stands."""
-    return list(dict.fromkeys(scope.units[row] for row in found))
+    return list(dict.fromkeys(scope.units[row] for row in rows))
 
 
-def figure(name: str, found: Sequence[int], query: Query, scope: Scope) -> float:
+def figure(name: str, rows: Sequence[int], query: Query, scope: Scope) -> float:
     """Returns one figure of one ranking, 0 to 1.
 
     `recall@k`: share of the units that answer among the first k; of the characters that answer
@@ -20,10 +20,10 @@ def figure(name: str, found: Sequence[int], query: Query, scope: Scope) -> float
     """
     measure, _, cut = name.partition("@")
     if query.spans:
-        return _characters(found, query, scope, int(cut))
-    ranked = units(found, scope)
+        return _characters(rows, query, scope, int(cut))
+    ranked = units(rows, scope)
     first = ranked[: int(cut)] if cut else ranked
-    gains = [one in query.gold for one in first]
+    gains = [unit in query.gold for unit in first]
     match measure:
         case "recall":
             return sum(gains) / len(query.gold)
@@ -42,13 +42,13 @@ def _discount(at: int) -> float:
     return 1 / math.log2(at + 2)
 
 
-def _characters(found: Sequence[int], query: Query, scope: Scope, budget: int) -> float:
+def _characters(rows: Sequence[int], query: Query, scope: Scope, budget: int) -> float:
     """Returns the share of the characters asked for among the first `budget` that come back."""
     held: dict[str, set[int]] = {}
     for unit, start, end in query.spans:
         held.setdefault(unit, set()).update(range(start, end))
-    asked = sum(len(one) for one in held.values())
-    for row in found:
+    total = sum(len(span) for span in held.values())
+    for row in rows:
         if budget <= 0:
             break
         start, end = scope.offsets[row]
@@ -56,4 +56,4 @@ def _characters(found: Sequence[int], query: Query, scope: Scope, budget: int) -
         budget -= end - start
         if scope.units[row] in held:
             held[scope.units[row]] -= set(range(start, end))
-    return 1 - sum(len(one) for one in held.values()) / asked
+    return 1 - sum(len(span) for span in held.values()) / total

@@ -23,8 +23,8 @@ def curves(table: Mapping[str, Mapping[str, float]], title: str) -> str:
     """
     names = {budget: f"chunking.recall@{budget}" for budget in BUDGETS}
     lines = {
-        who: [(budget, found[name]) for budget, name in names.items() if name in found]
-        for who, found in table.items()
+        who: [(budget, figures[name]) for budget, name in names.items() if name in figures]
+        for who, figures in table.items()
     }
     body = [_text(_LEFT, _TOP - 16, title, size=14), *_axes()]
     for colour, (who, points) in zip(_COLOURS, lines.items(), strict=False):

@@ -72,8 +72,8 @@ async def evidence(
         name = f"{trial.name.rpartition('.')[0]}.{NAME}"
         for kind in KINDS:
             way = _Way(kind, folder / kind, embed)
-            found = await _measured(trial, profiles, way, partial(report, f"{name}.{kind}"))
-            for who, value in found.items():
+            measured = await _measured(trial, profiles, way, partial(report, f"{name}.{kind}"))
+            for who, value in measured.items():
                 table[who][f"{name}.{kind}"] = round(value, 2)
         for figures in table.values():
             figures[name] = round(sum(figures[f"{name}.{kind}"] for kind in KINDS) / len(KINDS), 2)
@@ -118,8 +118,8 @@ class _Asking:
         workspace = folder / "workspace"
         (workspace / "memory").mkdir(parents=True)
         if notes:
-            for name, said in sessions:
-                text = "\n".join(one.text for one in said)
+            for name, utterances in sessions:
+                text = "\n".join(utterance.text for utterance in utterances)
                 (workspace / "memory" / f"{name}.md").write_text(text, "utf-8")
         clock = _Clock(max((passage.at or 0 for passage in scope.passages), default=0) + _DAY_MS)
         settings = Settings(Places(workspace), zone="UTC", retention_days=_YEARS)
@@ -146,7 +146,7 @@ class _Asking:
         result = await self._tool.run({"query": question}, self._context)
         reply = json.loads(result.text)
         shown = _flat("\n".join(one["snippet"] for one in reply["results"]))
-        turns = [_flat(self._units[one].text.partition(": ")[2]) for one in gold]
+        turns = [_flat(self._units[unit].text.partition(": ")[2]) for unit in gold]
         return sum(turn in shown for turn in turns) / len(turns)
 
     async def aclose(self) -> None:
@@ -188,22 +188,22 @@ class _Talks:
             TrackedConversation(
                 name,
                 str(_OWNER.key),
-                len(said),
-                sum(len(one.text) for one in said),
-                max(one.at or 0 for one in said),
+                len(utterances),
+                sum(len(utterance.text) for utterance in utterances),
+                max(utterance.at or 0 for utterance in utterances),
             )
-            for name, said in self._said.items()
+            for name, utterances in self._said.items()
         ]
-        return [one for one in found if one.updated_at >= since]
+        return [conversation for conversation in found if conversation.updated_at >= since]
 
     def document(self, conversation: TrackedConversation) -> Document:
         """Returns the transcript: who speaks first is the user."""
-        said = self._said[conversation.session_id]
-        user = said[0].text.partition(": ")[0]
+        utterances = self._said[conversation.session_id]
+        user = utterances[0].text.partition(": ")[0]
         turns = []
-        for one in said:
-            who, _, text = one.text.partition(": ")
-            turns.append(Utterance(who == user, text, one.at or 0))
+        for utterance in utterances:
+            who, _, text = utterance.text.partition(": ")
+            turns.append(Utterance(who == user, text, utterance.at or 0))
         return document(conversation, turns, str)
 
 
@@ -230,8 +230,8 @@ class _Embedder:
 
 def _sessions(scope: Scope) -> Iterator[tuple[str, Sequence[Passage]]]:
     """Yields the sessions of a conversation, each by the name of its file."""
-    for number, said in groupby(scope.passages, key=lambda one: one.document):
-        turns = list(said)
+    for number, passages in groupby(scope.passages, key=lambda passage: passage.document):
+        turns = list(passages)
         day = datetime.fromtimestamp((turns[0].at or 0) / 1000, UTC)
         yield f"{day:%Y-%m-%d}-session-{number + 1}", turns
 

@@ -58,8 +58,8 @@ def measure(
     table: dict[str, dict[str, float]] = {profile.name: {} for profile in profiles}
     table |= {name: {} for name in (*BASELINES, FUSED)}
     for number, trial in enumerate(trials):
-        found = _measured(trial, profiles, vectors, folder / str(number), report)
-        for (who, name), value in found.items():
+        figures = _measured(trial, profiles, vectors, folder / str(number), report)
+        for (who, name), value in figures.items():
             table[who][f"{trial.name}.{name}"] = value
     return table
 
@@ -72,8 +72,8 @@ def _measured(
     sums: defaultdict[tuple[str, str], float] = defaultdict(float)
     done = 0
     for index, scope in enumerate(trial.scopes):
-        place = folder / str(index)
-        for query, rankings in _answers(scope, profiles, vectors, place, trial.limit):
+        folder_of_index = folder / str(index)
+        for query, rankings in _answers(scope, profiles, vectors, folder_of_index, trial.limit):
             for who, name in product(rankings, trial.figures):
                 sums[who, name] += figure(name, rankings[who], query, scope)
             done += 1
@@ -93,22 +93,22 @@ def _answers(
     collection.refresh(added=scope.passages, vectors=held)
     plain, fused = FullText(scope), Fused(scope, vectors.passages)
     for query in scope.queries:
-        asked = read(query.text, words, query.now)
-        scores = collection.scores(asked.terms, vectors.queries.get(query.text))
+        question = read(query.text, words, query.now)
+        scores = collection.scores(question.terms, vectors.queries.get(query.text))
 
         texts = partial(_texts, scope, scores)
-        options = Options(asked=asked, texts=texts, scale=SCALES[MODEL])
-        found: dict[str, Sequence[int]] = {
+        options = Options(asked=question, texts=texts, scale=SCALES[MODEL])
+        rankings: dict[str, Sequence[int]] = {
             profile.name: [
                 int(scores.id[hit.row]) - 1 for hit in rank(scores, profile, limit, options)
             ]
             for profile in profiles
         }
         for name, joined in BASELINES.items():
-            found[name] = plain.search(query.text, joined, limit)
+            rankings[name] = plain.search(query.text, joined, limit)
         vector = vectors.queries.get(query.text)
-        found[FUSED] = fused.search(query.text, vector, limit)
-        yield query, found
+        rankings[FUSED] = fused.search(query.text, vector, limit)
+        yield query, rankings
     plain.close()
 
 

@@ -77,20 +77,20 @@ class _Builder:
 
     def add(self, unit: str, text: str, at: int | None = None) -> None:
         """Adds a file, cut as the product cuts it; its passages count as `unit`."""
-        for place, one in enumerate(chunks(text)):
-            self._put(place, one.text, unit, at)
-            self.offsets.append((one.start, one.end))
+        for number, chunk in enumerate(chunks(text)):
+            self._put(number, chunk.text, unit, at)
+            self.offsets.append((chunk.start, chunk.end))
         self.documents += 1
 
     def add_whole(self, pieces: Sequence[tuple[str, str, int | None]]) -> None:
         """Adds a document of pieces that are passages: unit, text, date."""
-        for place, (unit, text, at) in enumerate(pieces):
-            self._put(place, text, unit, at)
+        for number, (unit, text, at) in enumerate(pieces):
+            self._put(number, text, unit, at)
         self.documents += 1
 
-    def _put(self, place: int, text: str, unit: str, at: int | None = None) -> None:
+    def _put(self, number: int, text: str, unit: str, at: int | None = None) -> None:
         key = len(self.passages) + 1
-        self.passages.append(Passage(key, self.documents, place, text, at=at))
+        self.passages.append(Passage(key, self.documents, number, text, at=at))
         self.units.append(unit)
 
 
@@ -106,7 +106,7 @@ def trials(folder: Path, scopes: int | None = None) -> list[Trial]:
     Raises:
         NoDataError: there is none.
     """
-    found: list[Trial] = []
+    trials_of_kinds: list[Trial] = []
     for path in sorted(folder.glob("*.queries.jsonl")):
         name = path.name.removesuffix(".queries.jsonl")
         queries, documents = _rows(path), folder / f"{name}.docs.jsonl"
@@ -114,20 +114,22 @@ def trials(folder: Path, scopes: int | None = None) -> list[Trial]:
         if documents.is_file():
             rows = _rows(documents)
             if rows and "session" in rows[0]:
-                found += _conversations(name, rows, queries, scopes)
+                trials_of_kinds += _conversations(name, rows, queries, scopes)
             elif rows and "lang" in rows[0]:
-                found += _languages(name, rows, queries)
+                trials_of_kinds += _languages(name, rows, queries)
         elif corpora.is_dir():
-            found.append(_spans(corpora, queries))
+            trials_of_kinds.append(_spans(corpora, queries))
     for path in sorted(folder.glob("*.notes.json")):
-        found += _notes(path.name.removesuffix(".notes.json"), json.loads(path.read_bytes()))
-    if not found:
+        trials_of_kinds += _notes(
+            path.name.removesuffix(".notes.json"), json.loads(path.read_bytes())
+        )
+    if not trials_of_kinds:
         raise NoDataError(
             f"No data set in {folder}. Give a folder with <name>.docs.jsonl and"
             " <name>.queries.jsonl, or with <name>.notes.json, by --data, or by the variable"
             " SKERRY_DATA."
         )
-    return found
+    return trials_of_kinds
 
 
 def _rows(path: Path) -> list[dict[str, Any]]:
@@ -141,7 +143,7 @@ def _conversations(
     """Yields the trials of turns and of sessions: a session is a document."""
     turns, sessions = [], []
     for scope, mine in list(_grouped(rows, "scope").items())[:first]:
-        asked = [query for query in queries if query["scope"] == scope]
+        in_scope = [query for query in queries if query["scope"] == scope]
         by_turn, by_file = _Builder(), _Builder()
         session_of = {row["id"]: row["session"] for row in mine}
         for session, said in _grouped(mine, "session").items():
@@ -150,24 +152,24 @@ def _conversations(
                 [(row["id"], line, _ms(row)) for row, line in zip(said, lines, strict=True)]
             )
             by_file.add(session, "\n".join(lines))
-        answered = [(one, frozenset(one["evidence"]) & session_of.keys()) for one in asked]
-        answered = [(one, gold) for one, gold in answered if gold]
+        answered = [(query, frozenset(query["evidence"]) & session_of.keys()) for query in in_scope]
+        answered = [(query, gold) for query, gold in answered if gold]
         turns.append(
             _scope(
                 scope,
                 by_turn,
                 [
-                    Query(one["question"], gold)
-                    for one, gold in answered
-                    if one.get("category") != _ADVERSARIAL
+                    Query(query["question"], gold)
+                    for query, gold in answered
+                    if query.get("category") != _ADVERSARIAL
                 ],
             )
         )
-        wanted = [
-            Query(one["question"], frozenset(session_of[turn] for turn in gold))
-            for one, gold in answered
+        queries_with_gold = [
+            Query(query["question"], frozenset(session_of[turn] for turn in gold))
+            for query, gold in answered
         ]
-        sessions.append(_scope(scope, by_file, wanted))
+        sessions.append(_scope(scope, by_file, queries_with_gold))
     yield Trial(f"{name}.turn", "turn", RANKED, turns)
     yield Trial(f"{name}.session", "session", RANKED, sessions, SESSION_LIMIT)
 
@@ -181,12 +183,12 @@ def _languages(
         builder = _Builder()
         for row in mine:
             builder.add(row["id"], row["text"])
-        asked = [
+        queries_of_set = [
             Query(query["question"], frozenset(query["evidence"]))
             for query in queries
             if query["lang"] == lang
         ]
-        scopes[lang] = _scope(lang, builder, asked)
+        scopes[lang] = _scope(lang, builder, queries_of_set)
         yield Trial(f"{name}.{lang}", "language", FIRST, [scopes[lang]])
     if "de" in scopes and "en" in scopes:
         crossed = [
@@ -203,7 +205,7 @@ def _spans(corpora: Path, queries: list[dict[str, Any]]) -> Trial:
     for path in sorted(corpora.glob("*.md")):
         with path.open(encoding="utf-8", newline="") as file:
             builder.add(path.stem, file.read())
-    asked = [
+    queries_of_set = [
         Query(
             query["question"],
             spans=[
@@ -213,7 +215,9 @@ def _spans(corpora: Path, queries: list[dict[str, Any]]) -> Trial:
         for query in queries
     ]
     figures = [f"recall@{budget}" for budget in BUDGETS]
-    return Trial("chunking", "chunking", figures, [_scope("all", builder, asked)], SPAN_LIMIT)
+    return Trial(
+        "chunking", "chunking", figures, [_scope("all", builder, queries_of_set)], SPAN_LIMIT
+    )
 
 
 def _notes(name: str, workspaces: list[dict[str, Any]]) -> Iterator[Trial]:
@@ -224,7 +228,7 @@ def _notes(name: str, workspaces: list[dict[str, Any]]) -> Iterator[Trial]:
         for path, text in workspace["files"].items():
             builder.add("", text, date_of(path, "UTC"))
         builder.units = [str(passage.id) for passage in builder.passages]
-        asked = [
+        queries_of_set = [
             Query(
                 row["ask"],
                 frozenset(str(two.id) for two in builder.passages if row["has"] in two.text),
@@ -232,7 +236,7 @@ def _notes(name: str, workspaces: list[dict[str, Any]]) -> Iterator[Trial]:
             )
             for row in workspace["questions"]
         ]
-        scopes.append(_scope(workspace["name"], builder, asked))
+        scopes.append(_scope(workspace["name"], builder, queries_of_set))
     for scope in scopes:
         yield Trial(f"{name}.{scope.name}", "notes", FIRST, [scope])
     yield Trial(f"{name}.all", "notes", FIRST, scopes)
@@ -244,10 +248,10 @@ def _scope(name: str, builder: _Builder, queries: Sequence[Query]) -> Scope:
 
 def _grouped(rows: list[dict[str, Any]], by: str) -> Mapping[str, list[dict[str, Any]]]:
     """Returns the rows of each value, in the order in which they stand."""
-    found: dict[str, list[dict[str, Any]]] = {}
+    groups: dict[str, list[dict[str, Any]]] = {}
     for value, some in groupby(rows, key=lambda row: row[by]):
-        found.setdefault(value, []).extend(some)
-    return found
+        groups.setdefault(value, []).extend(some)
+    return groups
 
 
 def _ms(row: dict[str, Any]) -> int | None:
