@@ -127,10 +127,10 @@ async def test_a_transcript_that_the_owner_calls_his_has_the_memory_and_another_
         (tmp_path / f"{name}.jsonl").write_text(transcript(name, "hello"), encoding="utf-8")
     file = str(tmp_path / "mine.jsonl")
     assert await skerry("sessions", "import", "--key", "main", "--mine", file) == 0
-    assert "count as yours" in capsys.readouterr().err
+    assert "imported as yours" in capsys.readouterr().err
     file = str(tmp_path / "other.jsonl")
     assert await skerry("sessions", "import", "--key", "trip", file) == 0
-    assert "count as a stranger's" in capsys.readouterr().err
+    assert "imported as a stranger's" in capsys.readouterr().err
     (home / "workspace").mkdir(mode=0o700, exist_ok=True)
     (home / "workspace/MEMORY.md").write_text("The treasure is under the oak.", encoding="utf-8")
     async with (

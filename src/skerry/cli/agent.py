@@ -48,7 +48,7 @@ def run(arguments: Namespace) -> int:
 
     async def once() -> dict[str, Any]:
         async with GatewayClient(address) as client:
-            request = Run(
+            request = RequestedRun(
                 client,
                 text,
                 session=arguments.session,
@@ -67,7 +67,7 @@ def run(arguments: Namespace) -> int:
 
 
 @dataclass(slots=True)
-class Run:
+class RequestedRun:
     """One run asked for through a gateway; `key` makes a repeat give the first one's result."""
 
     client: GatewayClient

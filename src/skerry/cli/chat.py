@@ -19,11 +19,11 @@ import anyio
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from skerry.cli.conversation import (
-    Connection,
+    ConnectionState,
     Conversation,
     Ending,
-    Joined,
-    Opening,
+    FirstScreen,
+    JoinedRun,
     Text,
     Update,
     Withdrawn,
@@ -42,7 +42,7 @@ _LONGEST_LINE: Final = 4096
 
 
 class _LeaveError(Exception):
-    """The person wants to go."""
+    """The person ends the chat."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +52,14 @@ class _Interrupt:
 
 @dataclass(frozen=True, slots=True)
 class _Typed:
-    """A line was typed while an answer came; None is the end of the input."""
+    """A line typed during an answer; None is the end of the input."""
 
     line: str | None
 
 
 @dataclass(frozen=True, slots=True)
-class _Heard:
-    """Something was told of the answer to the message with this key."""
+class _AnswerUpdate:
+    """An update of the answer to the message with this key."""
 
     key: str
     update: Update
@@ -72,7 +72,7 @@ class _Ended:
     key: str
 
 
-_Updates = SimpleQueue[Update | _Interrupt | _Typed | _Heard | _Ended]
+_Updates = SimpleQueue[Update | _Interrupt | _Typed | _AnswerUpdate | _Ended]
 """Queue of the events that the terminal handles."""
 
 
@@ -134,11 +134,11 @@ class Terminal:
     _turns: dict[str, _Turn] = field(default_factory=dict[str, _Turn], init=False)
     """Turns by their keys."""
     _live: str | None = field(default=None, init=False)
-    """The first of them whose answer is not another's; that is shown as it comes."""
+    """The first turn with an answer of its own, which is printed as it arrives."""
     _runs: set[str] = field(default_factory=set[str], init=False)
     """Runs whose answers were shown since the last prompt, or are to be."""
     _typed: deque[str] = field(default_factory=deque[str], init=False)
-    """Lines that came too late for the last answer."""
+    """Lines typed after the last answer ended."""
     _at_end: bool = field(default=False, init=False)
     _in_line: bool = field(default=False, init=False)
     """True when the last line on the screen has no line break."""
@@ -172,7 +172,7 @@ class Terminal:
                 yield line
 
     def exchange(self, text: str) -> None:
-        """Sends a message and prints the answer as it comes. Ctrl-C stops it.
+        """Sends a message and prints the answer as it arrives. Ctrl-C stops it.
 
         A line that is typed meanwhile is sent at once. What answers it is printed when the answer
         before has ended, or has to be ended: one command may stop another message's run.
@@ -180,7 +180,7 @@ class Terminal:
         Raises:
             ClientError: the gateway refused.
             _LeaveError: a second Ctrl-C, or a line that says so.
-            KeyboardInterrupt: Ctrl-C where nobody can go on.
+            KeyboardInterrupt: Ctrl-C without a terminal.
         """
         self._runs.clear()
         try:
@@ -218,13 +218,13 @@ class Terminal:
             text,
             key,
             images,
-            lambda update: updates.put(_Heard(key, update)),
+            lambda update: updates.put(_AnswerUpdate(key, update)),
         )
         self._turns[key] = _Turn(saying)
         saying.add_done_callback(lambda _: updates.put(_Ended(key)))
         return key
 
-    def _take(self, update: Update | _Interrupt | _Typed | _Heard | _Ended) -> None:
+    def _take(self, update: Update | _Interrupt | _Typed | _AnswerUpdate | _Ended) -> None:
         match update:
             case _Interrupt():
                 self._interrupt()
@@ -232,12 +232,12 @@ class Terminal:
                 self.portal.start_task_soon(self.conversation.stop, key)
             case _Typed(line):
                 self._take_typed(line)
-            case _Heard(key, Joined(host)):
+            case _AnswerUpdate(key, JoinedRun(host)):
                 ours = {self.conversation.run(turn) for turn in self._turns if turn != key}
                 self._turns[key].shared |= host in ours | self._runs
-            case _Heard(key, heard) if key == self._live:
+            case _AnswerUpdate(key, heard) if key == self._live:
                 self._print(heard)
-            case _Heard(key, heard):
+            case _AnswerUpdate(key, heard):
                 self._turns[key].held.append(heard)
             case _Ended(key):
                 self._end(key)
@@ -307,7 +307,7 @@ class Terminal:
                     self._at_end = True
                 case _Typed(str(line)):
                     self._typed.append(line.strip())
-                case Connection() as update:
+                case ConnectionState() as update:
                     self._print(update)
 
     def _print(self, update: Update) -> None:
@@ -321,17 +321,17 @@ class Terminal:
                 sys.stdout.flush()
                 notice(styled(f"({why})", "dim", sys.stderr))
                 self._in_line = False
-            case Connection(lost):
+            case ConnectionState(lost):
                 text = f"{lost}; reconnecting ..." if lost else "connected again."
                 notice(styled(text, "yellow", sys.stderr))
-            case Joined():
+            case JoinedRun():
                 pass  # it is shown with the answer to another message
 
 
 async def _read_lines(descriptor: int, updates: _Updates) -> None:
     """Takes each line that is typed; the terminal gives whole ones, and shows what is typed.
 
-    What was pasted at the prompt comes as several lines at once.
+    Pasted text arrives as several lines at once.
     """
     while True:
         await anyio.wait_readable(descriptor)
@@ -367,7 +367,7 @@ def _complete(commands: Sequence[str]) -> None:
 
 @contextmanager
 def _interrupts_put_into(updates: _Updates) -> Iterator[None]:
-    """Takes Ctrl-C as one update among the others, not as an exception that may come anywhere."""
+    """Turns Ctrl-C into an update in the queue, instead of an exception at any point."""
     before = signal.signal(signal.SIGINT, lambda *_: updates.put(_Interrupt()))
     try:
         yield
@@ -375,7 +375,7 @@ def _interrupts_put_into(updates: _Updates) -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def _greet(url: str, session: str, opening: Opening) -> None:
+def _greet(url: str, session: str, opening: FirstScreen) -> None:
     show(f"{styled('Skerry', 'bold')}  {url}  session {session}")
     show(f"Model: {model_line(opening.model)}")
     if not opening.messages:

@@ -22,6 +22,7 @@ from skerry.config.load import Loaded, checked, load, load_good, locate
 from skerry.config.paths import MISSING, lookup, parse_key_path, show_key_path
 from skerry.config.redact import JSON, redact_config
 from skerry.config.reload_rules import needs_restart
+from skerry.config.schema import schema
 from skerry.config.write import Author, Written, set_values, write_text
 from skerry.infra.atomic import make_private, write_atomic
 from skerry.infra.lock import owner
@@ -45,8 +46,6 @@ def run(arguments: Namespace) -> int:
         case "validate":
             return _validate(arguments)
         case "schema":
-            from skerry.config.schema import schema  # noqa: PLC0415 - only this needs it
-
             show_json(schema())
         case "edit":
             return _edit()
@@ -62,7 +61,7 @@ def _get(arguments: Namespace) -> int:
     value = lookup(_effective(loaded, reveal=arguments.reveal), _parsed_place(arguments.place))
     if value is MISSING:
         remedy = "`skerry config get` prints all values, `skerry config schema` all possible keys."
-        raise FailedError(f"There is no {arguments.place}.", remedy)
+        raise FailedError(f"The configuration has no value {arguments.place}.", remedy)
     value = _whole(value)
     if arguments.json:
         show_json(value)
@@ -115,7 +114,7 @@ def _set(arguments: Namespace) -> int:
         return complain(f"The value is not JSON: {error}.", remedy, "skerry config set", USAGE)
     if value is None:
         return complain(
-            "null is no value.",
+            "null is not a value.",
             f"To remove it: skerry config unset {arguments.place}",
             "skerry config set",
             USAGE,
@@ -182,12 +181,12 @@ async def _tell(done: Written) -> None:
         async with GatewayClient(find(os.environ), scopes=_ADMIN) as client:
             answer = await client.request("config.apply", params)
     except (ClientError, ConfigError) as error:
-        notice(f"The running gateway sees the change after a restart: {plain(str(error))}")
+        notice(f"The running gateway uses the change after a restart: {plain(str(error))}")
         return
     waiting = ", ".join(needs_restart(done.changed))
     match answer["restart"]:
         case "automatic":
-            notice(f"The running gateway restarts for {waiting} once no run is under way.")
+            notice(f"The running gateway restarts for {waiting} once no run is in progress.")
         case "needed":
             notice(f"The running gateway needs a restart for {waiting}.")
         case _:
@@ -198,7 +197,7 @@ def _validate(arguments: Namespace) -> int:
     state_dir, path = locate(os.environ)
     path = Path(arguments.file).absolute() if arguments.file else path
     if arguments.file and not path.is_file():
-        raise FailedError(f"{path} does not exist.", "Name a file.")
+        raise FailedError(f"{path} does not exist.", "Name an existing file.")
     try:
         loaded = checked(source.read(path), os.environ, state_dir)
     except ConfigInvalidError as error:

@@ -1,4 +1,4 @@
-"""One conversation through a gateway that may go and come back."""
+"""One conversation over a connection that may be lost and restored."""
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -45,14 +45,14 @@ class Withdrawn:
 
 
 @dataclass(frozen=True, slots=True)
-class Joined:
+class JoinedRun:
     """The message entered another run, which answers it too."""
 
     host: str
 
 
 @dataclass(frozen=True, slots=True)
-class Connection:
+class ConnectionState:
     """The connection was lost (with the reason), or is back (without one)."""
 
     lost: str = ""
@@ -69,7 +69,7 @@ class Ending:
 
 
 @dataclass(frozen=True, slots=True)
-class Opening:
+class FirstScreen:
     """First screen of a chat: the model that answers, and the last messages as (role, text)."""
 
     model: ModelStatus
@@ -78,19 +78,19 @@ class Opening:
     """Commands that a message may begin with, such as `/status`."""
 
 
-Update = Text | Withdrawn | Joined | Connection
+Update = Text | Withdrawn | JoinedRun | ConnectionState
 Tell = Callable[[Update], None]
 
 
-def _nobody(_: Update) -> None:
-    """Keeps it to oneself."""
+def _ignore(_: Update) -> None:
+    """Ignores an update."""
 
 
 @dataclass(slots=True)
 class Answer:
     """State of an answer; the wire sends its whole text so far each time."""
 
-    tell: Tell = _nobody
+    tell: Tell = _ignore
     shown: str = ""
     cut: bool = False
     """True when the connection was lost after `shown`: further text may be of another answer."""
@@ -103,27 +103,27 @@ class Answer:
     """The next step after a failure."""
 
     def enter(self, host: str) -> None:
-        """Takes the answer from another run from now on."""
+        """Continues with the answer of another run."""
         self.shown = self.others.get(host, "")
         self.name(host)
 
     def name(self, host: str) -> None:
-        """Notes which run answers."""
+        """Sets the run that answers."""
         if host != self.host:
             self.host = host
-            self.tell(Joined(host))
+            self.tell(JoinedRun(host))
 
     def overhear(self, run: str, payload: Mapping[str, Any]) -> None:
-        """Takes a `chat` event of another run."""
+        """Stores the text of a `chat` event of another run."""
         self.others[run] = text_of(payload.get("message"))
         if payload.get("state") in ENDS:
             del self.others[run]
 
     def grow(self, text: str, *, whole: bool = False) -> str:
-        """Takes the text so far; returns what to print. A new message begins a new paragraph.
+        """Adds the text so far; returns the part to print. A new message begins a new paragraph.
 
-        A gateway that died in the middle of an answer may begin it anew; then it is told that what
-        was shown does not count.
+        A gateway that ended in the middle of an answer may begin it anew; then the shown text is
+        withdrawn.
         """
         if self.cut:
             if not whole and self.shown.startswith(text):
@@ -147,7 +147,7 @@ class Answer:
 class Conversation(anyio.AsyncContextManagerMixin):
     """Use as `async with Conversation(...) as conversation:`; it reconnects by itself.
 
-    `tell` is called with what happens, in the event loop's thread.
+    `tell` is called with each update, in the event loop's thread.
     """
 
     address: Address
@@ -167,11 +167,11 @@ class Conversation(anyio.AsyncContextManagerMixin):
         async with beside(self._keep):
             yield self
 
-    async def open(self) -> Opening:
+    async def open(self) -> FirstScreen:
         """Connects and returns the first screen.
 
         Raises:
-            ClientError: nobody answers, or this client is not let in.
+            ClientError: no gateway answers, or it does not admit this client.
         """
         client = await self._connected()
         history = await client.request("chat.history", {**self._where, "limit": 4})
@@ -184,7 +184,7 @@ class Conversation(anyio.AsyncContextManagerMixin):
         )
         commands = [str(command["name"]) for command in (await _commands(client))]
         model = await model_status(client)
-        return Opening(model, tuple(spoken), tuple(f"/{name}" for name in commands))
+        return FirstScreen(model, tuple(spoken), tuple(f"/{name}" for name in commands))
 
     async def say(
         self,
@@ -193,9 +193,9 @@ class Conversation(anyio.AsyncContextManagerMixin):
         images: Sequence[Mapping[str, str]] = (),
         tell: Tell | None = None,
     ) -> Ending:
-        """Sends a message, tell the answer's text as it grows, return how it ended.
+        """Sends a message, passes on the answer's text as it grows, and returns its end.
 
-        `tell` hears of this answer instead of the conversation's own; several may go on at once.
+        `tell` gets the updates of this answer; several answers may be in progress.
         When the connection is lost meanwhile the message is sent again with the same `key`, which
         the gateway runs once. `/retry` gives the answer of the run that it begins.
 
@@ -293,7 +293,7 @@ class Conversation(anyio.AsyncContextManagerMixin):
         return Ending(state, f"{reason} {answer.remedy}".rstrip(), answer.notices)
 
     async def _stored(self, client: GatewayClient, key: str, answer: Answer) -> Ending:
-        """Tells the answer of a run that ended while nobody listened."""
+        """Passes on the answer of a run that ended while disconnected."""
         waited = await client.request("agent.wait", {"runId": key, "timeoutMs": 0})
         if waited.get("status") == "error":
             return Ending("error", f"{waited.get('error', '')} {waited.get('remedy', '')}".strip())
@@ -317,18 +317,18 @@ class Conversation(anyio.AsyncContextManagerMixin):
         return self._client
 
     async def _keep(self) -> None:
-        """Holds a connection; after a loss try again, until the gateway says no."""
+        """Keeps a connection; after a loss it reconnects, until the gateway refuses."""
         failures, lost = 0, ""
         while True:
             try:
                 async with GatewayClient(self.address) as client:
                     if lost:
-                        self.tell(Connection())
+                        self.tell(ConnectionState())
                     failures, lost = 0, "connection lost"
                     self._turn(client)
                     await client.closed.wait()
                     self._turn(None)
-                    self.tell(Connection(lost))
+                    self.tell(ConnectionState(lost))
             except (GatewayRefusedError, GatewayUnreachableError) as error:
                 if isinstance(error, GatewayRefusedError) or not lost:
                     self._refusal = error
@@ -344,7 +344,7 @@ class Conversation(anyio.AsyncContextManagerMixin):
 
 
 def _note(data: Any, answer: Answer, *, own: bool) -> None:
-    """Keeps what an `agent` event tells of the run: which one it has entered, what is to know."""
+    """Stores the data of an `agent` event: the run that was entered, notices, the remedy."""
     if not isinstance(data, dict):
         return
     host = str(data.get("joined", ""))
@@ -363,7 +363,7 @@ def _texts(message: Mapping[str, Any]) -> list[str]:
 
 
 async def _commands(client: GatewayClient) -> Sequence[Mapping[str, Any]]:
-    """Returns the commands of the gateway; one that has none knows no such method."""
+    """Returns the commands of the gateway; an older one has no such method."""
     try:
         listed = await client.request("commands.list")
     except GatewayRefusedError:

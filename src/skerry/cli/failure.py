@@ -1,4 +1,4 @@
-"""Prints what went wrong in three lines: the reason, what to try, where to read on.
+"""Prints a failure in three lines: the reason, the remedy, the help.
 
 With `--json` the same is on stdout too, as one object: `{"ok": false, "error": {...}}`.
 """
@@ -19,7 +19,7 @@ DEBUG: Final = "SKERRY_DEBUG"
 
 
 class FailedError(SkerryError):
-    """A command cannot do what was asked; `exit_code` is that of the process."""
+    """A command failed; `exit_code` is that of the process."""
 
     code = "command"
 
@@ -45,7 +45,7 @@ def report(error: Exception, command: str, *, as_json: bool = False) -> int:
 
 
 def show_wrong_usage(error: WrongUsageError) -> None:
-    """Prints wrong usage as one JSON object on stdout; a person was told on stderr."""
+    """Prints wrong usage as one JSON object on stdout; stderr has it for people."""
     remedy = f"`{error.command} --help` lists its arguments."
     failure = {"code": "usage", "message": error.message, "remedy": remedy}
     show_json({"ok": False, "error": failure})

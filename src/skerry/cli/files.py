@@ -51,10 +51,10 @@ def _print(arguments: Namespace, answer: Any, render: Any) -> None:
 
 
 async def _wanted(arguments: Namespace, file: dict[str, Any]) -> str:
-    """Returns the hash of the content that the owner means.
+    """Returns the hash of the content that the owner confirms.
 
     Raises:
-        ClientError: nobody can be asked, or the answer was no.
+        ClientError: stdin is no terminal, or the answer was no.
     """
     if arguments.hash:
         return str(arguments.hash)

@@ -99,7 +99,7 @@ def duration(milliseconds: int) -> str:
 
 
 def attention(status: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yields what waits for a person, each with what to do."""
+    """Yields the problems that need a person, each with its remedy."""
     yield from _configuration(status.get("configuration", {}))
     yield from _storage(status.get("storage", {}))
     plugins = status.get("plugins", {})
@@ -136,8 +136,12 @@ def _configuration(configuration: Mapping[str, Any]) -> Iterator[tuple[str, str]
         yield f"The last good configuration is used. {why}".strip(), configuration["remedy"]
     if paths := ", ".join(configuration.get("restartPaths", ())):
         automatic = configuration.get("restart") == "automatic"
-        remedy = "It does so once no run is under way." if automatic else "Stop and start it."
-        yield f"To use {paths} it must restart.", remedy
+        remedy = (
+            "The gateway restarts by itself once no run is in progress."
+            if automatic
+            else "Stop and start the gateway."
+        )
+        yield f"A restart is needed for {paths}.", remedy
 
 
 def _queue(queue: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -152,7 +156,7 @@ def _queue(queue: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for session in queue.get("sessions", ()):
         since = session["since"]
         lasts = duration(max(0, queue["at"] - since)) if since is not None else ""
-        runs = f"runs for {lasts}" if lasts else "waits for a place"
+        runs = f"runs for {lasts}" if lasts else "waits for a free lane"
         yield one_line(session["key"]), f"{runs}, {session['waiting']} waiting, {session['mode']}"
 
 

@@ -1,4 +1,4 @@
-"""`skerry hooks`: the hooks there are, what they need, and switching them on and off."""
+"""`skerry hooks`: lists, checks, enables and disables hooks."""
 
 import hashlib
 import os
@@ -46,10 +46,10 @@ def run(arguments: Namespace) -> int:
 
 
 def _records(config: Config) -> Records:
-    """Returns who wrote which file, as the database has it, also while a gateway runs.
+    """Returns the writers of files, as the database has them, also while a gateway runs.
 
     Raises:
-        FailedError: it cannot be read: nobody is then told that a file is the owner's.
+        FailedError: it cannot be read; no file is then shown as the owner's.
     """
     path = config.state_dir / DATABASE
     if not path.exists():
@@ -58,7 +58,7 @@ def _records(config: Config) -> Records:
         with closing(sqlite.connect(path, read_only=True)) as connection:
             return Records(files.every(Reader(connection)))
     except sqlite3.Error as error:
-        message = f"Who wrote the files of the hooks cannot be read: {error}."
+        message = f"The records of the hooks' files cannot be read: {error}."
         remedy = "Start the gateway, which brings the database up to date: skerry gateway run."
         raise FailedError(message, remedy) from error
 
@@ -81,13 +81,13 @@ def _list(reports: list[HookReport], *, as_json: bool) -> int:
 
 
 def _check(reports: list[HookReport], *, as_json: bool) -> int:
-    """Says what keeps hooks that are switched on from taking part."""
+    """Prints why enabled hooks do not run."""
     wrong = [hook for hook in reports if hook.status in {HookStatus.FAILED, HookStatus.MISSING}]
     if as_json:
         show_json([asdict(hook) for hook in wrong])
     else:
         on = sum(hook.status is HookStatus.ENABLED for hook in reports)
-        show(f"{on} of {len(reports)} hooks take part at the next start.")
+        show(f"{on} of {len(reports)} hooks run after the next start.")
         for hook in wrong:
             show(f"{one_line(hook.name)}: {one_line(hook.reason)}")
             show(f"{'':4}Try: {one_line(hook.remedy)}")
@@ -117,12 +117,12 @@ def _info(report: HookReport, *, as_json: bool) -> int:
 
 
 def _enable(report: HookReport, *, pin: bool) -> int:
-    """Switches it on; what lies in a workspace only with the hash of what is there now."""
+    """Enables a hook; one in a workspace only with the hash of its present content."""
     values: dict[str, bool | str] = {f"{_entry(report)}.enabled": True}
     if report.place == "workspace" and not pin:
         return complain(
-            f"{report.path} lies in a workspace, where agents write.",
-            f"Look at {HANDLER} there, then: skerry hooks enable {report.name} --pin",
+            f"{report.path} is in a workspace, where agents write.",
+            f"Read its {HANDLER}, then: skerry hooks enable {report.name} --pin",
             "skerry hooks enable",
         )
     if pin:
@@ -130,7 +130,7 @@ def _enable(report: HookReport, *, pin: bool) -> int:
             code = (Path(report.path) / HANDLER).read_bytes()
         except OSError as error:
             message = f"{report.path}/{HANDLER} cannot be read: {error.strerror}."
-            return complain(message, "Only folders with that file are pinned.", "skerry hooks")
+            return complain(message, "Only a folder with this file can be pinned.", "skerry hooks")
         values[f"{_entry(report)}.sha256"] = hashlib.sha256(code).hexdigest()
     return change(values)
 

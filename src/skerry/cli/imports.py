@@ -1,4 +1,4 @@
-"""`skerry sessions import`: takes transcript files in, checked, once, and with a report."""
+"""`skerry sessions import`: imports transcript files, checked, once, and with a report."""
 
 import os
 import sys
@@ -51,15 +51,15 @@ async def _import(arguments: Namespace) -> int:
     named = [file for path in arguments.paths for file in files(Path(path))]
     if not named:
         raise ClientError(
-            "There is no transcript: no file ends in .jsonl.",
+            "No transcript found: no file ends in .jsonl.",
             "Name the files, or the folder agents/<agent>/sessions of an OpenClaw home.",
         )
     if lost := [str(file) for file in named if not file.exists()]:
-        raise ClientError(f"There is no {', '.join(lost)}.", "Correct the name.")
+        raise ClientError(f"No such file: {', '.join(lost)}.", "Correct the name.")
     config = load(os.environ, fetch=False).config
     agent = agent_id(arguments.agent) if arguments.agent else config.agents.default_id
     if agent not in config.agents.ids:
-        raise ClientError(f"There is no agent {agent!r}: {', '.join(config.agents.ids)}.")
+        raise ClientError(f"Unknown agent {agent!r}.", f"Agents: {', '.join(config.agents.ids)}.")
     if arguments.key and not arguments.mine and not arguments.dry_run and sys.stdin.isatty():
         arguments.mine = _are_mine(SessionKey.parse(arguments.key, agent))
     folders = {
@@ -95,10 +95,10 @@ async def _one(
 
 
 def _are_mine(key: SessionKey) -> bool:
-    """Returns whether the person at the terminal says that the words are theirs."""
+    """Asks whether the user messages are the owner's."""
     if not key.is_owners:
         return False
-    notice(f"Are the user messages yours? Only then is your memory used in {key}.")
+    notice(f"Did you write the user messages? Only then is your memory used in {key}.")
     return input("[y/N] ").strip().lower() in {"y", "yes"}
 
 
@@ -117,7 +117,7 @@ def _read(file: Path) -> ImportedSession:
 def _key(
     transcript: ImportedSession, folder: Folder, agent: AgentId, key: str | None
 ) -> SessionKey:
-    """Returns the conversation: of the session map beside the file, as wanted, or its own."""
+    """Returns the conversation: of the session map, of the arguments, or a new one."""
     named = transcript.session_id in folder.rows
     mapped = folder.keys.get(transcript.session_id) if named or key is None else None
     if mapped is not None:
@@ -143,12 +143,14 @@ def _tell(outcomes: list[_Outcome], arguments: Namespace) -> None:
         for line in left_out(outcome.report) if outcome.report else ():
             notice(f"{Path(outcome.file).name}: {one_line(line)}")
     if any(outcome.mine for outcome in outcomes):
-        notice("User messages count as yours: your memory is used in these conversations.")
+        notice("User messages were imported as yours: your memory is used in these conversations.")
     elif any(outcome.key and SessionKey.parse(outcome.key).is_owners for outcome in outcomes):
-        notice("User messages count as a stranger's, so memory is off there; if yours: --mine")
+        notice(
+            "User messages were imported as a stranger's, so memory is off there; if yours: --mine"
+        )
     present = sum(outcome.outcome == Taken.KNOWN for outcome in outcomes)
     if present:
-        notice(f"{present} of {len(outcomes)} were there already and stay as they are.")
+        notice(f"{present} of {len(outcomes)} existed already and were not changed.")
 
 
 def left_out(report: TranscriptReport) -> Iterator[str]:

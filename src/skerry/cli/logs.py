@@ -1,4 +1,4 @@
-"""`skerry logs`: the log of the gateway, asked of it while it runs, else read from its file."""
+"""`skerry logs`: prints the log of a running gateway, else its file."""
 
 import json
 import os
@@ -37,7 +37,7 @@ def run(arguments: Namespace) -> int:
 
 
 async def _logs(arguments: Namespace) -> int:
-    position = _Place(arguments.json)
+    position = _Position(arguments.json)
     local = arguments.url is None
     try:
         address = find(os.environ, url=arguments.url, token=arguments.token)
@@ -72,15 +72,15 @@ def _of_file(folder: Path) -> Read:
 
 
 @dataclass(slots=True)
-class _Place:
-    """Position in the log; it is kept when the gateway ends and its file is read on."""
+class _Position:
+    """Position in the log; it is still valid for the file when the gateway ends."""
 
     as_json: bool
     file: str = ""
     cursor: int | None = None
 
     async def show(self, read: Read, lines: int, *, follow: bool) -> None:
-        """Prints the last `lines`, and with `follow` what comes."""
+        """Prints the last `lines`, and with `follow` the new ones."""
         while True:
             page = await read(self.cursor, lines if self.cursor is None else MOST_LINES)
             if self.file and page["file"] != self.file:  # a new day

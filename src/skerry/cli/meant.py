@@ -1,4 +1,4 @@
-"""Names the command that was meant, where one is written that does not exist."""
+"""Suggests the nearest command for an unknown one."""
 
 import re
 import sys
@@ -9,7 +9,7 @@ from skerry.infra.spelling import spelt_like
 
 
 class WrongUsageError(SystemExit):
-    """The command line is wrong, and a person was told so; ends the process with code 2."""
+    """Wrong usage, already printed for a person; ends the process with code 2."""
 
     def __init__(self, message: str, command: str) -> None:
         self.message = message
@@ -18,7 +18,7 @@ class WrongUsageError(SystemExit):
 
 
 class Parser(ArgumentParser):
-    """A parser that names the commands near one that does not exist."""
+    """A parser that suggests commands near an unknown one."""
 
     def error(self, message: str) -> NoReturn:
         """Prints what is wrong on stderr.

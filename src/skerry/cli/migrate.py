@@ -1,4 +1,4 @@
-"""`skerry config migrate`: an older file in the keys of this version, shown first."""
+"""`skerry config migrate`: converts an older file to the keys of this version."""
 
 import difflib
 import json
@@ -19,7 +19,7 @@ _BY: Final = "skerry config migrate"
 
 
 def run(arguments: Namespace) -> int:
-    """Shows what would change; with `--apply` write it. Return the exit code.
+    """Prints the changes; with `--apply` writes them. Returns the exit code.
 
     Raises:
         ConfigError: the file cannot be used or written; nothing changed.
@@ -41,7 +41,7 @@ def run(arguments: Namespace) -> int:
         show_json(report)
         return 0
     if not changed:
-        show(f"{path} has the keys of this version; there is nothing to do.")
+        show(f"{path} has the keys of this version; nothing to change.")
         return 0
     for line in difference:
         show(plain(line))

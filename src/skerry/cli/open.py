@@ -1,4 +1,4 @@
-"""`skerry open`: opens the page, or shows its address, with what lets a person in."""
+"""`skerry open`: opens the page, or prints its address, with the token."""
 
 import os
 import sys
@@ -58,7 +58,7 @@ def _has_display() -> bool:
 
 
 def _browse(link: str, folder: Path) -> bool:
-    """Hands the address to the browser; tells whether one took it."""
+    """Opens the address in the browser; returns whether one accepted it."""
     program = which("open" if sys.platform == "darwin" else "xdg-open")
     if program is None:
         return False

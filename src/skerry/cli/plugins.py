@@ -1,4 +1,4 @@
-"""`skerry plugins list`: what became of the plugins, and how they do."""
+"""`skerry plugins list`: lists the plugins with their parts and failures."""
 
 import os
 from argparse import Namespace
@@ -47,6 +47,6 @@ def _show(plugin: dict[str, Any]) -> None:
     if plugin.get("changed"):
         show(f"{'':8} its files have changed since it was loaded; restart the gateway")
     for failed in plugin["failures"]:
-        rests = "; it rests now" if failed["resting"] else ""
+        rests = "; it is paused now" if failed["resting"] else ""
         text = f"{failed['hook']} failed {failed['failures']} times: {failed['last_error']}{rests}"
         show(f"{'':8} {one_line(text)}")

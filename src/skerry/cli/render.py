@@ -12,7 +12,7 @@ from unicodedata import category, east_asian_width
 from skerry.ports.model import ModelState, ModelStatus
 
 _UNPRINTABLE: Final = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # controls, but tab and newline stay; ESC begins what steers
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # controls without tab and newline
     "\u202a-\u202e\u2066-\u2069"  # what turns the direction of text around
     "\ud800-\udfff]"  # half a character cannot be encoded
 )
@@ -21,7 +21,7 @@ _CODES: Final = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": 
 
 
 def plain(text: str) -> str:
-    """Returns text that cannot steer a terminal: for all that a model or a gateway wrote."""
+    """Returns text without control characters: for all text of a model or a gateway."""
     return _UNPRINTABLE.sub("", text)
 
 
@@ -31,9 +31,9 @@ def one_line(text: str) -> str:
 
 
 def styled(text: str, style: str, stream: TextIO | None = None) -> str:
-    """Returns the text in a style (`bold`, `dim`, `red`, `green`, `yellow`) where that makes sense.
+    """Returns the text in a style: `bold`, `dim`, `red`, `green` or `yellow`.
 
-    It makes none when the stream (default stdout) is no terminal, or when NO_COLOR is set.
+    It has none when the stream (default stdout) is no terminal, or when NO_COLOR is set.
     """
     stream = sys.stdout if stream is None else stream
     colours = stream.isatty() and not os.environ.get("NO_COLOR")
@@ -48,7 +48,7 @@ def show(text: str = "") -> None:
 
 
 def notice(text: str) -> None:
-    """Prints a line on stderr: for people, beside the output."""
+    """Prints a line on stderr, for people."""
     print(text, file=sys.stderr, flush=True)
 
 

@@ -44,10 +44,10 @@ def run(arguments: Namespace) -> int:
 
 
 def again() -> int:
-    """Starts this program anew in its own place: the same process for whoever watches over it.
+    """Replaces this program by a new start of it: the same process for its supervisor.
 
-    Nothing of the old life is left, no thread and no imported plugin. Where that cannot be done it
-    returns `RESTART`, at which systemd starts it.
+    No thread and no imported plugin remains. Where that fails it returns `RESTART`, and systemd
+    starts it again.
     """
     for stream in (sys.stdout, sys.stderr):
         stream.flush()

@@ -130,7 +130,7 @@ async def _end(client: GatewayClient, arguments: Namespace, method: str, what: s
     key, archived = await transcripts.find(client, arguments.name, arguments.agent)
     if archived is not None:
         raise ClientError(
-            f"{arguments.name!r} is archived already.",
+            f"Conversation {arguments.name!r} is archived already.",
             f"To bring it back: skerry sessions restore {archived}",
         )
     before = (await client.request("sessions.describe", {"key": key}))["session"]
@@ -151,7 +151,7 @@ async def _restore(client: GatewayClient, arguments: Namespace) -> None:
         return
     show(f"{payload['key']} is restored.")
     if displaced := payload.get("displaced"):
-        notice(f"What took its place is archived: skerry sessions restore {displaced}")
+        notice(f"The session that it replaced is archived: skerry sessions restore {displaced}")
 
 
 async def _rename(client: GatewayClient, arguments: Namespace) -> None:
@@ -177,13 +177,13 @@ async def _search(client: GatewayClient, arguments: Namespace) -> None:
         for line in _found(hit):
             show(line)
     if not answer["hits"]:
-        show("Nothing was found. Other words may have been used.")
+        show("No message has these words. Try others.")
     if not answer["complete"]:
         notice("Not everything is indexed yet; ask again in a moment.")
 
 
 def _found(hit: dict[str, Any]) -> Iterator[str]:
-    """Gives the lines of a hit: where, and what was said around it."""
+    """Yields the lines of a hit: its place, and the messages around it."""
     archived = ", earlier session" if hit["archived"] else ""
     when = datetime.fromtimestamp(hit["at"] / 1000, UTC).astimezone()
     yield f"{when:%Y-%m-%d %H:%M}  {hit['key']}{archived}  {hit['sessionId']}"
@@ -207,7 +207,7 @@ async def _prune(client: GatewayClient, arguments: Namespace) -> None:
         return
     show(table([("WHAT", "KEY", "SESSION", "WHY"), *lines]))
     if arguments.dry_run:
-        notice("Nothing was changed. Without --dry-run this is done; what is removed is gone.")
+        notice("Nothing was changed. Run it without --dry-run to do this; removing is final.")
     else:
         notice("`skerry sessions list --archived` names what can be restored.")
 
@@ -219,7 +219,7 @@ async def _mirror(arguments: Namespace) -> int:
     if arguments.json:
         show_json({"transcripts": count, "folder": str(mirror.agents_dir)})
     else:
-        show(f"{count} transcripts written anew below {mirror.agents_dir}")
+        show(f"{count} transcripts rewritten below {mirror.agents_dir}")
     return 0
 
 

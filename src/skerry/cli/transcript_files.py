@@ -1,4 +1,4 @@
-"""The transcript files of a folder, and what its session map says of them."""
+"""The transcript files of a folder, with the data of its session map."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -19,7 +19,7 @@ _LONGEST_HEADER: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """The transcripts of a folder: which conversation each belongs to."""
+    """The transcripts of a folder and their conversations."""
 
     rows: Mapping[str, mapped.MappedSession]
     """Rows of the sessions in the map, by session id."""
@@ -47,7 +47,7 @@ class Folder:
     def incoming(
         self, key: SessionKey, made: ImportedSession, archived: Archived | None, *, mine: bool
     ) -> Incoming:
-        """Returns the session as it is taken in."""
+        """Returns the session to import."""
         row = self.rows.get(made.session_id)
         key_text = self.keys.get(made.session_id)
         if row is None and archived is None and key_text is not None:
@@ -65,7 +65,7 @@ def incoming(
     *,
     mine: bool,
 ) -> Incoming:
-    """Returns the session as it is taken in; `mine`: what its person said is the owner's."""
+    """Returns the session to import; `mine`: its user messages are the owner's."""
     about = row or mapped.MappedSession(str(key))
     return Incoming(
         key,
@@ -98,7 +98,7 @@ def files(path: Path) -> Iterator[Path]:
     if not path.is_dir():
         yield path
         return
-    # What was archived first is imported first, and what is present last.
+    # Archived sessions are imported first, the present one last.
     yield from sorted(
         file for file in path.iterdir() if file.is_file() and NAME.fullmatch(file.name)
     )

@@ -29,7 +29,7 @@ class Transcript:
 
 
 async def find(client: GatewayClient, name: str, agent: str | None) -> tuple[str, str | None]:
-    """Returns the key that a person means by key, label or session id, and the id where archived.
+    """Returns the key of the conversation with this key, label or session id, and the archived id.
 
     Raises:
         ClientError: there is no such conversation.
@@ -47,7 +47,7 @@ async def find_archived(client: GatewayClient, name: str, agent: str | None) -> 
     """Returns the row of the session archived last that `name` means: its id, key or label.
 
     Raises:
-        ClientError: there is none.
+        ClientError: no session matches.
     """
     params = {"archived": True, "search": name} | ({"agentId": agent} if agent else {})
     rows = (await client.request("sessions.list", params))["sessions"]
@@ -61,13 +61,13 @@ async def find_archived(client: GatewayClient, name: str, agent: str | None) -> 
         latest: dict[str, Any] = max(matches, key=lambda row: row["archivedAt"])
         return latest
     raise ClientError(
-        f"There is no conversation {name!r}.",
+        f"No conversation is named {name!r}.",
         "`skerry sessions list` names all; with --archived, those that can be restored.",
     )
 
 
 async def read(client: GatewayClient, key: str, session_id: str | None) -> Transcript:
-    """Returns the whole conversation; messages that come meanwhile may be in it."""
+    """Returns the whole conversation; messages that arrive meanwhile may be in it."""
     params: dict[str, Any] = {"sessionKey": key, "limit": PAGE}
     if session_id is not None:
         params["sessionId"] = session_id
@@ -174,7 +174,7 @@ def _parts(message: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _is_silent(message: dict[str, Any]) -> bool:
-    """Returns whether an answer says nothing, as NO_REPLY means it."""
+    """Returns whether an answer is empty, as with NO_REPLY."""
     return message.get("role") == "assistant" and next(_parts(message), None) is None
 
 

@@ -1,4 +1,4 @@
-"""`skerry update check`: is there a newer Skerry where this one came from. It changes nothing."""
+"""`skerry update check`: looks for a newer version at the origin of this installation."""
 
 import json
 import os
@@ -51,7 +51,7 @@ def run(arguments: Namespace) -> int:
     if update.newer is None:
         show(f"Skerry {update.version}; the check for a newer one failed: {update.reason}")
     elif update.newer:
-        show(f"Skerry {update.version}; {styled(update.available, 'green')} is there.")
+        show(f"Skerry {update.version}; {styled(update.available, 'green')} is available.")
     else:
         show(f"Skerry {update.version} is the newest.")
     if update.remedy:
@@ -84,13 +84,13 @@ def check_source(root: Path) -> Update:
         return Update(__version__, None, reason="git is not installed.")
     head = _output([git, "-C", str(root), "rev-parse", "HEAD"])
     listed = _output([git, "-C", str(root), "ls-remote", "--quiet", "origin", "HEAD"])
-    if isinstance(listed, Failure):
+    if isinstance(listed, FailedProgram):
         return Update(__version__, None, reason=listed.reason)
-    if isinstance(head, Failure) or not listed.split():
+    if isinstance(head, FailedProgram) or not listed.split():
         return Update(__version__, None, reason="the working copy has no commit or no origin.")
     commit = listed.split()[0]
     ancestor = _output([git, "-C", str(root), "merge-base", "--is-ancestor", commit, "HEAD"])
-    if not isinstance(ancestor, Failure):
+    if not isinstance(ancestor, FailedProgram):
         return Update(__version__, newer=False)
     remedy = f"git -C {root} pull, then make start; state and configuration stay."
     return Update(__version__, newer=True, available=f"commit {commit[:12]}", remedy=remedy)
@@ -99,7 +99,7 @@ def check_source(root: Path) -> Update:
 def check_index(command: Sequence[str] = _PIP) -> Update:
     """Asks the package index that pip is configured for; `command` prints its versions."""
     listed = _output(command)
-    if isinstance(listed, Failure):
+    if isinstance(listed, FailedProgram):
         return Update(__version__, None, reason=listed.reason)
     match = _LATEST.search(listed) or _FIRST.search(listed)
     if match is None:
@@ -112,13 +112,13 @@ def check_index(command: Sequence[str] = _PIP) -> Update:
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class FailedProgram:
     """Reason why a program returned no answer."""
 
     reason: str
 
 
-def _output(command: Sequence[str]) -> str | Failure:
+def _output(command: Sequence[str]) -> str | FailedProgram:
     environment = os.environ | {
         "GIT_TERMINAL_PROMPT": "0",
         "GIT_SSH_COMMAND": "ssh -oBatchMode=yes",
@@ -128,10 +128,10 @@ def _output(command: Sequence[str]) -> str | Failure:
         program = Program(command, environment, grace=_GRACE_SECONDS)
         done = run_blocking(program, seconds=SECONDS)
     except LateError:
-        return Failure(f"no answer in {SECONDS:.0f} s.")
+        return FailedProgram(f"no answer in {SECONDS:.0f} s.")
     out = done.out.decode(errors="replace")
     if done.code != 0:
         lines = (done.err or out).strip().splitlines() or ["no reason given"]
         why = next((line for line in lines if line.startswith(("fatal:", "ERROR:"))), lines[-1])
-        return Failure(f"{Path(command[0]).name}: {one_line(why)}")
+        return FailedProgram(f"{Path(command[0]).name}: {one_line(why)}")
     return out

@@ -1,4 +1,4 @@
-"""Speaks protocol 4 with a gateway: requests with a deadline, and events as they come."""
+"""Client of protocol 4: requests with a deadline, and events as they arrive."""
 
 import platform
 import sys
@@ -27,7 +27,7 @@ from skerry.model.errors import ClientError, GatewayRefusedError, GatewayUnreach
 MAX_FRAME: Final = 26_214_400 + 65_536
 """The most bytes of one frame: what a gateway may send, and its envelope."""
 EVENT_BUFFER: Final = 4096
-"""Events that may wait for a subscriber; one that falls further behind is cut off."""
+"""Events that may wait for a subscriber; a slower one is closed."""
 HANDSHAKE_SECONDS: Final = 10.0
 SCOPES: Final = ("operator.read", "operator.write", "operator.admin")
 
@@ -46,11 +46,11 @@ _REMEDIES: Final = {
 _MESSAGES: Final = {
     "DEVICE_IDENTITY_REQUIRED": "The gateway requires its token, and none is configured here.",
 }
-"""Messages in place of those of the wire that do not help a person."""
+"""Messages that replace those of the wire which do not help a person."""
 
 
 class _Connect(connect):
-    """A handshake that follows no redirect: the token goes where it was meant to."""
+    """A handshake that follows no redirect: the token is sent to the given address only."""
 
     def process_redirect(self, exc: Exception) -> Exception | str:
         return exc
@@ -58,7 +58,7 @@ class _Connect(connect):
 
 @dataclass(slots=True)
 class _Pending:
-    """A request that waits; `expect_final` passes over the response that only says accepted."""
+    """A pending request; `expect_final` skips the response whose status is only accepted."""
 
     expect_final: bool
     done: anyio.Event = field(default_factory=anyio.Event)
@@ -72,8 +72,8 @@ class GatewayClient(anyio.AsyncContextManagerMixin):
     requests raise `GatewayUnreachableError`, subscriptions end, and `closed` is set.
 
     Raises on entering:
-        GatewayUnreachableError: nobody answers there, or no gateway.
-        GatewayRefusedError: the gateway does not let this client in.
+        GatewayUnreachableError: no gateway answers there.
+        GatewayRefusedError: the gateway does not admit this client.
     """
 
     def __init__(self, address: Address, *, scopes: Sequence[str] = SCOPES) -> None:
@@ -101,7 +101,7 @@ class GatewayClient(anyio.AsyncContextManagerMixin):
         method: str,
         params: JSON = None,
         *,
-        timeout: float | None = 30.0,  # noqa: ASYNC109 - the caller's word for it is simpler
+        timeout: float | None = 30.0,  # noqa: ASYNC109 - a parameter is simpler for callers
         expect_final: bool = False,
     ) -> JSON:
         """Returns the payload of the response.
@@ -151,7 +151,7 @@ class GatewayClient(anyio.AsyncContextManagerMixin):
             self._subscribers.remove(send)
 
     async def _greeted(self) -> ClientConnection:
-        """Connects, wait for the challenge, greet; no frame is sent before the challenge."""
+        """Connects, waits for the challenge and greets; no frame is sent before the challenge."""
         try:
             with anyio.fail_after(HANDSHAKE_SECONDS):
                 socket = await _Connect(
@@ -189,7 +189,7 @@ class GatewayClient(anyio.AsyncContextManagerMixin):
         self.hello = answer.payload
 
     async def _device(self, key: Path, introduction: JSON, challenge: object) -> JSON:
-        """Returns the proof of who this machine is, for a gateway on another one."""
+        """Returns the signed identity of this machine, for a gateway on another one."""
         payload: JSON = challenge.payload if isinstance(challenge, Event) else None
         sign = partial(identity.device, key, introduction, payload)
         try:
@@ -230,7 +230,7 @@ class GatewayClient(anyio.AsyncContextManagerMixin):
             raise self._unreachable(error) from error
 
     async def _receive(self) -> None:
-        """Hands out frames until the connection ends; then tells everybody who waits."""
+        """Passes on frames until the connection ends; then fails every pending request."""
         try:
             while True:
                 match decode(await self._socket.recv()):
@@ -252,7 +252,7 @@ class GatewayClient(anyio.AsyncContextManagerMixin):
     def _answer(self, response: Response) -> None:
         pending = self._pending.get(response.id)
         if pending is None or pending.done.is_set():
-            return  # it came after its deadline, or is a second one that nobody asked for
+            return  # after its deadline, or a second one that was not requested
         if pending.expect_final and response.ok and _is_accepted(response.payload):
             return
         pending.outcome = response
@@ -265,7 +265,7 @@ class GatewayClient(anyio.AsyncContextManagerMixin):
             except anyio.WouldBlock:
                 subscriber.close()
             except (anyio.ClosedResourceError, anyio.BrokenResourceError):
-                pass  # cut off before, or on its way out
+                pass  # closed before, or being closed
 
     def _unreachable(self, error: Exception) -> GatewayUnreachableError:
         return GatewayUnreachableError(self.address.url, _reason(error))
@@ -275,7 +275,11 @@ def _reason(error: Exception) -> str:
     match error:
         case ConnectionClosed():
             close = error.rcvd
-            return f"it said {close.code} {close.reason}".rstrip() if close else "connection lost"
+            return (
+                f"it closed with {close.code} {close.reason}".rstrip()
+                if close
+                else "connection lost"
+            )
         case InvalidHandshake() | InvalidURI():
             return f"it does not speak WebSocket ({error})"
         case TimeoutError():

@@ -28,22 +28,22 @@ class Address:
     url: str
     token: str | None = field(default=None, repr=False)
     key: Path | None = None
-    """The key of this machine, by which a gateway on another one knows it."""
+    """The key that identifies this machine to a gateway on another one."""
 
 
 def find(
     environ: Mapping[str, str], *, url: str | None = None, token: str | None = None
 ) -> Address:
-    """Returns the address of the gateway that a person means.
+    """Returns the address of the gateway that options, environment or configuration name.
 
-    The url comes from `url`, `SKERRY_GATEWAY_URL`, or this machine: the port in the environment,
-    that of the gateway which runs on the state directory, or the configured one. The token comes
-    from `token`, the environment, or the configuration. Another machine gets only what was meant
-    for it: `token`, or what stands in the environment beside its url.
+    The url is `url`, `SKERRY_GATEWAY_URL`, or this machine: the port in the environment,
+    that of the gateway which runs on the state directory, or the configured one. The token is
+    `token`, that of the environment, or that of the configuration. Another machine gets only
+    `token`, or the token of the environment when its url is from there too.
 
     Raises:
         ConfigInvalidError: the configuration is needed and wrong.
-        ClientError: the url is none, or would carry the token over an open network.
+        ClientError: the url is invalid, or would send the token over a network unencrypted.
     """
     named = url or environ.get(URL)
     local = named is None or _is_loopback(named)
@@ -61,9 +61,9 @@ def find(
 
 
 def configured(environ: Mapping[str, str]) -> Loaded:
-    """Returns the configuration for who is not the gateway: no secret is fetched for it.
+    """Returns the configuration for other programs than the gateway: no secret is fetched.
 
-    A variable that only the gateway has, such as a key, may lack; `UNFETCHED` stands for its value.
+    A variable that only the gateway has, such as a key, may be unset; its value is `UNFETCHED`.
 
     Raises:
         ConfigInvalidError: anything else is wrong, and there is no good one.
@@ -92,7 +92,7 @@ def _check(url: str, *, local: bool) -> None:
             f"{url!r} is not the address of a gateway.", "Write it as ws://127.0.0.1:18789."
         )
     if parts.scheme == "ws" and not local:
-        message = f"{url} would carry the token over the network in the open."
+        message = f"{url} would send the token over the network unencrypted."
         raise ClientError(message, "Use wss://, or an SSH tunnel to 127.0.0.1.")
 
 

@@ -7,7 +7,7 @@ import msgspec
 from skerry.infra.untrusted_json import UNREADABLE
 
 JSON = Any
-"""A payload: the wire fixes it per method, and whoever asks knows the method."""
+"""A payload, whose form depends on the method."""
 
 PROTOCOL: Final = 4
 
@@ -44,7 +44,7 @@ _encoder: Final = msgspec.json.Encoder()
 
 
 def decode(data: str | bytes) -> Response | Event | None:
-    """Returns the frame, or None for a kind that this client does not know."""
+    """Returns the frame, or None for an unknown kind."""
     try:
         return _decoder.decode(data)
     except UNREADABLE:

@@ -1,4 +1,4 @@
-"""The key by which this machine is known to gateways on other machines."""
+"""The key that identifies this machine to gateways on other machines."""
 
 import base64
 from collections.abc import Mapping
@@ -23,11 +23,10 @@ def device(path: Path, introduction: Mapping[str, Any], challenge: Mapping[str, 
     Raises:
         OSError: the key cannot be read or written.
         ValueError: the file holds no key.
-        KeyError: the challenge lacks what is to be signed.
+        KeyError: the challenge lacks a value to sign.
     """
-    # Here, because a client of this machine needs no key and no library for one.
-    from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 - see above
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import (  # noqa: PLC0415 - see above
+    from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 - for a gateway on another machine alone
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import (  # noqa: PLC0415 - for a gateway on another machine alone
         Ed25519PrivateKey,
     )
 

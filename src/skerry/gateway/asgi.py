@@ -1,7 +1,8 @@
-"""Server of uvicorn, without the command line that its package imports beside it.
+"""Server of uvicorn, without the command line that its package also imports.
 
 `import uvicorn` brings click, multiprocessing and every reloader that is installed: more CPU than
-the server itself costs, and 2.4 MB. Nothing here uses them, and the package has no other door.
+the server itself costs, and 2.4 MB. Nothing here uses them, and the package has no import without
+them.
 """
 
 import sys
@@ -17,9 +18,9 @@ _NAMES: Final = ("Server", "main", "run")
 
 @contextmanager
 def _without_command_line() -> Iterator[None]:
-    """Lets the package find an empty module in the place of its command line.
+    """Replaces the command line of the package by an empty module, for the block only.
 
-    It is there for the block only: who wants the command line itself can import it afterwards.
+    The command line itself can be imported afterwards.
     """
     if "uvicorn" in sys.modules:
         yield

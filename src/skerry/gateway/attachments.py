@@ -1,4 +1,4 @@
-"""Images that come with a message: from the forms that clients send to blocks of the transcript."""
+"""Images of a message: decoded from the forms that clients send into blocks of the transcript."""
 
 import base64
 import binascii

@@ -23,9 +23,9 @@ LOCKED_SECONDS: Final = 300.0
 
 
 def operator_scopes(scopes: Iterable[str] | None) -> tuple[str, ...]:
-    """Returns the scopes that an operator asks for: of the claimed ones those that exist.
+    """Returns the scopes that an operator requests: those of the list that exist.
 
-    Who claims nothing asks for reading alone.
+    Without a list it is reading alone.
     """
     if scopes is None:
         return _UNASKED
@@ -42,10 +42,10 @@ class SecretCheck(Enum):
 
 
 def check_secret(config: AuthConfig, token: str | None, password: str | None) -> SecretCheck:
-    """Returns whether the client showed the secret of the mode that is set.
+    """Compares the client's token or password with the secret of the configured mode.
 
-    A password is also taken where a client has only a field for a token. Where a token is asked
-    for, a password alone is a wrong answer, not none.
+    A password is also accepted in the field for a token. Where a token is required, a password
+    alone is wrong, not missing.
     """
     if config.mode is AuthMode.NONE:
         return SecretCheck.RIGHT
@@ -60,7 +60,7 @@ def check_secret(config: AuthConfig, token: str | None, password: str | None) ->
 
 
 def same_secret(expected: str, presented: str) -> bool:
-    """Returns whether the secrets are equal, in a time that does not tell where they differ."""
+    """Returns whether the secrets are equal, in a time that is independent of the difference."""
     return hmac.compare_digest(expected.encode(), presented.encode())
 
 
@@ -72,11 +72,11 @@ class _Record(Struct):
 
 
 class Failures(Struct):
-    """Slows down whoever fails again and again: 0.25 s, 0.5 s, 1 s, then 2 s, per address.
+    """Slows down repeated failures: 0.25 s, 0.5 s, 1 s, then 2 s, per address.
 
-    Failures of one address are answered one after another, so that many connections at once do not
-    guess faster than one. On this machine the right secret is never delayed, so no program can
-    lock out another; a remote address is locked out for 5 minutes after `LOCKED_AFTER` failures.
+    Failures of one address are answered one after another, so that many connections do not guess
+    faster than one. On this machine the right secret is never delayed, so no program can lock out
+    another; a remote address is locked out for 5 minutes after `LOCKED_AFTER` failures.
     """
 
     _records: OrderedDict[str, _Record] = field(default_factory=OrderedDict)
@@ -87,7 +87,7 @@ class Failures(Struct):
         return 0.0 if record is None else max(0.0, record.locked_until - now)
 
     def delay(self, peer: Peer, now: float) -> float:
-        """Notes a failure; returns how many seconds to wait before it is answered."""
+        """Records a failure; returns how many seconds to wait before it is answered."""
         record = self._records.pop(peer.bucket, None)
         if record is None or now - record.last > _FORGET_AFTER:
             record = _Record()
@@ -106,5 +106,5 @@ class Failures(Struct):
         return record.answered - now
 
     def forget(self, peer: Peer) -> None:
-        """Forgets the failures of an address that has now shown the right secret."""
+        """Drops the failures of an address that has presented the right secret."""
         self._records.pop(peer.bucket, None)

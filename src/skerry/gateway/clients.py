@@ -1,4 +1,4 @@
-"""The connections that are let in, so that one can be found again and closed."""
+"""The admitted connections of devices, so that they can be found and closed."""
 
 from typing import Final, Protocol
 
@@ -6,7 +6,7 @@ _REVOKED: Final = 1008
 
 
 class Client(Protocol):
-    """One connection, as others may use it."""
+    """One connection, as nodes and device methods use it."""
 
     @property
     def id(self) -> str:
@@ -14,26 +14,26 @@ class Client(Protocol):
         ...
 
     def event(self, head: bytes, *, droppable: bool) -> None:
-        """Sends it an event."""
+        """Sends an event over it."""
         ...
 
     def close(self, code: int, reason: str) -> None:
-        """Closes it, behind what it was sent before."""
+        """Closes it after the frames that were sent before."""
         ...
 
 
 class Clients:
-    """Every connection that is let in, and the device and role of each that has one."""
+    """Admitted connections with their device and role."""
 
     def __init__(self) -> None:
         self._devices: dict[Client, tuple[str, str]] = {}
 
     def join(self, client: Client, device_id: str, role: str) -> None:
-        """Remembers the connection of a device."""
+        """Adds the connection of a device."""
         self._devices[client] = (device_id, role)
 
     def leave(self, client: Client) -> None:
-        """Forgets the connection."""
+        """Removes the connection."""
         self._devices.pop(client, None)
 
     def dismiss(

@@ -77,14 +77,14 @@ class LoadedPlugins(Protocol):
         ...
 
     def handlers(self) -> Sequence[HandlerReport]:
-        """Returns how each function of a plugin does."""
+        """Returns the state of each function of a plugin."""
         ...
 
 
 class GatewayContext(Struct, frozen=True):
     """Everything that methods and connections use.
 
-    `config` is called at each request, so that who may do what follows the present configuration.
+    `config` is called at each request, so that rights follow the present configuration.
     """
 
     config: Callable[[], Config]
@@ -108,24 +108,24 @@ class GatewayContext(Struct, frozen=True):
     in_flight: dict[tuple[str, str], bytes] = field(default_factory=dict)
     """Requests with an idempotency key that are being carried out: method, key, content."""
     show_prompt: Callable[[SessionKey], Awaitable[PromptReport]] | None = None
-    """Says what a message would be sent with; None where no agent runs."""
+    """Returns the prompt of the next message; None where no agent runs."""
     hurry: Callable[[ReplyTo], None] = lambda _: None
-    """Tells the sender of an account to try now what it holds back in that conversation."""
+    """Makes the sender of an account try now what it holds back in that conversation."""
     budgets: Callable[[], list[dict[str, Json]]] = list
-    """Says what of each budget is used today."""
+    """Returns the use of each budget today."""
     memory: MemoryService | None = None
-    """None where a plugin has the memory's slot, or nobody."""
+    """None where the slot of the memory is a plugin's, or empty."""
     forgets: Forgets | None = None
     """None where no agent runs."""
     renders: Expendable = field(default_factory=partial(Expendable, RENDER, cpu_seconds=5))
-    """Makes HTML of Markdown, in a process of its own."""
+    """Renders Markdown as HTML, in a process of its own."""
     records: Records = field(default_factory=Records)
     """Records of the writers of the workspaces' files."""
     plugins: LoadedPlugins | None = None
     """None when the configuration names none."""
 
     async def storage(self) -> dict[str, Json]:
-        """Returns how the database does, after a try where it last failed."""
+        """Returns the state of the database, after a new try where it last failed."""
         await self.store.works()
         condition = self.store.condition
         state = condition.storage

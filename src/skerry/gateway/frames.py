@@ -1,8 +1,8 @@
 """The frames of the wire: requests in, responses and events out, each one JSON text.
 
 A request is decoded into its struct at once, with its parameters left as raw JSON for the method's
-own model. Only when that fails is the text parsed a second time, to tell the cases apart and to
-echo whatever the client gave as its id.
+own model. Only when that fails is the text parsed a second time, to distinguish the cases and to
+echo the id of the client, whatever it is.
 """
 
 import json
@@ -20,7 +20,7 @@ MAX_BEFORE_CONNECT: Final = 64 * 1024
 MAX_PAYLOAD: Final = 26_214_400
 """Bytes that a frame may have after it."""
 MAX_BUFFERED: Final = 52_428_800
-"""Bytes that may wait for one client before it is given up."""
+"""Bytes that may wait for one client before it is disconnected."""
 
 Json = Any
 """Value that `msgspec.json.encode` takes: dictionaries, lists, structs, `Raw`, plain values."""
@@ -106,7 +106,7 @@ TOO_DEEP: Final = Malformed(_NO_ID, "must NOT be nested this deep")
 def parse(text: str) -> RequestFrame | Malformed | None:
     """Returns the request, what is wrong with it, or None when the text is no JSON at all.
 
-    What is nested too deep to be read, or has an infinite number, is answered: its sender waits.
+    A text nested too deep, or with an infinite number, is answered: its sender waits.
     Half a surrogate pair, which a browser sends for a cut emoji, reads as `?`.
     """
     try:
@@ -185,7 +185,7 @@ def numbered(head: bytes, seq: int) -> bytes:
 
 
 def unnumbered(head: bytes) -> bytes:
-    """Returns the whole frame of an event that comes before the numbering."""
+    """Returns the whole frame of an event before the numbering begins."""
     return head + b"}"
 
 

@@ -180,7 +180,7 @@ def _actor(role: Role, scopes: tuple[str, ...]) -> Actor:
 
 
 def _agree(params: ConnectParams) -> int:
-    """Returns the version of the protocol to speak: the highest that both sides know."""
+    """Returns the version of the protocol to speak: the highest that both sides support."""
     for version in PROTOCOLS:
         if params.min_protocol <= version <= params.max_protocol:
             return version

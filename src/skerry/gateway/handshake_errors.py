@@ -14,7 +14,7 @@ _WRONG_PROTOCOL: Final = 1002
 
 
 class HandshakeError(Exception):
-    """A client is not let in: which close code, which reason, and which response before it."""
+    """A refused client, with the close code, its reason, and the response before it."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ def wrong_protocol(lowest: int, highest: int) -> HandshakeError:
 
 
 def not_ready(failing: Iterable[str]) -> HandshakeError:
-    """Returns the refusal of a gateway that starts, stops or is ill."""
+    """Returns the refusal of a gateway that is starting, stopping or failing."""
     shape = ErrorShape(
         ErrorCode.UNAVAILABLE,
         f"gateway not ready ({', '.join(failing)}); retry shortly",
@@ -72,7 +72,7 @@ def unauthorized(
     device_may_retry: bool = False,
     is_guess: bool = False,
 ) -> HandshakeError:
-    """Returns the refusal of a client without the shared secret; `shown`: it showed another."""
+    """Returns the refusal of a client without the shared secret; `shown`: it sent a wrong one."""
     what = "mismatch" if shown else "missing"
     message = f"unauthorized: gateway {mode} {what} (it is gateway.auth.{mode} in skerry.json)"
     step = "retry_with_device_token" if device_may_retry else "update_auth_credentials"
@@ -87,11 +87,11 @@ def unauthorized(
 
 
 def wrong_device_token(*, revoked: bool) -> HandshakeError:
-    """Returns the refusal of a device whose own token is not, or no longer, right."""
+    """Returns the refusal of a device whose own token is wrong or revoked."""
     message = "unauthorized: device token mismatch (skerry devices rotate makes a new one)"
     if revoked:
         message = "unauthorized: the access of this device was revoked (connect with the gateway's"
-        message += " token, then a person approves it again: skerry devices approve)"
+        message += " token, then approve it again: skerry devices approve)"
     details = {
         "code": "AUTH_DEVICE_TOKEN_MISMATCH",
         "authReason": "device_token_mismatch",
@@ -103,7 +103,7 @@ def wrong_device_token(*, revoked: bool) -> HandshakeError:
 
 
 def locked_out(seconds: float) -> HandshakeError:
-    """Returns the refusal of an address that failed too often; nothing that it showed was read."""
+    """Returns the refusal of an address that failed too often; its credentials were not read."""
     message = "unauthorized: too many failed authentication attempts (retry later)"
     details = {
         "code": "AUTH_RATE_LIMITED",
@@ -122,7 +122,7 @@ def locked_out(seconds: float) -> HandshakeError:
 
 
 def no_device() -> HandshakeError:
-    """Returns the refusal of a client that has to have a device identity and shows none."""
+    """Returns the refusal of a client that needs a device identity and sent none."""
     message = "device identity required"
     shape = ErrorShape(ErrorCode.NOT_PAIRED, message, {"code": "DEVICE_IDENTITY_REQUIRED"})
     return HandshakeError(_REFUSED, message, shape=shape)
@@ -141,7 +141,7 @@ _DEVICE_ERRORS: Final = {
     "device-signature": ("device signature invalid", "SIGNATURE_INVALID"),
 }
 
-_REVOKED: Final = "the access of this device was revoked and waits for approval"
+_REVOKED: Final = "the access of this device was revoked and needs a new approval"
 _PAIRING: Final = {
     "not-paired": "device is not approved yet",
     "role-upgrade": "device is asking for a higher role than currently approved",

@@ -6,8 +6,8 @@ from skerry.gateway.frames import Json
 class Health:
     """Failing parts, and the last full report. `version` increases with every change.
 
-    The application names what is not ready, `fail("draining")`; before it is there at all,
-    `starting` answers.
+    The application names the failing parts, as `fail("draining")`; before it is built, `starting`
+    answers.
     """
 
     def __init__(self) -> None:
@@ -22,11 +22,11 @@ class Health:
         return not self.failing
 
     def fail(self, part: str) -> None:
-        """Says that a part takes no more work, such as `draining`: no client is let in."""
+        """Marks a part as failing, such as `draining`: no client is admitted."""
         self.failing.append(part)
         self.version += 1
 
     def update(self, report: dict[str, Json]) -> None:
-        """Keeps the latest report."""
+        """Stores the latest report."""
         self.report = report
         self.version += 1

@@ -2,20 +2,21 @@
 
 Two guards, each enough alone: the parser lets no raw HTML through, and what it makes is sanitised
 against a list of elements. Nothing in the result loads or runs anything. The module imports
-nothing of the gateway, so that a process of its own can do the work.
+nothing of the gateway, so that a process of its own can render.
 """
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-if TYPE_CHECKING:
-    from markdown_it import MarkdownIt
-    from markdown_it.rules_core import StateCore
-    from markdown_it.token import Token
+import nh3
+from markdown_it import MarkdownIt
+from markdown_it.common.utils import escapeHtml
+from markdown_it.rules_core import StateCore
+from markdown_it.token import Token
 
 MAX_CHARS: Final = 64_000
-"""Characters of one text that are parsed; a longer one is shown as it is written."""
+"""Characters of one text that are parsed; a longer one is shown unchanged."""
 _MAX_NESTING: Final = 20
 
 _BLOCKS: Final = {"blockquote", "hr", "li", "ol", "p", "pre", "ul"}
@@ -45,12 +46,10 @@ def render(texts: Sequence[str]) -> list[str]:
     """Returns each text as sanitised HTML; what is longer than `MAX_CHARS` as plain text in `pre`.
 
     Elements are those of CommonMark, tables and strike-through. Links are http, https or mailto,
-    also an address that stands in the text; they open in a new tab and do not tell where they were.
+    also an address in plain text; they open in a new tab and send no referrer.
     An image becomes a link. A fence is `pre` with its language in `data-language`. Takes about a
     millisecond per 2,000 characters.
     """
-    import nh3  # noqa: PLC0415 - only pages need it; a start does not pay for it
-
     parser = _parser()
     cleaner = nh3.Cleaner(
         tags=_BLOCKS | _HEADINGS | _TABLE | _INLINE,
@@ -64,17 +63,15 @@ def render(texts: Sequence[str]) -> list[str]:
     return [cleaner.clean(_html(parser, text.translate(_OVERRIDES))) for text in texts]
 
 
-def _html(parser: "MarkdownIt", text: str) -> str:
+def _html(parser: MarkdownIt, text: str) -> str:
     if len(text) > MAX_CHARS:
-        return f"<pre>{_escape(text)}</pre>"
+        return f"<pre>{escapeHtml(text)}</pre>"
     html: str = parser.render(text)
     return html
 
 
-def _parser() -> "MarkdownIt":
+def _parser() -> MarkdownIt:
     """Returns a parser whose HTML needs no style attribute and has no picture in it."""
-    from markdown_it import MarkdownIt  # noqa: PLC0415 - only pages need it
-
     options = {"html": False, "breaks": True, "linkify": False, "maxNesting": _MAX_NESTING}
     parser = MarkdownIt("commonmark", options).enable(["table", "strikethrough"])
     parser.core.ruler.push("addresses", _link_addresses)
@@ -96,8 +93,8 @@ def _is_link(url: str) -> bool:
     return _LINK.match(url) is not None
 
 
-def _link_addresses(state: "StateCore") -> None:
-    """Makes links of the addresses that stand in the text."""
+def _link_addresses(state: StateCore) -> None:
+    """Turns the addresses in plain text into links."""
     for block in state.tokens:
         children, within = [], 0
         for token in block.children or ():
@@ -109,7 +106,7 @@ def _link_addresses(state: "StateCore") -> None:
             block.children = children
 
 
-def _linked(state: "StateCore", token: "Token") -> list["Token"]:
+def _linked(state: StateCore, token: Token) -> list[Token]:
     """Returns the text with its addresses as links; what ends a sentence is no part of one."""
     made: list[Token] = []
     end = 0
@@ -126,36 +123,32 @@ def _linked(state: "StateCore", token: "Token") -> list["Token"]:
     return [*made, token.copy(content=token.content[end:])]
 
 
-def _fence(tokens: Sequence["Token"], index: int, *_: Any) -> str:
+def _fence(tokens: Sequence[Token], index: int, *_: Any) -> str:
     token = tokens[index]
     name = token.info.split(maxsplit=1)[0] if token.info.strip() else ""
     language = f' data-language="{name}"' if _LANGUAGE.fullmatch(name) else ""
-    return f"<pre{language}><code>{_escape(token.content.translate(_CODE_CONTROLS))}</code></pre>\n"
+    return (
+        f"<pre{language}><code>{escapeHtml(token.content.translate(_CODE_CONTROLS))}</code></pre>\n"
+    )
 
 
-def _code(tokens: Sequence["Token"], index: int, *_: Any) -> str:
-    return f"<code>{_escape(tokens[index].content.translate(_CODE_CONTROLS))}</code>"
+def _code(tokens: Sequence[Token], index: int, *_: Any) -> str:
+    return f"<code>{escapeHtml(tokens[index].content.translate(_CODE_CONTROLS))}</code>"
 
 
-def _image(tokens: Sequence["Token"], index: int, *_: Any) -> str:
-    """Returns a link: a page must not load what a model, or who spoke to it, names."""
+def _image(tokens: Sequence[Token], index: int, *_: Any) -> str:
+    """Returns a link: a page must not load an address that a model or its input names."""
     token = tokens[index]
     source = str(token.attrs.get("src", ""))
-    return f'<a href="{_escape(source)}">{_escape(token.content or source)}</a>'
+    return f'<a href="{escapeHtml(source)}">{escapeHtml(token.content or source)}</a>'
 
 
-def _cell(tokens: Sequence["Token"], index: int, *_: Any) -> str:
+def _cell(tokens: Sequence[Token], index: int, *_: Any) -> str:
     token = tokens[index]
     align = str(token.attrs.get("style", "")).removeprefix("text-align:")
     return f'<{token.tag} data-align="{align}">' if align else f"<{token.tag}>"
 
 
-def _escape(text: str) -> str:
-    from markdown_it.common.utils import escapeHtml  # noqa: PLC0415 - only pages need it
-
-    return escapeHtml(text)
-
-
 def plain(text: str) -> str:
-    """Returns a text as it is written, in `pre`."""
-    return f"<pre>{_escape(text.translate(_OVERRIDES))}</pre>"
+    """Returns a text unchanged, in `pre`."""
+    return f"<pre>{escapeHtml(text.translate(_OVERRIDES))}</pre>"

@@ -1,7 +1,7 @@
-"""Carries a request with an idempotency key out once: a repeat gets the answer of the first.
+"""Executes a request with an idempotency key once: a repeat gets the answer of the first.
 
-The key is written in the unit of the effect, so that after a crash both are there or none. Runs
-have their own way: a run's id is its key. Methods that settle themselves (`config.*` by the hash of
+The key is written in the unit of the effect, so that after a crash both exist or neither. Runs
+need none: a run's id is its key. Methods that detect a repeat themselves (`config.*` by the hash of
 the file, the approvals of devices by their request) need no key.
 """
 
@@ -24,7 +24,7 @@ P = TypeVar("P", bound=OnceParams)
 def once(
     method: str, handler: Handler[P], *, first: bool = False, joins: bool = False
 ) -> Handler[P]:
-    """Returns the handler with its key looked after; without a key it is called as it is.
+    """Returns the handler guarded by the key of a request; without a key it is called as it is.
 
     Args:
         method: Its name; a key counts for one method.

@@ -17,7 +17,7 @@ _KEY_BYTES: Final = 32
 
 
 class Claim(Struct, frozen=True, kw_only=True):
-    """Description of a device that it signs."""
+    """The values that a device signs."""
 
     device_id: str
     client_id: str
@@ -27,7 +27,7 @@ class Claim(Struct, frozen=True, kw_only=True):
     signed_at: int
     """Milliseconds of its own clock."""
     token: str
-    """The token that it shows beside, or nothing."""
+    """The token that it presents, or empty."""
     nonce: str
     platform: str
     device_family: str
@@ -74,14 +74,14 @@ async def check(claim: Claim, raw_key: bytes, signature: str, nonce: str, now_ms
     if claim.nonce != nonce:
         raise bad_device("device-nonce-mismatch")
     raw = _decoded(signature)
-    # In a thread: the first device that shows up pays for the import of the library.
+    # In a thread: the first device imports the library.
     if not await anyio.to_thread.run_sync(_is_signed, claim, raw_key, raw):
         raise bad_device("device-signature")
 
 
 def _is_signed(claim: Claim, raw_key: bytes, signature: bytes) -> bool:
-    from cryptography.exceptions import InvalidSignature  # noqa: PLC0415 - only a device needs it
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import (  # noqa: PLC0415 - as above
+    from cryptography.exceptions import InvalidSignature  # noqa: PLC0415 - with the first device
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import (  # noqa: PLC0415 - with the first device
         Ed25519PublicKey,
     )
 
@@ -99,7 +99,7 @@ def _is_signed(claim: Claim, raw_key: bytes, signature: bytes) -> bool:
 
 
 def _decoded(text: str) -> bytes:
-    """Returns the bytes of base64url without padding; nothing where it is none."""
+    """Returns the bytes of base64url without padding; empty when it is invalid."""
     try:
         return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
     except (binascii.Error, ValueError):

@@ -32,12 +32,12 @@ class Listener(anyio.AsyncContextManagerMixin):
                 ws=GatewayProtocol,
                 ws_max_size=MAX_PAYLOAD,
                 ws_per_message_deflate=False,
-                # Who reads nothing is found by what waits for it, and who is gone without a word by
-                # the ticks that are never acknowledged.
+                # A client that reads nothing is found by its unread frames, and one that vanished
+                # by the ticks that are never acknowledged.
                 ws_ping_interval=None,
                 lifespan="on",
                 log_config=None,
-                # Its messages below warnings have addresses with whatever clients put into them.
+                # Its messages below warnings contain addresses, with any text of clients in them.
                 log_level="warning",
                 access_log=False,
                 proxy_headers=False,

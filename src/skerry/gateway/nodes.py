@@ -1,4 +1,4 @@
-"""Nodes: machines that are connected and carry out commands, and the commands that they are at."""
+"""Nodes: connected machines that run commands, and their commands in progress."""
 
 from typing import Final
 from uuid import uuid4
@@ -11,20 +11,20 @@ from skerry.gateway.clients import Client
 from skerry.gateway.frames import Json
 
 MAX_INVOCATIONS: Final = 256
-"""Commands that one node may be at."""
+"""Limit on the commands in progress of one node."""
 
 
 class Invocation(Struct):
-    """A command that a node is at."""
+    """A command in progress on a node."""
 
     key: str
-    """The caller's idempotency key: the same again waits for the same result."""
+    """The caller's idempotency key: a repeat waits for the same result."""
     done: anyio.Event = field(default_factory=anyio.Event)
     answer: dict[str, Json] | None = None
     """Answer of the node; None when it disconnected."""
 
     def end(self, answer: dict[str, Json] | None) -> None:
-        """Wakes who waits."""
+        """Sets the answer and wakes the callers."""
         self.answer = answer
         self.done.set()
 
@@ -64,7 +64,7 @@ class Nodes:
         self._nodes: dict[str, Node] = {}
 
     def join(self, node: Node) -> None:
-        """Adds a node; another connection of the same device gives way to it."""
+        """Adds a node; an older connection of the same device is closed."""
         before = self._nodes.get(node.node_id)
         self._nodes[node.node_id] = node
         if before is not None:
@@ -83,7 +83,7 @@ class Nodes:
         return self._nodes.get(node_id)
 
     def of(self, connection_id: str) -> Node | None:
-        """Returns the node that a connection is."""
+        """Returns the node of a connection."""
         return next(
             (node for node in self._nodes.values() if node.client.id == connection_id), None
         )

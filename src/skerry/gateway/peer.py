@@ -20,7 +20,7 @@ _FORWARDING: Final = (
 )
 _HOPS: Final = 32
 HIDDEN: Final = "through a proxy (unknown)"
-"""The origin of a connection that an untrusted proxy made for somebody."""
+"""The origin of a connection through an untrusted proxy."""
 _IPv6_SITE: Final = 64
 
 
@@ -42,7 +42,7 @@ class Peer(Struct, frozen=True):
 
     @property
     def bucket(self) -> str:
-        """Returns under which name its failures count; a site of IPv6 addresses has one."""
+        """Returns the name under which its failures count; one for a site of IPv6 addresses."""
         parsed = _parsed(self.address)
         name = self.address if parsed is None else str(parsed)
         if isinstance(parsed, IPv6Address) and not parsed.is_loopback:
@@ -51,9 +51,9 @@ class Peer(Struct, frozen=True):
 
 
 def peer(scope: Scope, trusted: Sequence[str]) -> Peer:
-    """Returns who made the request of an ASGI scope.
+    """Returns the remote end of the request of an ASGI scope.
 
-    `X-Forwarded-For` is believed only from the networks in `trusted`: of its addresses the last
+    `X-Forwarded-For` is trusted only from the networks in `trusted`: of its addresses the last
     that is no trusted proxy counts. Any forwarding header makes the connection a remote one.
     """
     direct = str(scope["client"][0]) if scope.get("client") else ""
@@ -65,7 +65,7 @@ def peer(scope: Scope, trusted: Sequence[str]) -> Peer:
         for hop in reversed(hops):
             hidden = _parsed(hop.strip()) is None
             if hidden:
-                break  # what is behind it cannot be believed either
+                break  # the hops before it cannot be trusted either
             address = hop.strip()
             if not _within(address, trusted):
                 break

@@ -1,4 +1,4 @@
-"""Says what is wrong with parameters, in the words that the protocol's clients know."""
+"""Describes invalid parameters in the words of the published protocol."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -32,7 +32,7 @@ _SENTENCES: Final[dict[str, Callable[[_Context], str]]] = {
 
 
 def describe(error: ValidationError) -> str:
-    """Returns every problem, each with its place; never a value that was given."""
+    """Returns every problem with its path; never a value of the request."""
     details = error.errors(include_url=False, include_input=False)[:_MOST]
     return "; ".join(dict.fromkeys(_one(detail) for detail in details))
 

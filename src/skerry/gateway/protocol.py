@@ -43,7 +43,7 @@ _TOO_LONG: Final = (
 )
 _CORK_BYTES: Final = 64 * 1024
 _LENGTH_16: Final = 126
-"""Lengths from here on stand in two bytes of their own, or in eight."""
+"""Lengths from this on have two bytes of their own, or eight."""
 _MAX_16: Final = 0xFFFF
 _HEAD_16: Final = Struct("!BBH")
 _HEAD_64: Final = Struct("!BBQ")
@@ -64,14 +64,14 @@ class GatewayProtocol(WebSocketsSansIOProtocol):
         self._uncorking: asyncio.Handle | None = None
 
     def admit(self) -> None:
-        """Allows frames of the full size: the client has proved itself."""
+        """Allows frames of the full size, once the client is admitted."""
         self.conn.max_message_size = MAX_PAYLOAD
 
     def write(self, texts: Iterable[bytes]) -> None:
         """Writes text frames; does nothing once the connection is closing.
 
-        What is written in one turn of the event loop goes out together: each write is a system
-        call, which costs more than all else about a frame, and the end of a run has five frames.
+        Frames of one turn of the event loop are written together: each write is a system call,
+        which costs more than the rest of a frame, and the end of a run has five frames.
         """
         if self.disconnected or self.conn.state is not OPEN:
             return
@@ -93,17 +93,17 @@ class GatewayProtocol(WebSocketsSansIOProtocol):
         self.close_timer = self.loop.call_later(CLOSE_SECONDS, self.transport.abort)
 
     def handle_connect(self, event: Request) -> None:
-        """Hands this object to the application."""
+        """Passes this object to the application."""
         self.app_state = {**self.app_state, STATE_KEY: self}
         super().handle_connect(event)
 
     def pause_writing(self) -> None:
-        """Notes that the client does not keep up."""
+        """Marks the transport as full."""
         super().pause_writing()
         self.congested = True
 
     def resume_writing(self) -> None:
-        """Notes that the client has caught up."""
+        """Marks the transport as writable."""
         super().resume_writing()
         self.congested = False
         self.on_writable()
@@ -118,8 +118,8 @@ class GatewayProtocol(WebSocketsSansIOProtocol):
     def handle_parser_exception(self) -> None:
         """Closes because of a frame that cannot be read, most often one that is too big.
 
-        The client is still sending it. To close now would reset the connection, and the client
-        would never see why; so the rest is read and thrown away, until it was silent for a moment.
+        The client is still sending it. Closing now would reset the connection, and the client would
+        not receive the reason; so the rest is read and discarded until it was silent for a moment.
         """
         code = self.conn.close_sent.code if self.conn.close_sent else 1002
         self.conn.data_to_send()  # has the library's wording; peers send none
@@ -130,7 +130,7 @@ class GatewayProtocol(WebSocketsSansIOProtocol):
         self._linger()
 
     def data_received(self, data: bytes) -> None:
-        """Reads, or throws away while lingering."""
+        """Reads, or discards data while lingering."""
         self._uncork()  # what reading makes the library write comes behind it
         if self._linger_limit is not None:
             self._linger()
@@ -148,7 +148,7 @@ class GatewayProtocol(WebSocketsSansIOProtocol):
         event.data = b""
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stops every timer; who waits to write need wait no longer."""
+        """Stops every timer, and wakes writers."""
         if self._linger_limit is not None:
             self._linger_limit.cancel()
         super().connection_lost(exc)
@@ -199,7 +199,7 @@ class _Limited(h11.Connection):
         """Returns the next event; see `h11.Connection`.
 
         Raises:
-            h11.RemoteProtocolError: what came cannot be read, or the head is too long.
+            h11.RemoteProtocolError: the request is malformed, or its head is too long.
         """
         if self.their_state is h11.IDLE:
             came, _ = self.trailing_data
@@ -226,7 +226,7 @@ class HttpProtocol(H11Protocol):
         self._head_timer = self.loop.call_later(HEAD_SECONDS, transport.abort)
 
     def data_received(self, data: bytes) -> None:
-        """Reads, or throws away what comes behind a refusal."""
+        """Reads, or discards the data after a refusal."""
         if self._linger_timer is None:
             super().data_received(data)
 
@@ -242,8 +242,8 @@ class HttpProtocol(H11Protocol):
             super().send_400_response(msg)
             return
         self.transport.write(_TOO_LONG)
-        # To close while the client still sends would reset the connection, and it would not see
-        # why; so the rest is read and thrown away for a moment.
+        # Closing while the client still sends would reset the connection before it receives the
+        # reason; so the rest is read and discarded for a moment.
         if self.transport.can_write_eof():
             self.transport.write_eof()
         self._linger_timer = self.loop.call_later(_LINGER_SECONDS, self.transport.close)
@@ -277,9 +277,9 @@ _WRITE_BYTES: Final = 64 * 1024
 class Outgoing:
     """The frames to one client.
 
-    They go straight to the transport while it takes them, and wait here while it does not. An event
-    gets its number when it leaves, so that dropped deltas leave no gap. `on_overflow` is called
-    once, when more waits than a client may leave unread; `on_drained` when some of it has left.
+    They go straight to the transport while it accepts them, and wait here otherwise. An event gets
+    its number when it is written, so that dropped deltas leave no gap. `on_overflow` is called
+    once, when more waits than a client may leave unread; `on_drained` after some was written.
     """
 
     def __init__(
@@ -314,7 +314,7 @@ class Outgoing:
         self._protocol.write((frames.numbered(head, self._seq),))
 
     def close(self) -> None:
-        """Forgets what waits and takes nothing more."""
+        """Drops the waiting frames and accepts no more."""
         self._closed = True
         self._waiting.clear()
         self.waiting_bytes = 0

@@ -44,7 +44,7 @@ def create_app(context: GatewayContext, pages: Path | None = None) -> Starlette:
 
     Args:
         context: What methods and connections use.
-        pages: The folder of the page; without one, the page that comes with Skerry.
+        pages: The folder of the page; without one, Skerry's own page.
     """
     folder = pages or Path(skerry.__file__).parent / "web"
     return Starlette(
@@ -85,7 +85,7 @@ def _plugin_http(context: GatewayContext) -> Callable[[Request], Awaitable[Respo
 
     @cache
     def served() -> "PluginHttp":
-        from skerry.gateway.plugin_http import PluginHttp  # noqa: PLC0415 - few gateways have any
+        from skerry.gateway.plugin_http import PluginHttp  # noqa: PLC0415 - with the first request to a plugin
 
         return PluginHttp(context)
 

@@ -16,7 +16,7 @@ _ANSWER: Final = (
 
 @asynccontextmanager
 async def starting(*listening: socket.socket) -> AsyncGenerator[None]:
-    """Tells whoever comes during the block to come again; `listening` stays open behind it."""
+    """Answers requests during the block with 503; the sockets stay open after it."""
     connections: set[asyncio.Transport] = set()
     loop = asyncio.get_running_loop()
     servers = [
@@ -42,7 +42,7 @@ class _Starting(asyncio.Protocol):
         self._head = bytearray()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
-        """Notes the connection, so that the end of the start ends it."""
+        """Records the connection, so that the end of the start closes it."""
         self._transport = transport
         self._connections.add(transport)
 
@@ -54,7 +54,7 @@ class _Starting(asyncio.Protocol):
             self._transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
-        """Forgets the connection."""
+        """Removes the connection."""
         self._connections.discard(self._transport)
 
 

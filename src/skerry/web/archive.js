@@ -1,4 +1,4 @@
-// The conversations that were archived: to be brought back, or saved as a file.
+// The archived conversations: restored, or saved as a file.
 
 import { byId, make, when } from "./dom.js";
 import { save } from "./export.js";
@@ -8,7 +8,7 @@ import { toast } from "./toast.js";
 const MOST = 50;
 const REASONS = { reset: "reset", deleted: "deleted" };
 
-/** Fill the fold; `restore(row)` brings one back. */
+/** Fill the list; `restore(row)` restores one. */
 export async function showArchive(gateway, restore) {
   const params = { archived: true, limit: MOST, includeDerivedTitles: true };
   const { sessions, hasMore } = await gateway.request("sessions.list", params);

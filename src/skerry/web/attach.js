@@ -58,13 +58,13 @@ export class Attachments {
     return this.#images.map(({ mimeType, fileName, content }) => ({ mimeType, fileName, content }));
   }
 
-  /** Take these images with the next message instead of those that are here. */
+  /** Replace the images of the next message. */
   become(images) {
     this.#images = images;
     this.#draw();
   }
 
-  /** Add files; of those that do not fit it is said why. */
+  /** Add files; a toast gives the reason for each that is refused. */
   async add(files) {
     for (const file of files) {
       const problem = this.#problem(file);
@@ -77,11 +77,11 @@ export class Attachments {
   #problem({ type, size, name }) {
     if (!this.#on) return `${name} was not attached: the model of this conversation reads no images.`;
     const { bytes, total } = this.#limits;
-    const taken = this.#images.reduce((sum, image) => sum + image.content.length * 0.75, 0);
+    const attached = this.#images.reduce((sum, image) => sum + image.content.length * 0.75, 0);
     if (!TYPES.includes(type)) return `${name} was not attached: only PNG, JPEG, GIF and WebP images can be sent.`;
     if (size > bytes) return `${name} was not attached: it is larger than ${Math.floor(bytes / 1024 / 1024)} MB.`;
     if (this.#images.length >= MOST) return `${name} was not attached: a message has at most ${MOST} images.`;
-    return taken + size > total ? `${name} was not attached: the images are too large together.` : "";
+    return attached + size > total ? `${name} was not attached: the images are too large together.` : "";
   }
 
   #draw() {

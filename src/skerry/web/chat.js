@@ -11,7 +11,7 @@
 //             while another is at work
 //   asides    those commands with their answers, which no transcript has: {after, items}, where
 //             `after` is the run that was at work
-//   joins     runs whose message another run answers, as the gateway told
+//   joins     runs whose message another run answers, as the gateway reported
 //   notes     what a person is to know of how an answer came about, by its run
 //   outgoing  own messages that no history has shown yet: {key, text, images, at, state, problem}
 //   more      whether the transcript has older messages than `messages`
@@ -39,7 +39,7 @@ export function begin(outgoing = []) {
   };
 }
 
-/** The session's canonical key, so that what the gateway tells before the first history is heard. */
+/** The session's canonical key, so that events before the first history are handled. */
 export function name(state, key) {
   return state.key ? state : { ...state, key };
 }
@@ -59,7 +59,7 @@ export function mark(state, key, fate, problem = "") {
   return { ...state, outgoing };
 }
 
-/** Own message taken back, or known to be in the transcript. */
+/** Own message withdrawn, or known to be in the transcript. */
 export function drop(state, key) {
   return { ...state, outgoing: state.outgoing.filter((message) => message.key !== key) };
 }
@@ -118,7 +118,7 @@ export function prepend(state, payload) {
   const first = placeOf(state.messages[0]);
   const older = (payload.messages ?? []).filter((message) => placeOf(message) < first);
   const messages = [...older, ...state.messages];
-  // What ended before our eyes and no history has told of yet stays at the end.
+  // An answer that ended on this page and is in no history yet stays at the end.
   const known = new Set(fold(state.messages).map((item) => item.id));
   const ended = state.items.filter((item) => !known.has(item.id));
   return {
@@ -300,7 +300,7 @@ function grow(state, { runId, message, deltaText = "", replace = false }) {
     if (message) return { ...run, text: textOf(message) };
     return { ...run, text: replace ? deltaText : run.text + deltaText };
   });
-  // A run tells of its start before its message is in the transcript, of its text after.
+  // The start of a run is sent before its message is in the transcript, its text after.
   return first && !knows(next, runId) ? { ...next, wants: true } : next;
 }
 
@@ -330,7 +330,7 @@ function settle(state, { runId, state: how, message, errorMessage, stopReason })
   const isKnown = Boolean(run) || state.outgoing.some(({ key }) => key === runId);
   if (!isKnown && (joined || hasAnswer(state, runId))) return state;
   const runs = state.runs.filter((other) => other !== run);
-  // What another run answered stands there, says the transcript; what was taken back, nowhere.
+  // A message that another run answered is in the transcript; a withdrawn one is not.
   if (joined || (how === "aborted" && run && !run.begun)) {
     return { ...drop(state, runId), runs, wants: true };
   }

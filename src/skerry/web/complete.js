@@ -11,7 +11,7 @@ export class Completion {
   #commands = [];
   #models = null;
   #known = null; // the models as choices, once they were asked for
-  #found = []; // {label, about, value}: value is what the message box says when it is taken
+  #found = []; // {label, about, value}: value is the text of the message box after it is chosen
   #place = 0;
   #isPointed = false;
   #closedAt = null;
@@ -28,7 +28,7 @@ export class Completion {
     this.#models = models;
     if (commands === this.#commands) return;
     this.#commands = commands;
-    this.look(); // they may come after the slash
+    this.look(); // they may arrive after the slash was typed
   }
 
   /** Take a key press of the message box; returns whether it was for the list. */
@@ -81,7 +81,7 @@ export class Completion {
     return fit.map(({ value, about }) => ({ label: value, about, value: before + value }));
   }
 
-  /** Return the models; none until the gateway has told them. */
+  /** Return the models; none until the gateway has sent them. */
   #askModels() {
     if (this.#known) return this.#known;
     this.#known = [];
@@ -121,7 +121,7 @@ export class Completion {
     else this.#message.removeAttribute("aria-activedescendant");
   }
 
-  /** Whether what stands there can be sent: a whole command, or one whose argument is not begun. */
+  /** Whether the text can be sent: a whole command, or one without the start of an argument. */
   #isWhole() {
     const { value } = this.#message;
     return value === this.#found[this.#place].value.trim() || (value.endsWith(" ") && !this.#isPointed);

@@ -14,7 +14,7 @@ export function make(tag, properties = {}, ...children) {
 
 /**
  * Set an element's text with as little change as possible: text that only grew is appended, which
- * keeps a selection and costs nothing for what stands already.
+ * keeps a selection and costs nothing for unchanged text.
  */
 export function setText(element, text) {
   const node = element.firstChild;

@@ -1,4 +1,4 @@
-// The gateway as the page knows it: connection, model, conversations. No DOM.
+// The state of the gateway for the page: connection, model, conversations. No DOM.
 
 import { freshId } from "./ids.js";
 import { seen, unsent } from "./keep.js";
@@ -19,8 +19,8 @@ const ENDS = ["final", "aborted", "error"];
 /**
  * What a page shows. `changed()` is called after every change of
  *   phase     {phase: connecting | online | offline | refused, since, retryAt}
- *   stopping  whether the gateway said that it stops
- *   hello     what the gateway said of itself, or null
+ *   stopping  whether the gateway announced its stop
+ *   hello     the payload of hello-ok, or null
  *   health    its last report on its health, or null
  *   model     the result of `models.status`, or null
  *   session   the conversation that is shown
@@ -159,7 +159,7 @@ export class Gateway {
   show(key) {
     this.session = this.#sessionOf(key);
     this.#sessions.delete(key);
-    this.#sessions.set(key, this.session); // the latest shown stands last
+    this.#sessions.set(key, this.session); // the latest shown is last
     if (this.online) this.session.sync();
     if (this.online && !this.row) this.refreshList();
     this.changed();
@@ -218,7 +218,7 @@ export class Gateway {
     this.#listTimer ||= setTimeout(() => this.#readList(), LIST_DELAY_MS);
   }
 
-  /** Look again whether the gateway can store what it is told. */
+  /** Request the health again: can the gateway store messages? */
   async probe() {
     this.#setHealth((await this.#try("health", { probe: true })) ?? this.health);
   }

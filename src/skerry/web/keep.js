@@ -121,7 +121,7 @@ export const seen = {
   },
 };
 
-/** Whether the list of conversations stands open on a wide screen. */
+/** Whether the list of conversations is open on a wide screen. */
 export const drawerOpen = {
   load() {
     return guarded(() => localStorage.getItem(DRAWER), null) !== "closed";

@@ -71,7 +71,7 @@ export class SessionList {
     if (NARROW.matches) this.#arrange(false);
   }
 
-  /** Go to the conversation that stands `step` below the one that is shown. */
+  /** Open the conversation `step` rows below the one that is shown. */
   move(step) {
     const { gateway } = this.page;
     const { rows } = gateway.list;
@@ -200,7 +200,7 @@ export class SessionList {
     }
   }
 
-  /** Delete, or begin afresh; either can be taken back for a while. */
+  /** Delete or reset; either can be undone for a while. */
   async #remove(row, kind) {
     const { gateway } = this.page;
     const wasShown = gateway.isShown(row);
@@ -280,7 +280,7 @@ function keyOf(row) {
   return row.isMain ? MAIN : row.key;
 }
 
-/** Return what a person knows a conversation by. */
+/** Return the title of a conversation. */
 export function titleOf(row) {
   const name = row.label || row.derivedTitle;
   if (name) return name;

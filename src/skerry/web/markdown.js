@@ -120,7 +120,7 @@ function finished(text) {
 }
 
 /**
- * An answer's text. While it grows, what is finished stands, and the rest is rendered again as soon
+ * An answer's text. While it grows, finished blocks are kept, and the rest is rendered again as soon
  * as its last rendering is here: it has its form before it ends, and nothing jumps then.
  */
 export class Prose {

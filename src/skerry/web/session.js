@@ -111,7 +111,7 @@ export class Session {
     const before = this.conversation;
     this.#become(hear(before, payload));
     const ended = this.conversation.runs.length < before.runs.length;
-    // The transcript also knows what an answer cost.
+    // The transcript also has the cost of an answer.
     if (this.conversation.wants || ended) this.sync();
   }
 
@@ -125,7 +125,7 @@ export class Session {
       while (this.#syncAgain) {
         this.#syncAgain = false;
         const history = await this.#history({ limit: NEWEST });
-        // At once: what the gateway tells after this answer is newer.
+        // At once: events after this answer are newer.
         this.#become(chat.remember(this.conversation, history));
         if (!this.loaded) await this.#prepare(history);
         this.loaded = true;
@@ -184,7 +184,7 @@ export class Session {
     this.#gateway.changed();
   }
 
-  /** Send what waits, the oldest first, and the next when that is taken: so they keep their order. */
+  /** Send waiting messages, the oldest first, each after the one before was accepted, in order. */
   async #sendOn() {
     if (this.#sending) return;
     this.#sending = true;

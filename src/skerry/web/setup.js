@@ -103,7 +103,7 @@ export class Panel {
     byId(`setup-${name}`).value = "";
   }
 
-  /** Return where the model is, as it stands in the fields. */
+  /** Return the provider of the model, from the fields. */
   #entered() {
     return {
       provider: this.#chosen.id ?? byId("setup-name").value.trim(),

@@ -24,7 +24,7 @@ export class RefusedError extends Error {
   }
 }
 
-/** The connection went before the answer came: the request may or may not have been taken. */
+/** The connection was lost before the response: the request may or may not have been accepted. */
 export class LostError extends Error {
   constructor() {
     super("The connection to the gateway was lost.");
@@ -42,7 +42,7 @@ export class Connection {
   #pending = new Map();
   #nextId = 1;
   #seq = 0;
-  #heard = 0;
+  #receivedAt = 0;
   #failures = 0;
   #lostAt = null;
   #retryAt = null;
@@ -100,14 +100,14 @@ export class Connection {
 
   /** Called when the machine wakes or the tab is looked at: a dead connection is replaced at once. */
   check() {
-    if (this.online && Date.now() - this.#heard > 2 * this.#tickMs) this.#lose();
+    if (this.online && Date.now() - this.#receivedAt > 2 * this.#tickMs) this.#lose();
     this.open();
   }
 
   /** Send a request; return its payload. Raises `RefusedError` or `LostError`. */
   request(method, params = {}) {
     return new Promise((resolve, reject) => {
-      const ready = this.#socket?.readyState === WebSocket.OPEN; // it may close before we are told
+      const ready = this.#socket?.readyState === WebSocket.OPEN; // it may close before the event
       if (!ready || (!this.online && method !== "connect")) {
         reject(new LostError());
         return;
@@ -119,7 +119,7 @@ export class Connection {
   }
 
   #receive(frame) {
-    this.#heard = Date.now();
+    this.#receivedAt = Date.now();
     if (frame.type === "res") this.#answer(frame);
     else if (frame.event === "connect.challenge") this.#introduce(frame.payload.nonce);
     else if (frame.type === "event") this.#event(frame);
@@ -195,12 +195,12 @@ export class Connection {
     };
   }
 
-  /** Lose the connection when nothing was heard for `patience` ms; a live gateway ticks. */
+  /** Close the connection when nothing arrived for `patience` ms; a live gateway sends ticks. */
   #watch(patience) {
     clearTimeout(this.#watchTimer);
-    this.#heard = Date.now();
+    this.#receivedAt = Date.now();
     const look = () => {
-      const left = this.#heard + patience - Date.now();
+      const left = this.#receivedAt + patience - Date.now();
       if (left <= 0) this.#lose();
       else this.#watchTimer = setTimeout(look, left);
     };

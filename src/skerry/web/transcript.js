@@ -28,7 +28,7 @@ export function newAnswer(key) {
 export function fold(messages) {
   const items = [];
   let key = "";
-  let mark = {}; // on what follows a summary of all that stands before it
+  let mark = {}; // on the entries after a summary
   for (const message of messages) {
     if (message.__openclaw?.kind === "compaction") {
       mark = { summarised: true };
@@ -80,7 +80,7 @@ function extend(answer, message) {
   };
 }
 
-/** What to tell of an answer that reached the model's limit, or "". */
+/** Return the note for an answer that reached the model's limit, or "". */
 export function cutOff(stopReason) {
   return stopReason === "length"
     ? "The answer reached the model's output limit. Ask it to continue."

@@ -58,7 +58,7 @@ async def test_a_wrong_value_a_wrong_place_and_no_json_are_refused(
         (("set", "a..b", "1"), 1, b"not a path"),
         (("set", "gateway.port", "nope", "--json"), 2, b"not JSON"),
         (("set", "gateway.port", "null"), 2, b"config unset gateway.port"),
-        (("get", "gateway.nope"), 1, b"There is no gateway.nope."),
+        (("get", "gateway.nope"), 1, b"The configuration has no value gateway.nope."),
         (("validate", "/nowhere"), 1, b"does not exist"),
     ):
         done = await command("config", *arguments)

@@ -9,10 +9,10 @@ import pytest
 from skerry.cli.conversation import (
     CUT,
     Answer,
-    Connection,
+    ConnectionState,
     Conversation,
     Ending,
-    Joined,
+    JoinedRun,
     Text,
     Update,
     Withdrawn,
@@ -115,7 +115,7 @@ async def test_a_message_that_entered_another_run_has_its_answer_from_then_on(
     ending = await conversation.say("hi", "k")
     message = "why" if end == "error" else ""
     assert ending == Ending(end, message, ("It thinks less.",))
-    assert told == [Joined("host"), Text(", to you"), Text("")]
+    assert told == [JoinedRun("host"), Text(", to you"), Text("")]
 
 
 async def test_an_answer_that_another_message_had_meanwhile_is_taken_from_the_history(
@@ -131,7 +131,7 @@ async def test_an_answer_that_another_message_had_meanwhile_is_taken_from_the_hi
     gateway.answer("agent.wait", {"status": "ok"})
     gateway.answer("chat.history", {"messages": [{"role": "assistant", "content": "done"}]})
     assert await conversation.say("hi", "k") == Ending("final")
-    assert told == [Joined("host"), Text("done")]
+    assert told == [JoinedRun("host"), Text("done")]
 
 
 async def test_collected_messages_are_shown_one_by_one(
@@ -177,9 +177,9 @@ async def test_a_lost_connection_neither_loses_nor_doubles_the_answer(
         Text("two "),
         Text("three"),
     ]
-    assert [one for one in told if isinstance(one, Connection)] == [
-        Connection("connection lost"),
-        Connection(),
+    assert [one for one in told if isinstance(one, ConnectionState)] == [
+        ConnectionState("connection lost"),
+        ConnectionState(),
     ]
     keys = [params["idempotencyKey"] for method, params in gateway.requests if "send" in method]
     assert keys == ["k", "k"]
@@ -215,7 +215,7 @@ async def test_an_answer_that_a_dead_gateway_cut_is_not_shown_as_two_halves(
 
     gateway.methods["chat.send"] = first
     assert await conversation.say("hi", "k") == Ending("final")
-    shown = [one for one in told if one != Text("") and not isinstance(one, Connection)]
+    shown = [one for one in told if one != Text("") and not isinstance(one, ConnectionState)]
     assert shown == [Text("It was dar"), *told_after]
 
 

@@ -110,7 +110,7 @@ async def test_status_says_how_long_a_run_lasts_by_the_clock_of_the_gateway(
     out = (await command("status")).stdout.decode()
     assert "agent:main:main  runs for 5 s, 2 waiting, collect" in out
     assert "agent:main:late  runs for 0 s, 0 waiting, collect" in out
-    assert "agent:main:next  waits for a place, 1 waiting, collect" in out
+    assert "agent:main:next  waits for a free lane, 1 waiting, collect" in out
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ async def test_they_are_listed_switched_on_and_off(state: Path, command: Command
     assert (on.returncode, entries(state)) == (0, {"greet": {"enabled": True}})
     found = json.loads((await command("hooks", "info", "greet", "--json")).stdout)
     assert (found["status"], found["events"]) == ("enabled", ["command:new"])
-    assert "2 of 4 hooks take part" in (await command("hooks", "check")).stdout.decode()
+    assert "2 of 4 hooks run after" in (await command("hooks", "check")).stdout.decode()
     await command("hooks", "disable", "boot-md")
     assert entries(state)["boot-md"] == {"enabled": False}
     assert "1 of 4 hooks take part" in (await command("hooks", "check")).stdout.decode()

@@ -139,7 +139,7 @@ async def test_what_cannot_be_done_is_said_with_a_remedy(tmp_path: Path) -> None
         assert main.returncode == 1
         assert b"Cannot delete the main session" in main.stderr
         missing = await skerry(tmp_path, "show", "nothing")
-        assert b"There is no conversation 'nothing'." in missing.stderr
+        assert b"No conversation is named 'nothing'." in missing.stderr
         assert b"sessions list" in missing.stderr
         assert await gateway.stop() == 0
     alone = await skerry(tmp_path, "list")
@@ -175,7 +175,7 @@ async def test_what_was_said_is_found_and_what_is_old_named_before_it_goes(tmp_p
             await printed(tmp_path, "search", "blue", "--session", "main", "--json", "--limit", "1")
         )
         assert [one["text"] for one in only["hits"]] == ["the blue boat"]
-        assert "Nothing was found" in await printed(tmp_path, "search", "zebra")
+        assert "No message has these words" in await printed(tmp_path, "search", "zebra")
         assert "Nothing is over the limits" in await printed(tmp_path, "prune", "--dry-run")
         path = tmp_path / "skerry.json"
         config = json.loads(path.read_text())
@@ -219,7 +219,7 @@ async def test_an_exported_conversation_is_imported_once_elsewhere(tmp_path: Pat
         assert b"Traceback" not in refused.stderr
         missing = await skerry(here, "import", str(tmp_path / "no.jsonl"))
         assert missing.returncode == 1
-        assert b"There is no" in missing.stderr
+        assert b"No such file" in missing.stderr
         assert b"owns" not in missing.stderr
     broken = tmp_path / "broken.jsonl"
     broken.write_text("{}\n")

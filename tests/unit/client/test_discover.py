@@ -71,9 +71,9 @@ def test_another_machine_gets_no_token_that_was_not_meant_for_it(environ: dict[s
 @pytest.mark.parametrize(
     ("url", "says"),
     [
-        ("ws://far.example:1", "in the open"),
-        ("ws://127.0.0.1.far.example", "in the open"),
-        ("ws://127.0.0.1@far.example", "in the open"),
+        ("ws://far.example:1", "unencrypted"),
+        ("ws://127.0.0.1.far.example", "unencrypted"),
+        ("ws://127.0.0.1@far.example", "unencrypted"),
         ("http://127.0.0.1:1", "not the address of a gateway"),
         ("ws://", "not the address of a gateway"),
     ],

@@ -303,7 +303,7 @@ async def test_a_device_that_keeps_another_role_is_told_which_was_revoked(rig: R
     error = await device.refused(rig.url)
     assert error["details"]["reason"] == "role-upgrade"
     assert error["message"] == (
-        "pairing required: the access of this device was revoked and waits for approval"
+        "pairing required: the access of this device was revoked and needs a new approval"
     )
 
 

@@ -270,7 +270,7 @@ async def test_a_node_tells_what_it_has(rig: Rig) -> None:
         assert row["runnerInventory"] == {"runners": [], "anything": 1}
         big = {"skills": [skill | {"content": "x" * 300_000}]}
         refused = await its.ask("node.skills.update", big)
-        assert "are more than" in refused["error"]["message"]
+        assert "the limit is 262144" in refused["error"]["message"]
         answer = await its.call("node.event", {"event": "voice.transcript", "payload": {}})
     assert answer == {
         "ok": True,

@@ -1,4 +1,4 @@
-"""Methods that change which agents there are, and how they show themselves."""
+"""Methods that create, change and delete agents."""
 
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final
@@ -72,7 +72,7 @@ async def agents_create(call: Call, params: AgentsCreateParams) -> Json:
     default = config.agents.default_id
 
     def edit(before: Source, expanded: Expanded) -> Tree:
-        # A list is all there are: the one that nobody had to name is named from now on.
+        # A list is complete: the default agent, unnamed until now, is listed too.
         return _with(before, expanded, lambda rows: [*(rows or [{"id": default}]), own])
 
     await written(call, edit, "agents.create", agents=True)
@@ -81,7 +81,7 @@ async def agents_create(call: Call, params: AgentsCreateParams) -> Json:
 
 
 async def agents_update(call: Call, params: AgentsUpdateParams) -> Json:
-    """Changes an agent's name, its model, or how it shows itself."""
+    """Changes an agent's name, model or identity."""
     agent = call.agent(params.agent_id)
     config = call.context.config()
     _check_place(params.workspace, config.workspace(agent))
@@ -115,9 +115,9 @@ async def agents_update(call: Call, params: AgentsUpdateParams) -> Json:
 
 
 async def agents_delete(call: Call, params: AgentsDeleteParams) -> Json:
-    """Takes an agent off the list, with its bindings; its workspace goes to `<state>/trash`.
+    """Removes an agent and its bindings; its workspace is moved to `<state>/trash`.
 
-    What was said to it stays in the database, and comes back with an agent of the same id.
+    Its conversations stay in the database, and belong to a later agent with the same id.
     """
     agent = call.agent(params.agent_id)
     context = call.context
@@ -127,7 +127,7 @@ async def agents_delete(call: Call, params: AgentsDeleteParams) -> Json:
         raise RefusedError(f'"{agent}" is the default agent and cannot be deleted', remedy)
     if any(key.agent == agent for key in _busy(call)):
         raise RefusedError(
-            f'agent "{agent}" is at work', code=ErrorCode.UNAVAILABLE, retryable=True
+            f'agent "{agent}" has active runs', code=ErrorCode.UNAVAILABLE, retryable=True
         )
     workspace, shared = config.workspace(agent), _shared(config, agent)
     removed = sum(binding.agent_id == agent for binding in config.bindings)
@@ -145,9 +145,7 @@ async def agents_delete(call: Call, params: AgentsDeleteParams) -> Json:
     if not params.delete_files:
         return answer
     if shared or workspace != _place(config, agent):
-        call.warn(
-            "deleteFiles", f"{workspace} was kept: it is not a workspace of the gateway's own."
-        )
+        call.warn("deleteFiles", f"{workspace} was kept: the gateway did not create it.")
         return answer
     now = context.clock.now_ms()
     try:
@@ -165,7 +163,7 @@ def _with(before: Source, expanded: Expanded, change: Any) -> Tree:
     """Returns the file's tree with the agents that `change` makes of those that it lists."""
     tree: Tree = dict(before.parsed)
     if expanded.includes.owner(("agents",)) is not None:
-        raise RefusedError("the agents stand in an included file", "Edit that file by hand.")
+        raise RefusedError("the agents are defined in an included file", "Edit that file by hand.")
     section: Tree = dict(tree.get("agents") or {})
     section["list"] = change(list(section.get("list") or []))
     return tree | {"agents": section}
@@ -181,10 +179,11 @@ def _place(config: Config, agent: AgentId) -> Path:
 
 
 def _check_place(requested: str | None, workspace: Path) -> None:
-    """Refuses another directory than the one that it has anyway: files are read from it."""
+    """Refuses any other directory than the agent's own: files are read from it."""
     if requested is not None and Path(requested).expanduser() != workspace:
         raise RefusedError(
-            f"a workspace is not chosen over the wire: {requested} is not {workspace}", _AT_THE_FILE
+            f"cannot choose the workspace {requested} over the gateway: it is {workspace}",
+            _AT_THE_FILE,
         )
 
 
@@ -195,7 +194,7 @@ def _shared(config: Config, agent: AgentId) -> bool:
 
 
 def _discard(workspace: Path, state: Path, now: int) -> bool:
-    """Moves a workspace to the trash; returns whether it was there."""
+    """Moves a workspace to the trash; returns whether it existed."""
     if not workspace.is_dir() or workspace.is_symlink():
         return False
     make_private(state / TRASH)

@@ -55,7 +55,7 @@ async def files_get(call: Call, params: FilesGetParams) -> Json:
 
 
 async def files_set(call: Call, params: FilesSetParams) -> Json:
-    """Writes one of these files whole, unless somebody changed it since it was read."""
+    """Writes one of these files whole, unless it was changed since it was read."""
     config, agent = call.context.config(), call.agent(params.agent_id)
     _check_name(params.name)
     records = call.context.records
@@ -118,7 +118,7 @@ def _written(config: Config, agent: AgentId, params: FilesSetParams, records: Re
         raise RefusedError(f"{params.name} would have more than {MAX_BYTES} bytes")
     root = config.workspace(agent)
     try:
-        rules = gate(config, records=records)  # admins alone get here: it is the owner's word now
+        rules = gate(config, records=records)  # only admins get here: it counts as the owner's
         Beneath(root, rules).replace(params.name, change, most=MAX_BYTES, whole=True)
     except (EscapeError, OSError) as error:
         raise _refused("written", params.name, error) from None

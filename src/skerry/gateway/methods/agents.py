@@ -1,4 +1,4 @@
-"""Methods about agents: which there are, and how one shows itself to people."""
+"""Methods about agents: list them, and return the identity of one."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -82,7 +82,7 @@ def _identity(config: Config, agent: AgentId, records: Records) -> Json:
     avatar = fields.get("avatar", "")
     local = picture(config.workspace(agent), avatar)
     if local is None and ("/" in avatar and "://" not in avatar):
-        avatar = ""  # a path that leads to no picture is nothing to show
+        avatar = ""  # a path without a picture is not shown
     return {
         "agentId": agent,
         "name": name,

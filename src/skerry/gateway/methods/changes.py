@@ -138,7 +138,7 @@ class SessionsCompactParams(OnceParams):
 
 
 async def sessions_patch(call: Call, params: SessionsPatchParams) -> Json:
-    """Changes what holds for one conversation; one that has none begins."""
+    """Changes the settings of a conversation, which is created if need be."""
     context = call.context
     key = call.session_key(params.key, params.agent_id)
     sent = params.model_fields_set - SessionParams.model_fields.keys() - {_MARK}
@@ -191,9 +191,11 @@ async def _changes(
 async def _shelved(
     call: Call, params: SessionsPatchParams, key: SessionKey, *, alone: bool
 ) -> Json:
-    """Archives the conversation, or brings it back."""
+    """Archives the conversation, or restores it."""
     if not alone:
-        raise RefusedError("`archived` comes alone: change the rest by another call.")
+        raise RefusedError(
+            "`archived` cannot be combined with other properties: change them by another call."
+        )
 
     def check(session: SessionEntry | None) -> None:
         expected = (params.expected_session_id, params.expected_lifecycle_revision)
@@ -204,7 +206,7 @@ async def _shelved(
 
 
 async def _patched(call: Call, key: SessionKey, session: SessionEntry) -> Json:
-    """Tells everybody of the change, and returns what the session is now."""
+    """Sends the change to clients, and returns the session as it is now."""
     context = call.context
     context.session_events.touch([session.session_id], "patch")
     return {
@@ -217,15 +219,15 @@ async def _patched(call: Call, key: SessionKey, session: SessionEntry) -> Json:
 
 
 def _only_seen(params: SessionsPatchParams) -> bool:
-    """Returns whether a page was opened: a mark that a person set is more than that."""
+    """Returns whether a page was only opened: that keeps a mark that a person set."""
     return _MARK in params.model_fields_set and params.unread is False
 
 
 async def sessions_reset(call: Call, params: SessionsResetParams) -> Json:
-    """Begins a conversation anew; what was said is archived. Its runs are stopped."""
+    """Begins a conversation anew; its session is archived. Its runs are stopped."""
     context = call.context
     key = call.session_key(params.key, params.agent_id)
-    if params.expected_session_id is not None:  # before runs are stopped for nothing
+    if params.expected_session_id is not None:  # before any run is stopped
         present = await context.store.read(lambda reader: sessions.find(reader, str(key)))
         _expect(present, params.key, params.expected_session_id)
     tell_command(context.hooks, CommandCall(params.reason, "", key, WEBCHAT, is_owner=True))
@@ -254,14 +256,14 @@ async def sessions_reset(call: Call, params: SessionsResetParams) -> Json:
 
 
 async def sessions_delete(call: Call, params: SessionsDeleteParams) -> Json:
-    """Takes a conversation off the list; what was said is archived. Its runs are stopped."""
+    """Archives a conversation and removes it from the list. Its runs are stopped."""
     context = call.context
     key = call.session_key(params.key, params.agent_id)
     if rows.is_main(key):
         message = f"Cannot delete the main session ({key})."
-        remedy = "`skerry sessions reset` begins it anew and archives what was said."
+        remedy = "`skerry sessions reset` begins it anew and archives its session."
         raise RefusedError(message, remedy)
-    # Before runs are stopped for nothing.
+    # Before any run is stopped.
     _expect_seen(await context.store.read(lambda reader: sessions.find(reader, str(key))), params)
     now = context.clock.now_ms()
 
@@ -286,7 +288,7 @@ async def sessions_delete(call: Call, params: SessionsDeleteParams) -> Json:
 
 
 async def sessions_restore(call: Call, params: SessionsRestoreParams) -> Json:
-    """Brings an archived session back; one that took its place meanwhile is archived instead."""
+    """Restores an archived session; the present one of its key is archived instead."""
     context = call.context
     archived = await context.store.read(lambda reader: sessions.get(reader, params.session_id))
     if archived is None:
@@ -295,7 +297,7 @@ async def sessions_restore(call: Call, params: SessionsRestoreParams) -> Json:
 
     def write(unit: Unit) -> tuple[SessionEntry, bool, SessionEntry | None]:
         session = _present(unit, params.session_id)
-        if session.archived is None:  # or somebody else was faster
+        if session.archived is None:  # or another request restored it
             return session, False, None
         call.effect(unit)
         displaced = archive.restore(unit, session, now)
@@ -348,7 +350,7 @@ def _present(reader: Reader, session_id: str) -> SessionEntry:
 
 
 def _expect(session: SessionEntry | None, key: str, *expected: str | None) -> None:
-    """Refuses to change another session than the one that the client saw."""
+    """Refuses to change a session that the client has not read."""
     for session_id in expected:
         if session_id is not None and (session is None or session.session_id != session_id):
             raise _changed(key)
@@ -367,7 +369,7 @@ def _expect_seen(session: SessionEntry | None, params: SessionsDeleteParams) -> 
 
 
 async def _resolved(call: Call, settings: SessionSettings) -> Json:
-    """Returns the model that the next run will ask."""
+    """Returns the model of the next run."""
     if settings.model is not None:
         provider, _, name = settings.model.partition("/")
         return {"modelProvider": provider, "model": name}

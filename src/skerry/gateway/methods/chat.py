@@ -1,4 +1,4 @@
-"""Methods about one conversation: its history, what a page needs at once, a note in it."""
+"""Methods about one conversation: its history, the data of a page, a note in it."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar, Final
@@ -78,7 +78,7 @@ class ChatStartupParams(ChatHistoryParams):
 class ChatMetadataParams(Params):
     """Parameters of `chat.metadata`."""
 
-    ignored: ClassVar = {"authProfileId": "Models are the same for whoever asks."}
+    ignored: ClassVar = {"authProfileId": "Models are the same for every client."}
 
     agent_id: Name | None = None
     session_key: Name | None = None
@@ -109,7 +109,7 @@ async def chat_metadata(call: Call, _params: ChatMetadataParams) -> Json:
 
 
 async def chat_history(call: Call, params: ChatHistoryParams) -> dict[str, Json]:
-    """Returns a conversation, newest last, and the runs that are not in it yet: nothing is missed.
+    """Returns a conversation, newest last, and the runs that are not in it yet.
 
     When a run began or ended while the transcript was read, it is read again.
     """
@@ -213,7 +213,7 @@ def find(reader: Reader, key: SessionKey, session_id: str | None) -> SessionEntr
 
 
 def _said(reader: Reader, entry: TranscriptEntry, max_chars: int | None) -> list[Json]:
-    """Returns the messages that were collected to one prompt, with their runs where those tell."""
+    """Returns the messages that were collected to one prompt, with their runs where known."""
     if not isinstance(entry.message, UserMessage):
         return []
     texts = [text[:max_chars] for text in messages_in(entry.message.text)]
@@ -232,7 +232,7 @@ def transcript_line(
 ) -> bytes:
     """Returns the message with what the wire of version 4 adds to it, encoded.
 
-    `said` are the messages that were collected to this one.
+    `collected` are the messages that were collected to this one.
     """
     if sessions.is_compaction(entry.message):
         return msgspec.json.encode(_divider(entry))
@@ -290,7 +290,7 @@ def _cut(whole: message.Message, max_chars: int) -> message.Message:
 
 
 async def chat_inject(call: Call, params: ChatInjectParams) -> Json:
-    """Writes a note of the assistant into the transcript, without a run; tells it to clients."""
+    """Writes a note of the assistant into the transcript, without a run, and sends it."""
     context = call.context
     key = call.session_key(params.session_key, params.agent_id)
     now = context.clock.now_ms()
@@ -320,7 +320,7 @@ async def chat_inject(call: Call, params: ChatInjectParams) -> Json:
 
         return session.session_id, await context.store.write(append), entry
 
-    # Beside a run it would take the place that the run's next entry has.
+    # During a run it would take the number of the run's next entry.
     session_id, seq, entry = await context.dispatcher.alone(key, write)
     event: Json = {
         "runId": f"inject-{session_id}-{seq}",
@@ -337,10 +337,10 @@ async def chat_inject(call: Call, params: ChatInjectParams) -> Json:
 async def _after_hooks(
     call: Call, session: SessionEntry, note: AssistantMessage
 ) -> message.Message:
-    """Returns the note as the hooks want it in the transcript.
+    """Returns the note as the hooks change it.
 
     Raises:
-        RefusedError: they do not want it there.
+        RefusedError: a hook dropped it.
     """
     workspace = call.context.config().workspace(session.agent_id)
     about = RunContext(
@@ -352,7 +352,7 @@ async def _after_hooks(
     )
     entries = await TranscriptHooks(call.context.hooks).entries([note], about)
     if not entries:
-        raise RefusedError("a plugin keeps the note from the transcript")
+        raise RefusedError("a hook of a plugin dropped the note")
     return entries[0]
 
 

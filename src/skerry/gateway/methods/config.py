@@ -77,14 +77,14 @@ class PatchParams(ApplyParams):
 
 
 async def config_get(call: Call, _params: NoParams) -> Json:
-    """Returns the file, what it says, and what holds with the defaults filled in."""
+    """Returns the file, its values, and the effective configuration with defaults."""
     configuration = call.context.configuration
     file = await configuration.look()
     view = _view(call, file)
     payload: dict[str, Json] = {
         "path": str(file.source.path),
         "exists": file.exists,
-        # Comments may hold secrets too, so the text is written anew from what was parsed.
+        # Comments may hold secrets too, so the text is generated from the parsed tree.
         "raw": _text(view.parsed) if file.source.exists else None,
         "parsed": view.parsed,
         "resolved": view.resolved,
@@ -137,7 +137,7 @@ async def config_patch(call: Call, params: PatchParams) -> Json:
 
 
 async def config_schema(call: Call, _params: NoParams) -> Json:
-    """Returns the JSON Schema of the configuration, and what a form needs beside it."""
+    """Returns the JSON Schema of the configuration, and the hints for a form."""
     schema, hints = await anyio.to_thread.run_sync(for_forms)  # it reads a file, the first time
     return {
         "schema": msgspec.Raw(schema),

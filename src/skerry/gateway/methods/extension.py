@@ -62,7 +62,7 @@ def _argument(argument: Argument) -> Json:
 
 
 def plugins_list(call: Call, _: NoParams) -> Json:
-    """Returns the plugins of the configuration, what they brought, and how that does."""
+    """Returns the plugins of the configuration, their registrations, and the state of those."""
     plugins = call.context.plugins
     if plugins is None:
         return {"plugins": []}
@@ -88,8 +88,7 @@ def plugins_panels(call: Call, _: NoParams) -> Json:
     plugins = call.context.plugins
     if plugins is None or not plugins.panels:
         return {"panels": []}
-    # Imported here: few gateways have any.
-    from skerry.gateway.plugin_http import panel_url  # noqa: PLC0415
+    from skerry.gateway.plugin_http import panel_url  # noqa: PLC0415 - with the first panel
 
     return {
         "panels": [

@@ -1,4 +1,4 @@
-"""The methods `files.list`, `get` and `trust`: what a prompt shows fenced, and the owner's word."""
+"""The methods `files.list`, `get` and `trust`: files that a prompt includes as data only."""
 
 from pathlib import Path
 from typing import Annotated, Final
@@ -39,7 +39,7 @@ class TrustParams(FenceParams):
 
 
 async def fences_list(call: Call, params: FencesParams) -> Json:
-    """Returns the files that a prompt reads and shows fenced, with who wrote each and when."""
+    """Returns the files that a prompt includes as data only, with their writers and times."""
     context, agent = call.context, call.agent(params.agent_id)
     config = context.config()
     root, rules = config.workspace(agent), gate(config)
@@ -54,14 +54,14 @@ async def fences_list(call: Call, params: FencesParams) -> Json:
 
 
 async def fences_get(call: Call, params: FenceParams) -> Json:
-    """Returns a file with what it holds, whether it counts as the owner's word, and if not, why."""
+    """Returns a file with its content, whether it is trusted, and if not, why."""
     root, file = await _seen(call, params)
     text = file.data.decode("utf-8", "replace")
     return {"workspace": str(root), "file": await _row(call, file) | {"content": text}}
 
 
 async def fences_trust(call: Call, params: TrustParams) -> Json:
-    """Takes what a file holds as the owner's word, if it still holds what was read."""
+    """Trusts the content of a file, if it did not change since it was read."""
     root, file = await _seen(call, params)
     if file.digest.hex() != params.hash:
         raise RefusedError(

@@ -41,13 +41,13 @@ async def logs_tail(call: Call, params: LogsTailParams) -> Json:
 
 
 def _dressed(line: str) -> str:
-    """Returns the line with the keys beside ours that clients of the protocol read."""
+    """Returns the line with the keys that clients of the protocol read."""
     try:
         entry = json.loads(line)
         level, time = entry["level"].upper(), entry["time"]
         who = json.dumps({"subsystem": entry["logger"]})
         entry |= {"0": who, "1": entry["message"]}
-    except (ValueError, KeyError, TypeError, AttributeError):  # somebody else's line
+    except (ValueError, KeyError, TypeError, AttributeError):  # not a line of ours
         return line
     meta = {"_meta": {"logLevelName": level, "date": time, "name": who}}
     return msgspec.json.encode(entry | meta).decode()

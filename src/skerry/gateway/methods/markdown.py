@@ -1,13 +1,12 @@
 """`markdown.render`: Markdown as HTML that is safe to insert into a page."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Final
 
 import anyio.to_thread
 from pydantic import AfterValidator, Field
 
 from skerry.gateway.frames import Json
-from skerry.gateway.html import plain, render
 from skerry.gateway.method import Call, Method, Params
 from skerry.infra.expendable import Expendable, ExpendableError
 
@@ -34,12 +33,24 @@ class MarkdownRenderParams(Params):
 async def markdown_render(call: Call, params: MarkdownRenderParams) -> Json:
     """Returns each text as HTML, in the same order."""
     if sum(map(len, params.texts)) <= _SHORT:
-        return {"html": await anyio.to_thread.run_sync(render, params.texts)}
+        return {"html": await anyio.to_thread.run_sync(_here, params.texts)}
     return {"html": await anyio.to_thread.run_sync(apart, call.context.renders, params.texts)}
 
 
+def _here(texts: Sequence[str]) -> list[str]:
+    render, _ = _renderers()
+    return render(texts)
+
+
+def _renderers() -> tuple[Callable[[Sequence[str]], list[str]], Callable[[str], str]]:
+    """Returns the functions that render texts as HTML, and one text as plain HTML."""
+    from skerry.gateway.html import plain, render  # noqa: PLC0415 - with the first text
+
+    return render, plain
+
+
 def apart(renders: Expendable, texts: Sequence[str]) -> list[str]:
-    """Renders texts in the process for it; one that takes too much is shown as it is written."""
+    """Renders texts in the process for it; one that takes too long is shown unchanged."""
     try:
         return _checked(renders(texts), len(texts))
     except ExpendableError:
@@ -50,12 +61,13 @@ def _alone(renders: Expendable, text: str) -> str:
     try:
         return _checked(renders([text]), 1)[0]
     except ExpendableError:
+        _, plain = _renderers()
         return plain(text)
 
 
 def _checked(answer: object, count: int) -> list[str]:
     if not isinstance(answer, list) or len(answer) != count:
-        raise ExpendableError("it answered with something else")
+        raise ExpendableError("its answer has another form")
     return [str(html) for html in answer]
 
 

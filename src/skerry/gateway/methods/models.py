@@ -1,4 +1,4 @@
-"""Methods about models: which there are, which answers now, and how to get another."""
+"""Methods about models: list them, show the one that answers, choose another."""
 
 import re
 from typing import Annotated, ClassVar, Final
@@ -15,7 +15,7 @@ _API_KEY: Final = re.compile(r"[\x21-\x7e]{0,512}")
 
 
 def _is_key(value: SecretStr) -> SecretStr:
-    """Refuses what cannot stand in a header; the HTTP library's error would show it."""
+    """Refuses a key that a header cannot contain; the HTTP library's error would show it."""
     if not _API_KEY.fullmatch(value.get_secret_value()):
         message = "must be at most 512 printable ASCII characters without spaces"
         raise ValueError(message)
@@ -28,10 +28,10 @@ class ModelsListParams(Params):
     ignored: ClassVar = {
         **dict.fromkeys(("preparedOnly", "includeDefaultModels"), "Only usable models are listed."),
         **dict.fromkeys(
-            ("includeProviderCapabilities", "includeDetails"), "Every row has all that is known."
+            ("includeProviderCapabilities", "includeDetails"), "Every row has all known details."
         ),
         "refresh": "Every request looks models up; lists of providers are cached for minutes.",
-        "authProfileId": "Models are the same for whoever asks.",
+        "authProfileId": "Models are the same for every client.",
     }
 
     agent_id: Name | None = None
@@ -77,8 +77,8 @@ class ModelsTrustParams(Params):
 async def models_list(call: Call, params: ModelsListParams) -> Json:
     """Returns the models that can be used now, the one in use first.
 
-    With the view `all` the providers are asked too which models they have; `problems` says in
-    sentences which of them did not tell.
+    With the view `all` the providers are asked for their models; `problems` describes those that
+    did not answer.
     """
     models, problems = call.context.models, list[Json]()
     if params.view == "all":
@@ -99,7 +99,7 @@ async def models_list(call: Call, params: ModelsListParams) -> Json:
 async def models_offered(call: Call, params: ModelsOfferedParams) -> Json:
     """Returns the models that a provider says it has, or the known ones with `problems`.
 
-    `contextWindow` and `input` are told where they are known. Nothing is saved.
+    `contextWindow` and `input` are there where they are known. Nothing is saved.
     """
     key = params.api_key.get_secret_value()
     setup = ModelSetup(params.provider, api_key=key, base_url=params.base_url)
@@ -124,7 +124,7 @@ async def models_status(call: Call, _params: NoParams) -> Json:
 
 
 async def models_configure(call: Call, params: ModelsConfigureParams) -> Json:
-    """Tries a model or key with one call and chooses it; returns which model answers now.
+    """Tests a model or key with one call and chooses it; returns which model answers now.
 
     With `untried` it is chosen without the call.
     """

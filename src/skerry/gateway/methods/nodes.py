@@ -1,4 +1,4 @@
-"""Methods about nodes: what operators ask of them, and what they tell the gateway."""
+"""Methods about nodes: commands of operators, and reports of the nodes."""
 
 from collections.abc import Callable
 from typing import Annotated, Any, ClassVar, Final
@@ -30,7 +30,7 @@ from skerry.store import devices
 TIMEOUT_MS: Final = 30_000
 LONGEST_MS: Final = 600_000
 MAX_INVENTORY: Final = 262_144
-"""Bytes of JSON that the gateway keeps of each thing that a node tells of itself."""
+"""Limit on each inventory that a node reports, in bytes of JSON."""
 _EXECUTES: Final = "system."
 """Commands under this name run programs on the node: they need the admin scope."""
 
@@ -124,13 +124,13 @@ async def _known(call: Call) -> dict[str, dict[str, Json]]:
 
 
 async def invoke(call: Call, params: InvokeParams) -> Json:
-    """Lets a node carry out a command and returns its result."""
+    """Runs a command on a node and returns its result."""
     node = _may_invoke(call, params)
     timeout = params.timeout_ms or TIMEOUT_MS
     name, invocation, fresh = node.begin(params.idempotency_key)
     try:
         if fresh:
-            # Before the node has it: whatever happens then, it is not asked twice.
+            # Before the node receives it, so that a repeat after a crash does not run it again.
             await call.context.store.write(call.effect)
             node.send("node.invoke.request", _request(params, name, timeout))
         with anyio.move_on_after(timeout / 1000) as deadline:
@@ -148,7 +148,7 @@ async def invoke(call: Call, params: InvokeParams) -> Json:
 
 
 def _may_invoke(call: Call, params: InvokeParams) -> Node:
-    """Returns the node, if it is there, offers the command, and the caller may ask for it."""
+    """Returns the node, if it is connected, offers the command, and the caller may run it."""
     node = call.context.nodes.find(params.node_id)
     if node is None:
         raise _not_connected(call.protocol)
@@ -201,7 +201,7 @@ def _parsed(text: str) -> Json:
 
 
 def _not_connected(protocol: int) -> RefusedError:
-    """Returns the refusal as either version of the protocol words it."""
+    """Returns the refusal in the words of the protocol version."""
     if protocol == 3:  # noqa: PLR2004 - the version of the protocol
         details = {"code": "NOT_CONNECTED"}
         return RefusedError("node not connected", code=ErrorCode.UNAVAILABLE, details=details)
@@ -214,7 +214,7 @@ def _not_connected(protocol: int) -> RefusedError:
 
 
 def invoke_result(call: Call, params: ResultParams) -> Json:
-    """Takes the result of a command; a late one, or one for another node, is ignored."""
+    """Accepts the result of a command; a late one, or one for another node, is ignored."""
     node = _self(call)
     invocation = node.invocations.get(params.id)
     if invocation is None or params.node_id != node.node_id:
@@ -231,7 +231,7 @@ def invoke_result(call: Call, params: ResultParams) -> Json:
 
 
 def event(call: Call, params: EventParams) -> Json:
-    """Takes an event of a node. None has an effect yet, and the answer says so."""
+    """Accepts an event of a node; none has an effect yet."""
     _self(call)
     return {
         "ok": True,
@@ -242,14 +242,14 @@ def event(call: Call, params: EventParams) -> Json:
 
 
 def inventory(key: str) -> Callable[[Call, InventoryParams], Json]:
-    """Returns a handler that keeps what a node tells, for `node.list`."""
+    """Returns a handler that stores an inventory of a node for `node.list`."""
 
     def keep(call: Call, params: InventoryParams) -> Json:
         node = _self(call)
         content = params.model_extra or {}
         size = len(msgspec.json.encode(content))
         if size > MAX_INVENTORY:
-            raise RefusedError(f"{size} bytes are more than the {MAX_INVENTORY} that are kept")
+            raise RefusedError(f"the inventory has {size} bytes; the limit is {MAX_INVENTORY}")
         node.inventory[key] = content
         return {"ok": True}
 

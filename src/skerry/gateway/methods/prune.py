@@ -1,4 +1,4 @@
-"""The method that clears away what is over the limits of `session.maintenance`."""
+"""The method that archives and removes sessions over the limits of `session.maintenance`."""
 
 from typing import Final
 
@@ -15,7 +15,7 @@ class SessionsPruneParams(Params):
 
 
 async def sessions_prune(call: Call, params: SessionsPruneParams) -> Json:
-    """Archives and removes what is over the limits, whatever the mode; somebody asked for it."""
+    """Archives and removes sessions over the limits, whatever the mode, on request."""
     context = call.context
     config, now = context.config(), context.clock.now_ms()
     due = plan(await context.store.read(kept), config.session.maintenance, now)

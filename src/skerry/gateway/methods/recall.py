@@ -1,4 +1,4 @@
-"""The method that finds what was said, for the owner at the gateway itself."""
+"""The method that searches conversations, for the owner at the gateway."""
 
 from typing import Annotated, ClassVar, Final
 
@@ -13,7 +13,7 @@ from skerry.store.search import MAX_HITS, Question, search
 class SessionsSearchParams(Params):
     """Parameters of `sessions.search`; without `key` all conversations of the agent are searched.
 
-    With `sessionKeys` only those of the conversations. What was deleted is not found.
+    With `sessionKeys` only those of the conversations. Deleted messages are not found.
     """
 
     ignored: ClassVar = {"scope": "Conversations to search are named by `sessionKeys`."}
@@ -26,7 +26,7 @@ class SessionsSearchParams(Params):
 
 
 async def sessions_search(call: Call, params: SessionsSearchParams) -> Json:
-    """Returns the exchanges that fit the words best, the best first."""
+    """Returns the exchanges that match the words, the best first."""
     key = call.session_key(params.key, params.agent_id)
     everywhere = params.key is None
     only: frozenset[str] | None = None

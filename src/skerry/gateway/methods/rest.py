@@ -1,4 +1,4 @@
-"""The methods that nobody needs for a conversation: imported when the first of them is called."""
+"""The methods that a conversation does not need: imported with the first call of one."""
 
 from typing import Any, Final
 

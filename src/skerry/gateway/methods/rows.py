@@ -1,4 +1,4 @@
-"""Sessions on the wire: as a row of a list, and as the entry of the seeds' map."""
+"""Sessions on the wire: as a row of a list, and as an entry of the session map."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ def row(
 ) -> dict[str, Json]:
     """Returns a session as `sessions.list` shows it to a client of `protocol`.
 
-    `model` is the one that answers now; its context window is shown where it answered last too.
+    `model` is the one that answers now; its context window is shown where it also answered last.
     """
     key = SessionKey.parse(session.key)
     shown: dict[str, Json] = {
@@ -48,7 +48,7 @@ def row(
 
 
 def runtime() -> dict[str, Json]:
-    """Returns where runs are carried out, in the words of version 4: in the gateway."""
+    """Returns where runs are executed, as version 4 has it: in the gateway."""
     return {
         "id": "auto",
         "cloudPlacementSupported": False,
@@ -58,7 +58,7 @@ def runtime() -> dict[str, Json]:
 
 
 def thinking(model: ModelInfo | None, level: ThinkingLevel | None) -> dict[str, Json]:
-    """Returns how much a model can think, and how much it does where nobody says: of version 4."""
+    """Returns the thinking levels of a model and the default one, as version 4 has them."""
     levels = model.levels if model is not None else (ThinkingLevel.OFF,)
     options = [level.value for level in levels]
     return {
@@ -74,7 +74,7 @@ def entry(context: GatewayContext, session: SessionEntry) -> dict[str, Json]:
         **_state(session),
         "chatType": session.chat_type,
         "createdAt": session.created_at,
-        # A reset gives a new session id here; those who compare revisions see that too.
+        # A reset gives a new session id, and with it a new revision.
         "lifecycleRevision": session.session_id,
         "sessionFile": file(context, session),
         **_overrides(session),

@@ -190,7 +190,7 @@ class ChatSendParams(Params):
 class ChatAbortParams(Params):
     """Parameters of `chat.abort`."""
 
-    ignored: ClassVar = {"preserveSideRuns": "A conversation has no runs beside the one shown."}
+    ignored: ClassVar = {"preserveSideRuns": "A conversation has no other runs than the one shown."}
 
     session_key: Name
     run_id: Name | None = None
@@ -293,7 +293,7 @@ async def agent_wait(call: Call, params: AgentWaitParams) -> Json:
 
 
 def chat_send(call: Call, params: ChatSendParams) -> Coroutine[Any, Any, Json]:
-    """Starts a run and answers when it is accepted; the rest comes as events."""
+    """Starts a run and answers when it is accepted; the rest is sent as events."""
     request = RunRequest(
         run_id=RunId(params.idempotency_key),
         key=call.session_key(params.session_key, params.agent_id),

@@ -62,7 +62,7 @@ class SessionsListParams(Params):
 
     @property
     def asks_for_none(self) -> bool:
-        """Returns whether it asks for what no conversation has: a parent, a board, a project."""
+        """Returns whether it filters by what no conversation has: a parent, a board, a project."""
         nowhere = (self.spawned_by, self.group, self.project_id)
         return any(nowhere) or self.has_board is True or self.board_face == "dashboard"
 

@@ -1,4 +1,4 @@
-"""Archives a conversation and brings it back, as `archived` of `sessions.patch` asks."""
+"""Archives and restores a conversation, as `archived` of `sessions.patch` requests."""
 
 from collections.abc import Callable
 
@@ -15,7 +15,7 @@ Check = Callable[[SessionEntry | None], None]
 
 
 async def put_away(call: Call, key: SessionKey, check: Check) -> SessionEntry:
-    """Takes a conversation off the list; the search finds it, and `bring_back` returns it.
+    """Removes a conversation from the list; the search finds it, and `bring_back` restores it.
 
     Its runs are stopped.
 
@@ -34,7 +34,7 @@ async def put_away(call: Call, key: SessionKey, check: Check) -> SessionEntry:
         check(present)
         return present
 
-    if await context.store.read(look) is None:  # before runs are stopped for nothing
+    if await context.store.read(look) is None:  # before any run is stopped
         raise _nothing(key, "conversation")
 
     def write(unit: Unit) -> SessionEntry | None:
@@ -71,7 +71,7 @@ async def bring_back(call: Call, key: SessionKey, check: Check) -> SessionEntry:
 
     def write(unit: Unit) -> tuple[SessionEntry, bool]:
         last = look(unit)
-        if last.archived is None:  # somebody else was faster
+        if last.archived is None:  # another request restored it
             return last, False
         call.effect(unit)
         archive.restore(unit, last, now)

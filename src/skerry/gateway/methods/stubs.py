@@ -1,6 +1,6 @@
-"""Methods about what this gateway has none of yet: well-formed, empty answers.
+"""Methods for features that are missing yet: well-formed, empty answers.
 
-Clients ask for them when they connect or in overviews, and take an error for a broken gateway.
+Clients call them when they connect or in overviews, and treat an error as a broken gateway.
 """
 
 import hashlib
@@ -134,7 +134,7 @@ def skills_status(call: Call, params: SkillsStatusParams) -> Json:
 
 
 def exec_approvals_get(call: Call, _params: NoParams) -> Json:
-    """Returns which commands are approved for good: none can be run."""
+    """Returns the commands with permanent approval: none can be run."""
     return {
         "path": str(call.context.config().state_dir / "exec-approvals.json"),
         "exists": False,

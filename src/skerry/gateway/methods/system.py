@@ -1,4 +1,4 @@
-"""Methods about the gateway itself: health, status, who is connected."""
+"""Methods about the gateway itself: health, status, presence."""
 
 import os
 import time
@@ -32,7 +32,7 @@ _Counted = tuple[
 
 
 class HealthParams(Params):
-    """Parameters of `health`: `probe` looks again instead of giving the last report."""
+    """Parameters of `health`: `probe` requests a new report instead of the last one."""
 
     probe: bool = False
 
@@ -42,7 +42,7 @@ class StatusParams(Params):
 
     ignored: ClassVar = {
         "includeChannelSummary": "Channels report no status yet.",
-        "includeCliProjection": "Every answer has all that is known.",
+        "includeCliProjection": "Every answer has all known details.",
     }
 
 
@@ -56,7 +56,7 @@ def health(call: Call, params: HealthParams) -> Json | Coroutine[Any, Any, Json]
 
 
 async def refresh_health(context: GatewayContext) -> Json:
-    """Looks at everything, keeps the report and returns it."""
+    """Makes a new health report, stores and returns it."""
     begin = time.perf_counter()
     config = context.config()
     path = str(config.state_dir / DATABASE)
@@ -239,7 +239,7 @@ def _queue(context: GatewayContext, now: int) -> Json:
 
 
 def _plugins(context: GatewayContext) -> Json:
-    """Returns which plugins are loaded, which failed, and which of their functions rest."""
+    """Returns which plugins are loaded, which failed, and which of their functions are paused."""
     if context.plugins is None:
         return {"loaded": [], "failed": [], "resting": []}
     names: dict[str, list[Json]] = {"loaded": [], "failed": []}
@@ -277,7 +277,7 @@ def _status_row(session: SessionEntry, window: int | None, now: int) -> dict[str
 
 
 def system_presence(call: Call, _params: NoParams) -> Json:
-    """Returns who is connected."""
+    """Returns the connected clients."""
     return call.context.presence.entries()
 
 

@@ -218,7 +218,7 @@ export class Editor {
   }
 }
 
-/** Return who said a note, where and when. */
+/** Return the author, place and time of a note. */
 export function whose({ origin, where, at, edited }) {
   const who = origin === "owner" ? "you" : `somebody else (${origin})`;
   const place = where === "gateway" ? "at the gateway" : `in ${where}`;

@@ -1,4 +1,4 @@
-// The panel's forgetting: shows what stands where with some words, and erases it when told to.
+// The panel's tab to erase text: shows the matches of some words, and erases them on request.
 
 import { make } from "../dom.js";
 import { button, teller, wrong } from "./pieces.js";

@@ -1,4 +1,4 @@
-// The panel's notes: who said each, where and when; to add one, and to take one out.
+// The panel's notes with author, place and time; adds and removes them.
 
 import { make } from "../dom.js";
 import { whose } from "./editor.js";
@@ -70,7 +70,7 @@ export class NotesView {
     this.#text.focus();
   }
 
-  /** Take a note out; the first press only asks. */
+  /** Remove a note; the first press only asks. */
   async #takeOut(note, pressed) {
     if (!pressed.dataset.asked) {
       pressed.dataset.asked = "yes";

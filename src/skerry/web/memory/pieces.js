@@ -2,7 +2,7 @@
 
 import { make, setText } from "../dom.js";
 
-/** Return a line in which a view tells how something went; `tell(kind, ...sentences)` sets it. */
+/** Return the status line of a view; `tell(kind, ...sentences)` sets it. */
 export function teller() {
   const line = make("p", { className: "result", role: "status" });
   const tell = (kind, ...sentences) => {

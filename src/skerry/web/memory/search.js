@@ -1,4 +1,4 @@
-// The panel's search: passages with why each stands where it does.
+// The panel's search: passages with the reasons for their rank.
 
 import { make, setText } from "../dom.js";
 import { button, teller, wrong } from "./pieces.js";

@@ -82,7 +82,7 @@ export class StateView {
     this.#bar.replaceChildren(bar, make("span", {}, label));
   }
 
-  /** Return how fast it is and how long it may take, once that can be told. */
+  /** Return the rate and the remaining time, once they are known. */
   #pace({ stage, done, total }) {
     const at = performance.now();
     if (this.#first?.stage !== stage || done < this.#first.done) this.#first = { stage, done, at };

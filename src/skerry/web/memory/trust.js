@@ -1,4 +1,4 @@
-// The panel's fenced files: which a prompt shows as data only, why, and taking one as the owner's word.
+// The panel's tab of files that a prompt includes as data only: reasons, content, trust.
 
 import { make, when } from "../dom.js";
 import { button, teller, wrong } from "./pieces.js";
@@ -53,7 +53,7 @@ export class TrustView {
     return row;
   }
 
-  /** Show what a file holds, and offer to trust it. */
+  /** Show the content of a file, and offer to trust it. */
   async #open(path, row, pressed) {
     try {
       const { file } = await this.panel.ask("files.get", { path });
@@ -69,7 +69,7 @@ export class TrustView {
     }
   }
 
-  /** Take what was read as the owner's word; the first press only asks. */
+  /** Trust the content that was read; the first press only asks. */
   async #trust({ path, hash }, pressed) {
     if (!pressed.dataset.asked) {
       pressed.dataset.asked = "yes";
