@@ -1,10 +1,11 @@
 """RSS and CPU a message over many minutes of traffic: conversations that grow and are compacted.
 
-`python -m bench.soak --minutes 20` measures so long, after a warm-up in which every conversation is
-compacted; it stops by itself. `make bench ONLY=soak MINUTES=20` does the same.
+`python -m bench.soak --minutes 20`, or `make bench ONLY=soak MINUTES=20`, measures for 20 minutes
+after a warm-up of 6,400 messages, in which every conversation is compacted. It stops by itself.
 """
 
 import argparse
+import math
 import random
 import statistics
 import sys
@@ -24,9 +25,12 @@ from skerry.testing.model_server import HttpStep, StubModelServer, echo_chat
 
 MINUTES: Final = 20
 MOST_MINUTES: Final = 240
-WARM_MINUTES: Final = 9
-"""In so many every conversation is compacted once; before that, requests only grow, and messages
-are answered without a look at the memory."""
+WARM_MESSAGES: Final = 6400
+"""Messages before the measurement, at full speed. By then every conversation was compacted, so that
+each message looks into the memory, and has more than the 500 entries from which on a conversation
+is indexed anew after a tenth of it: until then, the cost of a message grows with its length."""
+WARM_SECONDS: Final = 900
+"""Limit on the warm-up."""
 SESSIONS: Final = 20
 RATE: Final = 6.0
 """Messages a second, of all conversations together."""
@@ -78,12 +82,12 @@ class Prose:
 
     def __init__(self) -> None:
         self._chance = random.Random(1)  # noqa: S311 - the same words each time
-        parts = [one + two for one in "bdfgklmnprstvz" for two in "aeiou"]
+        parts = [first + second for first in "bdfgklmnprstvz" for second in "aeiou"]
         made = (
             "".join(self._chance.choices(parts, k=self._chance.randint(2, 4))) for _ in range(RARE)
         )
         self._words = list(dict.fromkeys([*COMMON.split(), *made]))
-        self._weights = list(accumulate(1 / (place + 3) for place in range(len(self._words))))
+        self._weights = list(accumulate(1 / (rank + 3) for rank in range(len(self._words))))
 
     def words(self, count: int) -> str:
         """Returns so many words."""
@@ -129,13 +133,15 @@ class Traffic:
         self._reader = reader
         self._prose = Prose()
         self._same = SameWork()
-        self._begin = time.perf_counter()
 
-    async def minute(self) -> int:
-        """Goes on for a minute; returns how many messages were answered in it."""
-        end, before = time.perf_counter() + 60, self.said
-        self.marks.clear()
-        while time.perf_counter() < end:
+    async def minute(self, rate: float = RATE, most: float = math.inf) -> int:
+        """Sends messages for a minute, `rate` a second, until there are `most` in all.
+
+        Returns the number of messages that were answered.
+        """
+        begin, end, before = time.perf_counter(), time.perf_counter() + 60, self.said
+        self.marks[:] = [self._same.took()]
+        while time.perf_counter() < end and self.said < most:
             session = f"soak-{self.said % SESSIONS}"
             await self._client.say(session, self._prose.text(self.said // SESSIONS))
             await self._client.final()
@@ -145,7 +151,8 @@ class Traffic:
                 await self._reader.answer("chat.history", asked)
             if self.said % MARKS == 0:
                 self.marks.append(self._same.took())
-            await anyio.sleep(max(self._begin + self.said / RATE - time.perf_counter(), 0))
+            pause = begin + (self.said - before) / rate - time.perf_counter()
+            await anyio.sleep(max(pause, 0))
         return self.said - before
 
 
@@ -155,7 +162,7 @@ def open_files(pid: int) -> int:
 
 def on_disk(folder: str) -> float:
     """Returns what the files have, in MB."""
-    return sum(one.stat().st_size for one in Path(folder).rglob("*") if one.is_file()) / 1e6
+    return sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file()) / 1e6
 
 
 def status(pid: int, name: str) -> float:
@@ -163,9 +170,11 @@ def status(pid: int, name: str) -> float:
     return int(next(line.split()[1] for line in lines if line.startswith(f"{name}:"))) / 1e3
 
 
-async def measured(running: Gateway, traffic: Traffic) -> Minute:
+async def measured(
+    running: Gateway, traffic: Traffic, rate: float = RATE, most: float = math.inf
+) -> Minute:
     before = running.tree.cpu()
-    messages = await traffic.minute()
+    messages = await traffic.minute(rate, most)
     used = running.tree.cpu() - before
     pid = running.tree.pid
     return Minute(
@@ -179,13 +188,13 @@ async def measured(running: Gateway, traffic: Traffic) -> Minute:
     )
 
 
-def told(name: str, found: Minute) -> None:
+def report_minute(name: str, minute: Minute) -> None:
     """Prints a minute beside the figures, for whoever watches."""
     print(
-        f"{name}: {found.messages} messages, CPU {found.cpu_ms:.2f} ms a message beside"
-        f" {found.same_ms:.0f} ms for the same work ({found.cpu_ms / found.same_ms:.3f} of it),"
-        f" RSS {found.rss:.1f} MB ({found.anonymous:.1f} anonymous; all processes"
-        f" {found.together:.1f}), {found.files} files open",
+        f"{name}: {minute.messages} messages, CPU {minute.cpu_ms:.2f} ms a message beside"
+        f" {minute.same_ms:.0f} ms for the same work ({minute.cpu_ms / minute.same_ms:.3f} of it),"
+        f" RSS {minute.rss:.1f} MB ({minute.anonymous:.1f} anonymous; all processes"
+        f" {minute.together:.1f}), {minute.files} files open",
         file=sys.stderr,
         flush=True,
     )
@@ -203,19 +212,21 @@ async def main(minutes: int) -> None:
                 async with driver(running) as client, driver(running) as reader:
                     traffic = Traffic(client, reader)
                     warm = []
-                    for place in range(WARM_MINUTES):
-                        warm.append(await measured(running, traffic))
-                        told(f"warm-up {place + 1}", warm[-1])
-                    found = []
-                    for place in range(minutes):
-                        found.append(await measured(running, traffic))
-                        told(f"minute {place + 1}", found[-1])
+                    with anyio.fail_after(WARM_SECONDS):
+                        while traffic.said < WARM_MESSAGES:
+                            now = await measured(running, traffic, math.inf, WARM_MESSAGES)
+                            warm.append(now)
+                            report_minute(f"warm-up {len(warm)}", now)
+                    measures = []
+                    for number in range(minutes):
+                        measures.append(await measured(running, traffic))
+                        report_minute(f"minute {number + 1}", measures[-1])
                     store = on_disk(home)
     ends = minutes // THIRDS or 1
-    first, last = found[:ends], found[-ends:]
-    said = sum(one.messages for one in found)
+    first, last = measures[:ends], measures[-ends:]
+    said = sum(minute.messages for minute in measures)
     compare = [
-        [statistics.mean(getattr(one, name) for one in part) for part in (first, last)]
+        [statistics.mean(getattr(minute, name) for minute in part) for part in (first, last)]
         for name in ("rss", "together", "cpu_ms", "same_ms")
     ]
     (rss, rss_end), (together, together_end), (cpu, cpu_end), (same, same_end) = compare
@@ -225,7 +236,7 @@ async def main(minutes: int) -> None:
         f"{rss_end:.1f}",
         f"the first {ends}: {rss:.1f}; after one minute of the warm-up {warm[0].rss:.1f};"
         f" all processes {together:.1f} and {together_end:.1f}; {said} messages in {SESSIONS}"
-        f" conversations; files open {found[0].files} and {found[-1].files};"
+        f" conversations; files open {measures[0].files} and {measures[-1].files};"
         f" on disk {store:.0f} MB",
     )
     figure(

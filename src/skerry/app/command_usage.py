@@ -12,7 +12,7 @@ from skerry.store.usage import By, Sums
 
 
 @dataclass(frozen=True, slots=True)
-class Spending:
+class Costs:
     """Says what was used."""
 
     store: Store

@@ -1,1 +1,0 @@
-"""Lets the owner change the configuration by commands."""

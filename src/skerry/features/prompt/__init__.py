@@ -1,1 +1,0 @@
-"""Shows the prompt of a conversation."""

@@ -1,1 +1,0 @@
-"""Lets a person say how replies are sent."""

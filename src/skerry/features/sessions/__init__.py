@@ -1,1 +1,0 @@
-"""Lets a person begin, resume, search, summarise and retry a conversation by commands."""
