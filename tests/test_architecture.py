@@ -26,3 +26,21 @@ def test_the_table_of_packages_is_complete_and_about_right() -> None:
     for names, count in listed.items():
         there = sum(lines(packages[name]) for name in names)
         assert abs(there - count) <= max(200, there // 3), f"{names} has {there} lines"
+
+
+STARTS = re.compile(
+    r"\b(?:import|from) (?:subprocess|multiprocessing)\b|\b(?:open|run)_process\("
+    r"|\bcreate_subprocess|\bos\.(?:fork|posix_spawn|spawn|system|popen)\w*\(|\bpty\.fork\("
+)
+"""Texts that start a process."""
+
+
+def test_one_module_starts_child_processes() -> None:
+    """What a test does to a gateway needs processes without the guard: `testing` is left out."""
+    files = [*SOURCE.rglob("*.py"), *BESIDE["skerry_recall"].rglob("*.py")]
+    starting = {
+        str(file.relative_to(SOURCE.parent))
+        for file in files
+        if STARTS.search(file.read_text("utf-8")) and not file.is_relative_to(SOURCE / "testing")
+    }
+    assert starting == {"skerry/infra/process.py"}
