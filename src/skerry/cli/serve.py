@@ -15,6 +15,7 @@ from skerry.app.serve import RESTART
 from skerry.app.serve import main as serve
 from skerry.cli.render import notice, plain, styled
 from skerry.config.backup import LAST_GOOD_REMEDY
+from skerry.config.check import drop_validator
 from skerry.config.gateway import GatewayConfig
 from skerry.config.load import STRICT, Loaded, prepare
 from skerry.infra.clock import SystemClock
@@ -36,6 +37,7 @@ def run(arguments: Namespace) -> int:
         notice(f"{styled('warning:', 'yellow', sys.stderr)} {plain(str(issue))}")
     if not arguments.verbose:
         logging.getLogger("httpx2").setLevel(logging.WARNING)  # else a line for each model call
+    drop_validator()  # before the gateway is built, so that what follows takes its place
     redactor = Redactor()
     folder = loaded.config.state_dir / LOGS
     with writing(folder, redactor, SystemClock(), verbose=arguments.verbose):
