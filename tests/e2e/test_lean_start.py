@@ -27,16 +27,21 @@ OURS = (
     "skerry.gateway.handshake",
     "skerry.gateway.methods.chat",
     "skerry.gateway.methods.rest",
+    "skerry.features.memory.recalling",
     "skerry.features.memory.tools",
     "skerry.features.memory.chat_commands",
     "skerry.features.memory.checks",
     "skerry.features.memory.methods",
     "skerry.plugins.load",
-    "skerry.sdk.api",
     "skerry.store.backups",
     "skerry.store.search",
     "skerry.tools",
-    "skerry_recall",
+    "skerry_recall.collection",
+    "skerry_recall.embed",
+    "skerry_recall.fuse",
+    "skerry_recall.local",
+    "skerry_recall.postings",
+    "skerry_recall.terms",
 )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from skerry.config.root import Config
-from skerry.features.memory.holder import make_commands, make_tools, recall
+from skerry.features.memory.holder import add_recall, make_commands, make_tools
 from skerry.features.memory.service import Service
 from skerry.hooks.hooks import Hooks
 from skerry.infra.rooted_fs import Beneath
@@ -63,7 +63,7 @@ class Place:
 def held(backend: FakeBackend, config: Callable[[], Config], hooks: Hooks) -> MemoryHolder:
     """Returns what our memory adds to a gateway, over a fake backend."""
     service = Service(FakeMemories(backend), config, FakeClock())
-    recall(service, hooks)
+    add_recall(service, hooks)
     return MemoryHolder(service, None, lambda: make_tools(service), lambda: make_commands(service))
 
 

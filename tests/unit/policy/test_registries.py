@@ -125,7 +125,7 @@ def test_each_tool_declares_its_effect(name: str, monkeypatch: pytest.MonkeyPatc
 
 
 def memory_tools() -> list[Tool]:
-    return list(make_tools(Service(pytest.fail, pytest.fail, FakeClock())))  # type: ignore[arg-type]  # not asked
+    return list(make_tools(Service(pytest.fail, pytest.fail, FakeClock(), pytest.fail)))  # type: ignore[arg-type]  # not asked
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))

@@ -1,6 +1,6 @@
 """Claims the memory's slot: makes the parts of the memory for a gateway, or for a command."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from functools import cache, partial
 from typing import Any, Final
@@ -11,13 +11,13 @@ from skerry.commands.table import Command
 from skerry.features.memory.embedding_scope import open_embedding
 from skerry.features.memory.erasure import Forgetter
 from skerry.features.memory.memories import BuiltinMemories, StoredTranscripts
-from skerry.features.memory.recalling import Recalling
 from skerry.features.memory.service import Service
 from skerry.features.memory.slot_memories import SlotMemories
 from skerry.hooks.hooks import Hooks
 from skerry.hooks.runner import Handler
 from skerry.infra.supervise import beside
 from skerry.ports.tool import Tool
+from skerry.sdk.hooks import PromptChange, PromptDraft
 from skerry.sdk.slots import MemoryHolder, MemoryHost
 
 CORE: Final = "memory-core"
@@ -41,7 +41,6 @@ class Parts(Struct, frozen=True):
     @asynccontextmanager
     async def keep(self) -> AsyncGenerator[None]:
         """Keeps the indexes fresh and completes erasures for the block."""
-        self.host.store.follow(self.builtin.touch)
         async with (
             self.builtin.open(keep=self.has_slot and not self.chains.has_qmd),
             self.chains.open(keep=self.has_slot),
@@ -67,7 +66,7 @@ async def open_memory(host: MemoryHost) -> AsyncGenerator[MemoryHolder]:
     """Gives what the memory adds to a gateway; where another one has the slot, only erasing."""
     async with open_parts(host) as parts:
         if parts.has_slot:
-            recall(parts.service, host.hooks)
+            add_recall(parts.service, host.hooks)
             tools, commands = partial(make_tools, parts.service), make_commands
             yield MemoryHolder(
                 parts.service,
@@ -80,10 +79,16 @@ async def open_memory(host: MemoryHost) -> AsyncGenerator[MemoryHolder]:
             yield MemoryHolder(forgets=parts.forgets, keep=parts.keep)
 
 
-def recall(service: Service, hooks: Hooks) -> None:
+def add_recall(service: Service, hooks: Hooks) -> None:
     """Lets the memory add passages to the prompts of conversations that were summarised."""
-    recalling = Recalling(service)
-    handler: Handler[Any, Any] = Handler(CORE, recalling.recall, 0, recalling.is_due)
+
+    async def recalled(draft: PromptDraft) -> PromptChange | None:
+        # Imported here: most conversations are never summarised.
+        from skerry.features.memory.recalling import recall  # noqa: PLC0415
+
+        return await recall(service, draft)
+
+    handler: Handler[Any, Any] = Handler(CORE, recalled, 0, service.scope.is_recall_due)
     hooks.points["before_prompt_build"].add(handler)
 
 
@@ -97,7 +102,9 @@ def make_tools(service: Service) -> tuple[Tool, ...]:
         MemoryWrite,
     )
 
-    kinds = (MemorySearch, MemoryGet, MemoryWrite, MemoryForget)
+    kinds: list[Callable[[Service], Tool]] = [MemorySearch, MemoryGet, MemoryWrite]
+    if service.forgets is not None:
+        kinds.append(MemoryForget)
     return tuple(kind(service) for kind in kinds)
 
 

@@ -117,7 +117,7 @@ class Keeper(Struct):
     _checked: float = float("-inf")
     """Time of the last check whether conversations lack vectors."""
 
-    def touch(self) -> None:
+    def touch(self, _: object = None) -> None:
         """Notes that something was said."""
         self._said = self._heard = True
 

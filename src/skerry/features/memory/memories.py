@@ -31,7 +31,7 @@ FOLDER: Final = "memory"
 class BuiltinMemories(Struct):
     """One memory an agent, each with its own file; made when it is first asked for.
 
-    `open` it for use, and `touch` it after commits.
+    `open` it for use.
     """
 
     config: Callable[[], Config]
@@ -44,7 +44,6 @@ class BuiltinMemories(Struct):
     reach: Callable[[str], None] = nothing
     """Called at each named fault point."""
     _made: "dict[AgentId, BuiltinMemory]" = field(default_factory=dict)
-    _keepers: dict[AgentId, Keeper] = field(default_factory=dict)
     _glances: "dict[AgentId, Glance]" = field(default_factory=dict)
 
     def of(self, agent: AgentId) -> "BuiltinMemory":
@@ -53,18 +52,14 @@ class BuiltinMemories(Struct):
             self._made[agent] = self._make(agent)
         return self._made[agent]
 
-    def touch(self, _: object = None) -> None:
-        """Notes that something was said."""
-        for keeper in self._keepers.values():
-            keeper.touch()
-
     @asynccontextmanager
     async def open(self, *, keep: bool = True) -> AsyncGenerator[None]:
         """Keeps them fresh for the block, if `keep`, and lets go of their files at its end."""
         try:
             async with anyio.create_task_group() as tasks:
                 for agent in self.config().agents.ids if keep else ():
-                    self._keepers[agent] = keeper = self._keeper(agent)
+                    keeper = self._keeper(agent)
+                    self.store.follow(keeper.touch)
                     tasks.start_soon(keeper.run)
                 yield
                 tasks.cancel_scope.cancel()

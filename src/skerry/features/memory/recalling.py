@@ -11,8 +11,6 @@ import secrets
 from collections.abc import Iterable
 from typing import Final
 
-from msgspec import Struct
-
 from skerry.features.memory.citations import citation
 from skerry.features.memory.heard import flat, stands_in
 from skerry.features.memory.results import WIDER, clamped, is_foreign
@@ -24,10 +22,6 @@ from skerry.sdk.hooks import PromptChange, PromptDraft
 
 logger = logging.getLogger(__name__)
 
-LEAST_PROMPT: Final = 10
-"""Characters of a question that is worth looking up (decisions 6)."""
-LEAST_BYTES: Final = 600
-"""Bytes of room below which nothing is recalled."""
 MOST_PROMPT: Final = 2000
 """Characters of it that are looked up, the last ones."""
 _ABOUT: Final = (
@@ -36,51 +30,35 @@ _ABOUT: Final = (
 )
 
 
-class Recalling(Struct, frozen=True):
-    """Takes part in `before_prompt_build`."""
-
-    service: Service
-
-    def is_due(self, draft: PromptDraft) -> bool:
-        """Returns whether something was summarised, and may be looked up here."""
-        caller = draft.context.caller
-        return (
-            draft.compactions > 0
-            and draft.context_bytes >= LEAST_BYTES
-            and len(draft.prompt.strip()) >= LEAST_PROMPT
-            and caller is not None
-            and self.service.is_open(caller)
-        )
-
-    async def recall(self, draft: PromptDraft) -> PromptChange | None:
-        """Returns the passages as context; None where there is none, or no memory answers."""
-        caller = draft.context.caller
-        if caller is None or any(message.origin in OTHERS for message in draft.messages):
-            return None
-        limits = self.service.limits(caller.key.agent)
-        question = MemoryQuestion(
-            draft.prompt[-MOST_PROMPT:],
-            limits.max_results * WIDER,
-            None,
-            heard=KnownMessages.of(caller.key, draft.messages),
-        )
-        try:
-            answer = await self.service.find(caller, question)
-        except SkerryError as error:
-            logger.warning("nothing was recalled for %s: %s", caller.key, error)
-            return None
-        if not answer.hits:
-            return None
-        spoken = flat(message.text for message in draft.messages)
-        hits = [
-            hit
-            for hit in answer.hits
-            if not all(stands_in(line, spoken) for line in hit.text.splitlines())
-            and not is_foreign(hit.path, hit.text)
-        ]
-        shown = clamped(hits, question.text, limits, cites=False)
-        text = fenced(shown, draft.context_bytes)
-        return PromptChange(prepend_context=text) if text else None
+async def recall(service: Service, draft: PromptDraft) -> PromptChange | None:
+    """Returns the passages as context; None where there is none, or no memory answers."""
+    caller = draft.context.caller
+    if caller is None or any(message.origin in OTHERS for message in draft.messages):
+        return None
+    limits = service.limits(caller.key.agent)
+    question = MemoryQuestion(
+        draft.prompt[-MOST_PROMPT:],
+        limits.max_results * WIDER,
+        None,
+        heard=KnownMessages.of(caller.key, draft.messages),
+    )
+    try:
+        answer = await service.find(caller, question)
+    except SkerryError as error:
+        logger.warning("nothing was recalled for %s: %s", caller.key, error)
+        return None
+    if not answer.hits:
+        return None
+    spoken = flat(message.text for message in draft.messages)
+    hits = [
+        hit
+        for hit in answer.hits
+        if not all(stands_in(line, spoken) for line in hit.text.splitlines())
+        and not is_foreign(hit.path, hit.text)
+    ]
+    shown = clamped(hits, question.text, limits, cites=False)
+    text = fenced(shown, draft.context_bytes)
+    return PromptChange(prepend_context=text) if text else None
 
 
 def fenced(passages: Iterable[tuple[MemoryHit, str]], most_bytes: int) -> str:

@@ -5,18 +5,56 @@ Two gates, one behind the other. The scope is the owner's word on places: direct
 and no rule opens it to another person. Sources: seed 003, "Scope Rules"; decisions 6 (group chats).
 """
 
+from collections.abc import Callable
 from typing import Final
 
+from msgspec import Struct
+
 from skerry.config.memory import MemoryScope
+from skerry.config.root import Config
 from skerry.config.session import SendMatch
 from skerry.hooks.events import WEBCHAT
 from skerry.model.caller import Caller
 from skerry.model.ids import SessionKey
+from skerry.model.inbound import PeerKind
 from skerry.model.memory import MemoryHit, MemorySource
 from skerry.policy.access import Verb
 from skerry.policy.decide import Actor, Request, decide
+from skerry.sdk.hooks import PromptDraft
 
+LEAST_PROMPT: Final = 10
+"""Characters of a question that is worth looking up (decisions 6)."""
+LEAST_BYTES: Final = 600
+"""Bytes of room below which nothing is recalled."""
 _KINDS: Final = {"dm": "direct"}
+
+
+class Scope(Struct, frozen=True):
+    """Answers, at each turn, where the memory is used; imports nothing that uses it."""
+
+    config: Callable[[], Config]
+
+    def is_open(self, caller: Caller) -> bool:
+        """Returns whether memory is used in the caller's conversation."""
+        config = self.config()
+        enabled = config.memory_search(caller.key.agent).enabled
+        return enabled and is_open(config.memory.qmd.scope, caller)
+
+    def is_open_alone(self, caller: Caller) -> bool:
+        """Returns whether it is, and nobody but the owner takes part."""
+        direct = caller.is_private and caller.chat is PeerKind.DIRECT
+        return direct and self.is_open(caller)
+
+    def is_recall_due(self, draft: PromptDraft) -> bool:
+        """Returns whether something was summarised, and may be looked up here."""
+        caller = draft.context.caller
+        return (
+            draft.compactions > 0
+            and draft.context_bytes >= LEAST_BYTES
+            and len(draft.prompt.strip()) >= LEAST_PROMPT
+            and caller is not None
+            and self.is_open(caller)
+        )
 
 
 def is_open(scope: MemoryScope, caller: Caller) -> bool:

@@ -25,7 +25,7 @@ from skerry.features.memory.reading import (
     told,
     window,
 )
-from skerry.features.memory.scope import is_open, may_hear, may_read
+from skerry.features.memory.scope import Scope, may_hear, may_read
 from skerry.features.memory.writing import Notebook, NoteError
 from skerry.infra.clock import Clock, day
 from skerry.model.caller import Caller
@@ -113,11 +113,10 @@ class Service(Struct, frozen=True):
         """Returns the agent's memory; None where it has none."""
         return self.memories.of(agent) if self.config().memory_search(agent).enabled else None
 
-    def is_open(self, caller: Caller) -> bool:
-        """Returns whether memory is used in the caller's conversation."""
-        config = self.config()
-        enabled = config.memory_search(caller.key.agent).enabled
-        return enabled and is_open(config.memory.qmd.scope, caller)
+    @property
+    def scope(self) -> Scope:
+        """Returns where the memory is used."""
+        return Scope(self.config)
 
     async def search(self, agent: AgentId, question: MemoryQuestion) -> MemoryAnswer:
         """Searches for a person at the gateway. Implements `ports.MemoryService`."""
@@ -130,7 +129,7 @@ class Service(Struct, frozen=True):
         Raises:
             MemoryBackendError: nothing may be; no memory answers, or none in time.
         """
-        if not self.is_open(caller):
+        if not self.scope.is_open(caller):
             raise ClosedError(_CLOSED)
         allowed = replace(question, opens=partial(may_hear, caller))
         agent = caller.key.agent
@@ -153,7 +152,7 @@ class Service(Struct, frozen=True):
         Raises:
             MemoryBackendError: it is none of the memory's, or not for the caller.
         """
-        if caller is not None and not self.is_open(caller):
+        if caller is not None and not self.scope.is_open(caller):
             raise ClosedError(_CLOSED)
         config = self.config()
         extra = config.memory_search(agent).extra_paths

@@ -28,7 +28,6 @@ from skerry.features.memory.writing import MAX_CHARS
 from skerry.model import redaction
 from skerry.model.caller import Caller
 from skerry.model.errors import SkerryError, ToolError
-from skerry.model.inbound import PeerKind
 from skerry.model.memory import MemoryQuestion, MemorySource
 from skerry.model.origin import Origin
 from skerry.model.provenance import clean, tidy
@@ -77,7 +76,7 @@ class _MemoryTool:
 
     def __init__(self, service: Service) -> None:
         self._service = service
-        self.is_offered = service.is_open
+        self.is_offered = service.scope.is_open
 
     def _decide(self, context: ToolContext) -> Decision:
         return decide(Request(context.actor, self.verb, self.spec.name))
@@ -187,7 +186,7 @@ class MemoryWrite(_MemoryTool):
         """Writes the note and says how it is taken out again."""
         params = MemoryWriteParams.model_validate(arguments)
         caller = context.caller
-        if caller is None or not self._service.is_open(caller):
+        if caller is None or not self.is_offered(caller):
             raise ToolError("No note was written: memory is not used in this conversation.")
         decision = self._decide(context)
         if not decision.allowed:
@@ -243,12 +242,7 @@ class MemoryForget(_MemoryTool):
 
     def __init__(self, service: Service) -> None:
         super().__init__(service)
-        self.is_offered = self._is_alone
-
-    def _is_alone(self, caller: Caller) -> bool:
-        """Returns whether nobody but the owner takes part."""
-        direct = caller.is_private and caller.chat is PeerKind.DIRECT
-        return direct and self._service.forgets is not None and self._service.is_open(caller)
+        self.is_offered = service.scope.is_open_alone
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
         """Forgets, and returns where it stood, what still holds it, and what is near to it."""

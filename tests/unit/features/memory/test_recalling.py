@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from skerry.config.agents import AgentDefaults, AgentsConfig
 from skerry.config.context import Compaction, MemoryFlush
 from skerry.config.root import Config
-from skerry.features.memory.recalling import Recalling
+from skerry.features.memory.recalling import recall
 from skerry.hooks.events import RunContext
 from skerry.hooks.hooks import Hooks
 from skerry.model import message
@@ -52,17 +52,17 @@ def draft(**changed: Any) -> PromptDraft:
 
 
 async def recalled(here: Place, asked: PromptDraft) -> str:
-    change = await Recalling(here.service).recall(asked)
+    change = await recall(here.service, asked)
     return (change.prepend_context or "") if change else ""
 
 
 def test_it_is_due_only_after_a_summary_and_where_memory_is_used(tmp_path: Path) -> None:
-    recalling = Recalling(place(tmp_path).service)
-    assert recalling.is_due(draft())
-    assert not recalling.is_due(draft(compactions=0))
-    assert not recalling.is_due(draft(context_bytes=100))
-    assert not recalling.is_due(draft(prompt="Thanks!"))
-    assert not any(recalling.is_due(draft(caller=one)) for one in (GROUP, STRANGER, None))
+    scope = place(tmp_path).service.scope
+    assert scope.is_recall_due(draft())
+    assert not scope.is_recall_due(draft(compactions=0))
+    assert not scope.is_recall_due(draft(context_bytes=100))
+    assert not scope.is_recall_due(draft(prompt="Thanks!"))
+    assert not any(scope.is_recall_due(draft(caller=one)) for one in (GROUP, STRANGER, None))
 
 
 async def test_passages_are_fenced_and_cited(tmp_path: Path) -> None:

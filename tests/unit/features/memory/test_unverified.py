@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from skerry.config.protected import gate
-from skerry.features.memory.recalling import Recalling
+from skerry.features.memory.recalling import recall
 from skerry.features.memory.tools import MemoryGet, MemorySearch
 from skerry.infra.rooted_fs import Beneath
 from skerry.model.memory import is_unverified, unverified
@@ -62,9 +62,9 @@ async def test_reading_them_taints_wherever_they_were_moved(
 
 
 async def test_none_of_them_is_recalled_by_itself(here: Place) -> None:
-    assert await Recalling(here.service).recall(draft(prompt="which account is it?")) is None
+    assert await recall(here.service, draft(prompt="which account is it?")) is None
     here.backend.hits = [*here.backend.hits, hit("memory/b.md", "the old account")]
-    change = await Recalling(here.service).recall(draft(prompt="which account is it?"))
+    change = await recall(here.service, draft(prompt="which account is it?"))
     assert change is not None
     assert "old account" in (change.prepend_context or "")
     assert "new account" not in (change.prepend_context or "")
