@@ -48,7 +48,7 @@ async def test_they_are_listed_switched_on_and_off(state: Path, command: Command
     assert "2 of 4 hooks run after" in (await command("hooks", "check")).stdout.decode()
     await command("hooks", "disable", "boot-md")
     assert entries(state)["boot-md"] == {"enabled": False}
-    assert "1 of 4 hooks take part" in (await command("hooks", "check")).stdout.decode()
+    assert "1 of 4 hooks run after" in (await command("hooks", "check")).stdout.decode()
 
 
 async def test_in_a_workspace_one_is_pinned_by_hand(state: Path, command: Command) -> None:
