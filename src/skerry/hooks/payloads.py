@@ -352,7 +352,7 @@ def _first(earlier: str | None, later: str | None) -> str | None:
 
 
 def _same_place(old: Message, new: Message) -> Any:
-    """Returns `new`. Raises ValueError if it cannot stand where `old` does in a conversation."""
+    """Returns `new`. Raises ValueError if it cannot replace `old` in a conversation."""
     if type(new) is not type(old) or _pairs(new) != _pairs(old):
         raise ValueError(
             "the message has another role or other tool calls than the one it replaces"

@@ -94,14 +94,14 @@ class Observe(Point[P, object]):
     def start(self, payload: P) -> None:
         """Lets every handler begin, in order, and waits for none."""
         for handler in self.handlers:
-            with suppress(HandlerError):  # it rests
+            with suppress(HandlerError):  # it is paused
                 self._runner.leave(self._runner.begin(self.name, handler, payload), self.timeout)
 
     async def run(self, payload: P) -> None:
         """Returns when every handler has ended or is late."""
         calls = []
         for handler in self.handlers:
-            with suppress(HandlerError):  # it rests
+            with suppress(HandlerError):  # it is paused
                 calls.append(self._runner.begin(self.name, handler, payload))
         for call in calls:
             with suppress(HandlerError):  # counted; the others go on
@@ -167,7 +167,7 @@ class SyncTransform(Transform[D, R]):
 
 
 class Guard(Transform[G, R]):
-    """A transform that may refuse. Who fails or rests refuses, and nobody else is asked."""
+    """A transform that may refuse. A failed or paused handler refuses, and no other is called."""
 
     __slots__ = ()
     kind = "guard"

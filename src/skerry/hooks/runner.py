@@ -160,7 +160,7 @@ class Runner(anyio.AsyncContextManagerMixin):
         """Calls the handler in a task of its own; with `wait` false an awaitable is a failure.
 
         Raises:
-            HandlerError: it rests.
+            HandlerError: it is paused.
         """
         if handler.resting(self.now()):
             raise HandlerError(f"it is paused after {handler.in_a_row} failures in a row")

@@ -69,7 +69,7 @@ class Lanes(anyio.AsyncContextManagerMixin):
     most `cron` whose key is a scheduled job's (`...:cron:...`).
 
     Leaving the block cancels the jobs that still run and drops those that wait; `drain` first to
-    let them end. What they stand for is in the store, and the next start takes it up.
+    let them end. Their runs are in the store, and the next start resumes them.
     """
 
     def __init__(self, limit: int, subagents: int = 8, cron: int = 1) -> None:

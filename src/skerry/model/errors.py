@@ -302,7 +302,7 @@ class ModelNotFoundError(ModelError):
 
 
 class ModelCoolingError(ModelError):
-    """A credential rests for this model after failures, and was not asked."""
+    """A credential cools down for this model after failures, and was not used."""
 
     code = "model.cooling"
     retryable = True

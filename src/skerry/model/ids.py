@@ -123,7 +123,7 @@ def _folded(text: str) -> str:
 
 
 def _canonical(scope: tuple[str, ...]) -> tuple[str, ...]:
-    """Prints the peer kind one way, wherever it may stand: first, after channel, after account."""
+    """Spells the peer kind one way at each position: first, after channel, after account."""
     for index, part in enumerate(scope[:3]):
         if part in _ALIASES and index + 1 < len(scope):
             return (*scope[:index], _ALIASES[part], *scope[index + 1 :])

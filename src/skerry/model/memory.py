@@ -210,7 +210,7 @@ class MemoryText(Struct, frozen=True):
 
 
 class MemoryNote(Struct, frozen=True):
-    """A note as it stands in a file."""
+    """A note as a file has it."""
 
     path: str
     text: str

@@ -191,7 +191,7 @@ class CompactionMessage(
 ):
     """The entry of a compaction: its text stands for what was said before entry `first_kept`.
 
-    Whoever does not know compactions reads it as a message that no model gave.
+    A program without compactions reads it as a message that no model wrote.
     """
 
     first_kept: int = 0
@@ -332,7 +332,7 @@ def is_command_answer(message: Message) -> bool:
 def is_note(message: Message) -> str:
     """Returns `command` for the answer to one, `notice`, `compaction` for a summary, or nothing.
 
-    Such entries stand in the transcript, and are no words to a model.
+    Such entries are in the transcript, and no model reads them.
     """
     if not isinstance(message, AssistantMessage):
         return ""

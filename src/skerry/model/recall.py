@@ -24,7 +24,7 @@ class Excerpt(Struct, frozen=True):
 
 
 class TranscriptHit(Struct, frozen=True):
-    """An entry in which words of the question stand, with what stands around it."""
+    """An entry with words of the question, and the entries beside it."""
 
     key: str
     session_id: SessionId

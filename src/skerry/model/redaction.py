@@ -12,7 +12,7 @@ MARK: Final = "[forgotten]"
 """Placeholder of an erased statement."""
 MAX_PHRASES: Final = 20
 MIN_CHARS: Final = 3
-"""Letters and digits of a phrase: a shorter one stands nearly everywhere."""
+"""Letters and digits of a phrase: a shorter one occurs nearly everywhere."""
 MAX_CHARS: Final = 1000
 REACH: Final = 1000
 """Characters on each side of a phrase that go with it where no sentence and no line ends sooner."""
@@ -44,9 +44,9 @@ class PhraseError(SkerryError):
 
 
 class Redaction:
-    """Finds phrases and takes the statements out in which they stand.
+    """Finds phrases and removes the statements that contain them.
 
-    A phrase is found whatever the case of its letters is, and whatever stands between its words.
+    A phrase is found in any case of its letters, with anything between its words.
     Its statement is the sentence, or the line where that ends sooner.
 
     Raises:
@@ -60,7 +60,7 @@ class Redaction:
         words = [_words(phrase) for phrase in self.phrases]
         self._phrase = re.compile("|".join(_pattern(word) for word in words), re.IGNORECASE)
         self.needles = tuple(max(word, key=len).casefold() for word in words)
-        """A word of each phrase, which stands wherever the phrase does."""
+        """A word of each phrase, which occurs wherever the phrase does."""
 
     def may_be_in(self, text: str) -> bool:
         """Returns whether it is worth looking; cheap, and never wrong with False.
@@ -71,7 +71,7 @@ class Redaction:
         return any(needle in folded for needle in self.needles)
 
     def holds(self, text: str) -> bool:
-        """Returns whether a phrase stands in the text."""
+        """Returns whether the text contains a phrase."""
         return self._phrase.search(text) is not None
 
     def spans(self, text: str) -> list[tuple[int, int]]:
@@ -246,7 +246,7 @@ def _put(
 def _tidied(line: str, before: str) -> str:
     """Returns a line without the spaces that only statements had around them.
 
-    `before` is what stood before the first statement.
+    `before` is the text before the first statement.
     """
     head = line[len(before) :].lstrip(" \t") if before == "" or before[-1].isspace() else None
     joined = line if head is None else before + head

@@ -28,7 +28,7 @@ class HoldingBackup(Struct, frozen=True):
     made_at: int
     """Time in milliseconds since 1970."""
     until: int | None
-    """About when it is deleted, in ms since 1970; None where nobody knows."""
+    """About when it is deleted, in ms since 1970; None if unknown."""
     remedy: str
     """Remedy for the copy, for people."""
 
@@ -64,7 +64,7 @@ class Forgotten(Struct, frozen=True):
 
     @property
     def rows(self) -> int:
-        """Returns in how many rows of the database it stood."""
+        """Returns the number of rows of the database that had it."""
         entries = self.messages + self.summaries + self.labels
         return entries + self.runs + self.replies + self.answers
 

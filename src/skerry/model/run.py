@@ -164,7 +164,7 @@ class RunRequest(Struct, frozen=True):
 
     @property
     def command(self) -> str:
-        """Returns the text in which a command may stand."""
+        """Returns the text that may be a command."""
         if self.opening is not None and self.opening.bare:
             return f"/{self.opening.kind} {self.opening.target}"
         return self.text
@@ -183,7 +183,7 @@ class StopReason(StrEnum):
     TIMEOUT = "timeout"
     ERROR = "error"
     INTERRUPTED = "interrupted"
-    """The gateway died in it and it could not safely run again."""
+    """The gateway ended during the run, and it could not safely run again."""
 
 
 class RunFailure(msgspec.Struct, frozen=True):

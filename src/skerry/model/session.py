@@ -36,7 +36,7 @@ class SessionSettings(msgspec.Struct, frozen=True, omit_defaults=True, rename="c
     reasoning_level: str | None = None
     response_usage: str | None = None
     send_policy: str | None = None
-    """`deny` keeps replies from the chat platform; they stand in the transcript."""
+    """`deny` keeps replies from the chat platform; the transcript has them."""
     queue_mode: QueueMode | None = None
     queue_debounce_ms: int | None = None
     queue_cap: int | None = None

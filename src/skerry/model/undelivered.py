@@ -17,7 +17,7 @@ class DeliveryDelayedError(SkerryError):
 
 
 class PartError(RequestError):
-    """A part of the outbox does not exist, or stands where this cannot be done to it."""
+    """A part of the outbox does not exist, or its state does not allow the change."""
 
     code = "outbox.part"
     remedy = "`skerry outbox list` shows what is not delivered."

@@ -72,7 +72,7 @@ class Dispatcher(Protocol):
         ...
 
     async def wait(self, run_id: RunId, timeout: float | None) -> RunResult | None:  # noqa: ASYNC109 - of the waiting alone
-        """Returns how the run ended; None after `timeout` seconds, or when nobody knows the run."""
+        """Returns how the run ended; None after `timeout` seconds, or when the run is unknown."""
         ...
 
     def abort(self, key: SessionKey, run_id: RunId | None, by: str) -> list[RunId]:

@@ -93,7 +93,7 @@ class MemoryListing(Protocol):
 
 @runtime_checkable
 class MemoryForgets(Protocol):
-    """A memory with files of its own, in which what is forgotten may still stand."""
+    """A memory with files of its own, which may still have what was forgotten."""
 
     async def forget(self, redaction: Redaction) -> int:
         """Leaves nothing of the phrases in them; returns how many documents held them.

@@ -19,7 +19,7 @@ class Recall(Protocol):
     """Search in the conversation in which a tool runs."""
 
     async def search(self, query: str, *, limit: int, others: bool) -> SearchResults:
-        """Returns where words of the query stand; what the present run said is left out.
+        """Returns the entries with words of the query, without those of the present run.
 
         `others`: also in the owner's other conversations, where this one is the owner's.
         """

@@ -1,6 +1,6 @@
 """Candidates of a model call, in turn, and the result of each attempt.
 
-The order and the cool-downs belong to who knows the credentials; the agent asks for the next
+The order and the cool-downs belong to the owner of the credentials; a run asks for the next
 candidate until one answers.
 """
 

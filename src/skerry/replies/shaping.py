@@ -25,7 +25,7 @@ _EDGE: Final = " \t\r\n`*\"'.!\u2026\u201c\u201d\u2018\u2019"
 """Characters that may surround the word."""
 _OBJECT: Final = '{"action":"NO_REPLY"}'
 _LONGEST: Final = 64
-"""Characters of a silent reply with what stands around the word."""
+"""Characters of a silent reply with what surrounds the word."""
 _TAIL: Final = re.compile(
     r"(?<!\w)N(?:O(?:_(?:R(?:E(?:P(?:L(?:Y[\s`*\"'.!]{0,8})?)?)?)?)?)?)?\Z"  # begun, or whole
 )

@@ -176,7 +176,7 @@ def _end(text: str, hard: int, lines: FenceMap, room: Room, before: str) -> int:
 
     if not lines.is_inside(hard):
         end = last(room.kinds, room.minimum, inside=False)
-    else:  # a fence that does not fit is moved as a whole only where enough stands before it
+    else:  # a fence that does not fit is moved as a whole only behind enough other text
         end = last(room.kinds, max(room.minimum, room.limit // 2), inside=False)
         end = end or last((Break.NEWLINE, Break.SPACE), 1, inside=True)
     return end or _hard(text, hard, is_good)

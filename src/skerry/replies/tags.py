@@ -68,7 +68,7 @@ class TagFilter:
     )
 
     def __init__(self, think: Callable[[str], object], show: Callable[[str], str] | None) -> None:
-        """Takes who hears the thoughts, and who says what stands in place of a file.
+        """Takes the receiver of the thoughts, and the function that replaces a file.
 
         With None only thoughts and `<final>` are taken out.
         """
@@ -137,7 +137,7 @@ class TagFilter:
 
     def _read_code(self, text: str, index: int, *, final: bool) -> int:
         end = text.find("\n", index) + 1 or len(text)
-        if len(self._code_line) < _LONGEST_CLOSING:  # enough to know a closing line
+        if len(self._code_line) < _LONGEST_CLOSING:  # enough to recognise a closing line
             self._code_line += text[index:end]
         self._say(text[index:end])
         if text[end - 1] == "\n" or final:

@@ -65,7 +65,7 @@ def _linked(channel: str, peer: str, links: Mapping[str, Sequence[str]]) -> str 
 
 
 def _part(text: str) -> str:
-    """Returns an id as it stands in a key: in lower case; what is not plain is percent-encoded.
+    """Returns an id as part of a key: in lower case; what is not plain is percent-encoded.
 
     Of two ids that differ in more than the case of ASCII letters, the parts differ.
     """

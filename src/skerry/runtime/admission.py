@@ -38,7 +38,7 @@ from skerry.store.listing import SessionFilter
 async def model_names(models: Models, config: Config) -> dict[str, str]:
     """Returns the full name of each model that can be used, by what it may be called.
 
-    What it may be called stands there in small letters. Of two models with one id the first counts.
+    The names are in lower case. Of two models with one id the first counts.
     """
     models_by_name: dict[str, str] = {}
     refs = {model.ref.lower(): model.ref for model in await models.listing()}
@@ -95,7 +95,7 @@ async def _inlined(runtime: Runtime, config: Config, request: RunRequest) -> Run
     """
     table = runtime.commands
     match = table.match(request.text)
-    # Only whoever knows the models can tell where the name of one ends.
+    # The end of a model's name can be found only with the list of models.
     if match is not None and not (match[0].name == "model" and " " in match[1]):
         return request
     models = await model_names(runtime.models, config) if "/model" in request.text.lower() else {}
@@ -332,7 +332,7 @@ def _is_taken(unit: Unit, request: RunRequest) -> bool:
 
 
 async def notify_session(runtime: Runtime, entered: EnteredMessage) -> None:
-    """Lets the person and plugins hear of a session that began or came back, after the COMMIT."""
+    """Notifies the person and plugins of a session that began or was restored, after the COMMIT."""
     opened = entered.opened
     if opened.notes and opened.request.reply_to is not None:
         runtime.delivery.wake(opened.request.reply_to)

@@ -67,7 +67,7 @@ class _Response(Struct):
     cut: int = 0
     """Characters that were made into blocks."""
     stored: int = 0
-    """Characters whose blocks stand in the outbox."""
+    """Characters whose blocks are in the outbox."""
     marks: ReplyMarks = field(default_factory=ReplyMarks)
 
 
@@ -206,7 +206,7 @@ class BlockStreamer:
         text = first.text.removeprefix(before.sent).strip("\n")
         return [replace(first, text=text), *rest] if text else rest
 
-    # What is heard
+    # Events of the loop
 
     def _add_text(self, delta: str, marks: ReplyMarks | None) -> None:
         self._signal.speaks()
@@ -297,7 +297,7 @@ class BlockStreamer:
                 text = self._prefixed(text) if first else text
                 self._queue.append(_QueuedBlock(text, response, response.cut))
 
-    # What leaves
+    # Blocks
 
     async def _work(self) -> None:
         """Lets blocks leave as they come, until cancelled."""

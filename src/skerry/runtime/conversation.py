@@ -65,7 +65,7 @@ def taint(messages: Iterable[Message]) -> frozenset[Origin]:
 
 
 def worst(origins: frozenset[Origin]) -> Origin:
-    """Returns the origin that words count for where several were heard; the owner's for none."""
+    """Returns the least trusted of several origins; the owner's for none."""
     return next((origin for origin in _WORST if origin in origins), Origin.OWNER)
 
 
@@ -173,7 +173,7 @@ class ConversationCache(Struct):
     _weight: int = 0
 
     async def get(self, session_id: SessionId, before: int) -> Conversation:
-        """Returns the conversation as it stands before entry `before`, read anew if it must be."""
+        """Returns the conversation before entry `before`, read from the store if it must be."""
         conversation = self._kept.get(session_id)
         if conversation is None or conversation.tail != before - 1:
             self.forget(session_id)
@@ -196,7 +196,7 @@ class ConversationCache(Struct):
             self._weight -= conversation.weight
 
     def clear(self) -> None:
-        """Reads every one from the store next time: what stands there was changed."""
+        """Reads every one from the store next time: it was changed there."""
         self._kept.clear()
         self._weight = 0
 
@@ -206,7 +206,7 @@ class ConversationCache(Struct):
         """Makes the conversation what the store has of it before entry `before`.
 
         That is the last summary, if there is one, and all that was said from the first entry on
-        that it does not stand for. Returns the number of each message's entry, 0 of the summary.
+        that it does not cover. Returns the number of each message's entry, 0 of the summary.
         """
 
         def read(
@@ -231,7 +231,7 @@ class ConversationCache(Struct):
         conversation.compactions = state.count
         conversation.flushed = state.flushed == state.count
         conversation.since = sum(number < state.seq for number in numbers)
-        # A summary may stand behind the message that is to be answered: its run began before.
+        # A summary may follow the message that is to be answered: its run began before.
         conversation.tail = max(before - 1, state.seq)
         return numbers
 

@@ -99,7 +99,7 @@ class Sender(Struct):
                     if self._held.setdefault(peer, began + self._wait_seconds(waiting)) > began:
                         continue  # the order of a conversation is kept
                     await anyio.lowlevel.checkpoint_if_cancelled()
-                    # Broken off by the gateway's stop, nobody would know whether it arrived.
+                    # A send that the gateway's stop cancels may or may not have arrived.
                     with anyio.CancelScope(shield=True):
                         pause = await self._finish(waiting)
                     if pause is None:

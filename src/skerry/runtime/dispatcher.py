@@ -90,7 +90,7 @@ class Dispatch:
         )
         command = self.runtime.commands.given(request)
         if command is not None and not command[0].permits(may):
-            # Whoever may not give it hears nothing, and no model reads it as words.
+            # A sender without the right gets no answer, and no model reads the text.
             await self.runtime.store.write(lambda unit: inbound.take(unit, arrived, request.run_id))
             logger.info("/%s of %s is not theirs to give", command[0].name, arrived.channel)
             return
@@ -105,14 +105,14 @@ class Dispatch:
         request = await parse_message(self.runtime, config, request)
         while (active := self.runtime.running.get(request.run_id)) is not None:
             await active.admitted.wait()
-            if not active.withdrawn:  # else the store knows the id, or has nothing of it
+            if not active.withdrawn:  # else the id is in the store, or nothing was stored
                 if runs.digest(active.request) != runs.digest(request):
                     raise KeyReusedError(request.run_id)
                 return _admission(active, AdmissionStatus.IN_FLIGHT)
         return await self._admit(request, config)
 
     async def wait(self, run_id: RunId, timeout: float | None) -> RunResult | None:  # noqa: ASYNC109 - the port's signature
-        """Returns how the run ended; None after `timeout` seconds, or when nobody knows the run."""
+        """Returns how the run ended; None after `timeout` seconds, or when the run is unknown."""
         with anyio.move_on_after(timeout) as waiting:
             while (active := self.runtime.running.get(run_id)) is not None:
                 await active.ended.wait()

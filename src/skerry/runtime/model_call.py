@@ -76,7 +76,7 @@ class Failover:
         return self.current.model.id if self.current else ""
 
     def spend(self, usage: Usage) -> None:
-        """Counts tokens of the present call that stand in no reply."""
+        """Counts tokens of the present call that no reply reports."""
         self._spent += usage
 
     async def call(self, ask: Ask, withdraw: Callable[[], None]) -> ModelReply:
@@ -334,7 +334,7 @@ class ModelCall:
         return self._message(tuple(content), stop_reason, Usage(), error)
 
     def _withdraw(self) -> None:
-        """Takes back what a model said that then failed; of what has left, who hears it is told."""
+        """Withdraws the text of a model that failed, also with those who received it."""
         if self._thoughts or self.draft.text != self.resumed:
             self.resumed = ""
             self._emit(MessageWithdrawn())

@@ -37,10 +37,10 @@ async def answer_apart(
 async def drop(
     runtime: Runtime, active: ActiveRun, cap: int, *, notify: bool, patient: bool = False
 ) -> bool:
-    """Ends a message that the queue had no place for; with `told` the person hears of it.
+    """Ends a message that the queue had no room for; with `notify` the person is told.
 
-    Return false where that cannot be written now: then nobody heard of it. If `patient`, it is
-    tried until it can.
+    Returns false if that cannot be written now: then nobody was told. With `patient` it is tried
+    until it can.
     """
     text = f"more than {cap} messages waited, and this one was dropped"
     told_once = " Until I am done, more may be dropped without a word." if notify else ""

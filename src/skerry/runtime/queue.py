@@ -63,7 +63,7 @@ class Queue(Struct):
     runtime: Runtime
     lanes: Lanes
     _told: set[SessionKey] = field(default_factory=set)
-    """Sessions whose people have heard that messages are dropped."""
+    """Sessions whose people were told that messages are dropped."""
 
     def put(self, run: ActiveRun) -> None:
         """Gives a run that was just accepted a place at the end of its lane."""
@@ -109,7 +109,7 @@ class Queue(Struct):
     def take_back(self, run: ActiveRun) -> bool:
         """Ends a stopped run now that still waits, as if nothing had been said.
 
-        Returns false where its message stands in the transcript, or is about to.
+        Returns false if its message is in the transcript, or is about to be.
         """
         key = run.request.key
         steers = any(run in host.steering for host in self.runtime.running.of(key))

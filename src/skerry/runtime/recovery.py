@@ -65,7 +65,7 @@ Parts = Callable[[ReplyTo, str], list[str]]
 
 @dataclass(frozen=True, slots=True)
 class RunFacts:
-    """Facts about open runs that other modules know."""
+    """Facts about open runs that other modules provide."""
 
     harmless: frozenset[str] = frozenset()
     """Tools that have no effect: a call that broke off may be made again."""

@@ -1,7 +1,7 @@
-"""One run from its turn in the lane to its end: enter, talk, make durable, tell.
+"""One run from its turn in the lane to its end: enter, execute, store, publish.
 
-The unit that ends a run stands outside the scope that an abort cancels; clients and senders hear of
-the end after its COMMIT.
+The unit that ends a run is outside the scope that an abort cancels; clients and senders are
+notified of the end after its COMMIT.
 """
 
 import logging
@@ -69,7 +69,7 @@ class Run(Struct, frozen=True):
         try:
             conversation, prompt = await self._enter(config, prompt, writing)
         except Exception as error:
-            # Whatever it is, those who wait must hear of it, and once: it does not run again.
+            # Those who wait must be told of any failure, once: the run is not tried again.
             logger.exception("run %s could not start", active.request.run_id)
             request = active.request
             ids = request.run_id, str(request.key), active.session_id
@@ -104,7 +104,7 @@ class Run(Struct, frozen=True):
         return await self._persisted(lambda: self._load(config, prompt, entries)), prompt
 
     async def _entered(self, prompt: UserMessage) -> UserMessage:
-        """Returns the prompt as it stands in the transcript."""
+        """Returns the prompt as the transcript has it."""
         active = self.active
         entries = await self.runtime.store.read(
             lambda reader: sessions.entries(

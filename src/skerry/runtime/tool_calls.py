@@ -56,7 +56,7 @@ class SessionRecall(Struct, frozen=True):
     active: ActiveRun
 
     async def search(self, query: str, *, limit: int, others: bool) -> SearchResults:
-        """Returns where words of the query stand, less what this run said itself.
+        """Returns the entries with words of the query, without those of this run.
 
         The owner's other conversations are opened to the owner alone.
         """

@@ -16,7 +16,7 @@ LONGEST: Final = 120.0
 
 
 class TypingIndicator:
-    """The signal of one run. `run` it beside the run; tell it what is heard."""
+    """Typing indicator of one run. Start `run()` beside the run, then report what the model does."""
 
     def __init__(
         self,

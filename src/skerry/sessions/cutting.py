@@ -1,6 +1,6 @@
 """Position at which a conversation is cut for a compaction (pure).
 
-Source: openclaw-behaviour 7.4. A cut stands before a message of the person or of the assistant,
+Source: openclaw-behaviour 7.4. A cut is made before a message of the person or of the assistant,
 never before a tool's result, so that no result is parted from its call.
 """
 
@@ -111,7 +111,7 @@ def _place(messages: Sequence[Message], keep: int) -> int:
 
 
 def may_begin(message: Message) -> bool:
-    """Returns whether a cut may stand before the message."""
+    """Returns whether a cut may be made before the message."""
     return not isinstance(message, ToolResultMessage)
 
 

@@ -67,7 +67,7 @@ async def will_reset(hooks: Hooks, store: Store, session: SessionEntry | None, r
 async def opened(hooks: Hooks, store: Store, what: OpenedSession) -> None:
     """Tells what a message did to its conversation.
 
-    It was written in the unit that took the message, so handlers hear of it right after; what was
+    It was written in the unit that took the message, so handlers are called right after; what was
     said in the old session is still there for them.
     """
     old = what.ended

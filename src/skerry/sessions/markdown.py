@@ -58,7 +58,7 @@ def read_markdown(content: str) -> ImportedSession:
 
 def _messages(lines: list[str], report: TranscriptReport) -> Iterator[tuple[int, Message]]:
     places = [index for index, line in enumerate(lines) if _HEADING.fullmatch(line)]
-    # An empty line stands before each heading, and one before what was said.
+    # Each heading follows an empty line, and so does its text.
     ends = [*(heading_index - 1 for heading_index in places[1:]), len(lines)]
     for index, end in zip(places, ends, strict=False):  # a document may have no message
         heading = _HEADING.fullmatch(lines[index])

@@ -149,7 +149,7 @@ class OpenedSession:
 def opening(request: RunRequest, triggers: Sequence[str]) -> RunRequest:
     """Returns the request with what its text does to the conversation, if it does something.
 
-    A trigger is the whole text or stands before a space; the rest becomes the first message of the
+    A trigger is the whole text or is followed by a space; the rest becomes the first message of the
     new session. It counts where it is the owner's, or in a direct chat of one's own.
     """
     if request.purpose is not Purpose.MESSAGE or not _may_open(request):

@@ -74,7 +74,7 @@ def shortened(result: ToolResultMessage, form: SoftTrim) -> ToolResultMessage:
 
 
 def _prunable(messages: Sequence[Message], settings: ContextPruning) -> list[int]:
-    """Returns where old results without images stand, behind the first words of a person."""
+    """Returns the indices of old results without images behind the first message of a person."""
     start = next(
         (n for n, message in enumerate(messages) if isinstance(message, UserMessage)), None
     )

@@ -36,7 +36,7 @@ class SessionSearch:
     )
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
-        """Returns the exchanges that fit the words best, with what stands around them."""
+        """Returns the exchanges that fit the words best, with the entries around them."""
         params = SessionSearchParams.model_validate(arguments)
         if context.recall is None:
             raise ToolError("There is no conversation to search.")

@@ -28,7 +28,7 @@ _DAY: Final = ""
 
 
 class _StoredFile(Struct, frozen=True):
-    """A file as it is stored: its text stands apart."""
+    """A file as it is stored, without its text."""
 
     name: str
     digest: str
@@ -132,7 +132,7 @@ class SessionPrompts(Struct):
             self.store.ride(lambda unit: frozen.keep(unit, session_id, audience, body, texts))
 
     def note(self, session_id: SessionId, seq: int, text: str) -> None:
-        """Keeps what stands before message `seq` of a session when it is sent."""
+        """Keeps the note that is sent before message `seq` of a session."""
         for other, begin in self._kept.values():
             if other == session_id:
                 begin.notes[seq] = text

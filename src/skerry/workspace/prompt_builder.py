@@ -303,7 +303,7 @@ class Prompts(Struct):
         return note
 
     def _writer(self, workspace: Path, name: str) -> str:
-        """Returns the conversation that wrote a file last: what it wrote stands in it."""
+        """Returns the conversation that wrote a file last: it contains what it wrote."""
         record = self.records.of(str((workspace / name).resolve()))
         return record.who if record else ""
 

@@ -1,7 +1,7 @@
 """The system prompt, in fixed order and without a clock: equal between turns, so caches hit (pure).
 
-What changes least stands first: the base with the tools, the files of the workspace, the notes of
-the last days, the date, the runtime line; what belongs to one run alone stands last.
+What changes least is first: the base with the tools, the files of the workspace, the notes of
+the last days, the date, the runtime line; what belongs to one run alone is last.
 """
 
 import os

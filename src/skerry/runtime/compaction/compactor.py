@@ -310,4 +310,4 @@ async def compact_session(
 
 
 def _unheard(_: RunEventBody) -> None:
-    """Tells nobody: there is no run whose clients would hear it."""
+    """Does nothing: there is no run with clients."""

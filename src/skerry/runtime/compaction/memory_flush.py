@@ -1,7 +1,7 @@
 """The silent turn before a compaction: the model notes what is to last, and nobody sees it.
 
-Source: openclaw-behaviour 7.5. The only tool of this turn appends to the day's notes, so nothing
-that stands there can be lost by it.
+Source: openclaw-behaviour 7.5. The only tool of this turn appends to the day's notes, so no
+earlier note can be lost by it.
 """
 
 import logging
@@ -78,7 +78,7 @@ class MemoryAppendParams(BaseModel):
 
 
 class MemoryAppend:
-    """Adds to the notes of one day; there is no way to change what stands there.
+    """Adds to the notes of one day; it cannot change earlier notes.
 
     Each note says where it is from. `taint` is whose words the model has before it that are not its
     owner's: with any, the notes go into a file of their own, which no prompt has and whose passages
@@ -233,4 +233,4 @@ def _together(messages: Sequence[Message]) -> Message:
 
 
 def _unheard(_: LoopEvent) -> None:
-    """Tells nobody what is said in a flush."""
+    """Does nothing: nobody reads a flush."""

@@ -113,4 +113,4 @@ def _room(window: int, most: int, instructions: str) -> int:
 
 
 def _unheard(_: LoopEvent) -> None:
-    """Tells nobody what a summary says while it comes."""
+    """Does nothing: nobody reads a summary while it is written."""

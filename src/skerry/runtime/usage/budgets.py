@@ -71,7 +71,7 @@ class BudgetState(Struct, frozen=True):
 
     @property
     def path(self) -> str:
-        """Returns where it stands in the configuration."""
+        """Returns its path in the configuration."""
         return f"usage.budgets.{self.name}"
 
     def refuses(self, purpose: Purpose) -> bool:
