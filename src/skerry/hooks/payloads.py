@@ -20,6 +20,8 @@ from skerry.model.message import AssistantMessage, Message, ToolResultMessage, U
 class Payload(Struct, frozen=True, kw_only=True):
     """Base of the payload of every hook whose handlers may change it."""
 
+    context: RunContext
+
     @property
     def closed(self) -> bool:
         """Returns whether no further handler is asked."""
@@ -29,7 +31,6 @@ class Payload(Struct, frozen=True, kw_only=True):
 class ModelResolve(Payload, frozen=True, kw_only=True):
     """Choice of the model that answers a prompt."""
 
-    context: RunContext
     prompt: str
     provider_override: str | None = None
     model_override: str | None = None
@@ -54,7 +55,6 @@ class ModelResolveChange(Struct, frozen=True, kw_only=True):
 class PromptDraft(Payload, frozen=True, kw_only=True):
     """Parts of the prompt before it is put together."""
 
-    context: RunContext
     prompt: str
     """Text of the person."""
     messages: tuple[Message, ...]
@@ -110,7 +110,6 @@ class BootstrapFile(Struct, frozen=True, kw_only=True):
 class BootstrapDraft(Payload, frozen=True, kw_only=True):
     """The files of the workspace that the system prompt of a run is to have."""
 
-    context: RunContext
     files: tuple[BootstrapFile, ...]
     """Whole files in their order; text that is too long for a prompt is cut afterwards."""
 
@@ -129,7 +128,6 @@ class BootstrapChange(Struct, frozen=True, kw_only=True):
 class LlmInput(Payload, frozen=True, kw_only=True):
     """One call of the model, about to be made."""
 
-    context: RunContext
     provider: str
     model: str
     system_prompt: str
@@ -155,7 +153,6 @@ class LlmInputChange(Struct, frozen=True, kw_only=True):
 class LlmOutput(Payload, frozen=True, kw_only=True):
     """One response of the model, before its tool calls run."""
 
-    context: RunContext
     provider: str
     model: str
     assistant_texts: tuple[str, ...]
@@ -181,7 +178,6 @@ class LlmOutputChange(Struct, frozen=True, kw_only=True):
 class BeforeToolCall(Payload, frozen=True, kw_only=True):
     """A tool call that is about to run."""
 
-    context: RunContext
     tool_name: str
     tool_call_id: str
     params: Mapping[str, Any]
@@ -222,7 +218,6 @@ class BeforeToolCallChange(Struct, frozen=True, kw_only=True):
 class ToolResultPersist(Payload, frozen=True, kw_only=True):
     """A tool's result, before the transcript gets it."""
 
-    context: RunContext
     tool_name: str
     tool_call_id: str
     message: ToolResultMessage
@@ -245,7 +240,6 @@ class ToolResultPersistChange(Struct, frozen=True, kw_only=True):
 class AfterToolCall(Payload, frozen=True, kw_only=True):
     """A tool call that ended, also one that was blocked or failed."""
 
-    context: RunContext
     tool_name: str
     tool_call_id: str
     params: Mapping[str, Any]
@@ -276,7 +270,6 @@ class AfterToolCallChange(Struct, frozen=True, kw_only=True):
 class MessageSending(Payload, frozen=True, kw_only=True):
     """A block of the reply, before it is cut into parts and stored for the platform."""
 
-    context: RunContext
     account: str
     to: str
     """The platform's id of the chat."""
@@ -313,7 +306,6 @@ class MessageSendingChange(Struct, frozen=True, kw_only=True):
 class BeforeMessageWrite(Payload, frozen=True, kw_only=True):
     """An entry that the transcript is about to get."""
 
-    context: RunContext
     message: Message
     blocked: bool = False
 

@@ -125,8 +125,6 @@ class UnknownAgentError(RequestError):
     code = "request.unknown_agent"
 
     def __init__(self, agent_id: str, known: Sequence[str]) -> None:
-        self.agent_id = agent_id
-        self.known = tuple(known)
         near = spelt_like(agent_id, known)
         hint = f" Did you mean {near[0]!r}?" if near else ""
         super().__init__(f"No agent {agent_id!r}.{hint} Configured agents: {', '.join(known)}.")
@@ -160,7 +158,6 @@ class StateLockedError(StateError):
     code = "state.locked"
 
     def __init__(self, directory: str, pid: int, *, starting: bool = False) -> None:
-        self.pid = pid
         then = "Then start it again: skerry gateway run."
         if starting:
             then = "`skerry gateway status` shows its page. Another needs another SKERRY_STATE_DIR."
@@ -190,8 +187,6 @@ class StaleTailError(StateError):
     code = "state.stale_tail"
 
     def __init__(self, session: str, expected: int, actual: int) -> None:
-        self.expected = expected
-        self.actual = actual
         super().__init__(f"transcript {session} ends at {actual}, not at {expected}")
 
 

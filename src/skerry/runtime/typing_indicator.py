@@ -16,7 +16,7 @@ LONGEST: Final = 120.0
 
 
 class TypingIndicator:
-    """Typing indicator of one run. Start `run()` beside the run, then report what the model does."""
+    """Typing indicator of one run. Start `run()` beside it, then report what the model does."""
 
     def __init__(
         self,

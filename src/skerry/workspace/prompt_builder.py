@@ -262,9 +262,11 @@ class Prompts(Struct):
         """Returns the initial prompt of the session; a new one if that is no longer valid."""
         begin = await self.begins.find(target.request.key, target.session_id, audience)
         if begin is not None and not withdrawn(begin.files, files):
+            if not begin.today.notes:
+                return begin
             days = _days(begin.today.date)
             marks = self.files.marks(workspace, days), self.records.cleared
-            if not begin.today.notes or marks == begin.marks:
+            if marks == begin.marks:
                 return begin
             now = await self.files.daily(workspace, days, self.records)
             if not withdrawn(begin.today.notes, now):
