@@ -177,4 +177,4 @@ def test_a_message_that_enters_past_others_is_found(
 ) -> None:
     monkeypatch.setattr(queueing.Queue, "arrange", _steers_past_the_lane)
     with pytest.raises(detangle.BugFound, match="somebody was overtaken"):
-        explored(tmp_path, monkeypatch, 10 * SCHEDULES)
+        explored(tmp_path, monkeypatch, SCHEDULES)

@@ -22,20 +22,21 @@ from typing import Any
 SRC = Path(__file__).resolve().parents[2] / "src"
 USES = ("search", "match", "fullmatch")
 _AS_SEARCH = frozenset({"search", "finditer", "findall", "sub", "subn", "split"})
-_FEWEST = 26
+_FEWEST = 21
 _LIMIT_FEWEST_S = 0.02
 """An exponential pattern needs seconds for so few characters."""
 _FEW = 700
 """Characters of the first look at a text."""
 _SLOWEST = 3
 """The texts that are measured at greater lengths."""
-_LENGTH, _TIMES = 12_000, 8
-"""Characters at which a slow text is measured, and how many times so many besides."""
-_LIMIT_S = 0.02
-"""Seconds of CPU for the shorter one that need no second look: a linear pattern takes less."""
+_ENOUGH_S = 0.003
+"""Seconds of CPU that can be measured."""
+_LONGEST = 96_000
+"""Characters from which on a text that needs less is no trouble."""
+_TIMES = 8
+"""Times as long is the text that is compared."""
 _GROWTH = 20
 """From one to the other a linear pattern takes 8 times as long, a quadratic one 64 times."""
-_FAR_TOO_LONG_S = 2.0
 _GENERAL = (
     " ",
     "\n",
@@ -119,12 +120,13 @@ def slow_text(pattern: Pattern) -> str | None:
 
 
 def _grows(compiled: re.Pattern[Any], use: str, text: tuple[str, str, str]) -> bool:
-    short = min(_seconds(compiled, use, text, _LENGTH) for _ in range(2))
-    if short < _LIMIT_S / _TIMES:
-        short = _LIMIT_S / _TIMES  # too little to measure: what matters is the longer one
-    elif short > _FAR_TOO_LONG_S:
-        return True
-    return _seconds(compiled, use, text, _LENGTH * _TIMES) > _GROWTH * short
+    """Compares a text that needs some milliseconds with one that is 8 times as long."""
+    length = _FEW
+    while (short := min(_seconds(compiled, use, text, length) for _ in range(2))) < _ENOUGH_S:
+        length *= 2
+        if length > _LONGEST:
+            return False
+    return _seconds(compiled, use, text, length * _TIMES) > _GROWTH * short
 
 
 def _described(use: str, text: tuple[str, str, str]) -> str:
