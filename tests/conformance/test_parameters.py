@@ -1,6 +1,7 @@
 """Every property that OpenClaw publishes for a method of ours is heeded, told or refused."""
 
 import ast
+from functools import cache
 from pathlib import Path
 from typing import Any, get_args
 
@@ -24,11 +25,14 @@ SOURCE = {
     for package in ("gateway", "features")
     for file in (Path(skerry.__file__).parent / package).rglob("*.py")
 }
-READ = {
-    file: {one.attr for one in ast.walk(ast.parse(text)) if isinstance(one, ast.Attribute)}
-    for file, text in SOURCE.items()
-}
-"""The attributes that each file of the gateway and of features reads."""
+
+
+@cache
+def read_in(file: Path) -> set[str]:
+    """Returns the attributes that a file of the gateway or of a feature reads."""
+    return {one.attr for one in ast.walk(ast.parse(SOURCE[file])) if isinstance(one, ast.Attribute)}
+
+
 EMPTY = ("stubs", "polled")
 """Modules about what is not there: nothing is there that a property could choose."""
 WHOLE = {
@@ -83,7 +87,7 @@ def test_a_field_is_read_by_a_file_that_knows_its_class(method: str) -> None:
     own = {one.__name__ for one in params.__mro__ if issubclass(one, BaseModel)}
     own -= {"BaseModel", "Params"}
     knows = {file for file, text in SOURCE.items() if any(name in text for name in own)}
-    read = {name for file in knows for name in READ[file]}
+    read = {name for file in knows for name in read_in(file)}
     unread = {
         field.alias
         for name, field in params.model_fields.items()

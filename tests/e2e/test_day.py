@@ -14,6 +14,7 @@ from typing import Any, Final, Self
 
 import anyio
 import msgspec
+import pytest
 
 from skerry.app.boot import boot
 from skerry.app.build import Application, Outside, open_application
@@ -201,6 +202,7 @@ def traced() -> Generator[None]:
         tracemalloc.stop()
 
 
+@pytest.mark.full("a minute")
 async def test_a_day_of_traffic_leaves_memory_and_files_as_they_were(tmp_path: Path) -> None:
     mind = Mind(Random(1), rate=0.05)  # noqa: S311 - the same failures at every run
     async with StubModelServer(mind) as model:

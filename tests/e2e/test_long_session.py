@@ -14,6 +14,7 @@ from pathlib import Path
 from statistics import mean
 from typing import Final
 
+import pytest
 from msgspec.structs import replace
 
 from skerry.config.agents import AgentDefaults, AgentsConfig
@@ -164,6 +165,7 @@ AGENTS: Final = AgentsConfig(
 )
 
 
+@pytest.mark.full("half a minute")
 async def test_memory_is_not_lost_at_compaction_in_two_thousand_turns(tmp_path: Path) -> None:
     reader = Reader()
     async with open_core(tmp_path, ScriptedModel(reader), agents=AGENTS) as core:

@@ -28,7 +28,7 @@ from msgspec import Struct
 from skerry.infra.supervise import beside
 
 T = TypeVar("T")
-PYTHON: Final = "PATH|HOME|LANG|PYTHONPATH|VIRTUAL_ENV|LD_LIBRARY_PATH"
+PYTHON: Final = re.compile("PATH|HOME|LANG|PYTHONPATH|VIRTUAL_ENV|LD_LIBRARY_PATH")
 """Variables that a Python program of ours needs; no key is among them."""
 OUTPUT_BYTES: Final = 1_000_000
 TAIL_BYTES: Final = 16_384
@@ -117,10 +117,9 @@ class Finished(Struct, frozen=True):
     """End of standard error."""
 
 
-def allowed(environ: Mapping[str, str], names: str = PYTHON) -> dict[str, str]:
+def allowed(environ: Mapping[str, str], names: re.Pattern[str] = PYTHON) -> dict[str, str]:
     """Returns the variables whose whole name matches the regular expression `names`."""
-    pattern = re.compile(names)
-    return {name: value for name, value in environ.items() if pattern.fullmatch(name)}
+    return {name: value for name, value in environ.items() if names.fullmatch(name)}
 
 
 def module(name: str, *arguments: str) -> list[str]:
