@@ -9,10 +9,10 @@ import anyio
 import pytest
 
 from skerry.app.command_dependencies import Desk
-from skerry.app.command_queue import queue_commands
 from skerry.app.commands import builtin_commands, doing
 from skerry.client.client import GatewayClient
 from skerry.commands.table import CommandTable
+from skerry.features.queue.commands import commands as queue_commands
 from skerry.hooks.hooks import Hooks
 from skerry.model.ids import RunId
 from skerry.model.run import RunResult, StopReason
@@ -41,7 +41,7 @@ async def at_work(home: Path, waiting: Sequence[str]) -> AsyncIterator[tuple[Cor
         desk = Desk(core.dispatch.runtime.config, core.dispatch)
         models = ScriptedModels(core.models.provider)
         ours = builtin_commands(models, table, lambda call: doing(desk, call))
-        for one in (*ours, *queue_commands(core.store, desk)):
+        for one in (*ours, *queue_commands(desk)):
             table.add(one)
         await core.dispatch.submit(request("a"))
         with anyio.fail_after(60):

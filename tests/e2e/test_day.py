@@ -19,9 +19,9 @@ import pytest
 from skerry.app.boot import boot
 from skerry.app.build import Application, Outside, open_application
 from skerry.app.maintenance import Upkeep
-from skerry.app.retention import look
 from skerry.app.settings import Settings
 from skerry.config.load import prepare
+from skerry.features.retention.service import look
 from skerry.model.inbound import InboundMessage, Peer, PeerKind, ReplyTo
 from skerry.model.outbound import OutboundPart, Receipt
 from skerry.ports.channel import Inbox

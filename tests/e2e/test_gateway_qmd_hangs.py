@@ -11,7 +11,7 @@ import pytest
 
 from skerry.client.client import GatewayClient
 from skerry.hooks.hooks import Hooks
-from skerry.testing.qmd import FakeQmd
+from tests.support.fake_qmd import FakeQmd
 from tests.support.whole import whole_gateway
 
 ASKED = {"query": "When does the harbour open?"}

@@ -16,7 +16,7 @@ from skerry.model.memory import (
     MemoryQuestion,
 )
 from skerry.testing.clock import FakeClock
-from skerry.testing.qmd import FakeQmd
+from tests.support.fake_qmd import FakeQmd
 
 MINUTE = 60_000
 WHERE = MemoryQuestion("Where is the harbour?")

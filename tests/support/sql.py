@@ -45,7 +45,6 @@ OTHERS: Final = MappingProxyType(
         "features/memory/index_tables.py": "the same",
         "features/memory/vector_rows.py": "the same",
         "features/memory/bench/baseline.py": "what the memory is measured beside",
-        "testing/qmd_program.py": "the database of another program, in small",
     }
 )
 """Files outside the store that have SQL, and why."""

@@ -32,7 +32,6 @@ from skerry.app.maintenance import Upkeep, looked_after, unless_damaged
 from skerry.app.plugin_parts import PluginParts
 from skerry.app.records import stored_records
 from skerry.app.reload import Reload
-from skerry.app.retention import retain
 from skerry.app.services import Services, of_features
 from skerry.app.settings import Settings, check_secret
 from skerry.app.setup import ModelChoice
@@ -190,7 +189,7 @@ async def open_application(  # noqa: PLR0915 - one for each part, in the order o
             dispatch = Dispatch(runtime, lanes, outside.reach)
             reload = Reload(settings, broadcast, health, lambda: bool(dispatch.active()))
             desk = Desk(config, dispatch, settings, reload.restart.set)
-            provide_commands(desk, models, memory)
+            provide_commands(desk, memory)
             services = Services(clock)
             parts = PluginParts(
                 broadcast=broadcast,
@@ -339,9 +338,8 @@ async def _working(
     again = await unless_damaged(store, _left_open(runtime, settings.config)) or []
     async with AsyncExitStack() as stack:
         stack.push_async_callback(_flush, store, mirror, delivery)
-        retaining = partial(retain, store, lambda: settings.config, outside.clock, outside.hooks)
         upkeep = Upkeep(store, settings.config.state_dir, outside.clock)
-        background = (partial(mirror.run, store), upkeep.run, retaining)
+        background = (partial(mirror.run, store), upkeep.run)
         ours = {(adapter.channel, adapter.account) for adapter in outside.adapters}
         sending = [sender.run for key, sender in delivery.senders.items() if key in ours]
         await stack.enter_async_context(_running(*background, *sending))

@@ -6,18 +6,10 @@ from functools import partial
 from msgspec.structs import replace
 
 from skerry import __version__
-from skerry.app.command_config import config_commands
-from skerry.app.command_context import context_commands
 from skerry.app.command_dependencies import Desk
-from skerry.app.command_models import model_commands
-from skerry.app.command_prompt import prompt_commands
-from skerry.app.command_queue import queue_commands
-from skerry.app.command_replies import reply_commands
-from skerry.app.command_retry import retry_command
-from skerry.app.command_sessions import session_commands
-from skerry.app.command_usage import Costs
 from skerry.commands.table import Command, CommandCall, CommandTable
 from skerry.ports.model import Models, ModelState
+from skerry.sdk.features import registered
 from skerry.store import Store, runs
 
 
@@ -104,18 +96,14 @@ async def standing(store: Store, desk: Desk, call: CommandCall) -> list[str]:
     return lines
 
 
-def every_command(
-    models: Models, store: Store, desk: Desk, table: CommandTable
-) -> tuple[Command, ...]:
-    """Returns all commands that are ours, for `table`."""
+def every_command(desk: Desk) -> tuple[Command, ...]:
+    """Returns all commands that are ours: those of the kernel, then those of features."""
+    runtime = desk.dispatcher.runtime
+    store, features = runtime.store, registered()
     return (
-        *builtin_commands(models, table, partial(doing, desk), partial(standing, store, desk)),
-        *model_commands(models, store, desk.config),
-        *prompt_commands(desk),
-        *config_commands(desk),
-        *context_commands(store),
-        *session_commands(store),
-        *reply_commands(store, Costs(store, desk.config).told),
-        *queue_commands(store, desk),
-        retry_command(table, store, lambda: desk.dispatcher),
+        *builtin_commands(
+            runtime.models, runtime.commands, partial(doing, desk), partial(standing, store, desk)
+        ),
+        *(command for load in features.commands for command in load()(desk)),
+        *(command for own in features.own.values() for command in own.commands),
     )

@@ -16,7 +16,6 @@ from skerry.hooks.hooks import Hooks
 from skerry.hooks.runner import HandlerReport
 from skerry.infra.clock import Clock
 from skerry.ports.checks import Check
-from skerry.ports.model import Models
 from skerry.ports.plugins import PluginReport
 from skerry.ports.tool import Tool, verb_of
 from skerry.runtime.run_context import Runtime
@@ -167,24 +166,16 @@ class LivePlugins:
         return self._loaded.handlers() if self._loaded else self._runtime.hooks.report()
 
 
-def provide_commands(desk: Desk, models: Models, memory: MemoryHolder) -> None:
+def provide_commands(desk: Desk, memory: MemoryHolder) -> None:
     """Adds our commands to the gateway of `desk`."""
-    runtime = desk.dispatcher.runtime
-    commands = runtime.commands
 
     def fill() -> tuple[Command, ...]:
         # Imported here: they are many, and the first message is soon enough.
         from skerry.app.commands import every_command  # noqa: PLC0415
 
-        features = registered()
-        return (
-            *every_command(models, runtime.store, desk, commands),
-            *memory.commands(),
-            *(command for make in features.commands for command in make()(desk)),
-            *(command for own in features.own.values() for command in own.commands),
-        )
+        return (*every_command(desk), *memory.commands())
 
-    commands.provide(fill)
+    desk.dispatcher.runtime.commands.provide(fill)
 
 
 async def load_hook_folders(

@@ -61,4 +61,10 @@ FEATURES = (
     Feature("models", ("what it uses", "show and choose the model")),
     Feature("credentials", ("what it uses", "credentials of model providers"), command="auth"),
     Feature("devices", ("what it uses", "approve, list and revoke devices that may connect")),
+    Feature("config"),
+    Feature("prompt"),
+    Feature("queue"),
+    Feature("replies"),
+    Feature("retention"),
+    Feature("sessions"),
 )

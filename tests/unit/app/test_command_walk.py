@@ -66,7 +66,7 @@ async def everything(
         runtime = core.dispatch.runtime
         desk = Desk(runtime.config, core.dispatch, restart=lambda: restarts.append("once"))
         memory = held(FakeBackend(), runtime.config, core.hooks)
-        provide_commands(desk, core.models, memory)
+        provide_commands(desk, memory)
         yield core, table, model, restarts
 
 

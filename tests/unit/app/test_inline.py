@@ -6,11 +6,11 @@ import anyio
 import pytest
 
 from skerry.app.command_dependencies import Desk
-from skerry.app.command_models import model_commands
-from skerry.app.command_queue import queue_commands
-from skerry.app.command_replies import reply_commands
 from skerry.app.commands import builtin_commands
 from skerry.commands.table import CommandTable
+from skerry.features.models.commands import model_commands
+from skerry.features.queue.commands import commands as queue_commands
+from skerry.features.replies.commands import reply_commands
 from skerry.model.errors import KeyReusedError
 from skerry.model.ids import RunId
 from skerry.model.origin import Origin
@@ -26,7 +26,7 @@ def full(core: Core, table: CommandTable) -> None:
     desk = Desk(core.dispatch.runtime.config, core.dispatch)
     config = core.dispatch.runtime.config
     models = model_commands(core.models, core.store, config)
-    for one in (*models, *reply_commands(core.store), *queue_commands(core.store, desk)):
+    for one in (*models, *reply_commands(core.store), *queue_commands(desk)):
         table.add(one)
 
 

@@ -9,9 +9,9 @@ import anyio
 import pytest
 from msgspec.structs import replace
 
-from skerry.app.command_models import model_commands
-from skerry.app.command_sessions import session_commands
 from skerry.commands.table import Command, CommandCall, CommandTable
+from skerry.features.models.commands import model_commands
+from skerry.features.sessions.opening import session_commands
 from skerry.infra.clock import SystemClock
 from skerry.model.ids import RunId
 from skerry.model.inbound import Peer, PeerKind, ReplyTo

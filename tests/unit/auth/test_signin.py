@@ -19,7 +19,7 @@ from skerry.infra.http import HttpClient
 from skerry.model.errors import CredentialError, ModelConnectionError, ModelSignInError
 from skerry.model.ids import MAIN_AGENT
 from skerry.testing.clock import FakeClock
-from skerry.testing.oauth_server import StubOAuthServer
+from tests.support.oauth_server import StubOAuthServer
 from tests.support.sockets import answering
 
 

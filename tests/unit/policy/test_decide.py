@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -72,8 +74,9 @@ def test_whoever_shows_no_scopes_at_a_door_has_none() -> None:
 
 def table() -> CommandTable:
     commands = CommandTable()
-    desk = Desk(lambda: pytest.fail("not asked"), pytest)  # type: ignore[arg-type]
-    for one in every_command(ScriptedModels(None), pytest, desk, commands):  # type: ignore[arg-type]
+    runtime = SimpleNamespace(models=ScriptedModels(None), commands=commands, store=None)
+    dispatch: Any = SimpleNamespace(runtime=runtime)
+    for one in every_command(Desk(lambda: pytest.fail("not asked"), dispatch)):
         commands.add(one)
     return commands
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from skerry.app.command_context import context_commands
 from skerry.commands.table import CommandCall, answer
+from skerry.features.sessions.content import context_commands
 from skerry.model.ids import SessionKey
 from skerry.model.message import ToolCall, ToolResultMessage
 from skerry.model.origin import Origin

@@ -13,7 +13,6 @@ from skerry.client.discover import URL, find
 from skerry.config.gateway import LOCK, AuthMode
 from skerry.config.load import Loaded, load, load_good, locate
 from skerry.features.doctor import files, running, safety, state
-from skerry.infra.clock import SystemClock
 from skerry.infra.lock import owner
 from skerry.model.errors import (
     ConfigInvalidError,
@@ -57,7 +56,6 @@ async def examine(environ: Mapping[str, str], *, fix: bool = False) -> list[Chec
             checks.append(safety.fences(config, agent))
         checks.append(safety.conversations(config))
         checks.append(files.mirror(state_dir, loaded))
-        checks.append(state.growth(config, SystemClock().now_ms()))
     checks += [files.kept(path), *files.permissions(state_dir, path)]
     checks.append(safety.log(state_dir))
     checks += [state.database(state_dir), state.recovered(state_dir)]

@@ -6,13 +6,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
-from skerry.config.root import Config
 from skerry.infra import sqlite
 from skerry.infra.sqlite import quick_check
-from skerry.infra.untrusted_json import UNREADABLE
 from skerry.ports.checks import Check, Level
-from skerry.sessions.retention import plan, summary
-from skerry.store import DATABASE, Reader, aside, legible, retention
+from skerry.store import DATABASE, Reader, aside, legible
 from skerry.store.condition import ENTRIES_REMEDY, Storage
 
 RESTORE: Final = "Stop the gateway, then: skerry backup restore"
@@ -54,25 +51,6 @@ def recovered(state_dir: Path) -> Check:
     if told is None:
         return Check("recovered messages", Level.OK, "none: the database has all that files have.")
     return Check("recovered messages", Level.WARNING, told.message, told.remedy)
-
-
-def growth(config: Config, now: int) -> Check:
-    """Returns whether conversations are over the limits of `session.maintenance`, and only told."""
-    name, file = "kept conversations", config.state_dir / DATABASE
-    if not file.exists():
-        return Check(name, Level.OK, "none yet.")
-    try:
-        with closing(sqlite.connect(file, read_only=True)) as connection:
-            there = retention.kept(Reader(connection))
-    except (sqlite3.Error, *UNREADABLE):
-        return Check(name, Level.OK, "they cannot be counted; see the database.")
-    maintenance = config.session.maintenance
-    due = plan(there, maintenance, now)
-    if maintenance.mode != "warn" or not (due.archive or due.remove):
-        return Check(name, Level.OK, f"{len(there)} sessions")
-    message = f"{len(there)} sessions; {summary(due, done=False)}."
-    remedy = "Set session.maintenance.mode to enforce, or leave it: nothing is removed unasked."
-    return Check(name, Level.WARNING, message, remedy)
 
 
 def running(status: Mapping[str, Any]) -> Iterator[Check]:

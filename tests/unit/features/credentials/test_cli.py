@@ -12,8 +12,8 @@ import pytest
 
 from skerry.infra.http import HttpClient
 from skerry.testing.model_server import Status, StubModelServer
-from skerry.testing.oauth_server import StubOAuthServer
 from tests.support.fake_gateway import FakeGateway
+from tests.support.oauth_server import StubOAuthServer
 
 from .conftest import Command
 

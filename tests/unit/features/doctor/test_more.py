@@ -54,6 +54,7 @@ async def test_a_running_gateway_names_failed_plugins_and_functions_that_rest(
     ]
     async with fake_gateway() as gateway:
         gateway.answer("plugins.list", {"plugins": plugins})
+        gateway.answer("plugins.check", {"checks": []})
         gateway.answer("status", {"devices": {"pending": 1}, "undelivered": {"unknown": 2}})
         environ |= {
             "SKERRY_GATEWAY_PORT": gateway.url.rpartition(":")[2],

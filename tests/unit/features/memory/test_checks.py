@@ -15,7 +15,7 @@ from skerry.model.memory import MemoryFallback
 from skerry.ports.checks import Level
 from skerry.testing.clock import FakeClock
 from skerry.testing.memory import FakeBackend, hit
-from skerry.testing.qmd import FakeQmd
+from tests.support.fake_qmd import FakeQmd
 from tests.support.gateway import TOKEN, running_gateway
 from tests.support.memory import place
 

@@ -13,7 +13,7 @@ from skerry.model.ids import AgentId, agent_id
 from skerry.model.memory import MemoryQuestion, TrackedConversation, Utterance
 from skerry.testing.clock import FakeClock
 from skerry.testing.memory import FakeBackend, FakeMemories
-from skerry.testing.qmd import FakeQmd
+from tests.support.fake_qmd import FakeQmd
 from tests.support.qmd import until
 
 MAIN = agent_id("main")

@@ -7,13 +7,13 @@ from pathlib import Path
 import anyio
 import pytest
 
-from skerry.app.command_replies import reply_commands
-from skerry.app.command_usage import Costs
-from skerry.app.retention import look
 from skerry.cli.main import main
 from skerry.commands.table import CommandTable
 from skerry.config.root import Config
 from skerry.features.models.book import book_trial
+from skerry.features.replies.commands import reply_commands
+from skerry.features.replies.spending import Spending
+from skerry.features.retention.service import look
 from skerry.features.usage.cli_run import price, unknown
 from skerry.hooks.hooks import Hooks
 from skerry.infra.clock import SystemClock, day
@@ -130,7 +130,7 @@ async def test_the_command_tells_the_owner_of_all_and_others_of_their_conversati
 ) -> None:
     table = CommandTable()
     async with open_core(tmp_path, ScriptedModel(lambda _: ["yes"]), commands=table) as core:
-        costs = Costs(core.store, core.dispatch.runtime.config)
+        costs = Spending(core.store, core.dispatch.runtime.config)
         for one in reply_commands(core.store, costs.told):
             table.add(one)
         (said,) = (await core.ask("/usage cost", "empty")).payloads

@@ -7,10 +7,10 @@ import anyio
 import pytest
 from msgspec.structs import replace
 
-from skerry.app.command_context import context_commands
 from skerry.commands.table import CommandTable
 from skerry.config.agents import AgentDefaults, AgentsConfig
 from skerry.config.context import Compaction, MemoryFlush
+from skerry.features.sessions.content import context_commands
 from skerry.infra.backoff import Backoff
 from skerry.model.errors import ModelOverflowError, ModelRequestError
 from skerry.model.event import CompactionEnded, CompactionStarted

@@ -9,7 +9,7 @@ from skerry.commands.queueing import parse
 from skerry.commands.table import Argument, Command, CommandCall, CommandError
 from skerry.model.queue import CHOICES
 from skerry.model.session import SessionSettings
-from skerry.store import Reader, Store, Unit, archive, sessions
+from skerry.store import Reader, Unit, archive, sessions
 
 STOPPED_BY: Final = "stop"
 ABORT_WORDS: Final = frozenset(
@@ -33,8 +33,9 @@ ABORT_WORDS: Final = frozenset(
 """Messages that stop a run when they are the whole of it (openclaw-behaviour 4.8)."""
 
 
-def queue_commands(store: Store, desk: Desk) -> tuple[Command, ...]:
+def commands(desk: Desk) -> tuple[Command, ...]:
     """Returns `/queue` and `/stop`."""
+    store = desk.dispatcher.runtime.store
 
     async def queue(call: CommandCall) -> str:
         changes = parse(call.arguments)

@@ -19,7 +19,7 @@ _RELOAD: Final = "reload"
 _FORMS: Final = ("list", "detail", "json", _RELOAD)
 
 
-def prompt_commands(desk: Desk) -> list[Command]:
+def commands(desk: Desk) -> list[Command]:
     """Returns `/context`."""
 
     async def context(call: CommandCall) -> str:

@@ -116,7 +116,7 @@ class StubOAuthServer(anyio.AsyncContextManagerMixin):
             await stream.send(f"{head}content-length: {len(data)}\r\n\r\n".encode() + data)
 
     def _answer(self, form: dict[str, str]) -> tuple[int, dict[str, Any]]:
-        if self.status != 200:  # noqa: PLR2004 - HTTP: fine
+        if self.status != 200:
             return self.status, {"error": "temporarily_unavailable"}
         match form.get("grant_type"):
             case "authorization_code" if self._redeem(form):

@@ -1,15 +1,15 @@
 """Looks once a day at what is over `session.maintenance` and `usage.keepCalls`."""
 
 import logging
-from collections.abc import Callable
 from typing import Final
 
 import anyio
 
 from skerry.app.records import forget_gone
 from skerry.config.root import Config
+from skerry.gateway.context import GatewayContext
 from skerry.hooks.hooks import Hooks
-from skerry.infra.clock import DAY_MS, Clock, day
+from skerry.infra.clock import DAY_MS, day
 from skerry.model.errors import StateError
 from skerry.store import Store, usage
 
@@ -22,12 +22,12 @@ KEPT_TOOLS_MS: Final = 7 * DAY_MS
 """Only the tools of the present day are asked for, in whatever time zone."""
 
 
-async def retain(store: Store, config: Callable[[], Config], clock: Clock, hooks: Hooks) -> None:
+async def run(gateway: GatewayContext) -> None:
     """Says what is over the limits, or clear it away, once a day until cancelled."""
     await anyio.sleep(FIRST_SECONDS)
     while True:
         try:
-            await look(store, config(), clock.now_ms(), hooks)
+            await look(gateway.store, gateway.config(), gateway.clock.now_ms(), gateway.hooks)
         except (StateError, OSError):
             logger.exception("session.maintenance failed; it is tried again tomorrow")
         await anyio.sleep(DAY_SECONDS)

@@ -23,7 +23,7 @@ _SHOWN: Final = 3000
 """Characters of a value that are shown."""
 
 
-def config_commands(desk: Desk) -> list[Command]:
+def commands(desk: Desk) -> list[Command]:
     """Returns `/config`, `/debug` and `/restart`."""
     does = _Changing(desk)
     return [

@@ -7,6 +7,7 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
+from skerry.app.command_dependencies import Desk
 from skerry.commands.table import Argument, Command, CommandCall, CommandError
 from skerry.config.root import Config
 from skerry.model.errors import ModelUnavailableError
@@ -108,6 +109,12 @@ class _Choosing:
     async def listing(self, call: CommandCall) -> str:
         """Answers `/models`."""
         return _page(await self.models.listing(), call.arguments.lower().split())
+
+
+def commands(desk: Desk) -> list[Command]:
+    """Returns `/model`, `/models` and `/think`."""
+    runtime = desk.dispatcher.runtime
+    return model_commands(runtime.models, runtime.store, desk.config)
 
 
 def model_commands(models: Models, store: Store, config: Callable[[], Config]) -> list[Command]:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from skerry.app.command_models import model_commands
 from skerry.commands.table import CommandTable
+from skerry.features.models.commands import model_commands
 from skerry.model.session import SessionSettings
 from skerry.store import sessions
 from skerry.testing.model import MODEL, ScriptedModel, echo

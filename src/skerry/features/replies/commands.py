@@ -6,7 +6,9 @@ from typing import Final
 
 import msgspec
 
+from skerry.app.command_dependencies import Desk
 from skerry.commands.table import Argument, Command, CommandCall, CommandError
+from skerry.features.replies.spending import Spending
 from skerry.model.session import SessionEntry, SessionSettings
 from skerry.store import Store, Unit, archive, sessions
 
@@ -66,6 +68,12 @@ _CHOICES: Final = (
 
 
 Costs = Callable[[CommandCall], Awaitable[str]]
+
+
+def commands(desk: Desk) -> list[Command]:
+    """Returns `/usage`, `/reasoning`, `/verbose` and `/send`."""
+    store = desk.dispatcher.runtime.store
+    return reply_commands(store, Spending(store, desk.config).told)
 
 
 def reply_commands(store: Store, costs: Costs | None = None) -> list[Command]:

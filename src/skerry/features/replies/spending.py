@@ -12,7 +12,7 @@ from skerry.store.usage import By, Sums
 
 
 @dataclass(frozen=True, slots=True)
-class Costs:
+class Spending:
     """Says what was used."""
 
     store: Store

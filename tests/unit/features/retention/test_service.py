@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from skerry.app.retention import look
 from skerry.config.root import Config
+from skerry.features.retention.service import look
 from skerry.hooks.hooks import Hooks
 from skerry.model.session import SessionSettings
 from skerry.store import archive

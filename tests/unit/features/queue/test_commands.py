@@ -7,9 +7,9 @@ import anyio
 import pytest
 
 from skerry.app.command_dependencies import Desk
-from skerry.app.command_queue import queue_commands
 from skerry.commands.queueing import parse
 from skerry.commands.table import CommandError, CommandTable
+from skerry.features.queue.commands import commands as queue_commands
 from skerry.hooks.events import CommandGiven
 from skerry.hooks.hooks import Hooks
 from skerry.hooks.runner import Handler
@@ -32,7 +32,7 @@ async def ended(core: Core, run_id: str) -> RunResult:
 
 def with_commands(core: Core, table: CommandTable) -> Core:
     desk = Desk(core.dispatch.runtime.config, core.dispatch)
-    for one in queue_commands(core.store, desk):
+    for one in queue_commands(desk):
         table.add(one)
     return core
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import anyio
 from msgspec.structs import replace
 
-from skerry.app.command_retry import retry_command
 from skerry.commands.table import CommandTable
+from skerry.features.sessions.retry import retry_command
 from skerry.infra.clock import SystemClock
 from skerry.model.ids import AccountId, ChannelId, RunId, SessionKey
 from skerry.model.inbound import Peer, PeerKind, ReplyTo

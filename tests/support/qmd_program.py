@@ -1,4 +1,4 @@
-"""The program behind `skerry.testing.qmd`: acts like QMD 2.8, or misbehaves as the test chooses.
+"""The program behind `tests.support.fake_qmd`: acts like QMD 2.8, or misbehaves.
 
 It is run as a file of its own and imports nothing of Skerry. Its index is JSON in SQLite.
 """

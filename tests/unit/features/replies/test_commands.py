@@ -6,8 +6,8 @@ import anyio
 import pytest
 from msgspec.structs import replace
 
-from skerry.app.command_replies import reply_commands
 from skerry.commands.table import CommandTable
+from skerry.features.replies.commands import reply_commands
 from skerry.model.ids import RunId
 from skerry.model.origin import Origin
 from skerry.store import sessions

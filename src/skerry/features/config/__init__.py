@@ -1,0 +1,1 @@
+"""Lets the owner change the configuration by commands."""

@@ -1,0 +1,1 @@
+"""Shows the prompt of a conversation."""

@@ -1,0 +1,1 @@
+"""Lets a person say how replies are sent."""

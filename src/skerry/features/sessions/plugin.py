@@ -1,0 +1,8 @@
+"""Registers the commands on conversations."""
+
+from skerry.sdk.features import FeatureApi
+
+
+def register(api: FeatureApi) -> None:
+    """Registers what the feature consists of."""
+    api.commands("commands:commands")
