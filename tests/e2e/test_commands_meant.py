@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
-from skerry.app.command_dependencies import Desk
+from skerry.app.command_dependencies import CommandDependencies
 from skerry.app.commands import builtin_commands, doing
 from skerry.client.client import GatewayClient
 from skerry.commands.table import CommandTable
@@ -38,7 +38,7 @@ async def at_work(home: Path, waiting: Sequence[str]) -> AsyncIterator[tuple[Cor
     """Yields a core whose main conversation has a run that is on, and messages that wait."""
     table, gate = CommandTable(), Gate()
     async with open_core(home, ScriptedModel([[gate, "done"], ["2"]]), commands=table) as core:
-        desk = Desk(core.dispatch.runtime.config, core.dispatch)
+        desk = CommandDependencies(core.dispatch.runtime.config, core.dispatch)
         models = ScriptedModels(core.models.provider)
         ours = builtin_commands(models, table, lambda call: doing(desk, call))
         for one in (*ours, *queue_commands(desk)):

@@ -55,10 +55,10 @@ class Keeper:
         """
         loaded = load_good(environ)
         config = loaded.config
-        wanted = AgentId(agent) if agent else config.agents.default_id
-        if wanted not in config.agents.ids:
-            raise UnknownAgentError(wanted, config.agents.ids)
-        return cls(config, loaded.expanded.environ, wanted)
+        agent_name = AgentId(agent) if agent else config.agents.default_id
+        if agent_name not in config.agents.ids:
+            raise UnknownAgentError(agent_name, config.agents.ids)
+        return cls(config, loaded.expanded.environ, agent_name)
 
     def provider(self, name: str) -> tuple[str, str]:
         """Returns a provider's id and the address for which its credentials count.
@@ -67,16 +67,16 @@ class Keeper:
             CredentialError: nobody has that name.
         """
         described = self.config.models.providers.get(name)
-        known = known_provider(name)
+        hosted = known_provider(name)
         if described is not None:
-            return (known.id if known else name), str(described.base_url)
-        if known is None:
-            listed = ", ".join([*(one.id for one in KNOWN), *self.config.models.providers])
+            return (hosted.id if hosted else name), str(described.base_url)
+        if hosted is None:
+            listed = ", ".join([*(hosted.id for hosted in KNOWN), *self.config.models.providers])
             raise CredentialError(
                 f"Unknown provider {name!r}. Known: {listed}.",
                 "Describe others under models.providers first.",
             )
-        return known.id, known.base_url
+        return hosted.id, hosted.base_url
 
     def has_model(self, provider: str) -> bool:
         """Returns whether a model of the provider is known that a credential can be tried with."""
@@ -140,18 +140,18 @@ class Keeper:
         Raises:
             CredentialError: there is none of that name, or the file cannot be written.
         """
-        found = self._named(name)
+        removed = self._named(name)
 
         def edit(content: dict[str, Any]) -> None:
-            content["profiles"].pop(found.id, None)
+            content["profiles"].pop(removed.id, None)
             for provider, ids in list(content.get("order", {}).items()):
-                content["order"][provider] = [one for one in ids if one != found.id]
+                content["order"][provider] = [id_ for id_ in ids if id_ != removed.id]
 
         change(profiles_file(self.config, self.agent), edit)
-        entries = {entry for one in found.fields if (entry := found.entry(one))}
+        entries = {entry for field_name in removed.fields if (entry := removed.entry(field_name))}
         if entries:
-            vault_of(self.config, self.environ).drop(found.provider, entries)
-        return found
+            vault_of(self.config, self.environ).drop(removed.provider, entries)
+        return removed
 
     def order(self, provider: str, ids: Sequence[str] | None) -> tuple[str, ...]:
         """Returns the order of a provider's profiles, after giving it `ids`; none takes turns.
@@ -161,24 +161,24 @@ class Keeper:
         """
         provider, _ = self.provider(provider)
         if ids is not None:
-            wanted = [self._named(name, provider).id for name in ids]
+            ordered = [self._named(name, provider).id for name in ids]
 
             def edit(content: dict[str, Any]) -> None:
                 order = content.setdefault("order", {})
-                order[provider] = wanted
-                if not wanted:
+                order[provider] = ordered
+                if not ordered:
                     del order[provider]
 
             change(profiles_file(self.config, self.agent), edit)
         return self.profiles().order.get(provider, ())
 
     def _named(self, name: str, provider: str = "") -> Profile:
-        found = self.profiles().profiles
-        for one in (name, f"{provider}:{name}"):
-            if one in found and provider in {"", found[one].provider}:
-                return found[one]
-        known = ", ".join(found) or "none"
-        message = f"{self.agent} has no profile {name!r}. Profiles: {known}."
+        stored = self.profiles().profiles
+        for candidate in (name, f"{provider}:{name}"):
+            if candidate in stored and provider in {"", stored[candidate].provider}:
+                return stored[candidate]
+        names = ", ".join(stored) or "none"
+        message = f"{self.agent} has no profile {name!r}. Profiles: {names}."
         raise CredentialError(message, "`skerry auth list` shows them.")
 
 

@@ -19,7 +19,7 @@ from typing import Any
 import anyio
 from msgspec import Struct, field
 
-from skerry.app.command_dependencies import Desk
+from skerry.app.command_dependencies import CommandDependencies
 from skerry.app.cooling import kept_cooldowns
 from skerry.app.extensions import (
     LivePlugins,
@@ -188,7 +188,7 @@ async def open_application(  # noqa: PLR0915 - one for each part, in the order o
             lanes = Lanes(*_limits(config()))
             dispatch = Dispatch(runtime, lanes, outside.reach)
             reload = Reload(settings, broadcast, health, lambda: bool(dispatch.active()))
-            desk = Desk(config, dispatch, settings, reload.restart.set)
+            desk = CommandDependencies(config, dispatch, settings, reload.restart.set)
             provide_commands(desk, memory)
             services = Services(clock)
             parts = PluginParts(
@@ -252,9 +252,9 @@ def _hide(settings: Settings, environ: Mapping[str, str], outside: Outside) -> R
     redactor = Redactor()
 
     def hide(config: Config) -> None:
-        found = list(secrets(config, environ))
-        outside.hide(found)
-        redactor.know(found)
+        texts = list(secrets(config, environ))
+        outside.hide(texts)
+        redactor.know(texts)
 
     hide(settings.config)
     settings.on_change(hide)
@@ -359,8 +359,8 @@ async def _left_open(runtime: Runtime, config: Config) -> list[runs.OpenRun]:
         return []  # an ordinary start writes nothing
     policy = config.session.send_policy
     harmless = frozenset(name for name, tool in runtime.tools.items() if reads_only(tool))
-    known = RunFacts(harmless, lambda request: runtime.commands.given(request) is not None)
-    return await recover(store, runtime.clock, runtime.delivery.parts, runtime.hooks, policy, known)
+    facts = RunFacts(harmless, lambda request: runtime.commands.given(request) is not None)
+    return await recover(store, runtime.clock, runtime.delivery.parts, runtime.hooks, policy, facts)
 
 
 def _limits(config: Config) -> tuple[int, int, int]:

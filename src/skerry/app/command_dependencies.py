@@ -9,7 +9,7 @@ from skerry.config.root import Config
 from skerry.runtime.dispatcher import Dispatch
 
 
-class Desk(Struct, frozen=True):
+class CommandDependencies(Struct, frozen=True):
     """Dependencies of the chat commands."""
 
     config: Callable[[], Config]

@@ -6,7 +6,7 @@ from functools import partial
 from msgspec.structs import replace
 
 from skerry import __version__
-from skerry.app.command_dependencies import Desk
+from skerry.app.command_dependencies import CommandDependencies
 from skerry.commands.table import Command, CommandCall, CommandTable
 from skerry.ports.model import Models, ModelState
 from skerry.sdk.features import registered
@@ -30,16 +30,18 @@ def builtin_commands(
     """
 
     async def commands(call: CommandCall) -> str:
-        return "\n".join(f"- `/{one.name}` {one.description}" for one in table.offered(call.may))
+        return "\n".join(
+            f"- `/{command.name}` {command.description}" for command in table.offered(call.may)
+        )
 
     async def status(call: CommandCall) -> str:
-        found = await models.status()
-        model = f"`{found.model.ref}`" if found.model else "none"
+        model_status = await models.status()
+        model = f"`{model_status.model.ref}`" if model_status.model else "none"
         if call.model is not None:
             model = f"`{call.model}`, chosen for this conversation (elsewhere {model})"
         lines = [f"Skerry {__version__}", f"Conversation: `{call.key}`", f"Model: {model}"]
-        if found.state is not ModelState.READY:
-            lines.append(f"{found.message} {found.remedy}".strip())
+        if model_status.state is not ModelState.READY:
+            lines.append(f"{model_status.message} {model_status.remedy}".strip())
         if doing := work(call):
             lines.append(f"Now: {doing}")
         lines += await more(call)
@@ -69,7 +71,7 @@ def builtin_commands(
     return tuple(replace(entry, category="status", at_once=True) for entry in ours)
 
 
-def doing(desk: Desk, call: CommandCall) -> str:
+def doing(desk: CommandDependencies, call: CommandCall) -> str:
     """Returns the active and waiting runs of the conversation beside the command, if any."""
     queue = {session.key: session for session in desk.dispatcher.queue().sessions}.get(
         str(call.key)
@@ -82,7 +84,7 @@ def doing(desk: Desk, call: CommandCall) -> str:
     return f"{runs}, {queue.waiting} waiting, `{queue.mode}`"
 
 
-async def standing(store: Store, desk: Desk, call: CommandCall) -> list[str]:
+async def standing(store: Store, desk: CommandDependencies, call: CommandCall) -> list[str]:
     """Returns who failed in the conversation's last run, and how much of its limits is used."""
     ended = await store.read(lambda reader: runs.last_ended(reader, str(call.key), 1))
     failure = ended[0].result.error if ended else None
@@ -96,7 +98,7 @@ async def standing(store: Store, desk: Desk, call: CommandCall) -> list[str]:
     return lines
 
 
-def every_command(desk: Desk) -> tuple[Command, ...]:
+def every_command(desk: CommandDependencies) -> tuple[Command, ...]:
     """Returns all commands that are ours: those of the kernel, then those of features."""
     runtime = desk.dispatcher.runtime
     store, features = runtime.store, registered()

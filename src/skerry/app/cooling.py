@@ -14,8 +14,8 @@ _KNOWN: Final = frozenset(Reason)
 async def kept_cooldowns(store: Store, clock: Clock) -> Cooldowns:
     """Returns the rests that the store has; those that begin and ends from now on go into it."""
     forgotten = clock.now_ms() - WINDOW
-    found = await store.read(cooldowns.load)
-    if any(row.until < forgotten for row in found):  # an ordinary start writes nothing
+    loaded = await store.read(cooldowns.load)
+    if any(row.until < forgotten for row in loaded):  # an ordinary start writes nothing
         store.post(lambda unit: cooldowns.drop_before(unit, forgotten))
     rows = [
         Cooldown(
@@ -27,13 +27,13 @@ async def kept_cooldowns(store: Store, clock: Clock) -> Cooldowns:
             row.failed_at,
             row.until,
         )
-        for row in found
+        for row in loaded
         if row.reason in _KNOWN and row.until >= forgotten
     ]
 
     def keep(row: Cooldown) -> None:
-        kept = cooldowns.CooldownRow(*astuple(row))
-        store.post(lambda unit: cooldowns.keep(unit, kept))
+        stored = cooldowns.CooldownRow(*astuple(row))
+        store.post(lambda unit: cooldowns.keep(unit, stored))
 
     def drop(key: tuple[str, str]) -> None:
         store.post(lambda unit: cooldowns.drop(unit, *key))

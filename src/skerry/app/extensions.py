@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from skerry.app.command_dependencies import Desk
+from skerry.app.command_dependencies import CommandDependencies
 from skerry.app.plugin_parts import PluginParts
 from skerry.app.records import stored_records
 from skerry.commands.table import Command
@@ -166,7 +166,7 @@ class LivePlugins:
         return self._loaded.handlers() if self._loaded else self._runtime.hooks.report()
 
 
-def provide_commands(desk: Desk, memory: MemoryHolder) -> None:
+def provide_commands(desk: CommandDependencies, memory: MemoryHolder) -> None:
     """Adds our commands to the gateway of `desk`."""
 
     def fill() -> tuple[Command, ...]:

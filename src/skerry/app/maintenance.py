@@ -77,8 +77,8 @@ class Upkeep(Struct, frozen=True):
         return tasks.is_due(last, self.clock.now_ms(), every)
 
     async def _check(self) -> None:
-        found = await _look(self.store, whole=True)
-        await self._note(CHECK, found[0] if found else "ok")
+        damage = await _look(self.store, whole=True)
+        await self._note(CHECK, damage[0] if damage else "ok")
 
     async def _back_up(self) -> None:
         """Copies the database and deletes old copies; a damaged one would displace good copies."""
@@ -147,10 +147,10 @@ async def looked_after(store: Store, *, orderly: bool) -> AsyncGenerator[None]:
 
 async def _look(store: Store, *, whole: bool = False) -> list[str]:
     """Checks the file and logs its damage; a `whole` check compares the indexes too."""
-    found = await store.check(whole=whole)
-    if found:
-        logger.error("the database is damaged: %s", "; ".join(found[:3]))
-    return found
+    damage = await store.check(whole=whole)
+    if damage:
+        logger.error("the database is damaged: %s", "; ".join(damage[:3]))
+    return damage
 
 
 async def unless_damaged(store: Store, work: Awaitable[T]) -> T | None:

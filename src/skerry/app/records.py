@@ -21,12 +21,12 @@ async def stored_records(store: Store, clock: Clock) -> Records:
     def keep(record: FileRecord) -> None:
         # Which content was only seen, and is clean, the next look finds out again: it is worth no
         # unit of its own. Riders are written before the others, so that what is newer stays.
-        seen = record.who == HAND and not record.taint
-        write, now = (store.ride if seen else store.post), clock.now_ms()
+        is_loaded = record.who == HAND and not record.taint
+        write, now = (store.ride if is_loaded else store.post), clock.now_ms()
         write(lambda unit: files.keep(unit, record, now))
 
-    found = await unless_damaged(store, store.read(files.every))
-    return Records(found or (), keep)
+    rows = await unless_damaged(store, store.read(files.every))
+    return Records(rows or (), keep)
 
 
 async def forget_gone(store: Store, now: int) -> None:
@@ -37,11 +37,11 @@ async def forget_gone(store: Store, now: int) -> None:
     """
     before, before_tainted = now - KEPT_MS, now - KEPT_TAINTED_MS
     rows = await store.read(lambda reader: files.old(reader, before, before_tainted))
-    gone = await anyio.to_thread.run_sync(_gone, rows)
-    if gone:
-        await store.write(lambda unit: files.drop(unit, gone))
+    missing = await anyio.to_thread.run_sync(_gone, rows)
+    if missing:
+        await store.write(lambda unit: files.drop(unit, missing))
 
 
 def _gone(paths: list[str]) -> list[str]:
-    found = map(Path, paths)
-    return [str(one) for one in found if one.parent.is_dir() and not one.exists()]
+    candidates = map(Path, paths)
+    return [str(one) for one in candidates if one.parent.is_dir() and not one.exists()]

@@ -54,7 +54,7 @@ class Reload:
 
     async def run(self) -> None:
         """Looks after the file until cancelled, or until a restart is asked for."""
-        seen = self._stamp()
+        last_stamp = self._stamp()
         outdated = self._settings.outdated  # it was edited while the gateway started
         read_at = anyio.current_time()
         while not self.restart.is_set():
@@ -62,10 +62,10 @@ class Reload:
             stamp = self._stamp()
             broken = self._settings.broken is not None
             again = broken and anyio.current_time() - read_at >= AGAIN_SECONDS
-            if mode is not ReloadMode.OFF and (outdated or again or stamp != seen):
+            if mode is not ReloadMode.OFF and (outdated or again or stamp != last_stamp):
                 await self._at_rest(stamp)
                 await self._take()
-                seen, outdated, read_at = self._stamp(), False, anyio.current_time()
+                last_stamp, outdated, read_at = self._stamp(), False, anyio.current_time()
             self._may_restart()
             await anyio.sleep(self._poll)
 
@@ -100,7 +100,7 @@ class Reload:
                     self._tell([], "")
 
     def _applied(self, applied: Applied) -> None:
-        changed = [show_key_path(place) for place in applied.changed]
+        changed = [show_key_path(path) for path in applied.changed]
         logger.info("in force now: %s", ", ".join(changed))
         pending = self._settings.pending
         if pending and not self._settings.config.gateway.reload.mode.restarts:
@@ -109,8 +109,8 @@ class Reload:
 
     def _tell(self, changed: list[str], message: str) -> None:
         if self._health.report:  # what `health` and the page show until it is looked at anew
-            found = condition(self._settings, self._settings.config.path)
-            report = {**self._health.report, "configuration": found}
+            state = condition(self._settings, self._settings.config.path)
+            report = {**self._health.report, "configuration": state}
             self._health.update(report)
             self._broadcast.send("health", report)
         payload = {
@@ -136,6 +136,6 @@ class Reload:
 
 def _stamp(path: os.PathLike[str]) -> tuple[int, int, int] | None:
     with suppress(OSError):
-        found = os.stat(path)  # noqa: PTH116 - follows the link, as reading does
-        return found.st_mtime_ns, found.st_size, found.st_ino
+        status = os.stat(path)  # noqa: PTH116 - follows the link, as reading does
+        return status.st_mtime_ns, status.st_size, status.st_ino
     return None

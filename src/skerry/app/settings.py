@@ -81,9 +81,9 @@ class Settings:
     def pending(self) -> list[str]:
         """Returns the places that differ from what the gateway started with and need a restart."""
         now = self._loaded.expanded.merged
-        changed = [place for place in changes(self._started_with, now) if place[0] != META]
+        changed = [path for path in changes(self._started_with, now) if path[0] != META]
         if self.config.gateway.reload.mode is ReloadMode.RESTART:
-            return [show_key_path(place) for place in changed]
+            return [show_key_path(path) for path in changed]
         return needs_restart(changed)
 
     @property
@@ -228,7 +228,7 @@ class Settings:
                 del self.environ[name]
             self._use(self._with_overrides(loaded))
         places = changes(before.expanded.merged, loaded.expanded.merged)
-        changed = tuple(place for place in places if place[0] != META)
+        changed = tuple(path for path in places if path[0] != META)
         applied = Applied(loaded.source, loaded.expanded, changed)
         if changed:
             for told in self._told:
@@ -274,8 +274,8 @@ class Settings:
 
 def _borrows(name: str, address: object) -> bool:
     """Returns whether the provider, known by its name, stands at an address that is not its own."""
-    known = known_provider(name)
-    return known is not None and str(address).rstrip("/") != known.base_url
+    provider = known_provider(name)
+    return provider is not None and str(address).rstrip("/") != provider.base_url
 
 
 def check_secret(config: Config) -> None:

@@ -110,20 +110,20 @@ def changes(
         if setup.api_key or setup.base_url or setup.model:
             raise _unclear("A key, an address or a model needs the name of its provider.")
         return {PRIMARY: None}
-    known = known_provider(setup.provider)
-    present = str(configured.base_url) if configured else known.base_url if known else ""
+    provider = known_provider(setup.provider)
+    present = str(configured.base_url) if configured else provider.base_url if provider else ""
     base_url = setup.base_url or present
-    model = setup.model or (known.model if known else "")
+    model = setup.model or (provider.model if provider else "")
     _check_name(setup.provider, base_url, model)
-    kept = configured is not None and configured.api_key is not None and base_url == present
-    if known is not None and not (setup.api_key or setup.base_url or kept):
-        _check_environment(known, environ)
+    keeps_key = configured is not None and configured.api_key is not None and base_url == present
+    if provider is not None and not (setup.api_key or setup.base_url or keeps_key):
+        _check_environment(provider, environ)
     section = f"models.providers.{setup.provider}"
     values: dict[str, JSON] = {
         f"{section}.baseUrl": base_url,
         PRIMARY: f"{setup.provider}/{model}",
     }
-    if setup.api_key or not kept:
+    if setup.api_key or not keeps_key:
         values[f"{section}.apiKey"] = setup.api_key or None
     return values
 
@@ -137,9 +137,9 @@ def _check_name(provider: str, base_url: str, model: str) -> None:
         raise _unclear(f"Name the model of {provider} that is to answer.")
 
 
-def _check_environment(known: KnownProvider, environ: Mapping[str, str]) -> None:
-    if not any(environ.get(name) for name in known.variables):
-        raise _unclear(f"{known.name} needs a key.")
+def _check_environment(provider: KnownProvider, environ: Mapping[str, str]) -> None:
+    if not any(environ.get(name) for name in provider.variables):
+        raise _unclear(f"{provider.name} needs a key.")
 
 
 def _unclear(message: str) -> ConfigError:

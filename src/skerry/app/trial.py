@@ -77,10 +77,10 @@ async def tried_once(
         ModelError: it failed, or gave no whole answer in time.
     """
     limit = seconds or TRIAL_SECONDS
-    heard: list[float] = []
+    times: list[float] = []
 
     def hear(_: str) -> None:
-        heard.append(anyio.current_time())
+        times.append(anyio.current_time())
 
     begin = anyio.current_time()
     request = ModelRequest(model, "", History([user(QUESTION, 0)]))
@@ -89,7 +89,7 @@ async def tried_once(
     if patience.cancelled_caught:
         raise ModelConnectionError(f"{model.ref} gave no whole answer within {limit:g} s.")
     end = anyio.current_time()
-    first = (heard[0] if heard else end) - begin
+    first = (times[0] if times else end) - begin
     return Trial(model, model.cost.of(reply.usage), first, end - begin)
 
 
@@ -110,9 +110,9 @@ async def attempt(loaded: Loaded, ref: str, *, entered: bool) -> int:
     agent = loaded.config.agents.default_id
 
     async def choose(catalog: Catalog) -> Choice:
-        found = await catalog.entries(ref, CallTarget(agent=agent))
-        own = [one for one in found if one.profile is None] if entered else []
-        return await catalog.open((own or found)[0], patient=False)
+        options = await catalog.entries(ref, CallTarget(agent=agent))
+        own = [option for option in options if option.profile is None] if entered else []
+        return await catalog.open((own or options)[0], patient=False)
 
     async def learn(catalog: Catalog) -> None:
         await catalog.offered(ModelSetup(ref.partition("/")[0]))
@@ -157,12 +157,12 @@ async def first_model(keeper: Keeper, profile: Profile, secret: str) -> str:
     """
     config = keeper.config
     resolver = Resolver(config.models, keeper.environ, LOCAL, Facts(config.state_dir))
-    found: list[Offered] = []
+    models: list[Offered] = []
     failed: ModelError | None = None
     async with HttpClient() as http:
         try:
             target = shown(resolver.named(f"{profile.provider}/-", keyless=True), profile, secret)
-            found = await ask(http, target.endpoint)
+            models = await ask(http, target.endpoint)
         except (ModelRequestError, ModelNotFoundError, ModelUnavailableError):
             pass
         except ModelError as error:
@@ -170,7 +170,7 @@ async def first_model(keeper: Keeper, profile: Profile, secret: str) -> str:
     if failed is not None:
         failed.remedy = f"{remedy_of(failed)} Nothing was saved."
         raise failed
-    return found[0].id if found else ""
+    return models[0].id if models else ""
 
 
 async def _attempted(

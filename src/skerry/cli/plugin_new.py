@@ -21,7 +21,7 @@ from .settings import Settings
 
 
 def register(api: PluginApi) -> None:
-    """Registers what the plugin takes part in; called once, at the start of the gateway."""
+    """Registers the parts of the plugin; called when it is loaded."""
     settings = api.settings(Settings)
 
     async def greet(call: CommandCall) -> str:

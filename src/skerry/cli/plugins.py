@@ -11,7 +11,10 @@ from skerry.client.client import GatewayClient
 from skerry.client.discover import find
 
 _STYLES: Final = {"loaded": "green", "disabled": "dim", "failed": "red"}
-_BROUGHT: Final = ("hooks", "tools", "commands", "methods", "services")
+_BROUGHT: Final = (
+    *("hooks", "tools", "commands", "methods", "services"),
+    *("events", "routes", "panels", "channels", "models"),
+)
 
 
 def run(arguments: Namespace) -> int:
@@ -39,7 +42,7 @@ def _show(plugin: dict[str, Any]) -> None:
     mark = styled(f"{status:8}", _STYLES.get(status, "bold"))
     show(f"{mark} {one_line(plugin['id'])}  {one_line(plugin['path'])}")
     for kind in _BROUGHT:
-        if plugin[kind]:
+        if plugin.get(kind):
             show(f"{'':8} {kind}: {one_line(', '.join(plugin[kind]))}")
     for label, text in (("", plugin["reason"]), ("Try: ", plugin["remedy"])):
         if text:

@@ -59,15 +59,15 @@ def author(
             by hand, and is noted so.
     """
     digest = sha256(data)
-    found: FileRecord | None = records.written(str(path), digest.digest())
+    record: FileRecord | None = records.written(str(path), digest.digest())
     if pinned == digest.hexdigest():
-        origins = tuple(sorted(found.taint)) if found else ()
+        origins = tuple(sorted(record.taint)) if record else ()
         return HookFile(path.name, digest.hexdigest(), PIN, origins)
     if seen:
-        found = records.loaded(str(path), digest.digest(), len(data))
-    if found is None:
+        record = records.loaded(str(path), digest.digest(), len(data))
+    if record is None:
         return HookFile(path.name, digest.hexdigest())
-    thing = Thing(FileKind.LOADED, str(path), taint=found.taint)
+    thing = Thing(FileKind.LOADED, str(path), taint=record.taint)
     decision = decide(Request(ANYBODY, Verb.OBEY, thing=thing))
-    origins = tuple(sorted(found.taint))
-    return HookFile(path.name, digest.hexdigest(), found.who, origins, decision.reason)
+    origins = tuple(sorted(record.taint))
+    return HookFile(path.name, digest.hexdigest(), record.who, origins, decision.reason)

@@ -44,19 +44,19 @@ def session_memory(event: HookEvent) -> None:
     file is in `memory/unverified/`, which no prompt has.
     """
     ended: BeforeReset = event.payload
-    said = [
+    messages = [
         message for message in ended.messages if isinstance(message, UserMessage | AssistantMessage)
     ]
     lines = [
-        f"**{'You' if isinstance(one, UserMessage) else 'Assistant'}:** {one.text.strip()}"
-        for one in said[-LAST:]
-        if one.text.strip()
+        f"**{'You' if isinstance(message, UserMessage) else 'Assistant'}:** {message.text.strip()}"
+        for message in messages[-LAST:]
+        if message.text.strip()
     ]
     private = SessionKey.parse(ended.session_key).is_owners
     if event.workspace is None or not lines or not private:
         return
     at = datetime.fromtimestamp(event.timestamp / 1000, UTC).astimezone()
-    first = next((one.text for one in said[-LAST:] if isinstance(one, UserMessage)), "")
+    first = next((one.text for one in messages[-LAST:] if isinstance(one, UserMessage)), "")
     head = f"# {at:%Y-%m-%d %H:%M}, {ended.session_key} ({ended.session_id})"
     text = "\n\n".join((head, *lines)) + "\n"
 
@@ -77,13 +77,13 @@ def slug(text: str) -> str:
 
 def command_logger(event: HookEvent) -> None:
     """Appends a line of JSON to `logs/commands.log` of the state directory, without arguments."""
-    given: CommandGiven = event.payload
+    event_payload: CommandGiven = event.payload
     line = {
         "timestamp": iso(event.timestamp),
-        "command": given.name,
-        "sessionKey": given.session_key,
-        "channel": given.channel,
-        "owner": given.is_owner,
+        "command": event_payload.name,
+        "sessionKey": event_payload.session_key,
+        "channel": event_payload.channel,
+        "owner": event_payload.is_owner,
     }
     path = event.state_dir / "logs" / "commands.log"
     make_private(path.parent)

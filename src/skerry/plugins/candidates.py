@@ -103,19 +103,22 @@ def candidates(config: Config, *, installed: bool) -> list[Candidate]:
     unseen = {*config.plugins.entries, *config.plugins.allow} - {path.stem for path in paths}
     if installed or unseen:
         packages = _installed()
-        every += [one for one in packages if installed or is_named(config, one.id)]
+        every += [package for package in packages if installed or is_named(config, package.id)]
     first: dict[str, Candidate] = {}
     for candidate in every:
         first.setdefault(candidate.id, candidate)
     return [
-        one if one is first[one.id] else replace(one, winner=first[one.id].origin) for one in every
+        other if other is first[other.id] else replace(other, winner=first[other.id].origin)
+        for other in every
     ]
 
 
 def _installed() -> Iterator[Candidate]:
     """Yields the plugins of installed packages, by the names of the packages."""
     points = entry_points(group=GROUP)
-    for point in sorted(points, key=lambda one: (one.dist.name if one.dist else "", one.name)):
+    for point in sorted(
+        points, key=lambda entry: (entry.dist.name if entry.dist else "", entry.name)
+    ):
         # Only the first part of the name: to look for more would import it.
         spec = PathFinder.find_spec(point.module.partition(".")[0])
         if spec is not None and spec.origin is not None:

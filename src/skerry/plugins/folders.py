@@ -103,13 +103,13 @@ def find_hooks(
     None takes part whose files hold what a run with others' words wrote. `noting` those that take
     part makes records of files that have none.
     """
-    found = {entry.report.name: entry for entry in _ours(config)}
-    for place, directory in _directories(config):
+    hooks = {entry.report.name: entry for entry in _ours(config)}
+    for source, directory in _directories(config):
         for folder in _folders(directory):
-            one = _folder(config, environ, place, folder)
-            one = _judged(config, one, records, noting=noting)
-            found[one.report.name] = one
-    return sorted(found.values(), key=lambda one: one.report.name)
+            hook = _folder(config, environ, source, folder)
+            hook = _judged(config, hook, records, noting=noting)
+            hooks[hook.report.name] = hook
+    return sorted(hooks.values(), key=lambda hook: hook.report.name)
 
 
 async def load_hooks(
@@ -140,12 +140,14 @@ def _ours(config: Config) -> list[Found]:
     boot = HookReport(BOOT_MD, text, "bundled", "", ("gateway:startup",), HookStatus.ENABLED)
     all_of_them = [Found(boot)] + [
         Found(
-            HookReport(one.name, one.description, "bundled", "", one.events, HookStatus.ENABLED),
-            handle=one.handle,
+            HookReport(
+                bundled.name, bundled.description, "bundled", "", bundled.events, HookStatus.ENABLED
+            ),
+            handle=bundled.handle,
         )
-        for one in BUNDLED
+        for bundled in BUNDLED
     ]
-    return [replace(one, report=_switched(config, one.report)) for one in all_of_them]
+    return [replace(hook, report=_switched(config, hook.report)) for hook in all_of_them]
 
 
 def _switched(config: Config, report: HookReport) -> HookReport:
@@ -163,7 +165,7 @@ def _directories(config: Config) -> list[tuple[str, Path]]:
     extra = [home / extra_dir.expanduser() for extra_dir in config.hooks.internal.load.extra_dirs]
     workspaces = [config.workspace(agent) for agent in config.agents.ids]
     return [
-        *(("extra", one) for one in extra),
+        *(("extra", directory) for directory in extra),
         ("managed", config.state_dir / "hooks"),
         *(("workspace", workspace / "hooks") for workspace in workspaces),
     ]
@@ -174,7 +176,7 @@ def _folders(directory: Path) -> list[Path]:
         inside = sorted(directory.iterdir())
     except OSError:
         return []
-    return [one for one in inside if (one / HOOK_MD).is_file()][:MAX_FOLDERS]
+    return [folder for folder in inside if (folder / HOOK_MD).is_file()][:MAX_FOLDERS]
 
 
 def _folder(config: Config, environ: Mapping[str, str], place: str, folder: Path) -> Found:
@@ -214,35 +216,38 @@ def _folder(config: Config, environ: Mapping[str, str], place: str, folder: Path
     return Found(switched, about, head, source)
 
 
-def _judged(config: Config, found: Found, records: Records, *, noting: bool) -> Found:
+def _judged(config: Config, hook: Found, records: Records, *, noting: bool) -> Found:
     """Returns a hook with who wrote its files; as failed where they hold what does not count.
 
     That is a copy of what a run with others' words wrote. Its owner goes on by writing it anew, or
     by pinning the hash of what they read.
     """
-    report = found.report
+    report = hook.report
     entry = config.hooks.internal.entries.get(report.name)
-    seen = noting and report.status is HookStatus.ENABLED
-    read = {HOOK_MD: found.head, HANDLER: found.source.code if found.source else b""}
+    is_loaded = noting and report.status is HookStatus.ENABLED
+    read = {HOOK_MD: hook.head, HANDLER: hook.source.code if hook.source else b""}
     pins = {HANDLER: entry.sha256 if entry else None}
     files = []
     for name, checked in read.items():
         path = Path(report.path).resolve() / name
         data = checked or _peek(path)
         if data:  # else the status tells why it cannot be read
-            files.append(author(path, data, records, pins.get(name), seen=seen))
+            files.append(author(path, data, records, pins.get(name), seen=is_loaded))
     report = replace(report, files=tuple(files))
     doubted = next((file for file in files if file.doubt), None)
     if report.status is HookStatus.ENABLED and doubted is not None:
         message = f"{doubted.name} does not count as yours: {doubted.doubt}."
         remedy = "Read it, and write anew what you want of it."
         return Found(report.failed(PluginError(message, remedy)))
-    return replace(found, report=report)
+    return replace(hook, report=report)
 
 
 def _check(name: str, path: Path) -> None:
     """Refuses a name that is no name or ours, and a handler that lies elsewhere."""
-    if re.fullmatch(ID_PATTERN, name) is None or name in {BOOT_MD, *(one.name for one in BUNDLED)}:
+    if re.fullmatch(ID_PATTERN, name) is None or name in {
+        BOOT_MD,
+        *(bundled.name for bundled in BUNDLED),
+    }:
         raise PluginError(
             f"{name!r} is not a valid hook name, or a bundled hook has it.", "Rename it."
         )
@@ -277,13 +282,13 @@ def _text(head: bytes) -> str:
         raise PluginError(f"{HOOK_MD} is not UTF-8 text: {error}.") from error
 
 
-async def _loaded(found: Found) -> Callable[[HookEvent], Any]:
-    if found.source is None or found.about is None:
+async def _loaded(hook: Found) -> Callable[[HookEvent], Any]:
+    if hook.source is None or hook.about is None:
         raise PluginError("It has no handler.")
-    module = ModuleType(f"skerry_hook_{found.report.name.replace('-', '_')}")
-    module.__file__ = str(found.source.path)
-    run = partial(_run, found.source, module, found.about.about.export)
-    name = found.report.name
+    module = ModuleType(f"skerry_hook_{hook.report.name.replace('-', '_')}")
+    module.__file__ = str(hook.source.path)
+    run = partial(_run, hook.source, module, hook.about.about.export)
+    name = hook.report.name
     try:
         with anyio.move_on_after(LOAD_SECONDS):
             handle: Callable[[HookEvent], Any] = await in_daemon_thread(run, f"hook {name}")
@@ -313,10 +318,10 @@ def _register(
     report: HookReport,
     handle: Callable[[HookEvent], Any],
 ) -> None:
-    wanted: dict[str, set[str]] = {}
+    handled: dict[str, set[str]] = {}
     for event in report.events:
-        wanted.setdefault(EVENTS[event], set()).add(event)
-    for point, events in wanted.items():
+        handled.setdefault(EVENTS[event], set()).add(event)
+    for point, events in handled.items():
         adapter = _Adapter(config, clock, point, frozenset(events), handle)
         call = adapter.later if inspect.iscoroutinefunction(handle) else adapter.now
         hooks.points[point].add(Handler(f"hook {report.name}", call))
@@ -365,8 +370,8 @@ def _agent(payload: Any) -> AgentId | None:
     """Returns which agent a payload concerns, where it says so."""
     fields: tuple[str, ...] = payload.__struct_fields__
     if "agent_id" in fields:
-        found: AgentId = payload.agent_id
-        return found
+        agent: AgentId = payload.agent_id
+        return agent
     if "context" in fields:
         inner: AgentId = payload.context.agent_id
         return inner

@@ -100,8 +100,8 @@ class GuardedTool:
         self.reads_only = reads_only(tool)
         self._tool = tool
 
-        async def run(given: tuple[dict[str, Any], ToolContext]) -> object:
-            return await tool.run(*given)
+        async def run(call: tuple[dict[str, Any], ToolContext]) -> object:
+            return await tool.run(*call)
 
         self.guard = GuardedCall(runner, plugin, f"tool {self.spec.name}", run, TOOL_SECONDS)
 
@@ -172,8 +172,8 @@ def guarded_method(runner: Runner, method: GatewayMethod) -> tuple[GatewayMethod
             raise
         except ValidationError as error:
             wrong = "; ".join(
-                f"{'.'.join(map(str, one['loc'])) or 'at root'}: {one['msg']}"
-                for one in error.errors(include_url=False, include_input=False)
+                f"{'.'.join(map(str, fault['loc'])) or 'at root'}: {fault['msg']}"
+                for fault in error.errors(include_url=False, include_input=False)
             )
             raise PluginError(f"{method.name} received invalid parameters: {wrong}") from error
 
@@ -211,7 +211,7 @@ async def guarded_check(runner: Runner, plugin: str, check: DoctorCheck) -> list
 
 def _checks(value: object) -> list[Check]:
     values = list(value) if isinstance(value, Iterable) else [value]
-    checks = [found for found in values if isinstance(found, Check)]
+    checks = [finding for finding in values if isinstance(finding, Check)]
     if len(checks) < len(values):
         raise HandlerError("it returned something that is not a Check")
     return checks

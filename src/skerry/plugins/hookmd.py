@@ -109,16 +109,16 @@ def declared(text: str, folder: str) -> Declared:
 
 def _values(front: str) -> dict[str, str]:
     """Returns the text of each key; lines that are indented go on with the one before."""
-    found: dict[str, str] = {}
+    fields: dict[str, str] = {}
     key = ""
     for line in front.splitlines():
         begins = _KEY.fullmatch(line)
         if begins is not None:
             key = begins[1]
-            found[key] = _unquoted(begins[2].strip())
+            fields[key] = _unquoted(begins[2].strip())
         elif line[:1].isspace() and key:
-            found[key] = f"{found[key]}\n{line}".strip()
-    return found
+            fields[key] = f"{fields[key]}\n{line}".strip()
+    return fields
 
 
 def _unquoted(text: str) -> str:
@@ -130,22 +130,22 @@ def missing(about: Metadata, config: Config, environ: Mapping[str, str]) -> list
     if about.always:
         return []
     needs = about.requires
-    found = [f"the program {one}" for one in needs.bins if shutil.which(one) is None]
+    unmet = [f"the program {one}" for one in needs.bins if shutil.which(one) is None]
     if needs.any_bins and not any(map(shutil.which, needs.any_bins)):
-        found.append(f"one of the programs {', '.join(needs.any_bins)}")
-    found += [f"the variable {one}" for one in needs.env if not environ.get(one)]
-    found += [f"the setting {one}" for one in needs.config if not _is_set(config, one)]
-    if about.os and sys.platform not in {_SYSTEMS.get(one, one) for one in about.os}:
-        found.append(f"the system {' or '.join(about.os)}")
-    return found
+        unmet.append(f"one of the programs {', '.join(needs.any_bins)}")
+    unmet += [f"the variable {variable}" for variable in needs.env if not environ.get(variable)]
+    unmet += [f"the setting {setting}" for setting in needs.config if not _is_set(config, setting)]
+    if about.os and sys.platform not in {_SYSTEMS.get(system, system) for system in about.os}:
+        unmet.append(f"the system {' or '.join(about.os)}")
+    return unmet
 
 
-def _is_set(config: Config, place: str) -> bool:
-    if place == "workspace.dir":  # every agent has one
+def _is_set(config: Config, path: str) -> bool:
+    if path == "workspace.dir":  # every agent has one
         return True
     tree: Any = config.model_dump(mode="json", by_alias=True)
     try:
-        found = lookup(tree, parse_key_path(place))
+        value = lookup(tree, parse_key_path(path))
     except ConfigError:
         return False
-    return found is not MISSING and bool(found)
+    return value is not MISSING and bool(value)

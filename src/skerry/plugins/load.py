@@ -129,7 +129,7 @@ class Plugins:
     @property
     def events(self) -> list[Event]:
         """Returns the events of plugins."""
-        return [event for one in self._loaded.values() for event in one.registered.events]
+        return [event for loaded in self._loaded.values() for event in loaded.registered.events]
 
     @property
     def registered(self) -> dict[str, Registered]:
@@ -138,7 +138,7 @@ class Plugins:
 
     def handlers(self) -> list[HandlerReport]:
         """Returns how each function of a plugin does, whatever it is called for."""
-        guards = (guard for one in self._loaded.values() for guard in one.guards)
+        guards = (guard for loaded in self._loaded.values() for guard in loaded.guards)
         return [*self.hooks.report(), *(guard.report() for guard in guards)]
 
     def changed(self, report: PluginReport) -> bool:
@@ -172,11 +172,14 @@ class Plugins:
             self._report(config, candidate, outcome)
             for candidate, outcome in zip(every, outcomes, strict=True)
         ]
-        for plugin in self._loaded.keys() - {one.id for one in every}:
+        for plugin in self._loaded.keys() - {candidate.id for candidate in every}:
             self.remove(plugin)
         if before:
             now = {report.id: report.status for report in self.reports}
-            changes = [f"{one} {now.get(one, 'removed')}" for one in sorted({*before, *now})]
+            changes = [
+                f"{plugin_id} {now.get(plugin_id, 'removed')}"
+                for plugin_id in sorted({*before, *now})
+            ]
             logger.info("plugins: %s", ", ".join(changes))
 
     async def _outcomes(
@@ -384,7 +387,7 @@ def _loaded_report(report: PluginReport, registered: Registered) -> PluginReport
         events=tuple(event.name for event in registered.events),
         routes=tuple(f"/plugins/{report.id}/{route.path}" for route in registered.routes),
         panels=tuple(panel.title for panel in registered.panels),
-        channels=tuple(f"{one.channel}/{one.account}" for one in registered.channels),
-        models=tuple(info.ref for one in registered.models for info in one.models),
+        channels=tuple(f"{channel.channel}/{channel.account}" for channel in registered.channels),
+        models=tuple(info.ref for provider in registered.models for info in provider.models),
         sha256=registered.sha256,
     )

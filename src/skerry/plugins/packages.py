@@ -53,9 +53,9 @@ class Package(MetaPathFinder, InspectLoader):
 
     def remove(self) -> None:
         """Takes every module of the plugin out, also of one that was loaded before under its id."""
-        for one in [module for module in sys.modules if f"{module}.".startswith(f"{self.name}.")]:
-            del sys.modules[one]
-        for finder in [one for one in sys.meta_path if getattr(one, "name", "") == self.name]:
+        for name in [module for module in sys.modules if f"{module}.".startswith(f"{self.name}.")]:
+            del sys.modules[name]
+        for finder in [entry for entry in sys.meta_path if getattr(entry, "name", "") == self.name]:
             sys.meta_path.remove(finder)
 
     def find_spec(

@@ -48,8 +48,8 @@ def read_source(
         real = path.resolve(strict=True)
         _check_way(path)
         with _opened(real) as descriptor, open(descriptor, "rb", closefd=False) as file:
-            found = os.fstat(descriptor)
-            _check_file(real, found)
+            status = os.fstat(descriptor)
+            _check_file(real, status)
             code = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise PluginError(
@@ -61,11 +61,13 @@ def read_source(
     pin = f'Look at it, then pin it: {setting or _setting(path)} = "{digest}".'
     if pinned is not None and pinned != digest:
         raise PluginError(f"{path} is not the file that was pinned; it has changed.", pin)
-    if pinned is None and found.st_nlink != 1:
+    if pinned is None and status.st_nlink != 1:
         raise PluginError(f"{path} has another name, under which it may be written.", pin)
     places = (real, path.parent.resolve())
     if pinned is None and any(
-        place.is_relative_to(workspace.resolve()) for place in places for workspace in workspaces
+        location.is_relative_to(workspace.resolve())
+        for location in places
+        for workspace in workspaces
     ):
         raise PluginError(f"{path} lies in a workspace, where agents write.", pin)
     return PluginSource(real, code, digest)
@@ -75,11 +77,11 @@ def _setting(path: Path) -> str:
     return f"plugins.entries.{path.stem}.sha256"
 
 
-def _check_file(path: Path, found: os.stat_result) -> None:
-    if not stat.S_ISREG(found.st_mode):
+def _check_file(path: Path, status: os.stat_result) -> None:
+    if not stat.S_ISREG(status.st_mode):
         raise PluginError(f"{path} is no file.", "Correct plugins.load.paths.")
-    _check_owner(path, found)
-    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+    _check_owner(path, status)
+    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise PluginError(f"Others may write {path}.", f"Run: chmod go-w {path}")
 
 
@@ -98,15 +100,15 @@ def _opened(real: Path) -> Iterator[int]:
         OSError: a part of it is a link by now, or cannot be opened.
     """
     held = os.open(real.anchor, _DIRECTORY | os.O_CLOEXEC)
-    place = Path(real.anchor)
+    directory = Path(real.anchor)
     try:
-        _check_directory(place, os.fstat(held))
+        _check_directory(directory, os.fstat(held))
         for name in real.parts[1:-1]:
-            place /= name
+            directory /= name
             inner = os.open(name, _DIRECTORY | os.O_CLOEXEC, dir_fd=held)
             os.close(held)
             held = inner
-            _check_directory(place, os.fstat(held))
+            _check_directory(directory, os.fstat(held))
         inner = os.open(real.name, _FILE, dir_fd=held)
         os.close(held)
         held = inner
@@ -115,14 +117,14 @@ def _opened(real: Path) -> Iterator[int]:
         os.close(held)
 
 
-def _check_directory(path: Path, found: os.stat_result) -> None:
+def _check_directory(path: Path, status: os.stat_result) -> None:
     """Refuses a directory in which somebody else could put another file in its place."""
-    _check_owner(path, found)
-    open_to_all = found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-    if open_to_all and not found.st_mode & stat.S_ISVTX:  # in a sticky one only owners rename
+    _check_owner(path, status)
+    open_to_all = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    if open_to_all and not status.st_mode & stat.S_ISVTX:  # in a sticky one only owners rename
         raise PluginError(f"Others may write into {path}.", f"Run: chmod go-w {path}")
 
 
-def _check_owner(path: Path, found: os.stat_result) -> None:
-    if found.st_uid not in {0, os.geteuid()}:
+def _check_owner(path: Path, status: os.stat_result) -> None:
+    if status.st_uid not in {0, os.geteuid()}:
         raise PluginError(f"{path} belongs to another user.", "Copy it to a directory of yours.")

@@ -140,12 +140,12 @@ class PluginApi:
         try:
             return model.model_validate(self.config)
         except ValidationError as error:
-            place = f"plugins.entries.{self.plugin}.config"
+            key = f"plugins.entries.{self.plugin}.config"
             wrong = "; ".join(
-                f"{'.'.join((place, *map(str, one['loc'])))}: {one['msg']}"
-                for one in error.errors(include_url=False, include_input=False)
+                f"{'.'.join((key, *map(str, fault['loc'])))}: {fault['msg']}"
+                for fault in error.errors(include_url=False, include_input=False)
             )
-            raise PluginError(f"{wrong}.", f"Correct {place}.") from error
+            raise PluginError(f"{wrong}.", f"Correct {key}.") from error
 
     def register_prompt_section(
         self, title: str, render: Callable[[PromptDraft], Awaitable[str]]

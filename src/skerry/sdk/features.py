@@ -43,7 +43,7 @@ class Features(Struct, frozen=True):
 
     def added(self) -> Iterable[Any]:
         """Returns the methods of all features; imports them."""
-        return [one for load in self.handlers for one in load()]
+        return [method for load in self.handlers for method in load()]
 
 
 class Installation(Struct, frozen=True):
@@ -73,14 +73,14 @@ class FeatureApi(PluginApi):
 
     def methods(self, needs: Mapping[str, Need], handlers: str) -> None:
         """Registers gateway methods: what their callers need, and where the methods are."""
-        taken = self._into.methods.keys() & needs.keys()
-        if taken:
-            raise RuntimeError(f"{self._feature.name}: already registered: {sorted(taken)}")
+        duplicates = self._into.methods.keys() & needs.keys()
+        if duplicates:
+            raise RuntimeError(f"{self._feature.name}: already registered: {sorted(duplicates)}")
         self._into.methods.update(needs)
         self._into.handlers.append(self._later(handlers))
 
     def commands(self, make: str) -> None:
-        """Registers chat commands: a function from `app.command_dependencies.Desk` to them."""
+        """Registers chat commands: a function from `CommandDependencies` of `app` to them."""
         self._into.commands.append(self._later(make))
 
     def event(self, name: str, need: Need, text: str) -> None:
@@ -123,8 +123,8 @@ class FeatureApi(PluginApi):
 @cache
 def registered(features: tuple[Feature, ...] = FEATURES) -> Features:
     """Returns the registrations of the features; imports `plugin` of each."""
-    found = Features()
+    total = Features()
     for feature in features:
         if feature.registers:
-            feature.load("plugin:register")(FeatureApi(feature, found))
-    return found
+            feature.load("plugin:register")(FeatureApi(feature, total))
+    return total

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from scripts.requirements import ROOT
-from skerry.app.command_dependencies import Desk
+from skerry.app.command_dependencies import CommandDependencies
 from skerry.app.extensions import provide_commands
 from skerry.commands.table import CommandTable
 from skerry.config.commands import CommandsConfig
@@ -64,7 +64,9 @@ async def everything(
     table, model, restarts = CommandTable(), ScriptedModel(echo), list[str]()
     async with open_core(home, model, commands=table, giving=giving) as core:
         runtime = core.dispatch.runtime
-        desk = Desk(runtime.config, core.dispatch, restart=lambda: restarts.append("once"))
+        desk = CommandDependencies(
+            runtime.config, core.dispatch, restart=lambda: restarts.append("once")
+        )
         memory = held(FakeBackend(), runtime.config, core.hooks)
         provide_commands(desk, memory)
         yield core, table, model, restarts

@@ -5,7 +5,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from skerry.app.command_dependencies import Desk
+from skerry.app.command_dependencies import CommandDependencies
 from skerry.app.commands import builtin_commands
 from skerry.commands.table import CommandTable
 from skerry.features.models.commands import model_commands
@@ -23,7 +23,7 @@ from tests.support.core import MAIN, Core, open_core, request
 
 
 def full(core: Core, table: CommandTable) -> None:
-    desk = Desk(core.dispatch.runtime.config, core.dispatch)
+    desk = CommandDependencies(core.dispatch.runtime.config, core.dispatch)
     config = core.dispatch.runtime.config
     models = model_commands(core.models, core.store, config)
     for one in (*models, *reply_commands(core.store), *queue_commands(desk)):

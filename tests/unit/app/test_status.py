@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from skerry.app.command_dependencies import Desk
+from skerry.app.command_dependencies import CommandDependencies
 from skerry.app.commands import standing
 from skerry.commands.table import CommandCall
 from skerry.model.errors import ModelsFailedError
@@ -20,7 +20,7 @@ async def test_status_lists_who_failed_in_the_last_run_and_what_is_used_of_the_l
         assert result.error is not None
         assert result.error.message.count(".") == 1
         call = CommandCall("status", "", MAIN, "webchat", is_owner=True)
-        desk = Desk(core.dispatch.runtime.config, core.dispatch)
+        desk = CommandDependencies(core.dispatch.runtime.config, core.dispatch)
         failed, limits = await standing(core.store, desk, call)
     assert all(f"- {one}" in failed for one in attempts)
     assert "model calls" in limits

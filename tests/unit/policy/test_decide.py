@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from skerry.app.command_dependencies import Desk
+from skerry.app.command_dependencies import CommandDependencies
 from skerry.app.commands import every_command
 from skerry.commands.table import CommandTable
 from skerry.infra.rooted_fs import Opened
@@ -76,7 +76,7 @@ def table() -> CommandTable:
     commands = CommandTable()
     runtime = SimpleNamespace(models=ScriptedModels(None), commands=commands, store=None)
     dispatch: Any = SimpleNamespace(runtime=runtime)
-    for one in every_command(Desk(lambda: pytest.fail("not asked"), dispatch)):
+    for one in every_command(CommandDependencies(lambda: pytest.fail("not asked"), dispatch)):
         commands.add(one)
     return commands
 

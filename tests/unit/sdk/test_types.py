@@ -1,11 +1,15 @@
 """A type checker finds a handler that does not fit its hook."""
 
+import sys
+from pathlib import Path
 from textwrap import dedent
 
 import pytest
 from mypy import api as mypy
 
 from scripts.requirements import ROOT
+from skerry.infra.features import FEATURES, Feature
+from skerry.sdk.features import FeatureApi, Features, Later
 
 HEAD = """
     from pathlib import Path
@@ -112,6 +116,64 @@ def errors(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     first = head.count("\n") + 1
     numbers = {int(line.split(":")[1]) - first for line in said.splitlines() if ": error:" in line}
     return [lines[number] for number in sorted(numbers) if number >= 0]
+
+
+TYPES = """
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+from skerry.app.command_dependencies import CommandDependencies
+from skerry.commands.table import Command
+from skerry.gateway.context import GatewayContext
+from skerry.gateway.method import Method
+from skerry.ports.checks import Check
+from skerry.sdk.features import Installation
+from skerry.sdk.slots import MemoryHolder, MemoryHost
+
+methods = Sequence[Method[Any]]
+commands = Callable[[CommandDependencies], Sequence[Command]]
+check = Callable[[Installation], Awaitable[Iterable[Check]]]
+status_check = Callable[[Mapping[str, Any]], Iterable[Check]]
+service = Callable[[GatewayContext], Coroutine[Any, Any, None]]
+claim_slot = Callable[[MemoryHost], AbstractAsyncContextManager[MemoryHolder]]
+"""
+"""The type of what a feature names, by the method of `FeatureApi`."""
+
+
+class Named(FeatureApi):
+    """Notes each part that a feature registers by its name."""
+
+    def __init__(self, feature: Feature, parts: list[tuple[str, str]]) -> None:
+        super().__init__(feature, Features())
+        self._parts = parts
+
+    def _later(self, path: str) -> Later:
+        kind = sys._getframe(1).f_code.co_name
+        self._parts.append((kind, f"skerry.features.{self.plugin}.{path}"))
+        return super()._later(path)
+
+
+def test_what_features_name_has_the_type_of_its_kind(tmp_path: Path) -> None:
+    parts: list[tuple[str, str]] = []
+    for feature in FEATURES:
+        if feature.registers:
+            feature.load("plugin:register")(Named(feature, parts))
+    kinds = {kind for kind, _ in parts} - {"call"}
+    assert kinds == {"methods", "commands", "check", "status_check", "service", "claim_slot"}
+    lines = TYPES.strip().splitlines()
+    for number, (kind, path) in enumerate(parts):
+        module, _, attribute = path.partition(":")
+        if kind != "call":  # it gets whatever the command line has
+            lines += [f"from {module} import {attribute} as part_{number}"]
+            lines += [f"typed_{number}: {kind} = part_{number}"]
+    lines += ["wrong: check = typed_0"]
+    file = tmp_path / "parts.py"
+    file.write_text("\n".join(lines), "utf-8")
+    config = ["--config-file", str(ROOT / "pyproject.toml")]
+    said, _, _ = mypy.run([*config, "--cache-dir", str(ROOT / ".mypy_cache"), str(file)])
+    wrong = [line for line in said.splitlines() if ": error:" in line and "parts.py" in line]
+    assert [int(line.split(":")[1]) for line in wrong] == [len(lines)], said
 
 
 def test_handlers_that_fit_are_accepted(errors: list[str]) -> None:

@@ -11,9 +11,9 @@ from skerry.store import backups
 async def kept(installation: Installation) -> Iterable[Check]:
     """Returns which backups of the database there are."""
     name = "database backups"
-    there = backups.every(installation.state_dir)
-    if not there:
+    copies = backups.every(installation.state_dir)
+    if not copies:
         return [Check(name, Level.OK, "none yet; a running gateway makes one a day.")]
-    newest = datetime.fromtimestamp(there[0].made_at / 1000, UTC).astimezone()
-    message = f"{len(there)}, the newest of {newest:%Y-%m-%d %H:%M}"
+    newest = datetime.fromtimestamp(copies[0].made_at / 1000, UTC).astimezone()
+    message = f"{len(copies)}, the newest of {newest:%Y-%m-%d %H:%M}"
     return [Check(name, Level.OK, message)]

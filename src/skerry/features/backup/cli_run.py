@@ -80,15 +80,15 @@ def _is_forgetting(path: Path) -> bool:
 
 
 def _list(state_dir: Path, arguments: Namespace) -> int:
-    there = [*backups.every(state_dir), *backups.replaced(state_dir)]
+    copies = [*backups.every(state_dir), *backups.replaced(state_dir)]
     if arguments.json:
-        show_json([_row(one) for one in there])
+        show_json([_row(copy) for copy in copies])
         return 0
-    if not there:
+    if not copies:
         show("No backup yet. A running gateway makes one a day; now: skerry backup create")
         return 0
     lines = [("BACKUP", "MADE", "KIND", "SIZE")]
-    lines += [(one.name, _time(one.made_at), one.kind, _size(one.size)) for one in there]
+    lines += [(copy.name, _time(copy.made_at), copy.kind, _size(copy.size)) for copy in copies]
     show(table(lines))
     return 0
 
@@ -99,22 +99,22 @@ def _verify(state_dir: Path, arguments: Namespace) -> int:
     if arguments.name == _CURRENT:
         paths = {_CURRENT: state_dir / DATABASE}
     elif arguments.name:
-        found = backups.find(state_dir, arguments.name)
-        paths = {found.name: found.path}
+        backup = backups.find(state_dir, arguments.name)
+        paths = {backup.name: backup.path}
     else:
-        paths |= {one.name: one.path for one in backups.every(state_dir)}
-    told = {}
+        paths |= {backup.name: backup.path for backup in backups.every(state_dir)}
+    findings = {}
     for number, (name, path) in enumerate(paths.items(), 1):
         _progress("Checking")(number, len(paths))
         if path.exists():
-            told[name] = sqlite.problems(path, whole=True)
+            findings[name] = sqlite.problems(path, whole=True)
     if arguments.json:
-        show_json([{"name": name, "problems": problems} for name, problems in told.items()])
-    for name, problems in told.items() if not arguments.json else ():
+        show_json([{"name": name, "problems": problems} for name, problems in findings.items()])
+    for name, problems in findings.items() if not arguments.json else ():
         show(f"{name}: {one_line(problems[0]) if problems else 'sound'}")
-    if not told:
+    if not findings:
         notice("There is no database yet, and no backup.")
-    return 1 if any(told.values()) else 0
+    return 1 if any(findings.values()) else 0
 
 
 def _restore(state_dir: Path, arguments: Namespace) -> int:
@@ -169,8 +169,13 @@ def _report(done: Restored) -> object:
         "backup": _row(done.backup) if done.backup else None,
         "damage": list(done.damage),
         "tables": [
-            {"name": one.name, "kept": one.kept, "salvaged": one.salvaged, "whole": one.whole}
-            for one in done.tables
+            {
+                "name": table_row.name,
+                "kept": table_row.kept,
+                "salvaged": table_row.salvaged,
+                "whole": table_row.whole,
+            }
+            for table_row in done.tables
         ],
         "missing": [
             {"key": gap.key, "sessionId": gap.session_id, "messages": gap.missing}
@@ -195,12 +200,14 @@ def _tell(done: Restored) -> None:
     show(f"Sessions, messages: {done.after.sessions}, {done.after.entries}{before}.")
     _tell_devices(done.devices)
     if done.tables:
-        rows = sum(one.salvaged for one in done.tables)
+        rows = sum(table_row.salvaged for table_row in done.tables)
         show(f"{rows} rows of the damaged database could be read and are there.")
-    broken = [one for one in done.tables if not one.whole]
+    broken = [table_row for table_row in done.tables if not table_row.whole]
     if broken:
         lines = [("DAMAGED TABLE", "FROM THE BACKUP", "READ")]
-        lines += [(one.name, str(one.kept), str(one.salvaged)) for one in broken]
+        lines += [
+            (table_row.name, str(table_row.kept), str(table_row.salvaged)) for table_row in broken
+        ]
         show(table(lines))
     if done.gaps:
         lines = [("MESSAGES MISSING", "CONVERSATION", "SESSION")]
@@ -241,13 +248,13 @@ def _progress(what: str) -> Callable[[int, int], None]:
     return progress
 
 
-def _row(one: Backup) -> dict[str, object]:
+def _row(backup: Backup) -> dict[str, object]:
     return {
-        "name": one.name,
-        "path": str(one.path),
-        "kind": one.kind,
-        "madeAtMs": one.made_at,
-        "bytes": one.size,
+        "name": backup.name,
+        "path": str(backup.path),
+        "kind": backup.kind,
+        "madeAtMs": backup.made_at,
+        "bytes": backup.size,
     }
 
 

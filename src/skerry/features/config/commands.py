@@ -8,7 +8,7 @@ import json
 from dataclasses import dataclass
 from typing import Any, Final
 
-from skerry.app.command_dependencies import Desk
+from skerry.app.command_dependencies import CommandDependencies
 from skerry.app.settings import Settings
 from skerry.commands.table import Argument, Command, CommandCall, CommandError
 from skerry.config.expand import Expanded
@@ -23,7 +23,7 @@ _SHOWN: Final = 3000
 """Characters of a value that are shown."""
 
 
-def commands(desk: Desk) -> list[Command]:
+def commands(desk: CommandDependencies) -> list[Command]:
     """Returns `/config`, `/debug` and `/restart`."""
     does = _Changing(desk)
     return [
@@ -65,7 +65,7 @@ def commands(desk: Desk) -> list[Command]:
 class _Changing:
     """Handlers of the commands."""
 
-    desk: Desk
+    desk: CommandDependencies
 
     @property
     def settings(self) -> Settings:
@@ -102,9 +102,9 @@ class _Changing:
                 case "" | "show":
                     return _overridden(overrides)
                 case "set":
-                    place, value = _assigned(rest)
-                    _refuse_start(place)
-                    overrides[place] = value
+                    path, value = _assigned(rest)
+                    _refuse_start(path)
+                    overrides[path] = value
                 case "unset":
                     overrides.pop(_place(rest), None)
                 case "reset":
@@ -127,7 +127,7 @@ class _Changing:
         """Returns the keys that are set, or with a place its effective value, defaults included."""
         expanded = self.settings.expanded
         if not path:
-            written = {key: one for key, one in expanded.merged.items() if key != META}
+            written = {key: value for key, value in expanded.merged.items() if key != META}
             tree: Any = public(unresolved(written, expanded.used))
             if not tree:
                 return (

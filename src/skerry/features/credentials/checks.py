@@ -24,15 +24,15 @@ def _profiles(config: Config, environ: Mapping[str, str]) -> Iterator[Check]:
         keeper = Keeper(config, environ, agent)
         try:
             refuse_in_workspace(config, vault_of(config, environ).directory)
-            found = keeper.profiles()
+            stored = keeper.profiles()
         except CredentialError as error:
             yield Check("credentials", Level.FAILURE, str(error), error.remedy)
             continue
-        count += len(found.profiles)
-        for text in found.problems:
+        count += len(stored.profiles)
+        for text in stored.problems:
             remedy = f"Mend {config.agent_dir(agent)}, or skerry auth add."
             yield Check("credentials", Level.WARNING, f"{agent}: {text}.", remedy)
-        for profile in found.profiles.values():
+        for profile in stored.profiles.values():
             if why := problem(profile, keeper, SystemClock().now_ms()):
                 remedy = f"skerry auth add {profile.provider} --agent {agent}"
                 yield Check("credentials", Level.WARNING, f"{agent}: {why}", remedy)

@@ -71,14 +71,14 @@ def service_of(keeper: Keeper, provider: str) -> Service:
 
 async def _answer(waiting: Callback) -> str:
     """Returns the answer from the browser or from the keyboard, whichever is first."""
-    found: list[str] = []
+    queries: list[str] = []
 
     async def from_browser() -> None:
-        found.append(await waiting.answer())
+        queries.append(await waiting.answer())
         tasks.cancel_scope.cancel()
 
     async def from_keyboard() -> None:
-        while not found:
+        while not queries:
             try:
                 await anyio.wait_readable(sys.stdin)
             except OSError:  # a file or /dev/null: nobody types there
@@ -87,16 +87,16 @@ async def _answer(waiting: Callback) -> str:
             if not line:  # nothing comes any more; the browser still can
                 return
             if line.strip():
-                found.append(line)
+                queries.append(line)
                 tasks.cancel_scope.cancel()
 
     with anyio.move_on_after(WAIT_SECONDS):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(from_browser)
             tasks.start_soon(from_keyboard)
-    if not found:
+    if not queries:
         raise CredentialError("The browser sent no answer within ten minutes.", "Try again.")
-    return found[0]
+    return queries[0]
 
 
 def _entered(service: Service, provider: str, name: str, tokens: Tokens) -> Entered:

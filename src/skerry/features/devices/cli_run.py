@@ -54,7 +54,7 @@ async def _act(client: GatewayClient, arguments: Namespace, listing: Any) -> Any
             return await client.request(f"device.token.{action}", which)
 
 
-def _one(rows: list[dict[str, Any]], key: str, given: str | None, *, latest: bool = False) -> str:
+def _one(rows: list[dict[str, Any]], key: str, prefix: str | None, *, latest: bool = False) -> str:
     """Returns the id that begins as given; with `latest`, that of the last row.
 
     Raises:
@@ -62,13 +62,13 @@ def _one(rows: list[dict[str, Any]], key: str, given: str | None, *, latest: boo
     """
     if latest and rows:
         return str(rows[-1][key])
-    found = [str(row[key]) for row in rows if given and str(row[key]).startswith(given.lower())]
-    if len(found) == 1:
-        return found[0]
+    matches = [str(row[key]) for row in rows if prefix and str(row[key]).startswith(prefix.lower())]
+    if len(matches) == 1:
+        return matches[0]
     what = "request" if key == "requestId" else "device"
-    how = "more than one" if found else "no"
+    how = "more than one" if matches else "no"
     raise ClientError(
-        f"There is {how} {what} {given or ''}".rstrip() + ".",
+        f"There is {how} {what} {prefix or ''}".rstrip() + ".",
         "`skerry devices list` shows them; the beginning of an id is enough.",
     )
 
@@ -95,8 +95,8 @@ def _show(listing: dict[str, Any]) -> None:
 def _cells(row: dict[str, Any], role: str) -> tuple[str, ...]:
     scopes = " ".join(scope.removeprefix("operator.") for scope in row["scopes"])
     client = row.get("displayName") or row.get("clientId", "")
-    said = (row.get("remoteIp", ""), role, scopes or "-", f"{client} ({row.get('platform', '')})")
-    return (str(row["deviceId"])[:_SHORT], *(one_line(str(text)) for text in said))
+    cells = (row.get("remoteIp", ""), role, scopes or "-", f"{client} ({row.get('platform', '')})")
+    return (str(row["deviceId"])[:_SHORT], *(one_line(str(text)) for text in cells))
 
 
 def _told(action: str, answer: dict[str, Any]) -> None:

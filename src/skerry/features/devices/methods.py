@@ -67,7 +67,7 @@ async def _listing(call: Call, fits: Callable[[str], bool]) -> dict[str, list[di
 
     waiting, grants = await call.context.store.read(read)
     return {
-        "pending": [pairing.pending(one) for one in waiting if fits(one.role)],
+        "pending": [pairing.pending(request) for request in waiting if fits(request.role)],
         "paired": pairing.paired(grant for grant in grants if fits(grant.role)),
     }
 
@@ -78,16 +78,16 @@ async def approve(call: Call, params: RequestParams) -> Json:
     now = context.clock.now_ms()
 
     def write(unit: Unit) -> tuple[DeviceRequest, list[DeviceGrant]]:
-        asked = _request(unit, params.request_id, now)
-        _check_covers(call, asked.scopes)
-        devices.answered(unit, asked.request_id)
-        devices.allow(unit, asked, now)
-        return asked, devices.grants(unit, asked.device_id)
+        request = _request(unit, params.request_id, now)
+        _check_covers(call, request.scopes)
+        devices.answered(unit, request.request_id)
+        devices.allow(unit, request, now)
+        return request, devices.grants(unit, request.device_id)
 
-    asked, grants = await context.store.write(write)
-    _resolved(call, asked, "approved", now)
+    request, grants = await context.store.write(write)
+    _resolved(call, request, "approved", now)
     (device,) = pairing.paired(grants)
-    return {"requestId": asked.request_id, "device": device}
+    return {"requestId": request.request_id, "device": device}
 
 
 async def reject(call: Call, params: RequestParams) -> Json:
@@ -95,13 +95,13 @@ async def reject(call: Call, params: RequestParams) -> Json:
     now = call.context.clock.now_ms()
 
     def write(unit: Unit) -> DeviceRequest:
-        asked = _request(unit, params.request_id, now)
-        devices.answered(unit, asked.request_id)
-        return asked
+        request = _request(unit, params.request_id, now)
+        devices.answered(unit, request.request_id)
+        return request
 
-    asked = await call.context.store.write(write)
-    _resolved(call, asked, "rejected", now)
-    return {"requestId": asked.request_id, "deviceId": asked.device_id}
+    request = await call.context.store.write(write)
+    _resolved(call, request, "rejected", now)
+    return {"requestId": request.request_id, "deviceId": request.device_id}
 
 
 async def remove(call: Call, params: DeviceParams) -> Json:
@@ -171,17 +171,17 @@ async def revoke(call: Call, params: RevokeParams) -> Json:
 
 
 def _request(reader: Reader, request_id: str, now: int) -> DeviceRequest:
-    found = devices.request(reader, request_id, now)
-    if found is None:
+    request = devices.request(reader, request_id, now)
+    if request is None:
         raise RefusedError("unknown requestId")
-    return found
+    return request
 
 
 def _grant(reader: Reader, params: RevokeParams) -> DeviceGrant:
-    found = devices.find(reader, params.device_id.lower(), params.role)
-    if found is None or found.revoked_at is not None:
+    device = devices.find(reader, params.device_id.lower(), params.role)
+    if device is None or device.revoked_at is not None:
         raise RefusedError("unknown deviceId/role")
-    return found
+    return device
 
 
 def _check_covers(call: Call, scopes: Sequence[str]) -> None:
@@ -191,14 +191,14 @@ def _check_covers(call: Call, scopes: Sequence[str]) -> None:
             raise RefusedError.of(missing_scope(scope), None)
 
 
-def _resolved(call: Call, asked: DeviceRequest, decision: str, now: int) -> None:
+def _resolved(call: Call, request: DeviceRequest, decision: str, now: int) -> None:
     payload = {
-        "requestId": asked.request_id,
-        "deviceId": asked.device_id,
+        "requestId": request.request_id,
+        "deviceId": request.device_id,
         "decision": decision,
         "ts": now,
     }
-    pairing.tell(call.context, asked.role, "resolved", payload)
+    pairing.tell(call.context, request.role, "resolved", payload)
 
 
 def _dismiss(call: Call, device_id: str, role: str | None, reason: str, *, but: str = "") -> None:

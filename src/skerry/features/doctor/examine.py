@@ -74,11 +74,11 @@ async def _running(environ: Mapping[str, str]) -> list[Check]:
     if answer is None:
         return []
     status = answer.status
-    found = [*state.running(status), *running.running(status)]
+    checks = [*state.running(status), *running.running(status)]
     if status.get("configuration", {}).get("state") != "last-good":
         message = "one runs and can use the file: what is missing here is set there."
-        found.insert(0, Check("gateway", Level.OK, message))
-    return [*found, *running.plugins(answer.plugins), *answer.found]
+        checks.insert(0, Check("gateway", Level.OK, message))
+    return [*checks, *running.plugins(answer.plugins), *answer.found]
 
 
 async def _asked(environ: Mapping[str, str], loaded: Loaded) -> list[Check]:
@@ -120,9 +120,9 @@ def _state_dir(directory: Path) -> Check:
 
 
 def _space(directory: Path) -> Check:
-    there = next(one for one in (directory, *directory.parents) if one.exists())
-    free = shutil.disk_usage(there).free
-    message = f"{free // 1024**2} MiB free at {there}"
+    existing = next(path for path in (directory, *directory.parents) if path.exists())
+    free = shutil.disk_usage(existing).free
+    message = f"{free // 1024**2} MiB free at {existing}"
     if free >= LOW_SPACE:
         return Check("disk space", Level.OK, message)
     level = Level.WARNING if free >= NO_SPACE else Level.FAILURE

@@ -21,8 +21,8 @@ PRIVATE: Final = ("*.json*", "*.sqlite*", "logs/*.jsonl*")
 def configuration(loaded: Loaded) -> list[Check]:
     """Checks a configuration that can be used; `permissions` has its own check."""
     source = loaded.source
-    found = str(source.path) if source.exists else f"{source.path} does not exist; defaults hold."
-    checks = [Check("configuration", Level.OK, found)]
+    origin = str(source.path) if source.exists else f"{source.path} does not exist; defaults hold."
+    checks = [Check("configuration", Level.OK, origin)]
     files = loaded.expanded.files
     checks += [Check("configuration", Level.OK, f"includes {file}") for file in files]
     if loaded.expanded.used:
@@ -61,7 +61,9 @@ def broken(error: ConfigInvalidError, good: Loaded | None) -> list[Check]:
 
 def kept(path: Path) -> Check:
     """Returns which earlier files of the configuration there are."""
-    earlier = [one for one in (beside(path, ending) for ending in BACKUPS) if one.is_file()]
+    earlier = [
+        backup for backup in (beside(path, ending) for ending in BACKUPS) if backup.is_file()
+    ]
     aside = beside(path, REJECTED)
     if aside.is_file():
         message = f"{aside} is an edit that was not taken."
@@ -126,14 +128,14 @@ def mirror(state_dir: Path, loaded: Loaded) -> Check:
 
 def _open(state_dir: Path, path: Path) -> Iterator[tuple[Path, int]]:
     """Yields the files that others can read, each with its mode."""
-    candidates = {state_dir, path, *(beside(path, one) for one in (*BACKUPS, LAST_GOOD))}
+    candidates = {state_dir, path, *(beside(path, ending) for ending in (*BACKUPS, LAST_GOOD))}
     for pattern in PRIVATE:
         candidates.update(state_dir.glob(pattern))
     for file in sorted(candidates):
         try:
-            found = file.lstat()
+            status = file.lstat()
         except OSError:
             continue
-        mode = stat.S_IMODE(found.st_mode)
-        if mode & 0o077 and (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)):
+        mode = stat.S_IMODE(status.st_mode)
+        if mode & 0o077 and (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
             yield file, mode

@@ -30,10 +30,10 @@ async def asked(environ: Mapping[str, str]) -> Answer | None:
         async with GatewayClient(find(environ), scopes=("operator.read",)) as client:
             status = await client.request("status")
             listed = (await client.request("plugins.list"))["plugins"]
-            found = (await client.request("plugins.check"))["checks"] if listed else []
+            rows = (await client.request("plugins.check"))["checks"] if listed else []
     except (ClientError, TimeoutError):
         return None
-    return Answer(status, listed, [Check(**{**one, "level": Level(one["level"])}) for one in found])
+    return Answer(status, listed, [Check(**{**row, "level": Level(row["level"])}) for row in rows])
 
 
 def running(status: Mapping[str, Any]) -> Iterator[Check]:
@@ -41,16 +41,16 @@ def running(status: Mapping[str, Any]) -> Iterator[Check]:
     for load in registered().status_checks:
         yield from load()(status)
     queue = status.get("queue", {})
-    for one in queue.get("stuck", ()):
-        message = f"{one['what']} was cancelled and still runs; nothing waits for it."
+    for work in queue.get("stuck", ()):
+        message = f"{work['what']} was cancelled and still runs; nothing waits for it."
         yield Check("stuck", Level.WARNING, message, "Restart the gateway when convenient.")
-    for one in queue.get("lanes", ()):
-        if one["waiting"]:
-            message = f"{one['waiting']} conversations wait for one of {one['limit']} run slots."
+    for work in queue.get("lanes", ()):
+        if work["waiting"]:
+            message = f"{work['waiting']} conversations wait for one of {work['limit']} run slots."
             remedy = (
                 "If that lasts, raise agents.defaults.maxConcurrent. See skerry gateway status."
             )
-            yield Check(f"lane {one['name']}", Level.WARNING, message, remedy)
+            yield Check(f"lane {work['name']}", Level.WARNING, message, remedy)
     configuration = status.get("configuration", {})
     if configuration.get("state") == "last-good":
         remedy = str(configuration.get("remedy", ""))
@@ -75,21 +75,22 @@ def plugins(listed: list[dict[str, Any]]) -> Iterator[Check]:
             yield Check(name, Level.WARNING, message, "Restart the gateway.")
         elif not plugin["failures"]:
             yield Check(name, Level.OK, plugin["reason"] or status)
-        for one in plugin["failures"]:
-            rests = "; it is paused for a minute" if one["resting"] else ""
-            message = f"{one['hook']} failed {one['failures']} times{rests}: {one['last_error']}"
+        for failure in plugin["failures"]:
+            rests = "; it is paused for a minute" if failure["resting"] else ""
+            times = f"{failure['hook']} failed {failure['failures']} times{rests}"
+            message = f"{times}: {failure['last_error']}"
             yield Check(name, Level.WARNING, message, _HANDLER.format(id=plugin["id"]))
 
 
 def plugin_files(config: Config) -> Iterator[Check]:
     """Yields which plugin files a start would refuse; none is run."""
-    for one in inspect(config):
-        name = f"plugin {one.id}"
-        match one.status:
+    for report in inspect(config):
+        name = f"plugin {report.id}"
+        match report.status:
             case PluginStatus.FAILED:
-                remedy = one.remedy or _FAILED.format(id=one.id)
-                yield Check(name, Level.FAILURE, one.reason, remedy)
+                remedy = report.remedy or _FAILED.format(id=report.id)
+                yield Check(name, Level.FAILURE, report.reason, remedy)
             case PluginStatus.DISABLED:
-                yield Check(name, Level.OK, one.reason)
+                yield Check(name, Level.OK, report.reason)
             case PluginStatus.LOADED:
-                yield Check(name, Level.OK, f"{one.path} can be loaded.")
+                yield Check(name, Level.OK, f"{report.path} can be loaded.")

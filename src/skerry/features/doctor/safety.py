@@ -71,12 +71,14 @@ def conversations(config: Config) -> Check:
 def fences(config: Config, agent: AgentId) -> Check:
     """Returns which files a prompt of the agent shows as data, without authority."""
     name, records = "workspace files", _records(config.state_dir / DATABASE)
-    found = list(fenced(config.workspace(agent), gate(config), records))
-    if not found:
+    fenced_files = list(fenced(config.workspace(agent), gate(config), records))
+    if not fenced_files:
         return Check(name, Level.OK, f"{agent}: all that a prompt reads count as yours.")
-    told = ", ".join(f"{one.name} ({one.doubt})" for one in found)
-    message = f"{agent}: a prompt shows them as data, without authority: {told}."
-    remedy = f"Read one, then make it yours: skerry files trust {found[0].name} --agent {agent}"
+    listed = ", ".join(f"{file.name} ({file.doubt})" for file in fenced_files)
+    message = f"{agent}: a prompt shows them as data, without authority: {listed}."
+    remedy = (
+        f"Read one, then make it yours: skerry files trust {fenced_files[0].name} --agent {agent}"
+    )
     return Check(name, Level.WARNING, message, remedy)
 
 
@@ -93,7 +95,7 @@ def _records(file: Path) -> Records:
 
 def log(state_dir: Path) -> Check:
     """Returns how much the log takes."""
-    files = [one.stat().st_size for one in (state_dir / LOGS).glob("*") if one.is_file()]
+    files = [file.stat().st_size for file in (state_dir / LOGS).glob("*") if file.is_file()]
     text = f"{len(files)} files, {sum(files) // 1024} KiB, in {state_dir / LOGS}"
     if sum(files) > (KEEP_FILES + 1) * MOST_BYTES:
         remedy = "Remove what you do not need: a running gateway keeps 14 files of its own."

@@ -22,12 +22,12 @@ def database(state_dir: Path) -> Check:
     if not file.exists():
         return Check("database", Level.OK, "none yet; the first start makes it.")
     try:
-        found = quick_check(file)
+        finding = quick_check(file)
     except sqlite3.OperationalError as error:  # it may be as sound as ever: nothing was read of it
         return Check("database", Level.FAILURE, f"{file}: {error}.", OPEN)
-    if found == "ok":
+    if finding == "ok":
         return _entries(file)
-    return Check("database", Level.FAILURE, f"{file}: {found}.", RESTORE)
+    return Check("database", Level.FAILURE, f"{file}: {finding}.", RESTORE)
 
 
 def _entries(file: Path) -> Check:
@@ -47,17 +47,17 @@ def _entries(file: Path) -> Check:
 
 def recovered(state_dir: Path) -> Check:
     """Checks for lines of transcript files that the database does not have."""
-    told = aside.told(state_dir)
-    if told is None:
+    lines = aside.told(state_dir)
+    if lines is None:
         return Check("recovered messages", Level.OK, "none: the database has all that files have.")
-    return Check("recovered messages", Level.WARNING, told.message, told.remedy)
+    return Check("recovered messages", Level.WARNING, lines.message, lines.remedy)
 
 
 def running(status: Mapping[str, Any]) -> Iterator[Check]:
     """Yields what keeps a running gateway from its database."""
-    told = status.get("storage", {"state": Storage.OK})
-    if told["state"] == Storage.OK:
+    storage = status.get("storage", {"state": Storage.OK})
+    if storage["state"] == Storage.OK:
         return
-    level = Level.WARNING if told["state"] == Storage.CHECKING else Level.FAILURE
-    message = f"{told['state']}: {told.get('message') or 'the running gateway says no more'}."
-    yield Check("storage", level, message, str(told.get("remedy", "")))
+    level = Level.WARNING if storage["state"] == Storage.CHECKING else Level.FAILURE
+    message = f"{storage['state']}: {storage.get('message') or 'the running gateway says no more'}."
+    yield Check("storage", level, message, str(storage.get("remedy", "")))

@@ -19,12 +19,12 @@ async def answering(installation: Installation) -> list[Check]:
 
 async def _model(environ: Mapping[str, str]) -> Check:
     try:
-        found = await standing(environ)
+        answer = await standing(environ)
     except ClientError:
-        found = await expected(environ)
+        answer = await expected(environ)
     except SkerryError as error:
         return Check("model", Level.FAILURE, str(error), error.remedy)
-    status = found.status
+    status = answer.status
     if status.state is ModelState.UNAVAILABLE or status.model is None:
         return Check("model", Level.FAILURE, status.message or "none", status.remedy)
     if status.failure is not None:

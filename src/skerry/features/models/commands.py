@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from skerry.app.command_dependencies import Desk
+from skerry.app.command_dependencies import CommandDependencies
 from skerry.commands.table import Argument, Command, CommandCall, CommandError
 from skerry.config.root import Config
 from skerry.model.errors import ModelUnavailableError
@@ -46,18 +46,18 @@ class _Choosing:
 
     async def _thinks(self, call: CommandCall, level: ThinkingLevel | None) -> str:
         own = await self.store.read(lambda reader: _settings(reader, call))
-        asked = own.thinking_level or self.config().thinking(call.key.agent) or ThinkingLevel.LOW
+        chosen = own.thinking_level or self.config().thinking(call.key.agent) or ThinkingLevel.LOW
         when = " from the next message on" if level else ""
-        lines = [f"/think is {asked}{when}."]
+        lines = [f"/think is {chosen}{when}."]
         try:
             _, model = await self.models.choose(
                 own.model or self.config().primary_model(call.key.agent)
             )
         except ModelUnavailableError:
             return lines[0]
-        used = nearest(asked, model.levels)
-        if used is not asked:
-            lines.append(f"`{model.ref}` has no level {asked}; it uses {used}.")
+        used = nearest(chosen, model.levels)
+        if used is not chosen:
+            lines.append(f"`{model.ref}` has no level {chosen}; it uses {used}.")
         if level is None:
             lines.append(f"`{model.ref}` takes {', '.join(model.levels)}.")
         return " ".join(lines)
@@ -79,8 +79,8 @@ class _Choosing:
 
     async def _status(self, call: CommandCall) -> str:
         own = await self.store.read(lambda reader: _settings(reader, call))
-        found = await self.models.status()
-        usual = f"`{found.model.ref}`" if found.model else "none"
+        status = await self.models.status()
+        usual = f"`{status.model.ref}`" if status.model else "none"
         if own.model:
             try:
                 await self.models.choose(own.model)
@@ -95,10 +95,10 @@ class _Choosing:
     async def _meant(self, text: str) -> str:
         """Returns the reference that a number of the list, or a name, stands for."""
         if text.isdecimal():
-            found = await self.models.listing()
-            if 1 <= int(text) <= len(found):
-                return found[int(text) - 1].ref
-            raise CommandError(f"`/model list` has {len(found)}.")
+            offered = await self.models.listing()
+            if 1 <= int(text) <= len(offered):
+                return offered[int(text) - 1].ref
+            raise CommandError(f"`/model list` has {len(offered)}.")
         whole = await find_model(self.models, self.config(), text)
         name, _, profile = text.rpartition("@")
         ref = whole or await find_model(self.models, self.config(), name)
@@ -111,7 +111,7 @@ class _Choosing:
         return _page(await self.models.listing(), call.arguments.lower().split())
 
 
-def commands(desk: Desk) -> list[Command]:
+def commands(desk: CommandDependencies) -> list[Command]:
     """Returns `/model`, `/models` and `/think`."""
     runtime = desk.dispatcher.runtime
     return model_commands(runtime.models, runtime.store, desk.config)
@@ -158,20 +158,20 @@ def model_commands(models: Models, store: Store, config: Callable[[], Config]) -
     ]
 
 
-def _page(found: list[ModelInfo], words: list[str]) -> str:
+def _page(models: list[ModelInfo], words: list[str]) -> str:
     """Returns a page of the models, each with the number that `/model` takes."""
-    if not found:
+    if not models:
         return "No model can be used; `skerry models status` says why."
     page = int(words.pop()) if words and words[-1].isdecimal() else 1
     provider = " ".join(words)
     rows = [
-        f"{number}. `{one.ref}` {one.name}".rstrip()
-        for number, one in enumerate(found, 1)
-        if provider in {"", one.provider.lower()}
+        f"{number}. `{model.ref}` {model.name}".rstrip()
+        for number, model in enumerate(models, 1)
+        if provider in {"", model.provider.lower()}
     ]
     if not rows:
-        known = ", ".join(dict.fromkeys(f"`{one.provider}`" for one in found))
-        raise CommandError(f"`{provider}` has no model that can be used. There are {known}.")
+        providers = ", ".join(dict.fromkeys(f"`{model.provider}`" for model in models))
+        raise CommandError(f"`{provider}` has no model that can be used. There are {providers}.")
     pages = -(-len(rows) // PAGE)
     if not 1 <= page <= pages:
         raise CommandError(f"There are {pages} pages.")
@@ -182,8 +182,8 @@ def _page(found: list[ModelInfo], words: list[str]) -> str:
 
 
 def _settings(reader: Reader, call: CommandCall) -> SessionSettings:
-    found = sessions.find(reader, str(call.key))
-    return found.settings if found else SessionSettings()
+    session = sessions.find(reader, str(call.key))
+    return session.settings if session else SessionSettings()
 
 
 def _change(unit: Unit, call: CommandCall, **changes: Any) -> None:

@@ -85,10 +85,10 @@ def _configuration(
         ClientError: a key is agreed to that is not asked for.
     """
     state_dir, path = locate(os.environ)
-    found = mapped(theirs)
-    report.unmapped += found.unmapped
+    mapping = mapped(theirs)
+    report.unmapped += mapping.unmapped
     ours = source.read(path).parsed
-    tree = found.tree
+    tree = mapping.tree
     if lookup(tree, _BOOT_KEY) is MISSING and openclaw_files.has_boot(home, theirs):
         tree = replaced(tree, _BOOT_KEY[:-1], {"enabled": True})
 
@@ -100,16 +100,16 @@ def _configuration(
         both = merged(ours, accepted)[0]
         config = _would_be(both, state_dir, path).config
         workspaces = openclaw_files.find(home, theirs, config, yes)
-        asked = [workspace.line for workspace in workspaces if workspace.line is not None]
-        report.unmapped += [one for one in more if one not in report.unmapped]
-        return [*lines, *asked], accepted, workspaces
+        boot_lines = [workspace.line for workspace in workspaces if workspace.line is not None]
+        report.unmapped += [key for key in more if key not in report.unmapped]
+        return [*lines, *boot_lines], accepted, workspaces
 
     yes = set(arguments.yes_to)
     lines, _, _ = sort(set())
-    asked = [line for line in lines if line.outcome is KeyOutcome.ASKED]
-    _check(yes, asked)
+    open_lines = [line for line in lines if line.outcome is KeyOutcome.ASKED]
+    _check(yes, open_lines)
     if report.applied and not arguments.json and sys.stdin.isatty():
-        yes |= _ask([one for one in asked if one.key not in yes])
+        yes |= _ask([line for line in open_lines if line.key not in yes])
     report.lines, accepted, workspaces = sort(yes)
     both = merged(ours, accepted)[0]
     if not report.applied:
@@ -126,11 +126,11 @@ def _against(
     ours: dict[str, Any], tree: dict[str, Any], lines: list[ProposedKey]
 ) -> list[ProposedKey]:
     """Returns the lines as they are beside our own file: what that has already, counts."""
-    kept = merged(ours, tree)[1]
+    both = merged(ours, tree)[1]
     made = []
     for line in lines:
         present = lookup(ours, line.place)
-        if any(line.key == key or line.key.startswith((f"{key}.", f"{key}[")) for key in kept):
+        if any(line.key == key or line.key.startswith((f"{key}.", f"{key}[")) for key in both):
             made.append(replace(line, outcome=KeyOutcome.KEPT, why=""))
         elif present is not MISSING and present == lookup(tree, line.place):
             made.append(replace(line, outcome=KeyOutcome.TAKEN))
@@ -140,12 +140,12 @@ def _against(
 
 
 def _catalogue(name: str) -> ProviderDefaults | None:
-    known = known_provider(name)
-    return None if known is None else ProviderDefaults(known.base_url, known.variables)
+    provider = known_provider(name)
+    return None if provider is None else ProviderDefaults(provider.base_url, provider.variables)
 
 
-def _check(yes: Iterable[str], asked: list[ProposedKey]) -> None:
-    keys = [one.key for one in asked]
+def _check(yes: Iterable[str], lines: list[ProposedKey]) -> None:
+    keys = [line.key for line in lines]
     if wrong := [key for key in yes if key not in keys]:
         raise ClientError(
             f"Nothing is asked for {', '.join(wrong)}.",
@@ -153,10 +153,10 @@ def _check(yes: Iterable[str], asked: list[ProposedKey]) -> None:
         )
 
 
-def _ask(asked: list[ProposedKey]) -> set[str]:
+def _ask(lines: list[ProposedKey]) -> set[str]:
     """Returns the keys that the person at the terminal agrees to."""
     agreed = set()
-    for line in asked:
+    for line in lines:
         notice(one_line(f"{line.key} = {line.value}: {line.why}"))
         if input("Take it? [y/N] ").strip().lower() in {"y", "yes"}:
             agreed.add(line.key)
@@ -204,8 +204,8 @@ def _profiles(folder: Path, report: Report) -> dict[str, Any]:
         report.leave(str(folder / database.FILE), f"{_LOST}: {error}; {REPAIR}")
     except UNREADABLE:  # the text of the error may have a part of a secret
         report.leave(str(folder), f"{_LOST}: they are not JSON; {_ENTER}")
-    found = content.get("profiles") if isinstance(content, dict) else None
-    return found if isinstance(found, dict) else {}
+    profiles = content.get("profiles") if isinstance(content, dict) else None
+    return profiles if isinstance(profiles, dict) else {}
 
 
 def _entered(name: str, entry: Any) -> Entered:
@@ -216,12 +216,12 @@ def _entered(name: str, entry: Any) -> Entered:
     """
     match entry:
         case {"type": "api_key" | "token" | "oauth" as kind, "provider": str(provider)}:
-            wanted = SECRETS[CredentialKind(kind)]
+            fields = SECRETS[CredentialKind(kind)]
         case _:
             raise CredentialError("its kind is not known here.")
-    secrets = {one: entry[one] for one in wanted if isinstance(entry.get(one), str)}
+    secrets = {one: entry[one] for one in fields if isinstance(entry.get(one), str)}
     owner_, _, label = name.partition(":")
-    if len(secrets) != len(wanted) or not is_id(name) or owner_ != provider:
+    if len(secrets) != len(fields) or not is_id(name) or owner_ != provider:
         raise CredentialError("a secret of it is missing, or its name is not known here.")
     more = {one: entry[one] for one in ("expires", "email", "accountId") if one in entry}
     return Entered(provider, label, CredentialKind(kind), secrets, more)

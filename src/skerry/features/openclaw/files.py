@@ -34,48 +34,52 @@ def find(
     home: Path, theirs: Mapping[str, Any], config: Config, yes: Collection[str]
 ) -> list[Workspace]:
     """Returns the workspace of each agent that has one."""
-    return [one for agent in config.agents.ids for one in _of(agent, home, theirs, config, yes)]
+    return [
+        workspace
+        for agent in config.agents.ids
+        for workspace in _of(agent, home, theirs, config, yes)
+    ]
 
 
 def has_boot(home: Path, theirs: Mapping[str, Any]) -> bool:
     """Returns whether a workspace has a file that would run at each start."""
     agents = theirs.get("agents", {})
     listed = agents.get("list") if isinstance(agents, dict) else None
-    own = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
-    ids = [agent_id(str(one.get("id"))) for one in own] or [MAIN_AGENT]
+    own = [agent for agent in listed if isinstance(agent, dict)] if isinstance(listed, list) else []
+    ids = [agent_id(str(agent.get("id"))) for agent in own] or [MAIN_AGENT]
     texts = [text for agent in ids for _, text in _configured(agent, theirs, default=True)]
     folders = [*workspaces(home), *(_moved(home, text) for text in texts)]
     return any((folder / BOOT).is_file() for folder in folders)
 
 
-def copy(found: Collection[Workspace], config: Config, report: Report, *, boot: bool) -> None:
+def copy(spaces: Collection[Workspace], config: Config, report: Report, *, boot: bool) -> None:
     """Copies the workspaces; `boot`: also the file that runs at each start."""
 
     def skip(relative: Path) -> str:
         return "" if boot or relative != Path(BOOT) else _BOOT
 
-    for one in found:
-        if one.line is not None and one.line.outcome is not KeyOutcome.TAKEN:
+    for workspace in spaces:
+        if workspace.line is not None and workspace.line.outcome is not KeyOutcome.TAKEN:
             continue
-        target = config.workspace(one.agent)
+        target = config.workspace(workspace.agent)
         done = copy_tree(
-            one.path,
+            workspace.path,
             target,
             write=report.applied,
             skip=skip,
             gives_way=lambda relative, data: relative.name in ORDER and is_untouched(data),
         )
-        _greet_nobody(one.path, target, report)
-        report.workspaces.append(counted(one.path, done, one.agent, target))
+        _greet_nobody(workspace.path, target, report)
+        report.workspaces.append(counted(workspace.path, done, workspace.agent, target))
         for what, why in done.refused:
-            report.leave(str(one.path / what), why)
+            report.leave(str(workspace.path / what), why)
 
 
 def _greet_nobody(origin: Path, target: Path, report: Report) -> None:
     """Removes the first start's greeting where the person who arrives is known already."""
-    known = any((origin / name).is_file() for name in ORDER if name != BOOTSTRAP)
+    is_used = any((origin / name).is_file() for name in ORDER if name != BOOTSTRAP)
     greeting = target / BOOTSTRAP
-    if not known or (origin / BOOTSTRAP).exists() or greeting.is_symlink():
+    if not is_used or (origin / BOOTSTRAP).exists() or greeting.is_symlink():
         return
     if not greeting.is_file():
         return
@@ -89,16 +93,16 @@ def _of(
     agent: AgentId, home: Path, theirs: Mapping[str, Any], config: Config, yes: Collection[str]
 ) -> Iterator[Workspace]:
     default = agent == config.agents.default_id
-    for place, text in _configured(agent, theirs, default=default):
+    for key, text in _configured(agent, theirs, default=default):
         path = _moved(home, text)
         if not path.is_dir():
             continue
         if _is_workspace(home, path):
             yield Workspace(agent, path.resolve(), None)
         else:
-            outcome = KeyOutcome.TAKEN if show_key_path(place) in yes else KeyOutcome.ASKED
+            outcome = KeyOutcome.TAKEN if show_key_path(key) in yes else KeyOutcome.ASKED
             why = f"it is not a workspace of {home}; its files go to {config.workspace(agent)}"
-            yield Workspace(agent, path.resolve(), ProposedKey(place, str(path), outcome, why))
+            yield Workspace(agent, path.resolve(), ProposedKey(key, str(path), outcome, why))
         return
     for name in [*(["workspace"] if default else []), f"workspace-{agent}"]:
         path = home / name
@@ -108,11 +112,9 @@ def _of(
             yield Workspace(agent, path, None)
             return
         # A link out of the home is nobody's configuration: there is no key to say yes to.
-        place = ("agents", "defaults", "workspace")
+        key = ("agents", "defaults", "workspace")
         why = f"{path} is a link out of the home"
-        yield Workspace(
-            agent, path, ProposedKey(place, str(path.resolve()), KeyOutcome.REFUSED, why)
-        )
+        yield Workspace(agent, path, ProposedKey(key, str(path.resolve()), KeyOutcome.REFUSED, why))
         return
 
 
@@ -122,9 +124,9 @@ def _configured(
     agents = theirs.get("agents", {})
     agents = agents if isinstance(agents, dict) else {}
     listed = agents.get("list")
-    for number, one in enumerate(listed if isinstance(listed, list) else ()):
-        if isinstance(one, dict) and agent_id(str(one.get("id"))) == agent:
-            text = one.get("workspace")
+    for number, entry in enumerate(listed if isinstance(listed, list) else ()):
+        if isinstance(entry, dict) and agent_id(str(entry.get("id"))) == agent:
+            text = entry.get("workspace")
             if isinstance(text, str):
                 yield ("agents", "list", number, "workspace"), text
     defaults = agents.get("defaults")

@@ -48,16 +48,18 @@ def is_home(home: Path) -> bool:
 
 def workspaces(home: Path) -> Iterator[Path]:
     """Yields the folders of the home that are workspaces by their names."""
-    for one in sorted(home.iterdir()) if home.is_dir() else ():
-        if one.is_dir() and (one.name == "workspace" or one.name.startswith("workspace-")):
-            yield one
+    for path in sorted(home.iterdir()) if home.is_dir() else ():
+        if path.is_dir() and (path.name == "workspace" or path.name.startswith("workspace-")):
+            yield path
 
 
 def agents(home: Path) -> list[tuple[AgentId, Path]]:
     """Returns the folder of each agent that has one."""
     folder = home / "agents"
-    found = sorted(folder.iterdir()) if folder.is_dir() and inside(home, folder) else []
-    return [(agent_id(one.name), one) for one in found if one.is_dir() and not one.is_symlink()]
+    folders = sorted(folder.iterdir()) if folder.is_dir() and inside(home, folder) else []
+    return [
+        (agent_id(path.name), path) for path in folders if path.is_dir() and not path.is_symlink()
+    ]
 
 
 def inside(home: Path, path: Path) -> bool:
@@ -93,40 +95,45 @@ def missed(home: Path, theirs: Mapping[str, Any]) -> Iterator[Missed]:
 def name_the_rest(home: Path, taken: set[Path], report: Report) -> None:
     """Names everything in the home that is not taken."""
     earlier = 0
-    for one in sorted(home.iterdir()):
-        if one.name in _HANDLED or one in taken:
+    for path in sorted(home.iterdir()):
+        if path.name in _HANDLED or path in taken:
             continue
-        if one.name.startswith(_EARLIER):
+        if path.name.startswith(_EARLIER):
             earlier += 1
-        elif one in set(workspaces(home)):
-            report.leave(one.name, "no agent of the configuration has this workspace")
+        elif path in set(workspaces(home)):
+            report.leave(path.name, "no agent of the configuration has this workspace")
         else:
-            report.leave(one.name, _WHY.get(one.name, "this version has no use for it"))
+            report.leave(path.name, _WHY.get(path.name, "this version has no use for it"))
     if earlier:
         report.leave(f"{earlier} earlier copies of openclaw.json", "the present one is read")
 
 
-def _keys(tree: Mapping[str, Any], *place: str, without: tuple[str, ...] = ()) -> tuple[str, ...]:
-    found = lookup(tree, place)
-    return tuple(name for name in found if name not in without) if isinstance(found, dict) else ()
+def _keys(tree: Mapping[str, Any], *keys: str, without: tuple[str, ...] = ()) -> tuple[str, ...]:
+    value = lookup(tree, keys)
+    return tuple(name for name in value if name not in without) if isinstance(value, dict) else ()
 
 
 def _jobs(home: Path) -> Iterator[str]:
-    found = _json(home, home / "cron" / "jobs.json")
-    listed = found.get("jobs") if isinstance(found, dict) else found
-    for one in listed if isinstance(listed, list) else ():
-        if isinstance(one, dict) and one.get("enabled") is not False:
-            yield str(one.get("name") or one.get("id") or "unnamed")
+    content = _json(home, home / "cron" / "jobs.json")
+    listed = content.get("jobs") if isinstance(content, dict) else content
+    for job in listed if isinstance(listed, list) else ():
+        if isinstance(job, dict) and job.get("enabled") is not False:
+            yield str(job.get("name") or job.get("id") or "unnamed")
 
 
 def _heartbeats(theirs: Mapping[str, Any]) -> Iterator[str]:
     """Yields how often each agent acts by itself, as far as the configuration has it."""
     listed = lookup(theirs, ("agents", "list"))
-    agents = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+    agents = (
+        [agent for agent in listed if isinstance(agent, dict)] if isinstance(listed, list) else []
+    )
     defaults = lookup(theirs, ("agents", "defaults", "heartbeat"))
-    for name, found in [("", defaults), *((f"{a.get('id')} ", a.get("heartbeat")) for a in agents)]:
-        if isinstance(found, dict) and found.get("every") not in ("0", "0m", "0s"):
-            yield f"{name}every {found.get('every', '30m')}"
+    for name, heartbeat in [
+        ("", defaults),
+        *((f"{a.get('id')} ", a.get("heartbeat")) for a in agents),
+    ]:
+        if isinstance(heartbeat, dict) and heartbeat.get("every") not in ("0", "0m", "0s"):
+            yield f"{name}every {heartbeat.get('every', '30m')}"
 
 
 def _skills(home: Path) -> Iterator[str]:
@@ -137,22 +144,22 @@ def _skills(home: Path) -> Iterator[str]:
 
 def _plugins(theirs: Mapping[str, Any]) -> Iterator[str]:
     entries = lookup(theirs, ("plugins", "entries"))
-    for name, one in entries.items() if isinstance(entries, dict) else ():
-        if not (isinstance(one, dict) and one.get("enabled") is False):
+    for name, entry in entries.items() if isinstance(entries, dict) else ():
+        if not (isinstance(entry, dict) and entry.get("enabled") is False):
             yield name
 
 
 def _devices(home: Path) -> Iterator[str]:
-    found = _json(home, home / "devices" / "paired.json")
-    for name, one in found.items() if isinstance(found, dict) else ():
-        about = one if isinstance(one, dict) else {}
+    paired = _json(home, home / "devices" / "paired.json")
+    for name, device in paired.items() if isinstance(paired, dict) else ():
+        about = device if isinstance(device, dict) else {}
         yield str(about.get("displayName") or about.get("clientId") or name[:12])
 
 
 def _folders(folder: Path, having: str = "") -> Iterator[str]:
-    for one in sorted(folder.iterdir()) if folder.is_dir() else ():
-        if one.is_dir() and not one.name.startswith(".") and (one / having).exists():
-            yield one.name
+    for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+        if path.is_dir() and not path.name.startswith(".") and (path / having).exists():
+            yield path.name
 
 
 def _json(home: Path, file: Path) -> Any:

@@ -90,18 +90,18 @@ def _plain(report: Report) -> dict[str, Any]:
         }
         for line in report.lines
     ]
-    told = asdict(report)
-    del told["lines"]
-    return {**told, "configuration": configuration, "leftOut": told.pop("left_out")}
+    fields = asdict(report)
+    del fields["lines"]
+    return {**fields, "configuration": configuration, "leftOut": fields.pop("left_out")}
 
 
 def _missed(report: Report) -> None:
     if not report.missed:
         return
     show(styled("You will miss", "bold"))
-    for one in report.missed:
-        named = f": {_named(one.names)}" if one.names else ""
-        show(f"  {one.what}{one_line(named)}. {one_line(one.why)}")
+    for session in report.missed:
+        named = f": {_named(session.names)}" if session.names else ""
+        show(f"  {session.what}{one_line(named)}. {one_line(session.why)}")
     show()
 
 
@@ -115,7 +115,7 @@ def _arrives(report: Report) -> None:
     taken = [line for line in report.lines if line.outcome is KeyOutcome.TAKEN]
     if taken:
         show("  configuration")
-        show(_table([(one.key, _short(one.value), one.why) for one in taken]))
+        show(_table([(line.key, _short(line.value), line.why) for line in taken]))
     else:
         show("  configuration  nothing")
     for workspace in report.workspaces:
@@ -133,29 +133,29 @@ def _arrives(report: Report) -> None:
 
 def _asked(report: Report) -> None:
     """Prints the keys that are not taken, and how each can be."""
-    asked = [line for line in report.lines if line.outcome is KeyOutcome.ASKED]
-    if asked:
+    open_lines = [line for line in report.lines if line.outcome is KeyOutcome.ASKED]
+    if open_lines:
         show()
         show(styled("Not taken without your yes (--yes-to KEY)", "bold"))
-        show(_table([(one.key, _short(one.value), one.why) for one in asked]))
+        show(_table([(line.key, _short(line.value), line.why) for line in open_lines]))
     hand = [line for line in report.lines if line.outcome is KeyOutcome.BY_HAND]
     if hand:
         show()
         show(styled("Not taken; to set one: skerry config set KEY VALUE", "bold"))
-        show(_table([(one.key, _short(one.value)) for one in hand]))
+        show(_table([(line.key, _short(line.value)) for line in hand]))
     other = [line for line in report.lines if line.outcome in {KeyOutcome.REFUSED, KeyOutcome.KEPT}]
     if other:
         show()
         show(styled("Not taken", "bold"))
-        rows = [(one.key, _short(one.value), one.why or one.outcome.value) for one in other]
+        rows = [(line.key, _short(line.value), line.why or line.outcome.value) for line in other]
         show(_table(rows))
 
 
 def _rest(report: Report) -> None:
     """Prints what else stays behind: one line for each reason."""
     by_reason: dict[str, list[str]] = {}
-    for left in report.unmapped:
-        by_reason.setdefault(left.why, []).append(left.what)
+    for key in report.unmapped:
+        by_reason.setdefault(key.why, []).append(key.what)
     for why, names in by_reason.items():
         notice(f"not imported: {one_line(_named(names))}: {one_line(why)}")
     if report.left_out:

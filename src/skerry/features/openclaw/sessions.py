@@ -42,24 +42,24 @@ class Arriving:
 
     async def bring(self) -> None:
         """Takes all of them in, or counts them where nothing is applied."""
-        found = list(self._sessions())
-        self._name(found)
+        arriving = list(self._sessions())
+        self._name(arriving)
         if not self.report.applied:
-            for _ in found:
+            for _ in arriving:
                 self.report.count("can be imported")
             return
         async with open_state(self.config) as (store, mirror):
-            for number, one in enumerate(found, 1):
+            for number, session in enumerate(arriving, 1):
                 now = SystemClock().now_ms()
-                self.report.count(str(await store.write(partial(take, incoming=one, now=now))))
+                self.report.count(str(await store.write(partial(take, incoming=session, now=now))))
                 if number % _PROGRESS == 0:
-                    notice(f"{number} of {len(found)} sessions")
+                    notice(f"{number} of {len(arriving)} sessions")
             await mirror.flush(store)
 
-    def _name(self, found: Collection[Incoming]) -> None:
-        keys = {str(one.key) for one in found}
-        wanted = {str(SessionKey.main(agent)) for agent in self.config.agents.ids}
-        self.report.owners += sorted(keys & (wanted | self._named()))
+    def _name(self, arriving: Collection[Incoming]) -> None:
+        keys = {str(session.key) for session in arriving}
+        main_keys = {str(SessionKey.main(agent)) for agent in self.config.agents.ids}
+        self.report.owners += sorted(keys & (main_keys | self._named()))
         for key in sorted(self._named() - keys):
             self.report.leave(f"--mine {key}", "no session of this conversation is there")
         if self._unplaced:
@@ -70,7 +70,7 @@ class Arriving:
 
     def _named(self) -> set[str]:
         default = self.config.agents.default_id
-        return {str(SessionKey.parse(one, default)) for one in self.mine}
+        return {str(SessionKey.parse(key, default)) for key in self.mine}
 
     def _is_mine(self, key: SessionKey) -> bool:
         return key == SessionKey.main(key.agent) or str(key) in self._named()
@@ -97,19 +97,19 @@ class Arriving:
     def _files(self, agent: AgentId, folder: Path) -> Iterator[Incoming]:
         if not folder.is_dir():
             return
-        known = Folder.of(folder)
-        for row in known.rows.values():
+        mirror = Folder.of(folder)
+        for row in mirror.rows.values():
             self._left.update(row.left)
         for file, archived in transcripts(folder):
             try:
                 with file.open("rb") as lines:
                     made = read(lines)
-                self._unplaced += made.session_id not in known.keys
+                self._unplaced += made.session_id not in mirror.keys
                 key = self._key(
-                    agent, known.keys.get(made.session_id, f"imported:{made.session_id}")
+                    agent, mirror.keys.get(made.session_id, f"imported:{made.session_id}")
                 )
                 self.report.leave_out(str(file), made)
-                yield known.incoming(key, made, archived, mine=self._is_mine(key))
+                yield mirror.incoming(key, made, archived, mine=self._is_mine(key))
             except (FormatError, OSError, InvalidSessionKeyError) as error:
                 self.report.leave(str(file), f"{error}")
 
@@ -124,24 +124,24 @@ class Arriving:
         except sqlite3.Error as error:
             self.report.leave(str(file), f"it cannot be read: {error}; {REPAIR}")
 
-    def _one(self, agent: AgentId, one: database.Foreign) -> Incoming | None:
-        what = f"session {one.session_id}"
-        if one.damage:
-            self.report.leave(what, f"{one.damage}; {REPAIR}")
+    def _one(self, agent: AgentId, session: database.Foreign) -> Incoming | None:
+        what = f"session {session.session_id}"
+        if session.damage:
+            self.report.leave(what, f"{session.damage}; {REPAIR}")
             return None
-        if one.packed:
-            why = f"{one.packed} of its lines are packed; export it with OpenClaw first"
+        if session.packed:
+            why = f"{session.packed} of its lines are packed; export it with OpenClaw first"
             self.report.leave(what, why)
             return None
         try:
-            made = read(one.lines)
-            key = self._key(agent, one.key)
+            made = read(session.lines)
+            key = self._key(agent, session.key)
         except (FormatError, InvalidSessionKeyError) as error:
             self.report.leave(what, str(error))
             return None
         self.report.leave_out(what, made)
-        row = mapped.row(one.key, one.about) if one.present else None
+        row = mapped.row(session.key, session.about) if session.present else None
         if row is not None:
             self._left.update(row.left)
-        archived = None if one.present else Archived.RESET
+        archived = None if session.present else Archived.RESET
         return incoming(key, made, row, archived, mine=self._is_mine(key))

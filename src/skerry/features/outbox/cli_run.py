@@ -54,36 +54,36 @@ async def _list(client: GatewayClient, arguments: Namespace) -> None:
         )
 
 
-def _line(one: dict[str, Any]) -> tuple[str, ...]:
-    texts = (one["text"], one["error"] or "-")
+def _line(part: dict[str, Any]) -> tuple[str, ...]:
+    texts = (part["text"], part["error"] or "-")
     return (
-        str(one["serial"]),
-        one["state"],
-        _time(one["createdAtMs"]),
-        str(one["attempts"]),
-        _to(one),
+        str(part["serial"]),
+        part["state"],
+        _time(part["createdAtMs"]),
+        str(part["attempts"]),
+        _to(part),
         *(one_line(text)[:40] for text in texts),
     )
 
 
 async def _show(client: GatewayClient, arguments: Namespace) -> None:
-    one = (await client.request("outbox.get", {"serial": arguments.serial}))["part"]
+    part = (await client.request("outbox.get", {"serial": arguments.serial}))["part"]
     if arguments.json:
-        show_json(one)
+        show_json(part)
         return
     facts = [
-        ("state", one["state"]),
-        ("to", _to(one)),
-        ("of run", one["runId"]),
-        ("since", _time(one["createdAtMs"])),
-        ("tried", str(one["attempts"])),
-        ("why", one_line(one["error"] or "-")),
+        ("state", part["state"]),
+        ("to", _to(part)),
+        ("of run", part["runId"]),
+        ("since", _time(part["createdAtMs"])),
+        ("tried", str(part["attempts"])),
+        ("why", one_line(part["error"] or "-")),
     ]
-    if one["retryAtMs"]:
-        facts.append(("again at", _time(one["retryAtMs"])))
+    if part["retryAtMs"]:
+        facts.append(("again at", _time(part["retryAtMs"])))
     show(table(facts))
     show()
-    show(one["text"])
+    show(part["text"])
 
 
 async def _decide(client: GatewayClient, arguments: Namespace, action: str) -> None:
@@ -103,8 +103,8 @@ async def _decide(client: GatewayClient, arguments: Namespace, action: str) -> N
         show("No part has failed.")
 
 
-def _to(one: dict[str, Any]) -> str:
-    return one_line("/".join(str(one["to"][key]) for key in ("channel", "account", "peer")))
+def _to(part: dict[str, Any]) -> str:
+    return one_line("/".join(str(part["to"][key]) for key in ("channel", "account", "peer")))
 
 
 def _time(milliseconds: int) -> str:

@@ -30,57 +30,57 @@ class PartParams(Params):
 
 async def outbox_list(call: Call, params: ListParams) -> Json:
     """Returns the parts, oldest first, each with the beginning of its text."""
-    known = {state.value for state in PartState}
-    if not known.issuperset(params.states):
-        message = f"unknown state; there are {', '.join(sorted(known))}"
+    values = {state.value for state in PartState}
+    if not values.issuperset(params.states):
+        message = f"unknown state; there are {', '.join(sorted(values))}"
         raise RefusedError(message)
     states = [PartState(state) for state in params.states]
-    kept = await call.context.store.read(
+    parts = await call.context.store.read(
         lambda reader: outbox.undelivered(reader, states, params.limit)
     )
-    return {"parts": [_row(one, short=True) for one in kept]}
+    return {"parts": [_row(part, short=True) for part in parts]}
 
 
 async def outbox_get(call: Call, params: PartParams) -> Json:
     """Returns one part with its whole text."""
-    kept = await call.context.store.read(lambda reader: outbox.get(reader, params.serial))
-    if kept is None:
+    stored = await call.context.store.read(lambda reader: outbox.get(reader, params.serial))
+    if stored is None:
         message = f"the outbox has no part {params.serial}"
         details: dict[str, Json] = {"remedy": "`skerry outbox list` shows their numbers."}
         raise RefusedError(message, details=details)
-    return {"part": _row(kept, short=False)}
+    return {"part": _row(stored, short=False)}
 
 
 async def outbox_retry(call: Call, params: PartParams) -> Json:
     """Sends a part now that waits or was given up."""
     now = call.context.clock.now_ms()
-    kept = await call.context.store.write(lambda unit: outbox.retry(unit, params.serial, now))
-    call.context.hurry(kept.waiting.part.to)
+    stored = await call.context.store.write(lambda unit: outbox.retry(unit, params.serial, now))
+    call.context.hurry(stored.waiting.part.to)
     return {"ok": True, "serial": params.serial}
 
 
 async def outbox_drop(call: Call, params: PartParams) -> Json:
     """Never sends a part that waits or was given up."""
     now = call.context.clock.now_ms()
-    kept = await call.context.store.write(lambda unit: outbox.drop(unit, params.serial, now))
-    call.context.hurry(kept.waiting.part.to)
+    stored = await call.context.store.write(lambda unit: outbox.drop(unit, params.serial, now))
+    call.context.hurry(stored.waiting.part.to)
     return {"ok": True, "serial": params.serial}
 
 
-def _row(kept: KeptPart, *, short: bool) -> dict[str, Json]:
-    one, part = kept.waiting, kept.waiting.part
+def _row(stored: KeptPart, *, short: bool) -> dict[str, Json]:
+    waiting, part = stored.waiting, stored.waiting.part
     text = " ".join(part.text.split())[:_SHORT] if short else part.text
     return {
         "serial": part.serial,
-        "state": one.state,
+        "state": waiting.state,
         "to": _to(part.to),
         "runId": part.run_id,
-        "attempts": one.attempts,
-        "error": kept.error or None,
-        "retryAtMs": one.retry_at or None,
-        "repeated": one.repeated,
-        "createdAtMs": kept.created_at,
-        "updatedAtMs": kept.updated_at,
+        "attempts": waiting.attempts,
+        "error": stored.error or None,
+        "retryAtMs": waiting.retry_at or None,
+        "repeated": waiting.repeated,
+        "createdAtMs": stored.created_at,
+        "updatedAtMs": stored.updated_at,
         "text": text,
     }
 

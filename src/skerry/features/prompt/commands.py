@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-from skerry.app.command_dependencies import Desk
+from skerry.app.command_dependencies import CommandDependencies
 from skerry.commands.table import Argument, Command, CommandCall, CommandError
 from skerry.model.errors import ModelError
 from skerry.model.ids import SessionKey
@@ -19,7 +19,7 @@ _RELOAD: Final = "reload"
 _FORMS: Final = ("list", "detail", "json", _RELOAD)
 
 
-def commands(desk: Desk) -> list[Command]:
+def commands(desk: CommandDependencies) -> list[Command]:
     """Returns `/context`."""
 
     async def context(call: CommandCall) -> str:
@@ -29,15 +29,15 @@ def commands(desk: Desk) -> list[Command]:
         if form == _RELOAD:
             return await _reload(desk.dispatcher.runtime, call.key)
         try:
-            found = await report(desk.dispatcher.runtime, call.key)
+            prompt = await report(desk.dispatcher.runtime, call.key)
         except ModelError as error:
             raise CommandError(f"{error} {error.remedy}".rstrip()) from error
         if form == "json":
-            shown = msgspec.to_builtins(found)
+            shown = msgspec.to_builtins(prompt)
             del shown["system"]
             text = msgspec.json.format(msgspec.json.encode(shown), indent=2).decode()
             return f"```json\n{text}\n```"
-        return "\n".join(_lines(found, detail=form == "detail"))
+        return "\n".join(_lines(prompt, detail=form == "detail"))
 
     return [
         Command(
@@ -62,21 +62,21 @@ async def _reload(runtime: Runtime, key: SessionKey) -> str:
     return "The next message is sent with the files of the workspace as they are then."
 
 
-def _lines(found: PromptReport, *, detail: bool) -> Sequence[str]:
-    chars = sum(part.chars for part in found.parts)
-    last = found.conversation_tokens
+def _lines(prompt: PromptReport, *, detail: bool) -> Sequence[str]:
+    chars = sum(part.chars for part in prompt.parts)
+    last = prompt.conversation_tokens
     tokens = chars // CHARS_PER_TOKEN
-    lines = [f"Before what is said, `{found.model}` gets about {tokens:,} tokens."]
+    lines = [f"Before what is said, `{prompt.model}` gets about {tokens:,} tokens."]
     if detail:
-        lines += ["", *(f"- {part.name}: {part.chars:,} characters" for part in found.parts)]
-    if found.files:
+        lines += ["", *(f"- {part.name}: {part.chars:,} characters" for part in prompt.parts)]
+    if prompt.files:
         lines += ["", "Files of the workspace:"]
         lines += [
             f"- {file.name}: {file.chars:,} of {file.raw:,} characters"
             if detail or file.chars < file.raw
             else f"- {file.name}: {file.raw:,} characters"
-            for file in found.files
+            for file in prompt.files
         ]
     used = f"; at the last call all of it was {last:,} tokens" if last else ""
-    lines += ["", f"The conversation has {found.entries} entries{used}."]
-    return [*lines, *found.notes]
+    lines += ["", f"The conversation has {prompt.entries} entries{used}."]
+    return [*lines, *prompt.notes]

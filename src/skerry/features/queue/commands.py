@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import msgspec
 
-from skerry.app.command_dependencies import Desk
+from skerry.app.command_dependencies import CommandDependencies
 from skerry.commands.queueing import parse
 from skerry.commands.table import Argument, Command, CommandCall, CommandError
 from skerry.model.queue import CHOICES
@@ -33,7 +33,7 @@ ABORT_WORDS: Final = frozenset(
 """Messages that stop a run when they are the whole of it (openclaw-behaviour 4.8)."""
 
 
-def commands(desk: Desk) -> tuple[Command, ...]:
+def commands(desk: CommandDependencies) -> tuple[Command, ...]:
     """Returns `/queue` and `/stop`."""
     store = desk.dispatcher.runtime.store
 
@@ -44,10 +44,10 @@ def commands(desk: Desk) -> tuple[Command, ...]:
         else:
             settings = await store.read(lambda reader: _settings(reader, str(call.key)))
         rules = desk.config().messages.queue.rules(call.channel, settings)
-        found = {session.key: session for session in desk.dispatcher.queue().sessions}.get(
+        line = {session.key: session for session in desk.dispatcher.queue().sessions}.get(
             str(call.key)
         )
-        waiting = found.waiting if found else 0
+        waiting = line.waiting if line else 0
         return (
             f"Queue: `{rules.mode}`, debounce {rules.debounce_ms} ms, cap {rules.cap}, drop"
             f" `{rules.drop}`. {waiting} waiting."
@@ -91,15 +91,15 @@ def commands(desk: Desk) -> tuple[Command, ...]:
 
 
 def _settings(reader: Reader, key: str) -> SessionSettings:
-    found = sessions.find(reader, key)
-    return found.settings if found else SessionSettings()
+    session = sessions.find(reader, key)
+    return session.settings if session else SessionSettings()
 
 
 def _change(unit: Unit, key: str, changes: dict[str, Any]) -> SessionSettings:
     """Writes what holds for the key's present session, which this command's run has made."""
-    found = sessions.find(unit, key)
-    if found is None:
+    session = sessions.find(unit, key)
+    if session is None:
         return SessionSettings()
-    settings = msgspec.structs.replace(found.settings, **changes)
-    archive.change(unit, found.session_id, label=found.label, settings=settings)
+    settings = msgspec.structs.replace(session.settings, **changes)
+    archive.change(unit, session.session_id, label=session.label, settings=settings)
     return settings

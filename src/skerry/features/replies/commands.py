@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from skerry.app.command_dependencies import Desk
+from skerry.app.command_dependencies import CommandDependencies
 from skerry.commands.table import Argument, Command, CommandCall, CommandError
 from skerry.features.replies.spending import Spending
 from skerry.model.session import SessionEntry, SessionSettings
@@ -31,7 +31,9 @@ class _Choice:
         """Returns the level that a stored value stands for."""
         if value is None:
             return "as configured"
-        return next((level for level, one in self.stored.items() if one == value), value)
+        return next(
+            (level for level, stored_word in self.stored.items() if stored_word == value), value
+        )
 
 
 _CHOICES: Final = (
@@ -70,7 +72,7 @@ _CHOICES: Final = (
 Costs = Callable[[CommandCall], Awaitable[str]]
 
 
-def commands(desk: Desk) -> list[Command]:
+def commands(desk: CommandDependencies) -> list[Command]:
     """Returns `/usage`, `/reasoning`, `/verbose` and `/send`."""
     store = desk.dispatcher.runtime.store
     return reply_commands(store, Spending(store, desk.config).told)
@@ -78,7 +80,9 @@ def commands(desk: Desk) -> list[Command]:
 
 def reply_commands(store: Store, costs: Costs | None = None) -> list[Command]:
     """Returns `/usage`, `/reasoning`, `/verbose` and `/send`; `costs` answers `/usage cost`."""
-    return [_command(store, one, costs if one.name == "usage" else None) for one in _CHOICES]
+    return [
+        _command(store, choice, costs if choice.name == "usage" else None) for choice in _CHOICES
+    ]
 
 
 def _command(store: Store, choice: _Choice, costs: Costs | None) -> Command:
@@ -91,8 +95,8 @@ def _command(store: Store, choice: _Choice, costs: Costs | None) -> Command:
         if not level:
             session = await store.read(lambda reader: sessions.find(reader, str(call.key)))
             own = session.settings if session else SessionSettings()
-            said = choice.word(getattr(own, choice.field))
-            return f"/{choice.name} is {said}. It takes {takes}."
+            present = choice.word(getattr(own, choice.field))
+            return f"/{choice.name} is {present}. It takes {takes}."
         if level not in choice.levels:
             raise CommandError(f"/{choice.name} takes {takes}.")
 

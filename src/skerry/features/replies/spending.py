@@ -28,7 +28,7 @@ class Spending:
             own = usage.of_sessions(reader, first, last, 1000, str(call.key))
             purposes = usage.grouped(reader, By.PURPOSE, first, last)
             days = usage.daily(reader, last, last)
-            background = [one for name, one in purposes.items() if name != "message"]
+            background = [sums for name, sums in purposes.items() if name != "message"]
             return (
                 usage.total(own.values()),
                 usage.total(days.values()),
@@ -58,6 +58,6 @@ def said(sums: Sums) -> str:
             cost = "price unknown"
     calls = "1 call" if sums.calls == 1 else f"{sums.calls:,} calls"
     read = f" ({sums.cache_read:,} from the cache)" if sums.cache_read else ""
-    given = sums.input + sums.cache_read + sums.cache_write
+    tokens_in = sums.input + sums.cache_read + sums.cache_write
     broken = f", {sums.uncounted} not counted by the provider" if sums.uncounted else ""
-    return f"{cost}; {given:,} tokens in{read}, {sums.output:,} out; {calls}{broken}"
+    return f"{cost}; {tokens_in:,} tokens in{read}, {sums.output:,} out; {calls}{broken}"

@@ -27,13 +27,13 @@ def kept(config: Config, now: int) -> Check:
         return Check(name, Level.OK, "none yet.")
     try:
         with closing(sqlite.connect(file, read_only=True)) as connection:
-            there = retention.kept(Reader(connection))
+            rows = retention.kept(Reader(connection))
     except (sqlite3.Error, *UNREADABLE):
         return Check(name, Level.OK, "they cannot be counted; see the database.")
     maintenance = config.session.maintenance
-    due = plan(there, maintenance, now)
+    due = plan(rows, maintenance, now)
     if maintenance.mode != "warn" or not (due.archive or due.remove):
-        return Check(name, Level.OK, f"{len(there)} sessions")
-    message = f"{len(there)} sessions; {summary(due, done=False)}."
+        return Check(name, Level.OK, f"{len(rows)} sessions")
+    message = f"{len(rows)} sessions; {summary(due, done=False)}."
     remedy = "Set session.maintenance.mode to enforce, or leave it: nothing is removed unasked."
     return Check(name, Level.WARNING, message, remedy)

@@ -13,8 +13,8 @@ def context_commands(store: Store) -> list[Command]:
     async def recall(call: CommandCall) -> str:
         if not call.arguments:
             raise CommandError("Say what to look for: /recall the blue boat")
-        found = await search(store, Question(call.key, call.arguments, others=call.is_owner))
-        return as_text(found)
+        hits = await search(store, Question(call.key, call.arguments, others=call.is_owner))
+        return as_text(hits)
 
     async def compact(call: CommandCall) -> str:
         if call.compact is None:

@@ -54,9 +54,9 @@ def _resumed(opening: SessionOpening | None, present: str, lines: list[str]) -> 
 def _look(reader: Reader, key: str) -> tuple[str, list[str]]:
     """Returns the present session's title, and a line for each that can be brought back."""
 
-    def name(one: SessionEntry) -> str:
-        return one.label or sessions.title(reader, one.session_id) or "untitled"
+    def name(session: SessionEntry) -> str:
+        return session.label or sessions.title(reader, session.session_id) or "untitled"
 
     present = sessions.find(reader, key)
     earlier = archive.earlier(reader, key, OFFERED)
-    return name(present) if present else "", listed(earlier, [name(one) for one in earlier])
+    return name(present) if present else "", listed(earlier, [name(session) for session in earlier])

@@ -22,50 +22,50 @@ async def _run(arguments: Namespace) -> int:
     if arguments.agent:
         params["agentId"] = arguments.agent
     url, token = arguments.url, arguments.token
-    found, running = await report(os.environ, params, url=url, token=token)
+    used, running = await report(os.environ, params, url=url, token=token)
     if arguments.json:
-        show_json(found | {"running": running})
+        show_json(used | {"running": running})
         return 0
-    _show(found)
+    _show(used)
     if not running:
         notice("No gateway runs: this is read from its database. Budgets are shown while it runs.")
     return 0
 
 
-def _show(found: dict[str, Any]) -> None:
-    first, last, zone = found["startDate"], found["endDate"], one_line(found["timeZone"])
+def _show(used: dict[str, Any]) -> None:
+    first, last, zone = used["startDate"], used["endDate"], one_line(used["timeZone"])
     show(f"{first} to {last} ({zone})")
-    if found["rows"]:
+    if used["rows"]:
         show()
         rows: list[tuple[str, ...]] = [
-            (found["by"], "calls", "in", "out", "cache read", "cache write", "cost")
+            (used["by"], "calls", "in", "out", "cache read", "cache write", "cost")
         ]
-        rows += [_row(one["name"], one) for one in found["rows"]]
-        if len(found["rows"]) > 1:
-            rows.append(_row("together", found["totals"]))
+        rows += [_row(row["name"], row) for row in used["rows"]]
+        if len(used["rows"]) > 1:
+            rows.append(_row("together", used["totals"]))
         show(table(rows))
     else:
         show(_NOTHING)
-    for line in unknown(found["totals"]):
+    for line in unknown(used["totals"]):
         notice(line)
-    for one in found["budgets"]:
-        show(f"{one['budget']}: {one_line(one['message'])}")
+    for budget in used["budgets"]:
+        show(f"{budget['budget']}: {one_line(budget['message'])}")
 
 
 def unknown(totals: dict[str, Any]) -> list[str]:
     """Describes the calls that the sums leave out."""
-    said = []
+    notes = []
     if totals["unpriced"]:
-        said.append(
+        notes.append(
             f"Calls without a known price, not in the cost: {totals['unpriced']}. Enter it in"
             " models.providers.<name>.models[].cost, or in models.json of the state directory."
         )
     if totals["uncounted"]:
-        said.append(
+        notes.append(
             "Calls of which the provider did not say how many tokens they used:"
             f" {totals['uncounted']}. They broke off, were stopped, or it does not count."
         )
-    return said
+    return notes
 
 
 def _row(name: str, sums: dict[str, Any]) -> tuple[str, ...]:

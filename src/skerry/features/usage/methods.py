@@ -69,7 +69,7 @@ async def usage_cost(call: Call, params: UsageCostParams) -> Json:
     if days:
         first, last = days[0], days[-1]
         used = await call.context.store.read(lambda reader: usage.daily(reader, first, last, agent))
-    daily = [{"date": one, **told(used.get(one, Sums()))} for one in days]
+    daily = [{"date": on, **told(used.get(on, Sums()))} for on in days]
     return {
         "updatedAt": call.context.clock.now_ms(),
         "days": len(days),

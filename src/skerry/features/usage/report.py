@@ -35,8 +35,8 @@ async def report(
     address = find(environ, url=url, token=token)
     try:
         async with GatewayClient(address, scopes=("operator.read",)) as client:
-            found: dict[str, Any] = await client.request("usage.report", params)
-            return found, True
+            answer: dict[str, Any] = await client.request("usage.report", params)
+            return answer, True
     except GatewayUnreachableError:
         if url is not None:
             raise

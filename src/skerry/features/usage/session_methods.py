@@ -78,20 +78,20 @@ async def sessions_usage(call: Call, params: SessionsUsageParams) -> Json:
     days = _days(call, params)
     first, last = (days[0], days[-1]) if days else ("", "")
     agent, zone = params.agent_id, call.context.config().agents.defaults.user_timezone
-    wanted = (By.DAY, By.MODEL, By.AGENT, By.CHANNEL)
+    groups = (By.DAY, By.MODEL, By.AGENT, By.CHANNEL)
 
     def begin_of(day: str) -> int:
         return begin(date.fromisoformat(day), zone)
 
     def read(reader: Reader) -> Json:
-        found = usage.of_sessions(reader, first, last, params.limit, params.key, agent)
-        ids = [one for one in found if one]
+        by_session = usage.of_sessions(reader, first, last, params.limit, params.key, agent)
+        ids = [id_ for id_ in by_session if id_]
         details = used.of(reader, ids, days, begin_of, _MOST_DETAILS)
-        known = {one: sessions.get(reader, one) for one in ids}
-        rows = [_Row(one, known[one], found[one], details.get(one), [one]) for one in ids]
+        entries = {id_: sessions.get(reader, id_) for id_ in ids}
+        rows = [_Row(id_, entries[id_], by_session[id_], details.get(id_), [id_]) for id_ in ids]
         if params.include_historical or params.group_by == "family":
             rows = _families(rows)
-        sums = {by: usage.grouped(reader, by, first, last, agent) for by in wanted}
+        sums = {by: usage.grouped(reader, by, first, last, agent) for by in groups}
         models = usage.by_day_and_model(reader, first, last, agent)
         whole = SessionUsage()
         for row in details.values():
@@ -142,30 +142,33 @@ async def usage_logs(call: Call, params: LogsParams) -> Json:
     entries = await call.context.store.read(
         lambda reader: sessions.entries(reader, session_id, limit=limit)
     )
-    said = (entry for entry in entries if not sessions.is_compaction(entry.message))
-    return {"sessionId": session_id, "logs": [shown for one in said if (shown := _log(one))]}
+    messages = (entry for entry in entries if not sessions.is_compaction(entry.message))
+    return {
+        "sessionId": session_id,
+        "logs": [shown for entry in messages if (shown := _log(entry))],
+    }
 
 
 async def _named(call: Call, params: OneSessionParams) -> str:
     key = call.session_key(params.key, params.agent_id)
-    found = await call.context.store.read(lambda reader: used.named(reader, str(key), key.agent))
-    if found is None:
+    ids = await call.context.store.read(lambda reader: used.named(reader, str(key), key.agent))
+    if ids is None:
         message = f"No transcript found for session: {params.key}"
         raise RefusedError(message)
-    return found
+    return ids
 
 
 def _log(entry: TranscriptEntry) -> Json:
-    said, about = entry.message, {}
-    parts = [sessions.text_of(said)]
-    match said:
+    message, about = entry.message, {}
+    parts = [sessions.text_of(message)]
+    match message:
         case ToolResultMessage():
             role = "toolResult"
-            parts.insert(0, f"[Tool: {said.tool_name}]\n[Tool Result]")
+            parts.insert(0, f"[Tool: {message.tool_name}]\n[Tool Result]")
         case AssistantMessage():
             role = "assistant"
-            parts += [f"[Tool: {tool_call.name}]" for tool_call in said.tool_calls]
-            about = {"tokens": said.usage.total_tokens, "cost": said.usage.cost.total}
+            parts += [f"[Tool: {tool_call.name}]" for tool_call in message.tool_calls]
+            about = {"tokens": message.usage.total_tokens, "cost": message.usage.cost.total}
         case _:
             role = "user"
     text = "\n".join(part for part in parts if part)
@@ -190,33 +193,35 @@ def _shortened(count: int) -> Json:
 
 def _families(rows: Sequence[_Row]) -> list[_Row]:
     """Returns one row for all sessions of a conversation."""
-    found: dict[str, _Row] = {}
+    families: dict[str, _Row] = {}
     for row in rows:
         key = row.session.key if row.session else row.name
-        whole = found.setdefault(key, _Row(row.name, None, Sums(), row.used and SessionUsage(), []))
+        whole = families.setdefault(
+            key, _Row(row.name, None, Sums(), row.used and SessionUsage(), [])
+        )
         whole.sums = whole.sums.plus(row.sums)
         if row.used is not None and whole.used is not None:
             whole.used.add(row.used)
         whole.ids += row.ids
         if row.session is not None and (whole.session is None or row.session.archived is None):
             whole.session, whole.name = row.session, row.name
-    return list(found.values())
+    return list(families.values())
 
 
 def _session(row: _Row) -> Json:
     about: dict[str, Json] = {"key": row.name}
-    found, is_family = row.session, len(row.ids) > 1
-    if found is not None:
+    session, is_family = row.session, len(row.ids) > 1
+    if session is not None:
         # Two rows with one key would be one to a page: what is archived goes by its id.
-        is_present = found.archived is None or is_family
+        is_present = session.archived is None or is_family
         about = {
-            "key": found.key if is_present else f"agent:{found.agent_id}:{found.session_id}",
-            "label": found.label or None,
-            "agentId": found.agent_id,
-            "chatType": found.chat_type,
-            "updatedAt": found.updated_at,
-            "modelProvider": found.provider,
-            "model": found.model,
+            "key": session.key if is_present else f"agent:{session.agent_id}:{session.session_id}",
+            "label": session.label or None,
+            "agentId": session.agent_id,
+            "chatType": session.chat_type,
+            "updatedAt": session.updated_at,
+            "modelProvider": session.provider,
+            "model": session.model,
         }
     if is_family:
         about |= {"includedSessionIds": row.ids, "historicalInstanceCount": len(row.ids)}
@@ -232,34 +237,34 @@ def _session(row: _Row) -> Json:
     }
 
 
-def _details(one: SessionUsage) -> dict[str, Json]:
+def _details(details: SessionUsage) -> dict[str, Json]:
     """Returns the details that a page shows of one session beside its sums."""
     by_day: dict[str, Sums] = {}
     by_model: dict[tuple[str, str], Sums] = {}
-    for (on, provider, model), sums in one.calls.items():
+    for (on, provider, model), sums in details.calls.items():
         by_day[on] = by_day.get(on, Sums()).plus(sums)
         by_model[provider, model] = by_model.get((provider, model), Sums()).plus(sums)
-    whole = _all_said(one)
+    whole = _all_said(details)
     return {
-        "firstActivity": one.first or None,
-        "lastActivity": one.last or None,
-        "durationMs": one.last - one.first,
-        "activityDates": sorted({*by_day, *one.said}),
+        "firstActivity": details.first or None,
+        "lastActivity": details.last or None,
+        "durationMs": details.last - details.first,
+        "activityDates": sorted({*by_day, *details.said}),
         "dailyBreakdown": [
             {"date": on, "tokens": sums.tokens, "cost": sums.cost}
             for on, sums in sorted(by_day.items())
         ],
         "dailyMessageCounts": [
-            {"date": on, **_counts(said)} for on, said in sorted(one.said.items())
+            {"date": on, **_counts(said)} for on, said in sorted(details.said.items())
         ],
-        "dailyModelUsage": _model_days(one.calls),
+        "dailyModelUsage": _model_days(details.calls),
         "messageCounts": _counts(whole),
-        "toolUsage": _tools(one),
+        "toolUsage": _tools(details),
         "modelUsage": [
             {"provider": provider, "model": model, "count": sums.calls, "totals": told(sums)}
             for (provider, model), sums in by_model.items()
         ],
-        **_latencies(one),
+        **_latencies(details),
     }
 
 
@@ -268,17 +273,19 @@ def _aggregates(
 ) -> dict[str, Json]:
     """Returns all calls of the days, added up by what they have in common."""
     providers: dict[str, Sums] = {}
-    for ref, one in sums[By.MODEL].items():
+    for ref, totals in sums[By.MODEL].items():
         provider = ref.partition("/")[0]
-        providers[provider] = providers.get(provider, Sums()).plus(one)
+        providers[provider] = providers.get(provider, Sums()).plus(totals)
     return {
         "byModel": [
-            {"provider": ref.partition("/")[0], "model": ref.partition("/")[2], **_entry(one)}
-            for ref, one in sums[By.MODEL].items()
+            {"provider": ref.partition("/")[0], "model": ref.partition("/")[2], **_entry(totals)}
+            for ref, totals in sums[By.MODEL].items()
         ],
-        "byProvider": [{"provider": name, **_entry(one)} for name, one in providers.items()],
-        "byAgent": [{"agentId": name, **_entry(one)} for name, one in sums[By.AGENT].items()],
-        "byChannel": [{"channel": name, **_entry(one)} for name, one in sums[By.CHANNEL].items()],
+        "byProvider": [{"provider": name, **_entry(totals)} for name, totals in providers.items()],
+        "byAgent": [{"agentId": name, **_entry(totals)} for name, totals in sums[By.AGENT].items()],
+        "byChannel": [
+            {"channel": name, **_entry(totals)} for name, totals in sums[By.CHANNEL].items()
+        ],
         "modelDaily": _model_days(models),
     }
 
@@ -288,14 +295,14 @@ def _said_in_all(whole: SessionUsage, by_day: Mapping[str, Sums]) -> dict[str, J
     days = sorted({*by_day, *whole.said})
     daily: list[Json] = []
     for on in days:
-        sums, said = by_day.get(on, Sums()), whole.said.get(on, MessageCounts())
+        sums, day_counts = by_day.get(on, Sums()), whole.said.get(on, MessageCounts())
         daily.append(
             {
                 "date": on,
                 "tokens": sums.tokens,
                 "cost": sums.cost,
-                "messages": said.total,
-                "toolCalls": said.tool_calls,
+                "messages": day_counts.total,
+                "toolCalls": day_counts.tool_calls,
                 "errors": sums.failed,
             }
         )
@@ -303,29 +310,29 @@ def _said_in_all(whole: SessionUsage, by_day: Mapping[str, Sums]) -> dict[str, J
     return {"messages": counts, "tools": _tools(whole), "daily": daily, **_latencies(whole)}
 
 
-def _all_said(one: SessionUsage) -> MessageCounts:
+def _all_said(details: SessionUsage) -> MessageCounts:
     whole = MessageCounts()
-    for said in one.said.values():
-        whole = whole.plus(said)
+    for counts in details.said.values():
+        whole = whole.plus(counts)
     return whole
 
 
-def _counts(said: MessageCounts) -> dict[str, Json]:
+def _counts(counts: MessageCounts) -> dict[str, Json]:
     return {
-        "total": said.total,
-        "user": said.user,
-        "assistant": said.assistant,
-        "toolCalls": said.tool_calls,
-        "toolResults": said.tool_results,
-        "errors": said.errors,
+        "total": counts.total,
+        "user": counts.user,
+        "assistant": counts.assistant,
+        "toolCalls": counts.tool_calls,
+        "toolResults": counts.tool_results,
+        "errors": counts.errors,
     }
 
 
-def _tools(one: SessionUsage) -> dict[str, Json]:
-    ranked = sorted(one.tools.items(), key=lambda named: (-named[1], named[0]))
+def _tools(details: SessionUsage) -> dict[str, Json]:
+    ranked = sorted(details.tools.items(), key=lambda named: (-named[1], named[0]))
     return {
-        "totalCalls": sum(one.tools.values()),
-        "uniqueTools": len(one.tools),
+        "totalCalls": sum(details.tools.values()),
+        "uniqueTools": len(details.tools),
         "tools": [{"name": name, "count": count} for name, count in ranked],
     }
 
@@ -344,14 +351,14 @@ def _model_days(calls: Mapping[tuple[str, str, str], Sums]) -> list[Json]:
     ]
 
 
-def _latencies(one: SessionUsage) -> dict[str, Json]:
+def _latencies(details: SessionUsage) -> dict[str, Json]:
     """Returns how long models took to answer; nothing where none did."""
-    if not one.seconds:
+    if not details.seconds:
         return {}
     return {
-        "latency": _latency([one for some in one.seconds.values() for one in some]),
+        "latency": _latency([seconds for some in details.seconds.values() for seconds in some]),
         "dailyLatency": [
-            {"date": on, **_latency(some)} for on, some in sorted(one.seconds.items())
+            {"date": on, **_latency(some)} for on, some in sorted(details.seconds.items())
         ],
     }
 

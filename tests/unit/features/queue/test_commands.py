@@ -6,7 +6,7 @@ from typing import Any
 import anyio
 import pytest
 
-from skerry.app.command_dependencies import Desk
+from skerry.app.command_dependencies import CommandDependencies
 from skerry.commands.queueing import parse
 from skerry.commands.table import CommandError, CommandTable
 from skerry.features.queue.commands import commands as queue_commands
@@ -31,7 +31,7 @@ async def ended(core: Core, run_id: str) -> RunResult:
 
 
 def with_commands(core: Core, table: CommandTable) -> Core:
-    desk = Desk(core.dispatch.runtime.config, core.dispatch)
+    desk = CommandDependencies(core.dispatch.runtime.config, core.dispatch)
     for one in queue_commands(desk):
         table.add(one)
     return core
