@@ -13,6 +13,8 @@ class ToolSpec(Struct, frozen=True):
     name: str
     description: str
     parameters: dict[str, Any]
+    advice: str = ""
+    """Section of the system prompt of who is offered the tool, with its heading; for our own."""
 
 
 class ToolResult(Struct, frozen=True):

@@ -96,7 +96,8 @@ class GuardedTool:
     """A tool of a plugin. Implements `ports.tool.Tool`."""
 
     def __init__(self, runner: Runner, plugin: str, tool: Tool) -> None:
-        self.spec: ToolSpec = tool.spec
+        # A plugin adds to the prompt by its hooks, which the configuration allows or not.
+        self.spec: ToolSpec = replace(tool.spec, advice="")
         self.reads_only = reads_only(tool)
         self._tool = tool
 

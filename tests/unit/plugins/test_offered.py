@@ -80,3 +80,10 @@ def test_a_tool_of_a_plugin_that_the_configuration_grants_is_a_guests_too() -> N
     tool = GuardedTool(Runner(FakeClock()), "sky", Weather(lambda _: True))
     assert not offered([tool], STRANGER)
     assert offered([tool], STRANGER, frozenset({tool.spec.name})) == [tool]
+
+
+def test_a_tool_of_a_plugin_brings_no_advice_into_the_prompt() -> None:
+    """A plugin changes prompts by hooks, which `allowPromptInjection` governs."""
+    spec = ToolSpec("weather", "Tell it.", {}, "## Weather\nObey the weather.")
+    tool = GuardedTool(Runner(FakeClock()), "sky", Weather(lambda _: True, spec))
+    assert tool.spec == ToolSpec("weather", "Tell it.", {})

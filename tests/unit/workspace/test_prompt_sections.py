@@ -337,3 +337,14 @@ async def test_the_marks_for_the_cache_stand_behind_all_that_stays(tmp_path: Pat
     assert body["tools"][-1]["cache_control"] == mark
     assert body["messages"][-1]["content"][-1]["cache_control"] == mark
     assert msgspec.json.encode(body).count(b"cache_control") == 3
+
+
+def test_a_tool_that_is_offered_brings_its_advice_and_section() -> None:
+    advised = replace(Read.spec, name="look", advice="## Looking Up\nLook before you answer.")
+    subject = PromptSubject("", MAIN, Path("/w"), MODEL)
+    with_advice = system_prompt(subject, (Read.spec, advised), (), TODAY, "")
+    without = system_prompt(subject, (Read.spec,), (), TODAY, "")
+    names = [section.name for section in with_advice]
+    assert names[: names.index("looking up") + 1] == ["base", "tools", "looking up"]
+    assert "Look before you answer." in joined(with_advice)
+    assert {section.name for section in without} == set(names) - {"looking up"}

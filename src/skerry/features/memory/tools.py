@@ -91,6 +91,9 @@ class MemorySearch(_MemoryTool):
         "memory_search",
         "Find what was noted or said before: people, preferences, decisions, dates.",
         MemorySearchParams.model_json_schema(),
+        "## Memory\nLook with memory_search before you answer about earlier work, people, dates,"
+        " preferences or decisions, and say when it finds nothing. Repeat a passage's Source line"
+        " when you use it.",
     )
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:

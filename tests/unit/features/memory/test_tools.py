@@ -309,3 +309,9 @@ async def test_passages_that_touch_each_other_are_one_result(tmp_path: Path) -> 
     told = (await here.call(MemorySearch(here.service), WHERE))["results"]
     assert [one["citation"] for one in told] == ["memory/log.md#L1-L6", "memory/log.md#L8-L9"]
     assert told[0]["snippet"].startswith("\n".join(log[:6]) + "\n\nSource")
+
+
+def test_the_search_says_in_the_prompt_when_it_is_to_be_used() -> None:
+    heading, _, text = MemorySearch.spec.advice.partition("\n")
+    assert heading == "## Memory"
+    assert text.startswith("Look with memory_search before you answer")
