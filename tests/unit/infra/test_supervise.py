@@ -91,9 +91,10 @@ async def test_what_is_started_ends_with_its_owner_or_is_abandoned(supervisor: S
     supervisor.start(_deaf(end), "deaf")
     with anyio.fail_after(60):
         await supervisor.close(0.01)
-    assert (quick.cancelled(), slow.cancelled()) == (False, True)
-    assert [work.what for work in supervisor.abandoned()] == ["deaf"]
+    abandoned = [work.what for work in supervisor.abandoned()]
     end.set()
+    assert (quick.cancelled(), slow.cancelled()) == (False, True)
+    assert abandoned == ["deaf"]
 
 
 async def _deaf(end: asyncio.Event) -> None:
