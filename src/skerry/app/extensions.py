@@ -19,7 +19,7 @@ from skerry.ports.checks import Check
 from skerry.ports.plugins import PluginReport
 from skerry.ports.tool import Tool, verb_of
 from skerry.runtime.run_context import Runtime
-from skerry.sdk.features import registered
+from skerry.sdk.features import Features, registered
 from skerry.sdk.http import HttpRoute
 from skerry.sdk.methods import GatewayMethod
 from skerry.sdk.parts import Event, Panel
@@ -77,9 +77,11 @@ class OwnTools(Mapping[str, Tool]):
         return {**self._made, **self.plugins}.values() if self.plugins else self._made.values()
 
 
-def connect_features(hooks: Hooks, tools: OwnTools, parts: PluginParts) -> None:
+def connect_features(
+    hooks: Hooks, tools: OwnTools, parts: PluginParts, features: Features | None = None
+) -> None:
     """Lets what features registered as plugins do take part; it stays until the gateway stops."""
-    for name, own in registered().own.items():
+    for name, own in (features or registered()).own.items():
         for hook, handler in own.handlers:
             hooks.points[hook].add(handler)
         tools.features += own.tools

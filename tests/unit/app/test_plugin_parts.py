@@ -9,14 +9,25 @@ from typing import Any
 
 import anyio
 import httpx2
+import pytest
+from pydantic import BaseModel
 
 from scripts.requirements import ROOT
 from skerry.app.build import Application
+from skerry.app.extensions import OwnTools, connect_features
+from skerry.app.plugin_parts import PluginParts
+from skerry.app.services import Services
 from skerry.client.client import GatewayClient
 from skerry.client.discover import Address
 from skerry.features.doctor.examine import examine
+from skerry.hooks.events import GatewayStart
 from skerry.hooks.hooks import Hooks
+from skerry.infra.features import Feature
 from skerry.ports.checks import Check, Level
+from skerry.ports.tool import ToolContext
+from skerry.runtime.delivery import Delivery
+from skerry.sdk.features import FeatureApi, Features
+from skerry.sdk.tools import FunctionTool
 from tests.support.gateway import TOKEN
 from tests.support.whole import whole_gateway
 from tests.support.wire import connected
@@ -150,3 +161,49 @@ async def test_what_a_plugin_registered_goes_when_it_is_disabled_and_returns(
         await http.post("/plugins/pond/leap", headers=BEARER)
         assert (await wire.event("pond.leapt"))["payload"]["name"] == "Ada"
         assert await wire.call("pond.leaps", {}) == {"leaps": 1}
+
+
+class Laps(BaseModel):
+    """Parameters of a tool."""
+
+
+async def test_a_feature_registers_as_a_plugin_does(tmp_path: Path) -> None:
+    seen: list[object] = []
+    ended = anyio.Event()
+
+    async def notice(event: GatewayStart) -> None:
+        seen.append(event.port)
+
+    async def serve() -> None:
+        send({"name": "Ada"})
+        ended.set()
+
+    features = Features()
+    api = FeatureApi(Feature("pool"), features)
+    send = api.register_event("filled", "The pool is full.")
+    api.hooks.gateway_start(notice)
+    api.register_service("fill", serve)
+    api.register_tool(FunctionTool("swim", "Swim.", Laps, swim))
+    async with gateway(tmp_path, config(pond(tmp_path))) as (application, address, _):
+        context, tools = application.context, OwnTools(tuple)
+        services = Services(context.clock)
+        parts = PluginParts(
+            broadcast=context.broadcast,
+            services=services,
+            delivery=Delivery({}),
+            sender=lambda _: pytest.fail("no channel"),
+            inbox=application.dispatch.receive,
+            models=context.models,
+        )
+        connect_features(application.hooks, tools, parts, features)
+        assert [one.plugin for one in application.hooks.gateway_start.handlers] == ["pool"]
+        assert tools.features[0].spec.name == "swim"
+        async with connected(address.url) as wire, anyio.create_task_group() as tasks:
+            tasks.start_soon(services.run)
+            assert (await wire.event("pool.filled"))["payload"] == {"name": "Ada"}
+            await ended.wait()
+            tasks.cancel_scope.cancel()
+
+
+async def swim(_params: Laps, _context: ToolContext) -> str:
+    return "wet"
