@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from skerry.config.check import check
 from skerry.config.migrations import migrate
-from skerry.config.paths import MISSING, KeyPath, lookup, replaced, show_key_path
-from skerry.config.redact import is_fetched, is_reference
+from skerry.config.paths import MISSING, KeyPath, lookup, replaced, show_key_path, without_empty
+from skerry.config.redact import with_leaves
 from skerry.model.errors import ConfigInvalidError, ConfigIssue
 
 _OWN: Final[tuple[tuple[KeyPath, str], ...]] = (
@@ -70,7 +70,7 @@ def mapped(tree: Mapping[str, Any]) -> Mapped:
             if why:
                 unmapped.append(Unmapped(show_key_path(key_path), why))
     new, more = fitting(new)
-    return Mapped(_without_empty(new), migrated.done, tuple(dict.fromkeys([*unmapped, *more])))
+    return Mapped(without_empty(new), migrated.done, tuple(dict.fromkeys([*unmapped, *more])))
 
 
 def fitting(tree: Mapping[str, Any]) -> tuple[dict[str, Any], list[Unmapped]]:
@@ -152,15 +152,7 @@ def _issues(tree: Mapping[str, Any]) -> list[ConfigIssue]:
 
 def _plain(tree: Any) -> Any:
     """Returns the tree with a text for each secret that stands elsewhere."""
-    match tree:
-        case dict() if is_reference(tree) or is_fetched(tree):
-            return "a secret"
-        case dict():
-            return {key: _plain(value) for key, value in tree.items()}
-        case list():
-            return [_plain(element) for element in tree]
-        case _:
-            return tree
+    return with_leaves(tree, lambda leaf: "a secret" if isinstance(leaf, dict) else leaf)
 
 
 def _nearest(tree: Mapping[str, Any], path: str) -> KeyPath:
@@ -192,12 +184,3 @@ def _part(at: Any, rest: str) -> tuple[str | int, str] | None:
             key = max(fitting, key=len)
             return key, rest[len(key) :].removeprefix(".")
     return None
-
-
-def _without_empty(tree: dict[str, Any]) -> dict[str, Any]:
-    """Returns the tree without sections of which nothing is left."""
-    members = {
-        key: _without_empty(value) if isinstance(value, dict) else value
-        for key, value in tree.items()
-    }
-    return {key: value for key, value in members.items() if value != {}}

@@ -148,3 +148,13 @@ def _refusal(message: str) -> ConfigError:
     error = ConfigError(message)
     error.remedy = "`skerry config get` shows the present values."
     return error
+
+
+def without_empty(tree: Any) -> Any:
+    """Returns the tree without sections of which nothing is left."""
+    if isinstance(tree, list):
+        return [without_empty(element) for element in tree]
+    if not isinstance(tree, dict):
+        return tree
+    members = {key: without_empty(value) for key, value in tree.items()}
+    return {key: value for key, value in members.items() if value != {}}

@@ -11,8 +11,24 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final
 
-from skerry.config.paths import MISSING, KeyPath, lookup, replaced, show_key_path, within
-from skerry.config.redact import JSON, REDACTED, is_fetched, is_reference, redact
+from skerry.config.paths import (
+    MISSING,
+    KeyPath,
+    lookup,
+    replaced,
+    show_key_path,
+    within,
+    without_empty,
+)
+from skerry.config.redact import (
+    JSON,
+    REDACTED,
+    is_fetched,
+    is_reference,
+    leaves,
+    redact,
+    with_leaves,
+)
 from skerry.config.references import names
 from skerry.config.remote_write_policy import CONFIRMED, IMPORTED
 
@@ -96,7 +112,7 @@ def taken(tree: Mapping[str, Any], lines: Collection[ProposedKey]) -> dict[str, 
     for line in lines:
         if line.outcome is not KeyOutcome.TAKEN:
             new = replaced(new, line.place, MISSING)
-    made: dict[str, Any] = _without_empty(new)
+    made: dict[str, Any] = without_empty(new)
     return made
 
 
@@ -203,47 +219,17 @@ def _shown(key_path: KeyPath, value: Any) -> Any:
 
 
 def _hidden(value: Any) -> Any:
-    match value:
-        case str():
-            return value.replace(REDACTED, HIDDEN)
-        case dict():
-            return {key: _hidden(member) for key, member in value.items()}
-        case list():
-            return [_hidden(element) for element in value]
-        case _:
-            return value
+    return with_leaves(
+        value, lambda leaf: leaf.replace(REDACTED, HIDDEN) if isinstance(leaf, str) else leaf
+    )
 
 
 def _fetched(value: Any) -> Iterator[str]:
     """Yields in words where each secret of the value comes from that no variable has."""
-    match value:
-        case dict() if is_fetched(value):
-            yield f"the {value['source']} provider {value['provider']!r}"
-        case dict():
-            for member in value.values():
-                yield from _fetched(member)
-        case list():
-            for member in value:
-                yield from _fetched(member)
+    for leaf in leaves(value):
+        if is_fetched(leaf):
+            yield f"the {leaf['source']} provider {leaf['provider']!r}"
 
 
 def _texts(value: Any) -> Iterator[str]:
-    match value:
-        case str():
-            yield value
-        case dict():
-            for member in value.values():
-                yield from _texts(member)
-        case list():
-            for member in value:
-                yield from _texts(member)
-
-
-def _without_empty(tree: Any) -> Any:
-    """Returns the tree without sections of which nothing is left."""
-    if isinstance(tree, list):
-        return [_without_empty(element) for element in tree]
-    if not isinstance(tree, dict):
-        return tree
-    members = {key: _without_empty(value) for key, value in tree.items()}
-    return {key: value for key, value in members.items() if value != {}}
+    return (leaf for leaf in leaves(value) if isinstance(leaf, str))

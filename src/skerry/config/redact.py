@@ -5,7 +5,7 @@ hides all else, such as what a plugin is given. `redact` is for parts of one and
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from types import UnionType
 from typing import Annotated, Any, Final, Union, get_args, get_origin
@@ -174,20 +174,38 @@ def redact_text(text: str) -> str:
     return _IN_URL.sub(REDACTED, host + "/").removesuffix("/") + "/".join(steps) + "".join(hidden)
 
 
-def unresolved(value: JSON, used: Mapping[str, str]) -> JSON:
+def leaves(tree: Any) -> Iterator[Any]:
+    """Yields each plain value of a tree, and each object that refers to a secret as a whole."""
+    if isinstance(tree, list) or (isinstance(tree, dict) and not _refers(tree)):
+        for member in tree.values() if isinstance(tree, dict) else tree:
+            yield from leaves(member)
+    else:
+        yield tree
+
+
+def with_leaves(tree: Any, change: Callable[[Any], Any]) -> Any:
+    """Returns the tree with what `change` makes of each of its leaves (see `leaves`)."""
+    if isinstance(tree, dict) and not _refers(tree):
+        return {key: with_leaves(member, change) for key, member in tree.items()}
+    if isinstance(tree, list):
+        return [with_leaves(element, change) for element in tree]
+    return change(tree)
+
+
+def _refers(value: object) -> bool:
+    return is_reference(value) or is_fetched(value)
+
+
+def unresolved(tree: JSON, used: Mapping[str, str]) -> Any:
     """Returns the tree with `${NAME}` for every value of a variable in it."""
-    match value:
-        case dict():
-            return {key: unresolved(member, used) for key, member in value.items()}
-        case list():
-            return [unresolved(element, used) for element in value]
-        case str():
-            for name, text in used.items():
-                if len(text) >= SHORTEST or value == text:
-                    value = value.replace(text, f"${{{name}}}")
-            return value
-        case _:
-            return value
+
+    def change(value: Any) -> Any:
+        for name, text in used.items():
+            if isinstance(value, str) and (len(text) >= SHORTEST or value == text):
+                value = value.replace(text, f"${{{name}}}")
+        return value
+
+    return with_leaves(tree, change)
 
 
 def holds_secrets(key: str) -> bool:
@@ -195,17 +213,14 @@ def holds_secrets(key: str) -> bool:
     return key.lower() in _HOLDERS or is_secret(key)
 
 
-def _hide(value: JSON) -> JSON:
-    match value:
-        case dict() if is_reference(value) or is_fetched(value):
+def _hide(tree: JSON) -> JSON:
+    """Returns the tree with `REDACTED` for all but references to secrets, booleans and null."""
+
+    def change(value: Any) -> Any:
+        if value is None or isinstance(value, bool) or value == "" or _refers(value):
             return value
-        case str() if _REFERENCE.fullmatch(value):
-            return value
-        case dict():
-            return {key: _hide(member) for key, member in value.items()}
-        case list():
-            return [_hide(element) for element in value]
-        case None | bool() | "":
-            return value
-        case _:
-            return REDACTED
+        is_variable = isinstance(value, str) and _REFERENCE.fullmatch(value)
+        return value if is_variable else REDACTED
+
+    hidden: JSON = with_leaves(tree, change)
+    return hidden

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from skerry.config.paths import KeyPath, show_key_path
-from skerry.config.redact import holds_secrets, is_fetched, is_reference
+from skerry.config.redact import holds_secrets, is_fetched, is_reference, leaves
 from skerry.model.errors import ConfigError, ConfigIssue
 
 _REFERENCE: Final = re.compile(r"\$(\$?)\{([A-Z_][A-Z0-9_]*)\}")
@@ -86,29 +86,17 @@ class Substitution:
 
 def refers(value: Any) -> bool:
     """Returns whether a reference stands anywhere in the tree."""
-    match value:
-        case str():
-            return any(not match[1] for match in _REFERENCE.finditer(value))
-        case list():
-            return any(map(refers, value))
-        case dict():
-            return is_reference(value) or is_fetched(value) or any(map(refers, value.values()))
-        case _:
-            return False
+    return any(isinstance(leaf, dict) or any(_variables(leaf)) for leaf in leaves(value))
 
 
 def names(value: Any) -> Iterator[str]:
     """Yields the name of every variable that the tree refers to."""
-    match value:
-        case str():
-            yield from (match[2] for match in _REFERENCE.finditer(value) if not match[1])
-        case list():
-            for element in value:
-                yield from names(element)
-        case dict() if is_reference(value):
-            yield value["id"]
-        case dict():
-            for element in value.values():
-                yield from names(element)
-        case _:
-            pass
+    for leaf in leaves(value):
+        if is_reference(leaf):
+            yield leaf["id"]
+        yield from _variables(leaf)
+
+
+def _variables(leaf: Any) -> Iterator[str]:
+    text = leaf if isinstance(leaf, str) else ""
+    return (match[2] for match in _REFERENCE.finditer(text) if not match[1])

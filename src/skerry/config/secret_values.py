@@ -7,13 +7,13 @@ A program gets `{"protocolVersion": 1, "provider": NAME, "ids": [...]}` on stdin
 import json
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from pydantic import ValidationError
 
-from skerry.config.redact import is_fetched
+from skerry.config.redact import leaves
 from skerry.config.secret_providers import SecretProvider, SecretsConfig
 from skerry.infra.untrusted_json import UNREADABLE
 from skerry.model.errors import ConfigError
@@ -80,8 +80,8 @@ class Fetcher:
         ids = sorted(
             {
                 reference["id"]
-                for reference in _references(self._merged)
-                if reference["provider"] == name
+                for reference in leaves(self._merged)
+                if is_fetched(reference) and reference["provider"] == name
             }
         )
         if not provider.json_only and len(ids) != 1:
@@ -94,18 +94,6 @@ class Fetcher:
         if not isinstance(values, dict):
             raise _failed(f"the secret provider {name!r} answered without values.")
         return values
-
-
-def _references(value: Any) -> Iterator[Mapping[str, Any]]:
-    match value:
-        case dict() if is_fetched(value):
-            yield value
-        case dict():
-            for member in value.values():
-                yield from _references(member)
-        case list():
-            for member in value:
-                yield from _references(member)
 
 
 def _from_file(name: str, provider: SecretProvider) -> Mapping[str, Any] | str:

@@ -141,4 +141,4 @@ def test_the_command_shows_first_and_writes_when_told_to(
     loaded = load({"SKERRY_STATE_DIR": str(tmp_path)})
     assert loaded.config.agents.defaults.model.primary == "a/b"
     assert main(["config", "migrate"]) == 0
-    assert "nothing to do" in capsys.readouterr().out
+    assert "nothing to change" in capsys.readouterr().out
