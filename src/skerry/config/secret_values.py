@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from skerry.config.redact import leaves
+from skerry.config.redact import is_fetched, leaves
 from skerry.config.secret_providers import SecretProvider, SecretsConfig
 from skerry.infra.untrusted_json import UNREADABLE
 from skerry.model.errors import ConfigError
