@@ -81,6 +81,28 @@ async def test_a_person_on_a_platform_reads_it_once_before_the_reply(tmp_path: P
         assert blocks[1][1].startswith("🌱 A new conversation, as every day at 04:00.")
 
 
+async def test_a_new_session_that_a_person_asks_for_is_announced_on_the_platform(
+    tmp_path: Path,
+) -> None:
+    opened = Opened(tmp_path)
+    async with opened as core:
+        await receive(core, "evening", "m1")
+        await receive(core, "/new tell me more", "m2")
+        blocks = await delivered(core)
+        assert (-1, "🌱 A new conversation. `/resume` brings the last one back.") in blocks
+        assert opened.seen() == ["tell me more"]
+
+
+async def test_a_session_that_was_idle_is_announced_on_the_platform(tmp_path: Path) -> None:
+    opened = Opened(tmp_path, session=SessionConfig(idle_minutes=5))
+    async with opened as core:
+        await receive(core, "evening", "m1")
+        opened.clock.advance(HOUR)
+        await receive(core, "later", "m2")
+        (notice,) = [text for block, text in await delivered(core) if block == -1]
+        assert notice.startswith("🌱 A new conversation, after 5 minutes without a message.")
+
+
 async def test_a_muted_conversation_is_told_nothing_on_the_platform(tmp_path: Path) -> None:
     opened = Opened(tmp_path)
     async with opened as core:
