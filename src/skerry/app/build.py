@@ -62,10 +62,9 @@ from skerry.ports.model import Models
 from skerry.ports.tool import reads_only
 from skerry.providers.catalog import Catalog
 from skerry.runtime.conversation import ConversationCache
-from skerry.runtime.delivery import Delivery, Sender
+from skerry.runtime.delivery import Delivery, Sender, receive
 from skerry.runtime.dispatcher import Dispatch
 from skerry.runtime.prompt_report import report
-from skerry.runtime.receiver import receive
 from skerry.runtime.recovery import RunFacts, recover
 from skerry.runtime.run_context import Runtime
 from skerry.runtime.usage.ledger import Ledger

@@ -14,8 +14,7 @@ from skerry.ports.channel import ChannelAdapter, Inbox
 from skerry.ports.model import Models
 from skerry.providers.catalog import Catalog
 from skerry.providers.retry import RetryingProvider
-from skerry.runtime.delivery import Delivery, Sender
-from skerry.runtime.receiver import receive
+from skerry.runtime.delivery import Delivery, Sender, receive
 from skerry.sdk.parts import Registered, Service
 
 

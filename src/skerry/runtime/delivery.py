@@ -1,4 +1,4 @@
-"""Delivers the outbox: one sender for each account, in order, each part once.
+"""Keeps accounts receiving, and delivers the outbox: one sender each, in order, each part once.
 
 A part is marked `sending` before the adapter gets it and `sent` after. Found in `sending`, or after
 a failed attempt, it may have arrived: the adapter is asked to settle that. Where it cannot, the
@@ -26,12 +26,13 @@ from skerry.hooks.events import MessageSent
 from skerry.hooks.hooks import Hooks
 from skerry.infra.backoff import Backoff
 from skerry.infra.clock import Clock
-from skerry.model.errors import DeliveryRefusedError, StateError
+from skerry.infra.supervise import keep_running
+from skerry.model.errors import BusyError, DeliveryRefusedError, StateError
 from skerry.model.ids import AccountId, ChannelId
 from skerry.model.inbound import Peer, ReplyTo
 from skerry.model.outbound import OutboundPart, Receipt, Settlement, TextUnit
 from skerry.model.undelivered import DeliveryDelayedError
-from skerry.ports.channel import ChannelAdapter
+from skerry.ports.channel import ChannelAdapter, Inbox
 from skerry.replies.splitting import split
 from skerry.store import Reader, Store, Unit, outbox
 from skerry.store.outbox import PartState, WaitingPart
@@ -290,3 +291,16 @@ class Delivery(Struct, frozen=True):
         """Sends what waits, one account after another."""
         for sender in self.senders.values():
             await sender.flush()
+
+
+async def receive(adapter: ChannelAdapter, inbox: Inbox) -> None:
+    """Runs the adapter until the gateway stops; one that fails or ends starts again."""
+
+    async def listen() -> bool:
+        try:
+            await adapter.run(inbox)
+        except BusyError:
+            return False  # the gateway stops; what was not acknowledged comes at the next start
+        return True
+
+    await keep_running(listen, f"{adapter.channel}/{adapter.account}")

@@ -3,23 +3,25 @@
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Final, TypeVar
 
 import anyio
 from msgspec import Struct, field
 
 from skerry.commands.table import Command, CommandCall, CommandTable
+from skerry.config.protected import gate
 from skerry.config.root import Config
 from skerry.hooks.events import WEBCHAT, RunContext
 from skerry.hooks.hooks import Hooks
 from skerry.infra.clock import Clock
+from skerry.infra.rooted_fs import Beneath, EscapeError
 from skerry.infra.supervise import Supervisor
 from skerry.lanes.running import ActiveRun, Running
 from skerry.model.caller import Caller
 from skerry.model.errors import StoreFailedError
 from skerry.model.event import RunEvent
-from skerry.model.ids import RunId, SessionId, SessionKind
+from skerry.model.ids import AgentId, RunId, SessionId, SessionKind
 from skerry.model.inbound import PeerKind
 from skerry.model.origin import Origin
 from skerry.model.run import Purpose, RunRequest
@@ -29,10 +31,9 @@ from skerry.policy.records import Records
 from skerry.ports.model import Models
 from skerry.ports.tool import Tool, offered
 from skerry.ports.tries import CallTarget
-from skerry.replies.shaping import Show
+from skerry.replies.shaping import Show, named
 from skerry.runtime.conversation import ConversationCache
 from skerry.runtime.delivery import Delivery
-from skerry.runtime.media_marks import shown_file
 from skerry.runtime.model_call import Failover
 from skerry.runtime.usage.ledger import Ledger
 from skerry.sessions.opening import SessionLimits, limits
@@ -225,3 +226,35 @@ async def persisted(run_id: RunId, step: Callable[[], Awaitable[T]]) -> T:
                 logger.warning("run %s waits for the store: %s", run_id, error)
                 warned = True
         await anyio.sleep(STORE_SECONDS)
+
+
+MEDIA: Final = "media"
+"""The directory of the state directory where files for people may be."""
+_WEB: Final = ("http://", "https://")
+
+
+def shown_file(config: Config, agent: AgentId, reference: str) -> str:
+    """Returns in words what an answer shows of a file."""
+    if reference.lower().startswith(_WEB):
+        return f"📎 {reference}"
+    roots = (config.workspace(agent), config.state_dir / MEDIA)
+    reason = "there is no such file"
+    for root in roots:
+        try:
+            path = _beneath(reference, root)
+            with Beneath(root, gate(config)).open(path):
+                return named(reference)
+        except EscapeError as error:
+            logger.warning("a file of an answer is not shown: %s", error)
+            reason = "it is not in the workspace"
+        except OSError:
+            continue
+    return f"📎 {PurePath(reference).name} (not sent: {reason})"
+
+
+def _beneath(reference: str, root: Path) -> str:
+    """Returns the path relative to the root, where it lies beneath it by its name."""
+    path = PurePath(reference.removeprefix("file://"))
+    if path.is_absolute() and path.is_relative_to(root):
+        return str(path.relative_to(root))
+    return str(path)

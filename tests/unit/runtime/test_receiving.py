@@ -12,7 +12,7 @@ from skerry.model.ids import AccountId, ChannelId
 from skerry.model.inbound import InboundMessage, ReplyTo
 from skerry.model.outbound import OutboundPart, Receipt, Settlement, TextUnit
 from skerry.ports.channel import Inbox
-from skerry.runtime.receiver import receive
+from skerry.runtime.delivery import receive
 from skerry.testing.channel import CHANNEL
 
 ACCOUNT = AccountId("default")
