@@ -276,10 +276,10 @@ def _sessions(add: Add) -> None:
     _sessions_command(add, "restore", "bring a deleted or reset session back", name=True)
     rename = _sessions_command(add, "rename", "name a conversation", name=True)
     rename.add_argument("label", metavar="NAME", help='its new name; "" takes it away')
-    found = _sessions_command(add, "search", "search messages, however old")
-    found.add_argument("text", metavar="TEXT", help="words of the messages")
-    found.add_argument("--session", metavar="SESSION", help="only in this conversation")
-    found.add_argument(
+    search = _sessions_command(add, "search", "search messages, however old")
+    search.add_argument("text", metavar="TEXT", help="words of the messages")
+    search.add_argument("--session", metavar="SESSION", help="only in this conversation")
+    search.add_argument(
         "--limit", type=hits, default=8, metavar="N", help="most hits, up to 50 (default: 8)"
     )
     _session_files(add)

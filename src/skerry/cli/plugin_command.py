@@ -38,15 +38,15 @@ async def _command(plugin: str) -> CliCommand | None:
     try:
         config = load_good(os.environ).config
     except ConfigError:
-        return None  # a word that is no command is told first
+        return None  # the unknown command is reported first
     every = candidates(config, installed=False)
-    found = next((candidate for candidate in every if candidate.id == plugin), None)
-    if found is None:
+    source = next((candidate for candidate in every if candidate.id == plugin), None)
+    if source is None:
         return None
-    reason = found.refusal(config)
+    reason = source.refusal(config)
     if reason is not None:
         raise PluginError(f"The plugin {plugin} is not loaded: {reason}", "skerry plugins list")
-    registered = await register(config, found, found.package(config))
+    registered = await register(config, source, source.package(config))
     if registered.cli is None:
         raise PluginError(f"The plugin {plugin} has no command.", "skerry plugins list")
     return registered.cli

@@ -121,13 +121,13 @@ def _readable(file: Path) -> set[int]:
 
 
 def _list(state_dir: Path, arguments: Namespace) -> int:
-    kept, rolled_back = aside.every(state_dir), reached.kept(state_dir / aside.FOLDER)
+    recovered, rolled_back = aside.every(state_dir), reached.kept(state_dir / aside.FOLDER)
     unreadable = _unreadable(state_dir)
     if arguments.json:
         show_json(
             {
                 "rolledBack": msgspec.to_builtins(rolled_back) if rolled_back else None,
-                "recovered": msgspec.to_builtins(kept),
+                "recovered": msgspec.to_builtins(recovered),
                 "unreadable": [asdict(entry) for entry in unreadable],
             }
         )
@@ -137,12 +137,12 @@ def _list(state_dir: Path, arguments: Namespace) -> int:
     for entry in unreadable:
         where = "its transcript file has it" if entry.in_file else "no file has it"
         show(f"{entry.name} (entry {entry.seq} of {entry.key}) cannot be read; {where}.")
-    if not kept and not unreadable:
+    if not recovered and not unreadable:
         show("No message is kept aside: the database has all that the transcript files have.")
         return 0
     if not all(entry.in_file for entry in unreadable):
         notice("With the gateway stopped, what no file has: skerry sessions recovered accept --all")
-    if kept:
+    if recovered:
         rows = [
             (
                 file.session_id,
@@ -151,10 +151,10 @@ def _list(state_dir: Path, arguments: Namespace) -> int:
                 f"{_local(file.written_at):%Y-%m-%d %H:%M}",
                 file.file,
             )
-            for file in kept
+            for file in recovered
         ]
         show(table([("SESSION", "KEY", "MESSAGES", "LAST WRITTEN", "FILE"), *rows]))
-    if kept or any(entry.in_file for entry in unreadable):
+    if recovered or any(entry.in_file for entry in unreadable):
         notice("With the gateway stopped: skerry sessions recovered import")
     return 0
 
@@ -219,11 +219,11 @@ def _chosen(state_dir: Path, arguments: Namespace) -> Sequence[Aside]:
     Raises:
         ClientError: nothing is kept by that name.
     """
-    kept = aside.every(state_dir)
+    recovered = aside.every(state_dir)
     if not arguments.name:
-        return kept
+        return recovered
     name = arguments.name
-    chosen = [file for file in kept if name in {file.session_id, file.key, file.file}]
+    chosen = [file for file in recovered if name in {file.session_id, file.key, file.file}]
     if not chosen:
         raise ClientError(
             f"Nothing is kept aside of {name!r}.",

@@ -72,19 +72,21 @@ class PluginHttp:
         """Returns the refusal of a request without the token; failures are slowed down."""
         gateway = self._context.config().gateway
         kind, _, token = request.headers.get("authorization", "").partition(" ")
-        given = token.strip() if kind.lower() == "bearer" else None
-        shown = check_secret(gateway.auth, given, None)
+        bearer = token.strip() if kind.lower() == "bearer" else None
+        secret = check_secret(gateway.auth, bearer, None)
         peer = peer_of(request.scope, gateway.trusted_proxies)
         now = monotonic()
-        if shown is not SecretCheck.RIGHT or self._failures.locked(peer, now):
-            if shown is SecretCheck.WRONG:
+        if secret is not SecretCheck.RIGHT or self._failures.locked(peer, now):
+            if secret is SecretCheck.WRONG:
                 await anyio.sleep(self._failures.delay(peer, now))
             headers = {"www-authenticate": "Bearer"}
-            return Response("Show the token of the gateway.\n", 401, headers, _TEXT)
+            return Response(
+                "Send the token of the gateway: Authorization: Bearer TOKEN.\n", 401, headers, _TEXT
+            )
         return None
 
     async def _panel(self, request: Request, plugin: str, path: str) -> Response:
-        """Returns a file of a panel, to whoever has its ticket."""
+        """Returns a file of a panel, to a request with its ticket."""
         ticket, _, file = path.removeprefix("panels/").partition("/")
         panels = self._context.plugins.panels if self._context.plugins else ()
         for panel in panels:
