@@ -100,8 +100,8 @@ async def test_it_gets_the_listed_variables_and_no_other(
 
 async def test_what_hangs_is_ended_with_its_children_at_the_deadline(tmp_path: Path) -> None:
     async with nothing_stays(tmp_path):
-        with anyio.fail_after(60), pytest.raises(LateError, match=r"did not end within 0\.5 s"):
-            await run(script(tmp_path, STAYS + "sleep 600"), seconds=0.5)
+        with anyio.fail_after(60), pytest.raises(LateError, match="did not end within 3 s"):
+            await run(script(tmp_path, STAYS + "sleep 600"), seconds=3)
         assert (tmp_path / "stays").exists()
 
 
@@ -110,7 +110,8 @@ async def test_a_program_is_asked_to_end_before_it_is_killed(tmp_path: Path, tra
     """One that ignores SIGTERM goes with its children; one that does not removes its files."""
     text = trap or "trap 'rm stays; exit 0' TERM; "
     async with nothing_stays(tmp_path):
-        program = script(tmp_path, f"{text}{STAYS}while true; do sleep 0.01; done", grace=1.0)
+        grace = 0.3 if trap else 50.0  # one that obeys ends at once, on a busy machine later
+        program = script(tmp_path, f"{text}{STAYS}while true; do sleep 0.01; done", grace=grace)
         with anyio.fail_after(60):
             async with child(program) as running:
                 await until((tmp_path / "stays").exists)
