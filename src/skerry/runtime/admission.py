@@ -209,7 +209,7 @@ class Arrival(Struct, frozen=True):
     """A message with all that its unit needs: the unit may run twice, in the store's thread."""
 
     request: RunRequest
-    said: Sequence[Message]
+    entries: Sequence[Message]
     """The entries that it writes; none where hooks keep them from the transcript."""
     accepted_at: int
     new_id: SessionId
@@ -302,11 +302,11 @@ class Arrival(Struct, frozen=True):
         return queued
 
     def enter(self, unit: Unit) -> EnteredMessage:
-        """Writes what was said into the session that it is to enter, which may begin with it."""
+        """Writes the message into the session that it is to enter, which may begin with it."""
         request, at = self.request, self.accepted_at
         opened = enter(unit, request, self.limits, self.new_id, at)
         session_id, tail = opened.session_id, opened.tail
-        written = [*opened.notes, *self.said]
+        written = [*opened.notes, *self.entries]
         if written:
             spoken_at = at if self.limits is not None else 0
             sessions.append(unit, session_id, tail, request.run_id, written, at, heard=spoken_at)
@@ -320,7 +320,7 @@ class Arrival(Struct, frozen=True):
             texts = [part for note in opened.notes for part in self.notices[note.text]]
             outbox.add(unit, request.run_id, NOTICE, to, texts, at)
         tail += len(opened.notes)
-        return EnteredMessage(opened, tail + 1 if self.said else 0, tail, settings)
+        return EnteredMessage(opened, tail + 1 if self.entries else 0, tail, settings)
 
 
 def _is_taken(unit: Unit, request: RunRequest) -> bool:

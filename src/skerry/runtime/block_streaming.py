@@ -75,7 +75,7 @@ class _QueuedBlock(Struct, frozen=True):
     """A block that is to leave. `end` counts the characters said up to it; None is no text."""
 
     text: str
-    said: _Response
+    response: _Response
     end: int | None = None
 
 
@@ -102,8 +102,8 @@ class BlockStreamer:
         self._chunker = Chunker(style.chunking)
         self._thoughts = Chunker(style.chunking)
         self._joining = Coalescer(style.joined_from, style.joined_to, style.chunking.unit)
-        self._said = _Response()
-        self._taken: _Response | None = None
+        self._response = _Response()
+        self._resumed: _Response | None = None
         self._continued: ContinuedRun | None = None
         self._queue: deque[_QueuedBlock] = deque()
         self._lock = anyio.Lock()
@@ -123,7 +123,7 @@ class BlockStreamer:
         self._continued = continued
         self.blocks, sent = continued.blocks, continued.sent
         if sent:
-            self._taken = _Response([sent], cut=len(sent), stored=len(sent))
+            self._resumed = _Response([sent], cut=len(sent), stored=len(sent))
             self._chunker.take_up(sent)
         elif sent is None and self.streams:  # it was to leave at the end
             for shaped_text in response_texts(continued.messages, self._show):
@@ -151,7 +151,7 @@ class BlockStreamer:
             case MessageWithdrawn():
                 self._begin_anew()
             case MessageStart(None):
-                self._said, self._taken = self._taken or _Response(), None
+                self._response, self._resumed = self._resumed or _Response(), None
             case MessageEnd(AssistantMessage() as message):
                 self._end(message)
             case ToolExecutionStart(call) if self.style.verbose is not Detail.OFF:
@@ -180,7 +180,7 @@ class BlockStreamer:
             await self._drain(at_once=False)
             self._queue.extend(last)
             await self._pause()
-        blocks = [Block(block.text, self._quote(block.said.marks)) for block in self._queue]
+        blocks = [Block(block.text, self._quote(block.response.marks)) for block in self._queue]
         self._queue.clear()
         if not self.streams:
             blocks += [
@@ -213,7 +213,7 @@ class BlockStreamer:
         self._flush_reasoning()
         if not self.streams or self._whole:
             return
-        response = self._said
+        response = self._response
         response.marks = marks or response.marks
         response.text.append(delta)
         self._push(self._chunker.feed(delta))
@@ -222,14 +222,14 @@ class BlockStreamer:
         self._signal.thinks()
         match self.style.reasoning:
             case Detail.ON:
-                self._said.thoughts.append(delta)
+                self._response.thoughts.append(delta)
             case Detail.STREAM:
                 self._queue_reasoning(self._thoughts.feed(delta))
 
     def _flush_reasoning(self) -> None:
         """Lets the thoughts leave before the words that they led to."""
-        thoughts = "".join(self._said.thoughts)
-        self._said.thoughts.clear()
+        thoughts = "".join(self._response.thoughts)
+        self._response.thoughts.clear()
         if thoughts.strip():
             self._notice(reasoning(thoughts))
         if self.style.reasoning is Detail.STREAM:
@@ -245,8 +245,8 @@ class BlockStreamer:
         self._chunker.drop()
         self._thoughts.drop()
         self._joining.flush()
-        was_sent = self._said.cut > 0
-        self._said = _Response()
+        was_sent = self._response.cut > 0
+        self._response = _Response()
         if was_sent:
             self._notice(BEGUN_ANEW)
 
@@ -266,16 +266,16 @@ class BlockStreamer:
         else:
             whole = shaped(message.text, self._show)
             text = whole.text
-            self._said.marks = whole.marks or self._said.marks
-        sent = "".join(self._said.text)[: self._said.cut]  # before a restart
+            self._response.marks = whole.marks or self._response.marks
+        sent = "".join(self._response.text)[: self._response.cut]  # before a restart
         if not text.startswith(sent):
             self._begin_anew()
             sent = ""
-        self._said.text = [text]
+        self._response.text = [text]
         self._push(self._chunker.feed(text[len(sent) :]), wake=False)
 
     def _notice(self, text: str) -> None:
-        self._queue.append(_QueuedBlock(text, self._said))
+        self._queue.append(_QueuedBlock(text, self._response))
         self._wake.set()
 
     def _push(self, pieces: list[TextPiece], *, wake: bool = True) -> None:
@@ -288,7 +288,7 @@ class BlockStreamer:
             self._wake.set()
 
     def _queue_text(self, pieces: list[TextPiece]) -> None:
-        response = self._said
+        response = self._response
         for piece in pieces:
             first = response.cut == 0
             response.cut += len(piece.body)
@@ -329,15 +329,15 @@ class BlockStreamer:
             await anyio.sleep(random.uniform(*pause))  # noqa: S311 - no secret
 
     async def _send(self, block: _QueuedBlock) -> None:
-        response, run_id = block.said, self._context.run_id
+        response, run_id = block.response, self._context.run_id
         to = Block(block.text, self._quote(response.marks)).addressed(self.to)
         content = await filtered_text(self._runtime.hooks, self._context, to, block.text)
         parts = self._runtime.delivery.parts(to, content) if content else []
         number, now = self.blocks, self._runtime.clock.now_ms()
         end = response.stored if block.end is None else block.end
         # A response that failed and was begun anew may still have blocks that wait.
-        delivered = end if response is self._said else self._said.stored
-        checkpoint = ("".join(self._said.text), delivered) if self.streams else None
+        delivered = end if response is self._response else self._response.stored
+        checkpoint = ("".join(self._response.text), delivered) if self.streams else None
 
         def leave(unit: Unit) -> None:
             outbox.add(unit, run_id, number, to, parts, now)
@@ -376,7 +376,7 @@ def answers(plan: RunPlan, variables: Callable[[], Mapping[str, str]]) -> BlockS
     def prefixed(text: str) -> str:
         values = variables() if before else {}
         if not values.get("model"):
-            return text  # what a command answers is said by no model
+            return text  # no model wrote the answer of a command
         return f"{prefix(before, values)} {text}"
 
     replying = BlockStreamer(plan.runtime, plan.hooks, to, sent, plan.show, prefixed)

@@ -62,7 +62,7 @@ class Queue(Struct):
 
     runtime: Runtime
     lanes: Lanes
-    _told: set[SessionKey] = field(default_factory=set)
+    _notified: set[SessionKey] = field(default_factory=set)
     """Sessions whose people were told that messages are dropped."""
 
     def put(self, run: ActiveRun) -> None:
@@ -107,7 +107,7 @@ class Queue(Struct):
         self.lanes.submit(f"{key}:aside:{run.request.run_id}", work, counted=False)
 
     def take_back(self, run: ActiveRun) -> bool:
-        """Ends a stopped run now that still waits, as if nothing had been said.
+        """Ends a stopped run now that still waits, as if it had never arrived.
 
         Returns false if its message is in the transcript, or is about to be.
         """
@@ -153,7 +153,7 @@ class Queue(Struct):
             host.join(guest)
         if guests or turn.dropped:
             host.batch = turn
-        self._told.discard(host.request.key)
+        self._notified.discard(host.request.key)
         await Run(self.runtime, host, self.put_back).execute()
 
     def behind(self, front: ActiveRun) -> list[ActiveRun]:
@@ -230,8 +230,8 @@ class Queue(Struct):
                     host.steering.remove(run)
         with anyio.CancelScope(shield=True):  # they have no place any more: somebody must end them
             for run in dropped:
-                notify = key not in self._told  # once, not once a message
-                self._told.add(key)
+                notify = key not in self._notified  # once, not once a message
+                self._notified.add(key)
                 if not await out_of_band.drop(self.runtime, run, rules.cap, notify=notify):
                     # Whoever accepts a message does not wait for room on the disk; this may.
                     work = partial(
