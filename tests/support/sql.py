@@ -156,6 +156,8 @@ RULES: Final = (
         r"\bjson\w*\(",
         "SELECT value FROM json_each(?)",
     ),
+    # `IS DISTINCT FROM` would say it in one condition, but SQLite has it since 3.39 only: a Python
+    # 3.11 of Ubuntu 22.04 comes with 3.37.
     _rule(
         "optional conditions are put together in Python; `<>` and IS NULL for what may be NULL",
         r"\? IS (NOT )?NULL|\bIS (NOT )?\?|\? IN \(",

@@ -3,9 +3,10 @@
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from skerry.config import source
 from skerry.config.paths import changes
@@ -22,8 +23,7 @@ class _NoSpanError(Exception):
     """Carries no message: the text is written anew, or the person is told."""
 
 
-@dataclass(slots=True)
-class _Node:
+class _Node(Struct):
     """A value in the text, from `start` to before `end`."""
 
     start: int
@@ -32,8 +32,7 @@ class _Node:
     """Members of an object or a list; None for a plain value."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
+class _Part(Struct, frozen=True):
     """A member of an object, or an element of a list, whose key is then its number."""
 
     start: int
@@ -43,8 +42,7 @@ class _Part:
     """The place of the comma behind it."""
 
 
-@dataclass(slots=True)
-class _Document:
+class _Document(Struct):
     """The text, how it is written, and the changes made so far."""
 
     raw: str

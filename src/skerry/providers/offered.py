@@ -104,7 +104,7 @@ async def ask(http: HttpClient, endpoint: Endpoint) -> list[Offered]:
             finally:
                 await response.aclose()
         except httpx2.TransportError as error:
-            text = _hidden(endpoint, str(error).encode()).decode(errors="replace")
+            text = endpoint.hidden(str(error).encode()).decode(errors="replace")
             raise ModelUnreachableError(
                 f"Cannot ask {endpoint.name} at {url.host} for its models: {text.rstrip('.')}."
             ) from error
@@ -114,18 +114,12 @@ async def ask(http: HttpClient, endpoint: Endpoint) -> list[Offered]:
 
 def _read(endpoint: Endpoint, response: httpx2.Response, body: bytes) -> list[Offered]:
     if response.status_code != httpx2.codes.OK:
-        text = _hidden(endpoint, body[:65_536])
+        text = endpoint.hidden(body[:65_536])
         raise response_failure(response.status_code, response.headers, text, endpoint.name)
     models = parse(body)
     if models is None:
         raise ModelRequestError(f"{endpoint.name} answers with no list of models.")
     return models
-
-
-def _hidden(endpoint: Endpoint, data: bytes) -> bytes:
-    for secret in endpoint.secrets:
-        data = data.replace(secret, b"***")
-    return data
 
 
 def _address(endpoint: Endpoint) -> str:

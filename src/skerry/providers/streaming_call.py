@@ -84,6 +84,12 @@ class Endpoint:
         )
         object.__setattr__(self, "secrets", secrets)  # frozen from here on
 
+    def hidden(self, data: bytes) -> bytes:
+        """Returns a server's text, which might repeat them, without the secrets."""
+        for secret in self.secrets:
+            data = data.replace(secret, _HIDDEN)
+        return data
+
 
 class EventTooLargeError(ValueError):
     """An event is longer than the limit."""
@@ -285,19 +291,13 @@ class StreamingCall:
         """Takes up one network read, and tells of it once."""
         try:
             for data in events.feed(read):
-                teller.add(builder.take(self._hide(data)))
+                teller.add(builder.take(self._endpoint.hidden(data)))
                 if builder.done:
                     break
         except EventTooLargeError as error:
             raise ModelRequestError(f"{self._endpoint.name}: {error}.") from error
         finally:
             teller.tell()
-
-    def _hide(self, data: bytes) -> bytes:
-        """Removes our secrets from a server's text, which might repeat them."""
-        for secret in self._secrets:
-            data = data.replace(secret, _HIDDEN)
-        return data
 
     async def _failure(self, url: httpx2.URL, response: httpx2.Response) -> ModelError:
         """Converts a response that is not a stream of events into an error."""
@@ -308,7 +308,7 @@ class StreamingCall:
                     body += part
                     if len(body) > _ERROR_LIMIT:
                         break
-        text = self._hide(bytes(body))
+        text = self._endpoint.hidden(bytes(body))
         if response.status_code != httpx2.codes.OK:
             return response_failure(
                 response.status_code, response.headers, text, self._endpoint.name
@@ -325,7 +325,8 @@ class StreamingCall:
 
     def _unreachable(self, url: httpx2.URL, error: httpx2.TransportError) -> ModelConnectionError:
         name = self._endpoint.name
-        text = self._hide(str(error).encode()).decode()  # a header that cannot be sent is quoted
+        quoted = str(error).encode()  # a header that cannot be sent is quoted
+        text = self._endpoint.hidden(quoted).decode()
         match error:
             case httpx2.ReadTimeout():
                 return ModelSilentError(f"{name} was {text}.")
