@@ -10,14 +10,14 @@ import anyio.to_thread
 from msgspec.structs import replace
 
 from skerry.features.memory.database import DamagedError
-from skerry.features.memory.embedding import Wanted, embed, waits
-from skerry.features.memory.index import Index, Talks
+from skerry.features.memory.embedding import Selection, embed, waits
+from skerry.features.memory.index import Conversations, Index
 from skerry.features.memory.indexer import Settings, StoppedError
 from skerry.features.memory.keeping import ORDER
 from skerry.features.memory.lacking import has_vectors, lacking
 from skerry.features.memory.listing import listing
 from skerry.features.memory.query_embedding import LoadingError, ask
-from skerry.features.memory.searching import Asking, Weighing, by_words, search
+from skerry.features.memory.searching import SearchSettings, Weighing, by_words, search
 from skerry.features.memory.state import EACH_SECONDS, filled
 from skerry.features.memory.transcripts import SESSIONS, path_of
 from skerry.features.memory.waiting import for_files, for_vector
@@ -67,7 +67,7 @@ class BuiltinMemory:
         index: Index,
         clock: Clock,
         *,
-        talks: Talks | None = None,
+        talks: Conversations | None = None,
         embedder: "Callable[[], Embedder | None]" = lambda: None,
         weighing: Callable[[], Weighing] = Weighing,
         settings: Callable[[], Settings] | None = None,
@@ -196,7 +196,7 @@ class BuiltinMemory:
         async with self._embedding:
             try:
                 tell, begun = partial(self._tell, progress), anyio.current_time()
-                selection = Wanted(sources, seconds, probes=force)
+                selection = Selection(sources, seconds, probes=force)
                 done = await embed(self._index, embedder, tell, selection)
                 if done >= MEASURED:
                     self._each = (anyio.current_time() - begun) / done
@@ -329,7 +329,7 @@ class BuiltinMemory:
         notes: Sequence[str] = ()
         zone = self._index.settings.zone
         recall = self._index.recalling()
-        asking = Asking(self._weighing(), self._clock.now_ms(), recall, zone)
+        asking = SearchSettings(self._weighing(), self._clock.now_ms(), recall, zone)
         try:
             with self._index.reading() as (tables, collection, behind):
                 if collection is None:

@@ -20,7 +20,7 @@ from skerry.ports.checks import Check, Level
 from skerry.sdk.features import Installation
 
 if TYPE_CHECKING:  # loaded where there is an index
-    from skerry.features.memory.inspection import Found
+    from skerry.features.memory.inspection import Inspection
 
 NAME: Final = "memory qmd"
 SHOWN: Final = 3
@@ -48,7 +48,7 @@ async def index(config: Config, agent: AgentId, *, whole: bool = False) -> list[
     return list(_index(await _look(config, agent, whole=whole), agent))
 
 
-async def _look(config: Config, agent: AgentId, *, whole: bool) -> "Found | None":
+async def _look(config: Config, agent: AgentId, *, whole: bool) -> "Inspection | None":
     path = config.state_dir / FOLDER / f"{agent}.sqlite"
     if not path.exists():
         return None
@@ -60,7 +60,7 @@ async def _look(config: Config, agent: AgentId, *, whole: bool) -> "Found | None
     return await anyio.to_thread.run_sync(partial(look, path, places, whole=whole))
 
 
-def _index(inspection: "Found | None", agent: AgentId) -> Iterator[Check]:
+def _index(inspection: "Inspection | None", agent: AgentId) -> Iterator[Check]:
     name = f"memory of {agent}"
     if inspection is None:
         message = "not indexed yet; the first search, or a running gateway, does it."
@@ -98,7 +98,7 @@ async def thorough(config: Config, environ: Mapping[str, str], agent: AgentId) -
     return [*checks, *await qmd(config, environ)]
 
 
-def _fresh(inspection: "Found", *, is_kept: bool) -> Iterator[Check]:
+def _fresh(inspection: "Inspection", *, is_kept: bool) -> Iterator[Check]:
     """Yields whether the index is as the files are; `is_kept` where a gateway looks after it."""
     now = SystemClock().now_ms()
     late = [path for path, at in inspection.stale if not is_kept or now - at > LATE_MS]
@@ -115,7 +115,7 @@ def _fresh(inspection: "Found", *, is_kept: bool) -> Iterator[Check]:
     yield Check("memory watcher", Level.WARNING, message, remedy)
 
 
-def _vectors(inspection: "Found") -> Iterator[Check]:
+def _vectors(inspection: "Inspection") -> Iterator[Check]:
     """Yields how many passages are found by their meaning."""
     refused = sum(count for _, count in inspection.refused)
     lacking = inspection.passages - inspection.vectors - refused

@@ -13,7 +13,7 @@ from typing import Final
 from skerry.features.memory.documents import date_of
 from skerry.features.memory.files import Places, scan
 from skerry.features.memory.notes import notes
-from skerry.features.memory.reading import NotMemoryError, told
+from skerry.features.memory.reading import NotMemoryError, provenance_of
 from skerry.infra.rooted_fs import Beneath, EscapeError, Rules
 from skerry.model.memory import (
     MemoryBackendError,
@@ -101,7 +101,7 @@ def read_whole(root_and_name: Place, path: str, rules: Rules | None) -> MemoryWh
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise NotMemoryError(f"{path!r} is not UTF-8 from byte {error.start} on.") from error
-    return MemoryWhole(path, text, _hash(data), [told(note) for note in notes(text)])
+    return MemoryWhole(path, text, _hash(data), [provenance_of(note) for note in notes(text)])
 
 
 def save(root_and_name: Place, path: str, text: str, base: str, rules: Rules | None) -> MemorySaved:

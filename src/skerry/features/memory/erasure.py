@@ -35,7 +35,7 @@ from skerry.store.mirror import Mirror
 from skerry.workspace.prompt_files import ORDER
 
 if TYPE_CHECKING:  # loaded when something is to be forgotten, not with each start
-    from skerry.features.memory.forgetting import Papers
+    from skerry.features.memory.forgetting import FileEraser
 
 logger = logging.getLogger(__name__)
 
@@ -71,7 +71,7 @@ class Forgetter(Struct):
         """
         redaction = Redaction(phrases)
         rows = await self.store.scan(lambda reader: found(reader, agent, redaction))
-        cleaning = await anyio.to_thread.run_sync(self._papers(agent).find, redaction)
+        cleaning = await anyio.to_thread.run_sync(self._files(agent).find, redaction)
         report = replace(_counted(rows), lines=cleaning.lines, left=cleaning.left)
         return await self._with_backups(report, redaction)
 
@@ -177,8 +177,8 @@ class Forgetter(Struct):
             sessions = await self.store.read(partial(_sessions, agent=job.agent))
             await self.mirror.rewrite(self.store, sessions)
             self.reach("forget.mirrored")
-            papers = self._papers(job.agent, extra=job.extra)
-            cleaning = await anyio.to_thread.run_sync(papers.clean, redaction)
+            files = self._files(job.agent, extra=job.extra)
+            cleaning = await anyio.to_thread.run_sync(files.clean, redaction)
             await anyio.to_thread.run_sync(partial(self._strays, job.agent, sessions, redaction))
             self.reach("forget.cleaned")
             memory: object = self.memories.of(job.agent)
@@ -191,16 +191,16 @@ class Forgetter(Struct):
         runs = self.live.running.of() if self.live is not None else []
         return [run for run in runs if run.request.key.agent == agent]
 
-    def _papers(self, agent: AgentId, *, extra: bool = False) -> "Papers":
+    def _files(self, agent: AgentId, *, extra: bool = False) -> "FileEraser":
         from skerry.features.memory.files import Places  # noqa: PLC0415 - as said above
-        from skerry.features.memory.forgetting import Papers  # noqa: PLC0415 - the same
+        from skerry.features.memory.forgetting import FileEraser  # noqa: PLC0415 - the same
 
         config = self.config()
         paths = list(config.memory_search(agent).extra_paths)
         if config.memory.backend == "qmd":
             paths += [path.path for path in config.memory.qmd.paths]
         places = Places(config.workspace(agent), tuple(map(Path, paths)))
-        return Papers(places, ORDER, gate(config), extra)
+        return FileEraser(places, ORDER, gate(config), extra)
 
     def _strays(self, agent: AgentId, sessions: Sequence[str], redaction: Redaction) -> None:
         """Cleans what no memory and no mirror looks after any more."""

@@ -40,7 +40,7 @@ class Cleaning:
 
 
 @dataclass(frozen=True, slots=True)
-class Papers:
+class FileEraser:
     """The files of one agent in which something may stand. Its methods block."""
 
     places: Places

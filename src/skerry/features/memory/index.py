@@ -15,12 +15,12 @@ from skerry.features.memory.database import DamagedError, nothing
 from skerry.features.memory.derived import STATE
 from skerry.features.memory.documents import Document
 from skerry.features.memory.files import Scan, scan
-from skerry.features.memory.index_tables import SCANNED, Change, Known, Tables
+from skerry.features.memory.index_tables import SCANNED, Change, IndexedDocument, Tables
 from skerry.features.memory.indexer import Filling, Report, Settings, Write, joined
 from skerry.features.memory.kept import GENERATION, Kept, generation_of, stamped
-from skerry.features.memory.looking import Looking
+from skerry.features.memory.looking import Lookout
 from skerry.features.memory.retaking import retake
-from skerry.features.memory.taking import found
+from skerry.features.memory.taking import held as held_phrases
 from skerry.infra.clock import DAY_MS, Clock
 from skerry.model.memory import (
     MemoryProgress,
@@ -44,7 +44,7 @@ LONG: Final = 2000
 BUSY_SECONDS: Final = 0.05
 
 
-class Talks(Protocol):
+class Conversations(Protocol):
     """The conversations of one agent, for the thread that indexes them."""
 
     def conversations(self, since: int) -> Sequence[TrackedConversation]:
@@ -88,7 +88,7 @@ class Index(Kept):
         self._opened = False
         self._busy = False
         """True while a job indexes many documents."""
-        self._looking = Looking()
+        self._looking = Lookout()
         self._cut = Cutter()
 
     def close(self) -> None:
@@ -104,7 +104,11 @@ class Index(Kept):
             self._looking.close()
 
     def sync(
-        self, *, force: bool = False, talks: "Talks | None" = None, report: Report = no_report
+        self,
+        *,
+        force: bool = False,
+        talks: "Conversations | None" = None,
+        report: Report = no_report,
     ) -> SyncReport:
         """Brings it up to what the files and conversations say; `force` makes it anew, and swaps.
 
@@ -122,7 +126,7 @@ class Index(Kept):
         self._derive_quietly()
         return done
 
-    def forget(self, redaction: Redaction, talks: "Talks | None" = None) -> SyncReport:
+    def forget(self, redaction: Redaction, talks: "Conversations | None" = None) -> SyncReport:
         """Removes what holds the phrases, then adds what the files and conversations say now.
 
         They are not to hold them any more. A job that runs ends before, so that nothing of what it
@@ -234,7 +238,7 @@ class Index(Kept):
             self._discard(str(error))
             return work()
 
-    def _sync(self, *, force: bool, talks: "Talks | None", report: Report) -> SyncReport:
+    def _sync(self, *, force: bool, talks: "Conversations | None", report: Report) -> SyncReport:
         with self.database.reading() as tables:
             made_with = tables.meta(MADE_WITH)
         present = scan(self.settings.places)
@@ -249,9 +253,9 @@ class Index(Kept):
         self._converse(filling, documents, talks, report)
         return joined(filled, filling.tally.report())
 
-    def _forget(self, redaction: Redaction, talks: "Talks | None") -> SyncReport:
+    def _forget(self, redaction: Redaction, talks: "Conversations | None") -> SyncReport:
         with self.database.reading() as tables:
-            held = found(tables, redaction)
+            held = held_phrases(tables, redaction)
             removed = tables.known_as(held.documents)
             pieces = None if tables.meta(PURGING) else held.pieces
         self.era += 1
@@ -307,8 +311,8 @@ class Index(Kept):
     def _converse(
         self,
         filling: Filling,
-        documents: Mapping[str, Known],
-        talks: "Talks",
+        documents: Mapping[str, IndexedDocument],
+        talks: "Conversations",
         report: Report,
         *,
         every: bool = False,
@@ -318,7 +322,7 @@ class Index(Kept):
         talks_since = talks.conversations(now - self.settings.retention_days * DAY_MS)
         filling.sessions(documents, talks_since, talks.document, report, None if every else now)
 
-    def _rebuild(self, present: Scan, talks: "Talks | None", report: Report) -> SyncReport:
+    def _rebuild(self, present: Scan, talks: "Conversations | None", report: Report) -> SyncReport:
         reports: list[SyncReport] = []
         made: list[Collection] = []
         generation: list[str] = []
@@ -367,7 +371,7 @@ class Index(Kept):
         return Change()
 
 
-def _taken_out(tables: Tables, removed: Sequence[Known]) -> Change:
+def _taken_out(tables: Tables, removed: Sequence[IndexedDocument]) -> Change:
     tables.note(PURGING, "1")
     return tables.remove(removed)
 

@@ -29,7 +29,7 @@ _PASSAGES: Final = (
 )
 
 
-class Known(Struct, frozen=True, gc=False):
+class IndexedDocument(Struct, frozen=True, gc=False):
     """A row of `files`."""
 
     id: int
@@ -70,9 +70,11 @@ class Row:
     session: str | None
 
 
-def _known(rows: Iterable[tuple[Any, ...]]) -> dict[str, Known]:
+def _known(rows: Iterable[tuple[Any, ...]]) -> dict[str, IndexedDocument]:
     return {
-        path: Known(key, path, sha, Stamp(size, mtime, ctime, bool(settled)), count, *rest)
+        path: IndexedDocument(
+            key, path, sha, Stamp(size, mtime, ctime, bool(settled)), count, *rest
+        )
         for key, path, sha, size, mtime, ctime, settled, count, *rest in rows
     }
 
@@ -117,17 +119,17 @@ class Tables(VectorRows):
 
     # files
 
-    def known(self, source: MemorySource) -> dict[str, Known]:
+    def known(self, source: MemorySource) -> dict[str, IndexedDocument]:
         """Returns the files of a source by path."""
         return _known(self._db.execute(f"{_KNOWN} WHERE source = ?", (source.value,)))
 
-    def known_at(self, paths: Iterable[str]) -> dict[str, Known]:
+    def known_at(self, paths: Iterable[str]) -> dict[str, IndexedDocument]:
         """Returns the files of these paths, those that are indexed."""
         where = "WHERE path IN (SELECT value FROM json_each(?)) AND source = ?"
         parameters = (json.dumps(list(paths)), MemorySource.MEMORY.value)
         return _known(self._db.execute(f"{_KNOWN} {where}", parameters))
 
-    def known_as(self, ids: Iterable[int]) -> list[Known]:
+    def known_as(self, ids: Iterable[int]) -> list[IndexedDocument]:
         """Returns the files and conversations with these numbers."""
         where = "WHERE id IN (SELECT value FROM json_each(?))"
         return list(_known(self._db.execute(f"{_KNOWN} {where}", (as_json(ids),))).values())
@@ -153,7 +155,7 @@ class Tables(VectorRows):
         self._insert(chunks)
         return change
 
-    def update(self, row: Known, document: Document, parts: Sequence[Piece]) -> Change:
+    def update(self, row: IndexedDocument, document: Document, parts: Sequence[Piece]) -> Change:
         """Writes a document anew; passages that stand where they stood keep their numbers."""
         rows = self._db.execute(
             "SELECT id, place, hash, start_line, end_line, at FROM chunks WHERE file_id = ?",
@@ -181,21 +183,21 @@ class Tables(VectorRows):
         )
         return change
 
-    def touch(self, row: Known, stamp: Stamp) -> None:
+    def touch(self, row: IndexedDocument, stamp: Stamp) -> None:
         """Notes that a file was written and still says the same."""
         self._db.execute(
             "UPDATE files SET size = ?, mtime = ?, ctime = ?, settled = ? WHERE id = ?",
             (stamp.size, stamp.mtime, stamp.ctime, stamp.settled, row.id),
         )
 
-    def move(self, row: Known, path: str, stamp: Stamp) -> None:
+    def move(self, row: IndexedDocument, path: str, stamp: Stamp) -> None:
         """Gives a file that was moved its new path; its passages stay."""
         self._db.execute("UPDATE files SET path = ? WHERE id = ?", (path, row.id))
         self._db.execute("UPDATE chunks SET path = ? WHERE file_id = ?", (path, row.id))
         self.touch(row, stamp)
 
     def fail(
-        self, path: str, source: MemorySource, stamp: Stamp, error: str, row: Known | None
+        self, path: str, source: MemorySource, stamp: Stamp, error: str, row: IndexedDocument | None
     ) -> Change:
         """Notes that a file cannot be read; what it said before is no longer found."""
         change = self.remove([row]) if row is not None else Change()
@@ -206,7 +208,7 @@ class Tables(VectorRows):
         )
         return change
 
-    def remove(self, files: Iterable[Known]) -> Change:
+    def remove(self, files: Iterable[IndexedDocument]) -> Change:
         """Takes files out with their passages and vectors."""
         change = Change()
         keys = [(file.id,) for file in files]

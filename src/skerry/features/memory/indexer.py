@@ -7,7 +7,7 @@ from typing import Final, Protocol
 
 from skerry.features.memory.documents import OVERLAP, SIZE, Document, Piece, Stamp, date_of, digest
 from skerry.features.memory.files import Places, Scan, UnreadableError, read
-from skerry.features.memory.index_tables import Change, Known, Tables
+from skerry.features.memory.index_tables import Change, IndexedDocument, Tables
 from skerry.features.memory.keeping import SHARE
 from skerry.features.memory.transcripts import (
     DELTA_BYTES,
@@ -125,18 +125,18 @@ class Plan:
 
     look: Sequence[str]
     """Paths that are new or look changed, in order."""
-    gone: Sequence[Known]
+    gone: Sequence[IndexedDocument]
     same: int
 
 
-def plan(documents: Mapping[str, Known], stamps: Mapping[str, Stamp]) -> Plan:
+def plan(documents: Mapping[str, IndexedDocument], stamps: Mapping[str, Stamp]) -> Plan:
     """Compares what is indexed with what there is (pure)."""
     look = [path for path, stamp in stamps.items() if not _is_same(documents.get(path), stamp)]
     removed = [document for path, document in documents.items() if path not in stamps]
     return Plan(sorted(look), removed, len(stamps) - len(look))
 
 
-def _is_same(document: Known | None, stamp: Stamp) -> bool:
+def _is_same(document: IndexedDocument | None, stamp: Stamp) -> bool:
     return document is not None and document.stamp == stamp
 
 
@@ -153,7 +153,9 @@ class Filling:
         self._cut = cut
         self.tally = Tally()
 
-    def files(self, documents: Mapping[str, Known], present: Scan, report: Report) -> bool:
+    def files(
+        self, documents: Mapping[str, IndexedDocument], present: Scan, report: Report
+    ) -> bool:
         """Brings the files in that `there` has; returns whether anything was written for it.
 
         Raises:
@@ -190,7 +192,7 @@ class Filling:
 
     def sessions(
         self,
-        known: Mapping[str, Known],
+        known: Mapping[str, IndexedDocument],
         there: Sequence[TrackedConversation],
         said: Callable[[TrackedConversation], Document],
         report: Report,
@@ -217,13 +219,15 @@ class Filling:
             self._write(lambda tables: tables.remove(removed))
             self.tally.removed += len(removed)
 
-    def _is_wanted(self, known: Known | None, one: TrackedConversation, now: int | None) -> bool:
+    def _is_wanted(
+        self, known: IndexedDocument | None, one: TrackedConversation, now: int | None
+    ) -> bool:
         if now is None:
             return known is None or known.stamp != stamp_of(one)
         return is_due(known, one, now, self.settings.delta_bytes, self.settings.delta_entries)
 
     def _put_session(
-        self, tables: Tables, document: Document, known: Mapping[str, Known]
+        self, tables: Tables, document: Document, known: Mapping[str, IndexedDocument]
     ) -> Change:
         old = known.get(document.path)
         parts = self._pieces(document)
@@ -261,8 +265,8 @@ class Filling:
         self,
         tables: Tables,
         batch: Sequence["_Read"],
-        known: Mapping[str, Known],
-        gone: dict[str, Known],
+        known: Mapping[str, IndexedDocument],
+        gone: dict[str, IndexedDocument],
         moved: set[int],
     ) -> Change:
         change = Change()
@@ -291,14 +295,16 @@ class Filling:
         return change
 
     @staticmethod
-    def _moved(one: "_Read", old: Known | None, gone: dict[str, Known]) -> Known | None:
+    def _moved(
+        one: "_Read", old: IndexedDocument | None, gone: dict[str, IndexedDocument]
+    ) -> IndexedDocument | None:
         return gone.pop(one.hash, None) if old is None else None
 
     def _put_new(
         self,
         tables: Tables,
         document: Document,
-        old: Known | None,
+        old: IndexedDocument | None,
         new: list[tuple[Document, Sequence[Piece]]],
     ) -> Change:
         """Writes a document that is there already; puts one that is new to the others."""
@@ -322,7 +328,7 @@ class Filling:
         return self._cut(document, self.settings.size, self.settings.overlap)
 
 
-def _take_out(tables: Tables, files: Sequence[Known], gone: Sequence[str]) -> Change:
+def _take_out(tables: Tables, files: Sequence[IndexedDocument], gone: Sequence[str]) -> Change:
     """Removes files, and what is noted of those that are gone or has another name."""
     tables.note_encodings(dict.fromkeys(gone, "UTF-8"))
     return tables.remove(files)

@@ -14,7 +14,7 @@ from skerry.model.memory import MemorySource
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Inspection:
     """State of an index."""
 
     damage: str = ""
@@ -37,7 +37,7 @@ class Found:
     they are gone."""
 
 
-def look(path: Path, places: Places, *, whole: bool) -> Found | None:
+def look(path: Path, places: Places, *, whole: bool) -> Inspection | None:
     """Inspects the index at `path`; None if there is none yet.
 
     `whole` reads all of it for damage: some seconds for a hundred thousand passages.
@@ -47,14 +47,14 @@ def look(path: Path, places: Places, *, whole: bool) -> Found | None:
     try:
         damage = problems(path, whole=True) if whole else []
         if damage:
-            return Found(damage[0])
+            return Inspection(damage[0])
         with closing(connect(path, read_only=True)) as connection:
             return _read(Tables(connection), places)
     except sqlite3.Error as error:
-        return Found(str(error))
+        return Inspection(str(error))
 
 
-def _read(tables: Tables, places: Places) -> Found:
+def _read(tables: Tables, places: Places) -> Inspection:
     documents, present = tables.known(MemorySource.MEMORY), scan(places).found
     stale = [
         (name, stamp.mtime // 1_000_000)
@@ -70,7 +70,7 @@ def _read(tables: Tables, places: Places) -> Found:
     vectors, passages = tables.vector_counts()
     label = tables.meta(EMBEDDED_WITH) or ""
     provider, _, model = label.partition("/")
-    return Found(
+    return Inspection(
         files=sum(files for _, files, _ in tables.counts()),
         passages=passages,
         vectors=vectors,

@@ -15,7 +15,7 @@ WATCHED: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class LookResult:
     """Files to index."""
 
     scan: Scan
@@ -23,7 +23,7 @@ class Found:
     """The paths that were looked at; None is all."""
 
 
-class Looking:
+class Lookout:
     """The files of one index as they were when they were last brought in. For one thread."""
 
     def __init__(self) -> None:
@@ -37,7 +37,7 @@ class Looking:
         self._waiting: set[str] = set()
         """Paths that the watch named and that are not brought in yet."""
 
-    def look(self, places: Places) -> Found | None:
+    def look(self, places: Places) -> LookResult | None:
         """Returns the files to index; None if nothing changed."""
         if self._seen and places == self._watched:
             named = self._watch.changed()
@@ -45,7 +45,7 @@ class Looking:
                 self._waiting |= named
                 some = scan_some(places, self._waiting, self._seen)
                 if some is not None:
-                    return Found(*some) if some[1] else None
+                    return LookResult(*some) if some[1] else None
         self._watched = None
         self._waiting = set()
         present = scan(places)
@@ -57,7 +57,7 @@ class Looking:
         if present.found == self._seen and present.failed == self._failed:
             self._watched = places
             return None
-        return Found(present, None)
+        return LookResult(present, None)
 
     def seen_all(self, stamps: dict[str, Stamp], failed: list[tuple[str, str]]) -> None:
         """Notes that all was brought in."""

@@ -95,7 +95,7 @@ class BuiltinMemories(Struct):
             agent,
             index,
             self.clock,
-            talks=_Talks(StoredTranscripts(self.store), agent, self.redact, self.config),
+            talks=_Conversations(StoredTranscripts(self.store), agent, self.redact, self.config),
             embedder=partial(self.embedder, agent),
             weighing=lambda: weighing(self.config(), agent),
             settings=lambda: settings(self.config(), agent),
@@ -118,8 +118,8 @@ class StoredTranscripts(Struct, frozen=True):
         )
 
 
-class _Talks(Struct, frozen=True):
-    """Transcripts, for a thread of anyio. Implements `memory.index.Talks`."""
+class _Conversations(Struct, frozen=True):
+    """Transcripts, for a thread of anyio. Implements `memory.index.Conversations`."""
 
     transcripts: StoredTranscripts
     agent: AgentId

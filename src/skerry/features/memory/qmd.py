@@ -10,14 +10,14 @@ import anyio
 
 from skerry.config.memory_qmd import QmdConfig
 from skerry.features.memory.qmd_asking import ask_qmd
-from skerry.features.memory.qmd_collections import Collection, wanted
+from skerry.features.memory.qmd_collections import Collection, configured
 from skerry.features.memory.qmd_commands import QmdCommands, QmdUnknownError
 from skerry.features.memory.qmd_cycles import Cycle
 from skerry.features.memory.qmd_daemon import QmdDaemon
 from skerry.features.memory.qmd_filter import fits, wide
 from skerry.features.memory.qmd_process import QmdError, QmdFailedError
 from skerry.features.memory.qmd_program import QmdHome, find_program
-from skerry.features.memory.qmd_query import Asked, asked
+from skerry.features.memory.qmd_query import Query, query_of
 from skerry.features.memory.qmd_results import (
     Result,
     hits,
@@ -152,7 +152,7 @@ class QmdMemory:
             await anyio.sleep(max(LOOK_SECONDS, 1000 * (anyio.current_time() - begin)))
 
     async def work(self) -> None:
-        """Does what is due now; what fails is logged, and told by the next search."""
+        """Does what is due now; what fails is logged, and tell by the next search."""
         due = self._cycle.due(self._clock.now_ms(), self._config.update)
         if due.update:
             try:
@@ -175,7 +175,7 @@ class QmdMemory:
         collections = {name: every[name] for name in every if every[name].source in sources}
         models = self._home.has_model()
         limit = question.limit
-        ask = asked(
+        ask = query_of(
             question.text,
             list(collections),
             wide(question, limit),
@@ -300,7 +300,7 @@ class QmdMemory:
             self.touch()
         raise MemoryStartingError(_EMPTY)
 
-    async def _ask(self, ask: Asked) -> list[Result]:
+    async def _ask(self, ask: Query) -> list[Result]:
         """Returns QMD's hits."""
         if self._commands is None:
             raise MemoryStartingError(_EMPTY)
@@ -363,30 +363,30 @@ class QmdMemory:
     async def _index(
         self, *, embed: bool, progress: Callable[[MemoryProgress], None] | None
     ) -> SyncReport:
-        told = progress or (lambda _: None)
+        tell = progress or (lambda _: None)
         await anyio.to_thread.run_sync(self._home.prepare, self._environ)
         program = await find_program(self._config.command, self._environ, self._home)
         self._commands = commands = QmdCommands(program, self._home)
         if self._export is not None and self._config.sessions.enabled:
-            told(MemoryProgress("sessions", 0, 1))
+            tell(MemoryProgress("sessions", 0, 1))
             self._sessions = await self._export(self._home.sessions)
         await self._bind(commands)
-        told(MemoryProgress("files", 0, 1))
+        tell(MemoryProgress("files", 0, 1))
         seconds = self._config.update.timeout_ms / 1000
         report = await commands.update(seconds)
-        told(MemoryProgress("files", 1, 1))
+        tell(MemoryProgress("files", 1, 1))
         self._counts = (report.added + report.changed + report.unchanged, 0)
         if embed:
             self._cycle = replace(self._cycle, embedded=self._clock.now_ms())
             if self._home.has_model():
-                told(MemoryProgress("embeddings", 0, 1))
+                tell(MemoryProgress("embeddings", 0, 1))
                 await commands.run(["embed"], seconds)
         return report
 
     async def _bind(self, commands: QmdCommands) -> None:
         """Has QMD know just the agent's collections, each with its present folder and pattern."""
         collections, self._refused = await anyio.to_thread.run_sync(
-            wanted,
+            configured,
             self._config,
             self._workspace,
             self._home.sessions if self._export is not None else None,

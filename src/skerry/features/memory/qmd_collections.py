@@ -39,7 +39,7 @@ class Changes:
     add: Sequence[Collection]
 
 
-def wanted(
+def configured(
     config: QmdConfig, workspace: Path, sessions: Path | None
 ) -> tuple[list[Collection], list[str]]:
     """Returns the collections of an agent, and why others that are configured were refused.

@@ -16,7 +16,7 @@ _WORD: Final = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Query:
     """One query: typed lines, which QMD ranks each by itself and then joins."""
 
     lines: Sequence[tuple[str, str]]
@@ -47,7 +47,7 @@ class Asked:
         return ["query", document, "--json", "-n", str(self.limit), *rerank, *named]
 
 
-def asked(
+def query_of(
     text: str,
     collections: Sequence[str],
     limit: int,
@@ -55,7 +55,7 @@ def asked(
     mode: QmdSearchMode,
     models: bool,
     rerank: bool,
-) -> Asked | None:
+) -> Query | None:
     """Returns the query for QMD; None if the question has no word.
 
     QMD wants every word of a line in a document, which long questions find nothing with: so each
@@ -80,4 +80,4 @@ def asked(
         lines += [("lex", fromkey) for fromkey in dict.fromkeys((plain, *telling[:MOST_WORDS]))]
     if mode is not QmdSearchMode.SEARCH and models:
         lines.append(("vec", " ".join(_WORD.findall(text[:_LONGEST]))))
-    return Asked(lines, collections, limit, rerank and models)
+    return Query(lines, collections, limit, rerank and models)

@@ -52,8 +52,8 @@ class _Answer(msgspec.Struct, frozen=True, rename="camel"):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Place of a hit."""
+class PassagePlace:
+    """Collection and file of a hit."""
 
     collection: Collection
     relative: str
@@ -96,18 +96,18 @@ def answered(data: bytes) -> list[Result]:
     return [replace(result, file=f"qmd://{result.file}") for result in results]
 
 
-def place(file: str, collections: Mapping[str, Collection]) -> Place | None:
+def place_of(file: str, collections: Mapping[str, Collection]) -> PassagePlace | None:
     """Returns the path of `qmd://<collection>/<path>`; None for a collection of others."""
     match = _FILE.fullmatch(file)
     collection = collections.get(match[1]) if match else None
-    return Place(collection, match[2]) if match and collection else None
+    return PassagePlace(collection, match[2]) if match and collection else None
 
 
-def located(path: str, collections: Mapping[str, Collection]) -> Place | None:
+def located(path: str, collections: Mapping[str, Collection]) -> PassagePlace | None:
     """Returns where `qmd/<collection>/<path>` is; None where it is no such path."""
     if not path.startswith(PREFIX):
         return None
-    return place(f"qmd://{path.removeprefix(PREFIX)}", collections)
+    return place_of(f"qmd://{path.removeprefix(PREFIX)}", collections)
 
 
 def lines(result: Result) -> tuple[int, int]:
@@ -132,7 +132,7 @@ def hits(
     """
     shown = set()
     for result in results:
-        where = place(result.file, collections)
+        where = place_of(result.file, collections)
         if where is None:
             continue
         real = where.collection.root / where.relative
@@ -154,13 +154,13 @@ def hits(
             )
 
 
-def whole(where: Place) -> str | None:
+def whole(where: PassagePlace) -> str | None:
     """Returns the text of a file, of a large one its first 4 MiB; None where it may not be read."""
     content = _read(where)
     return None if content is None else content[0]
 
 
-def passage(where: Place, start: int, end: int) -> tuple[int, str, int]:
+def passage(where: PassagePlace, start: int, end: int) -> tuple[int, str, int]:
     """Returns the first line's number, the lines less empty ones around them, and the file's date.
 
     The text is empty where the file has no such lines, or may not be read.
@@ -175,7 +175,7 @@ def passage(where: Place, start: int, end: int) -> tuple[int, str, int]:
     return start, "\n".join(found).rstrip(), dated(where.relative, changed)
 
 
-def _read(where: Place) -> tuple[str, int] | None:
+def _read(where: PassagePlace) -> tuple[str, int] | None:
     """Returns the text of a plain Markdown file beneath its collection, and when it changed."""
     if not where.relative.lower().endswith(".md"):
         return None
@@ -187,7 +187,7 @@ def _read(where: Place) -> tuple[str, int] | None:
         return None
 
 
-def _session(where: Place, sessions: Mapping[str, str]) -> str | None:
+def _session(where: PassagePlace, sessions: Mapping[str, str]) -> str | None:
     of_sessions = where.collection.source is MemorySource.SESSIONS
     return sessions.get(where.relative) if of_sessions else None
 

@@ -84,7 +84,7 @@ def read_lines(
         raise NotMemoryError(f"{path!r} is not read: {error.strerror}.") from error
 
 
-def told(note: Note, start: int = 1) -> MemoryProvenance:
+def provenance_of(note: Note, start: int = 1) -> MemoryProvenance:
     """Returns the provenance of a note in a text that begins with line `start` (pure)."""
     provenance, line = note.provenance, note.last + start - 1
     return MemoryProvenance(

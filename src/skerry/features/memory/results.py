@@ -95,7 +95,7 @@ def clamped(
     return shown
 
 
-def found(
+def reply(
     answer: MemoryAnswer,
     shown: Sequence[tuple[MemoryHit, str]],
     mode: Citations,

@@ -57,7 +57,7 @@ class Weighing:
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class SearchSettings:
     """Settings of a query, beside the index."""
 
     weighing: Weighing
@@ -74,7 +74,7 @@ def search(
     collection: "Collection",
     question: MemoryQuestion,
     vector: "NDArray[np.float32] | None",
-    asking: Asking,
+    asking: SearchSettings,
 ) -> list[MemoryHit]:
     """Returns the passages that answer the question, the best first."""
     weighing, now = asking.weighing, asking.now
@@ -117,7 +117,7 @@ def search(
 
 
 def _documents(
-    tables: Tables, question: MemoryQuestion, asking: Asking
+    tables: Tables, question: MemoryQuestion, asking: SearchSettings
 ) -> "NDArray[np.int64] | None":
     """Returns the files in which the question looks; None is all."""
     opened = None
@@ -140,7 +140,7 @@ def _documents(
 
 
 def _without_heard(
-    scores: "Scores", tables: Tables, question: MemoryQuestion, asking: Asking
+    scores: "Scores", tables: Tables, question: MemoryQuestion, asking: SearchSettings
 ) -> "Scores":
     """Returns the scores with a mask for what the model that asks has before it."""
     if question.heard is None:

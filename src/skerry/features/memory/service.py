@@ -21,8 +21,8 @@ from skerry.features.memory.reading import (
     NotMemoryError,
     is_elsewhere,
     place_of,
+    provenance_of,
     read_lines,
-    told,
     window,
 )
 from skerry.features.memory.scope import Scope, may_hear, may_read
@@ -161,7 +161,7 @@ class Service(Struct, frozen=True):
         root_and_name = place_of(path, config.workspace(agent), extra)
         work = partial(read_lines, root_and_name, path, start, lines, gate(config))
         text = await anyio.to_thread.run_sync(work)
-        return replace(text, notes=[told(note, start) for note in notes(text.text)])
+        return replace(text, notes=[provenance_of(note, start) for note in notes(text.text)])
 
     async def write(
         self, agent: AgentId, text: str, section: str | None, origin: Origin, where: str
@@ -231,7 +231,7 @@ class Service(Struct, frozen=True):
 
         def read() -> list[MemoryNote]:
             entries = islice(book.all(), limit)
-            return [MemoryNote(path, note.text, told(note)) for path, note in entries]
+            return [MemoryNote(path, note.text, provenance_of(note)) for path, note in entries]
 
         return await anyio.to_thread.run_sync(read)
 

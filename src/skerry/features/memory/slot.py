@@ -41,7 +41,7 @@ LAST_SECONDS: Final = 60.0
 
 
 @dataclass(slots=True)
-class _Place:
+class _Entry:
     """One memory of the chain."""
 
     backend: MemoryBackend
@@ -74,7 +74,7 @@ class FallbackMemoryManager:
     ) -> None:
         if not backends:
             raise ValueError("a memory slot has at least one memory")
-        self._places = [_Place(backend) for backend in backends]
+        self._places = [_Entry(backend) for backend in backends]
         self._clock = clock
         self._seconds = seconds
         self._last_seconds = last_seconds
@@ -183,7 +183,7 @@ class FallbackMemoryManager:
         backend: object = self._serving().backend  # whether it can tell shows only now
         return await backend.listing() if isinstance(backend, MemoryListing) else ()
 
-    async def _ask(self, entry: _Place, question: MemoryQuestion) -> MemoryAnswer | None:
+    async def _ask(self, entry: _Entry, question: MemoryQuestion) -> MemoryAnswer | None:
         """Returns its answer; None, with the reason noted, where it gives none."""
         begun = anyio.current_time()
         seconds = self._limit(entry)
@@ -216,23 +216,23 @@ class FallbackMemoryManager:
         entry.rest, entry.reason = Rest(RESTS), ""
         return answer
 
-    def _limit(self, entry: _Place) -> float:
+    def _limit(self, entry: _Entry) -> float:
         """Returns the seconds that a memory has: of the caller's time each its share."""
         if entry is self._places[-1]:
             return self._last_seconds
         remaining = anyio.current_effective_deadline() - anyio.current_time()
         return min(self._seconds(), max(0.0, remaining) * SHARE)
 
-    def _failed(self, entry: _Place, reason: str) -> None:
+    def _failed(self, entry: _Entry, reason: str) -> None:
         entry.reason = reason
         entry.rest = entry.rest.after_failure(self._clock.now_ms())
         logger.warning("memory %s does not answer: %s", entry.backend.name, reason)
 
-    def _serving(self) -> _Place:
+    def _serving(self) -> _Entry:
         """Returns the first that answered when it was asked last, or was never asked."""
         return next((entry for entry in self._places if not entry.reason), self._places[-1])
 
-    def _fallback(self, serving: _Place) -> MemoryFallback | None:
+    def _fallback(self, serving: _Entry) -> MemoryFallback | None:
         """Returns which memory should have served; None where it did."""
         first = self._places[0]
         if serving is first:

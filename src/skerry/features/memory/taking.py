@@ -20,7 +20,7 @@ class Held:
     many only some, but more than are searched for."""
 
 
-def found(tables: Tables, redaction: Redaction) -> Held:
+def held(tables: Tables, redaction: Redaction) -> Held:
     """Returns the documents that contain the phrases."""
     texts: dict[int, str] = {}
     documents: set[int] = set()

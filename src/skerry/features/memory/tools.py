@@ -18,9 +18,9 @@ from skerry.features.memory.results import (
     WIDER,
     clamped,
     failed,
-    found,
     gives_orders,
     is_foreign,
+    reply,
     unmarked,
 )
 from skerry.features.memory.service import Service
@@ -121,7 +121,7 @@ class MemorySearch(_MemoryTool):
             for hit, _ in shown
         )
         origin = Origin.TOOL if from_talk else Origin.MEMORY
-        return _json(found(answer, shown, mode, cites=cites, zone=zone), origin)
+        return _json(reply(answer, shown, mode, cites=cites, zone=zone), origin)
 
 
 class MemoryGet(_MemoryTool):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from skerry.features.memory.documents import Document, Stamp
-from skerry.features.memory.index_tables import Known
+from skerry.features.memory.index_tables import IndexedDocument
 from skerry.model.memory import MemorySource, TrackedConversation, Utterance
 from skerry.model.recalled import unrecalled
 
@@ -41,7 +41,7 @@ def stamp_of(conversation: TrackedConversation) -> Stamp:
 
 
 def is_due(
-    known: Known | None,
+    known: IndexedDocument | None,
     conversation: TrackedConversation,
     now: int,
     most_bytes: int = DELTA_BYTES,

@@ -8,7 +8,7 @@ import pytest
 
 from skerry.features.memory.builtin import BuiltinMemory
 from skerry.features.memory.files import MAX_BYTES, Places
-from skerry.features.memory.forgetting import Papers
+from skerry.features.memory.forgetting import FileEraser
 from skerry.features.memory.index import Index
 from skerry.features.memory.indexer import Settings
 from skerry.infra.clock import SystemClock
@@ -137,7 +137,7 @@ async def test_other_encodings_are_read_and_names_in_capitals(
     (workspace / "memory" / "GRUSS.MD").write_bytes("Grüße an Käthe.\n".encode(encoding))
     (hit,) = (await memory.search(MemoryQuestion("Grüße"))).hits
     assert (hit.path, hit.text) == ("memory/GRUSS.MD", "Grüße an Käthe.")
-    papers = Papers(Places(workspace), (), None)
+    papers = FileEraser(Places(workspace), (), None)
     assert papers.clean(Redaction(["Käthe"])).left == []
     (workspace / "memory" / "GRUSS.MD").unlink()
     (workspace / "memory" / "two.md").write_bytes("Grüße. Hallo Käthe!\n".encode(encoding))

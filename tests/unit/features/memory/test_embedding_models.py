@@ -17,7 +17,7 @@ from skerry.config.check import check
 from skerry.config.memory import MemorySearchConfig
 from skerry.config.memory_search import Provider
 from skerry.config.root import Config
-from skerry.features.memory.embedding_models import Embedders, booked, order, place
+from skerry.features.memory.embedding_models import Embedders, booked, endpoint, order
 from skerry.features.memory.embedding_scope import open_embedding
 from skerry.infra.http import HttpClient
 from skerry.model.errors import BudgetError
@@ -136,7 +136,7 @@ def test_a_key_goes_to_its_own_address_alone(
     search: dict[str, Any], models: dict[str, Any], expected: tuple[str, str]
 ) -> None:
     config = _config(search, models=models)
-    found = place("openai", config.memory_search(MAIN), config, KEYS)
+    found = endpoint("openai", config.memory_search(MAIN), config, KEYS)
     assert (found.url, found.key) == expected
 
 
@@ -190,7 +190,7 @@ def test_a_profile_is_used_for_its_own_address_and_only_if_it_is_a_key(
 ) -> None:
     config = _config({})
     (profile,) = parse({"profiles": {"openai:mine": entry}}, MAIN).profiles.values()
-    found = place("openai", config.memory_search(MAIN), config, KEYS, [profile])
+    found = endpoint("openai", config.memory_search(MAIN), config, KEYS, [profile])
     assert (found.key or found.profile) == (profile if expected == "profile" else expected)
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from skerry.features.memory import forgetting
 from skerry.features.memory.documents import Stamp
 from skerry.features.memory.files import Places, read
-from skerry.features.memory.forgetting import Papers, _lines, without
+from skerry.features.memory.forgetting import FileEraser, _lines, without
 from skerry.features.memory.notes import notes
 from skerry.model.origin import Origin
 from skerry.model.provenance import Provenance, item
@@ -60,7 +60,7 @@ def test_nothing_of_it_is_left_and_what_has_none_is_as_it_was(
     assert without(left, REDACTION) == left
 
 
-def papers(tmp_path: Path, *, extra: bool = False) -> Papers:
+def papers(tmp_path: Path, *, extra: bool = False) -> FileEraser:
     workspace, shared = tmp_path / "workspace", tmp_path / "shared"
     (workspace / "memory").mkdir(parents=True)
     shared.mkdir()
@@ -69,7 +69,7 @@ def papers(tmp_path: Path, *, extra: bool = False) -> Papers:
     (workspace / "USER.md").write_text("Zebra 4711!\n")
     (workspace / "other.md").write_text("zebra 4711\n")
     (shared / "team.md").write_text("Zebra 4711\n")
-    return Papers(Places(workspace, (shared,)), ("USER.md",), None, extra)
+    return FileEraser(Places(workspace, (shared,)), ("USER.md",), None, extra)
 
 
 def test_files_of_the_agent_are_cleaned_and_extra_paths_are_named(tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ def test_the_quick_look_passes_over_no_file_that_has_it(
     (folder / "a.md").write_bytes(f"Tea.\n{text}\n".encode(encoding))
     (folder / "b.md").write_text("Milk.\n")
     redaction = Redaction([phrase])
-    (found,) = Papers(Places(tmp_path), (), None).find(redaction).lines
+    (found,) = FileEraser(Places(tmp_path), (), None).find(redaction).lines
     assert found.path == "memory/a.md"
 
 
@@ -144,6 +144,6 @@ def test_of_files_without_the_word_only_the_bytes_are_looked_at(
         return read(places, path, now)
 
     monkeypatch.setattr(forgetting, "read", counted)
-    done = Papers(Places(tmp_path), (), None).clean(REDACTION)
+    done = FileEraser(Places(tmp_path), (), None).clean(REDACTION)
     assert sorted(looked) == ["memory/3.md", "memory/null.md"]
     assert [path for path, _ in done.left] == ["memory/null.md"], "what is no text is named"

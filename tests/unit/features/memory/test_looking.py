@@ -6,11 +6,11 @@ import pytest
 
 from skerry.features.memory import looking as of_looks
 from skerry.features.memory.files import Places, Scan, scan
-from skerry.features.memory.looking import LINUX, WATCHED, Glance, Looking
+from skerry.features.memory.looking import LINUX, WATCHED, Glance, Lookout
 
 
 def test_what_was_not_brought_in_is_looked_at_again(tmp_path: Path) -> None:
-    folder, looking, places = tmp_path / "memory", Looking(), Places(tmp_path)
+    folder, looking, places = tmp_path / "memory", Lookout(), Places(tmp_path)
     folder.mkdir()
     for number in range(WATCHED + 1):
         (folder / f"{number}.md").write_text("Tea.\n")

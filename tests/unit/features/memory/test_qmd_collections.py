@@ -11,10 +11,10 @@ from skerry.features.memory.qmd_collections import (
     Changes,
     Collection,
     changes,
+    configured,
     listed,
     sanitised,
     unique,
-    wanted,
 )
 from skerry.model.memory import MemorySource
 
@@ -26,7 +26,7 @@ def config(*paths: object, **more: object) -> QmdConfig:
 @pytest.mark.requirement("qmd-default-collections")
 def test_the_memory_of_the_workspace_has_three_and_conversations_one(tmp_path: Path) -> None:
     sessions = tmp_path / "sessions"
-    found, refused = wanted(QmdConfig(), tmp_path, sessions)
+    found, refused = configured(QmdConfig(), tmp_path, sessions)
     assert refused == []
     assert found == [
         Collection("memory-root", tmp_path, "MEMORY.md"),
@@ -35,14 +35,14 @@ def test_the_memory_of_the_workspace_has_three_and_conversations_one(tmp_path: P
         Collection("sessions", sessions, "*.md", MemorySource.SESSIONS),
     ]
     off = config(includeDefaultMemory=False, sessions={"enabled": False})
-    assert wanted(off, tmp_path, sessions) == ([], [])
+    assert configured(off, tmp_path, sessions) == ([], [])
 
 
 @pytest.mark.requirement("qmd-collection-name-sanitised")
 def test_names_of_custom_collections_are_sanitised_and_unique(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     one = {"path": str(tmp_path / "a")}
-    found, _ = wanted(
+    found, _ = configured(
         config(
             one,
             one | {"name": "My Notes!"},
@@ -69,7 +69,7 @@ def test_roots_that_leave_the_workspace_are_refused(tmp_path: Path) -> None:
     (workspace / "notes").mkdir(parents=True)
     outside.mkdir()
     (workspace / "link").symlink_to(outside)
-    found, refused = wanted(
+    found, refused = configured(
         config({"path": "../outside"}, {"path": "link"}, {"path": "notes"}, {"path": "gone"}),
         workspace,
         tmp_path,
@@ -85,7 +85,7 @@ def test_roots_that_leave_the_workspace_are_refused(tmp_path: Path) -> None:
 
 def test_one_file_is_a_collection_of_just_that_file(tmp_path: Path) -> None:
     (tmp_path / "Notes (1).md").write_text("x", "utf-8")
-    found, _ = wanted(config({"path": "Notes (1).md"}), tmp_path, tmp_path)
+    found, _ = configured(config({"path": "Notes (1).md"}), tmp_path, tmp_path)
     assert (found[3].root, found[3].mask) == (tmp_path, r"Notes \(1\).md")
 
 

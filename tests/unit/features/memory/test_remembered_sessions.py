@@ -11,7 +11,7 @@ from skerry.features.memory.builtin import BuiltinMemory
 from skerry.features.memory.documents import Document
 from skerry.features.memory.files import Places
 from skerry.features.memory.index import Index
-from skerry.features.memory.index_tables import Known
+from skerry.features.memory.index_tables import IndexedDocument
 from skerry.features.memory.indexer import Settings
 from skerry.features.memory.transcripts import (
     DELTA_BYTES,
@@ -33,8 +33,8 @@ NOW = 1_760_000_000_000
 TALK = TrackedConversation("s1", "agent:main:main", 4, 2000, NOW)
 
 
-def known(conversation: TrackedConversation) -> Known:
-    return Known(1, path_of(conversation), "", stamp_of(conversation), 1)
+def known(conversation: TrackedConversation) -> IndexedDocument:
+    return IndexedDocument(1, path_of(conversation), "", stamp_of(conversation), 1)
 
 
 @dataclass

@@ -128,7 +128,7 @@ class _Asking:
             AgentId("main"),
             Index(folder / "memory.sqlite", settings, clock),
             clock,
-            talks=None if notes else _Talks(sessions),
+            talks=None if notes else _Conversations(sessions),
             embedder=lambda: embedder,
             weighing=lambda: Weighing(profile=self._profile),
         )
@@ -176,8 +176,8 @@ class _One:
         return self.memory
 
 
-class _Talks:
-    """Sessions as conversations of the owner with the agent. Implements `memory.index.Talks`."""
+class _Conversations:
+    """Sessions as the owner's conversations. Implements `memory.index.Conversations`."""
 
     def __init__(self, sessions: Sequence[tuple[str, Sequence[Passage]]]) -> None:
         self._said = dict(sessions)
