@@ -227,7 +227,7 @@ class Compactions(RuleBasedStateMachine):
         self._thread.close()
 
 
-MACHINE = settings(max_examples=examples(25), stateful_step_count=12, deadline=None)
+MACHINE = settings(max_examples=examples(60), stateful_step_count=16, deadline=None)
 
 
 def test_compactions_in_any_order_lose_nothing() -> None:
