@@ -91,7 +91,10 @@ class SilentError(MemoryBackendError):
 
 
 class Service(Struct, frozen=True):
-    """The one place through which tools, hooks and methods come to the memories."""
+    """Serves tools, hooks and methods from the memories.
+
+    Implements `ports.memory.MemoryService`, which has the errors of its methods.
+    """
 
     memories: Memories
     config: Callable[[], Config]
@@ -119,7 +122,7 @@ class Service(Struct, frozen=True):
         return Scope(self.config)
 
     async def search(self, agent: AgentId, question: MemoryQuestion) -> MemoryAnswer:
-        """Searches for a person at the gateway. Implements `ports.MemoryService`."""
+        """Searches for a person at the gateway."""
         patient = replace(question, patience=LOAD_SECONDS)
         return await self._ask(agent, patient, PERSON_SECONDS)
 
@@ -166,11 +169,7 @@ class Service(Struct, frozen=True):
     async def write(
         self, agent: AgentId, text: str, section: str | None, origin: Origin, where: str
     ) -> MemoryNoted:
-        """Appends a note to the log of the day, or to a section of MEMORY.md.
-
-        Raises:
-            MemoryBackendError: it is not written.
-        """
+        """Appends a note to the log of the day, or to a section of MEMORY.md."""
         now, zone = self.clock.now_ms(), self.config().agents.defaults.user_timezone
         provenance = Provenance.now(origin, where, now)
         work = partial(self._notebook(agent).write, text, section, provenance, day(now, zone))
@@ -179,11 +178,7 @@ class Service(Struct, frozen=True):
         return noted
 
     async def files(self, agent: AgentId) -> Sequence[MemoryFile]:
-        """Returns the files as they are now, and the conversations that are indexed, by path.
-
-        Raises:
-            MemoryBackendError: the agent has no memory.
-        """
+        """Returns the files as they are now, and the conversations that are indexed, by path."""
         from skerry.features.memory.editing import listed  # noqa: PLC0415 - with it comes the index
 
         backend: object = self.of(agent)  # whether it can tell shows only now
@@ -198,22 +193,14 @@ class Service(Struct, frozen=True):
         return await anyio.to_thread.run_sync(partial(listed, workspace, extra, indexed))
 
     async def whole(self, agent: AgentId, path: str) -> MemoryWhole:
-        """Returns all of a Markdown file, to be edited; an empty one where there is none yet.
-
-        Raises:
-            MemoryBackendError: it is none of the memory's, too large, or no text.
-        """
+        """Returns all of a Markdown file, to be edited; an empty one where there is none yet."""
         from skerry.features.memory.editing import read_whole  # noqa: PLC0415 - as said above
 
         work = partial(read_whole, self._place(agent, path), path, gate(self.config()))
         return await anyio.to_thread.run_sync(work)
 
     async def save(self, agent: AgentId, path: str, text: str, base: str) -> MemorySaved:
-        """Replaces a Markdown file whose `hash` is still `base`; empty, it is a new one.
-
-        Raises:
-            MemoryBackendError: somebody changed it meanwhile, or it cannot be written.
-        """
+        """Replaces a Markdown file whose `hash` is still `base`; empty, it is a new one."""
         from skerry.features.memory.editing import save  # noqa: PLC0415 - as said above
 
         work = partial(save, self._place(agent, path), path, text, base, gate(self.config()))
@@ -222,11 +209,7 @@ class Service(Struct, frozen=True):
         return saved
 
     async def notes(self, agent: AgentId, limit: int) -> Sequence[MemoryNote]:
-        """Returns the notes of MEMORY.md, then of the daily logs, the newest log first.
-
-        Raises:
-            MemoryBackendError: the agent has no memory.
-        """
+        """Returns the notes of MEMORY.md, then of the daily logs, the newest log first."""
         book = self._notebook(agent)
 
         def read() -> list[MemoryNote]:
@@ -236,21 +219,17 @@ class Service(Struct, frozen=True):
         return await anyio.to_thread.run_sync(read)
 
     async def undo(self, agent: AgentId, name: str) -> MemoryUndone:
-        """Takes a note out again.
-
-        Raises:
-            MemoryBackendError: it is not there, or was changed by hand since.
-        """
+        """Takes a note out again."""
         undone = await anyio.to_thread.run_sync(self._notebook(agent).undo, name)
         self._touch(agent)
         return undone
 
     async def unverified(self, agent: AgentId) -> Sequence[MemoryNote]:
-        """Returns the notes that wait for the owner's word. Implements `ports.MemoryService`."""
+        """Returns the notes that wait for the owner's word."""
         return [note for note in await self.notes(agent, MOST_WAITING) if is_unverified(note.path)]
 
     async def confirm(self, agent: AgentId, name: str) -> MemoryNoted:
-        """Makes an unverified note the owner's. Implements `ports.MemoryService`."""
+        """Makes an unverified note the owner's."""
         note = next(
             (waiting for waiting in await self.unverified(agent) if waiting.said.id == name), None
         )
