@@ -16,6 +16,9 @@ STEPS = (
     "skerry/runtime/finalize.py",
 )
 
+MOST_FILES = 80
+"""Files that a text turn may enter (ADR 27)."""
+
 
 async def test_the_way_of_a_message_has_its_steps_in_their_order(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -25,6 +28,7 @@ async def test_the_way_of_a_message_has_its_steps_in_their_order(
     files = list(dict.fromkeys(file for file, _ in entered))
     assert [one for one in files if one in STEPS] == list(STEPS)
     assert report(entered, functions=True) == len(files)
+    assert len(files) <= MOST_FILES
     assert not [one for one in files if one.startswith(("skerry/testing/", "skerry/client/"))]
     assert "skerry/store/mirror.py" in {file for file, _ in follower.behind}
     assert f"{len(files)} files" in capsys.readouterr().out.splitlines()[-1]
