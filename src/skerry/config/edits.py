@@ -13,7 +13,7 @@ from skerry.config.paths import changes
 from skerry.model.errors import ConfigError
 
 _SPACE: Final = re.compile(r"\s+|\ufeff|//[^\n\r\u2028\u2029]*|/\*.*?\*/", re.DOTALL)
-_TEXT: Final = re.compile(r""""(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'""", re.DOTALL)
+_TEXT: Final = re.compile(r""""(?:[^"\\]++|\\.)*+"|'(?:[^'\\]++|\\.)*+'""", re.DOTALL)
 _WORD: Final = re.compile(r"""[^\s,:\[\]{}"'/]+""")
 _BARE: Final = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
 _CLOSING: Final = {"{": "}", "[": "]"}
