@@ -162,7 +162,7 @@ def checked(
 
 def has_direction(row: "NDArray[np.float32]") -> bool:
     """Returns whether a row is a vector: a text to which nothing of use was answered has none."""
-    import numpy as np  # noqa: PLC0415 - see above
+    import numpy as np  # noqa: PLC0415 - at first use
 
     return bool(np.isfinite(row).all() and np.abs(row).max(initial=0) > _NOTHING)
 

@@ -75,7 +75,7 @@ class MiniLM:
 
     def __init__(self) -> None:
         import onnxruntime  # noqa: PLC0415 - 17 MB
-        from tokenizers import Tokenizer  # noqa: PLC0415 - as above
+        from tokenizers import Tokenizer  # noqa: PLC0415 - at first use
 
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1

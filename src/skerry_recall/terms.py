@@ -80,7 +80,7 @@ class Words:
 
     def __init__(self) -> None:
         # Here, so that who never searches never loads it.
-        from Stemmer import Stemmer  # type: ignore[import-not-found] # noqa: PLC0415
+        from Stemmer import Stemmer  # type: ignore[import-not-found] # noqa: PLC0415 - at first use
 
         # Its own cache costs more than stemming does.
         self._stemmer: Callable[[str], _Stemmer] = lambda language: Stemmer(language, 0)

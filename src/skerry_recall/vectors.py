@@ -128,7 +128,7 @@ def hamming(question: Bytes, rows: Bytes) -> Floats:
     """Returns in how many bits each row differs from the question."""
     try:
         # Here, so that who never compares vectors never loads it.
-        from simsimd import cdist  # noqa: PLC0415
+        from simsimd import cdist  # noqa: PLC0415 - at first use
     except ImportError:
         return hamming_plain(question, rows)
     cosines: Floats = np.asarray(

@@ -45,10 +45,10 @@ class OwnTools(Mapping[str, Tool]):
 
     @cached_property
     def _made(self) -> dict[str, Tool]:
-        from skerry.tools.edit import Edit  # noqa: PLC0415 - see above
-        from skerry.tools.read import Read  # noqa: PLC0415
-        from skerry.tools.session_search import SessionSearch  # noqa: PLC0415
-        from skerry.tools.write import Write  # noqa: PLC0415
+        from skerry.tools.edit import Edit  # noqa: PLC0415 - at first use
+        from skerry.tools.read import Read  # noqa: PLC0415 - at first use
+        from skerry.tools.session_search import SessionSearch  # noqa: PLC0415 - at first use
+        from skerry.tools.write import Write  # noqa: PLC0415 - at first use
 
         ours: tuple[Tool, ...] = (
             Read(),
@@ -116,7 +116,7 @@ class LivePlugins:
             if not (section.load.paths or section.entries or section.allow):
                 return
             # Imported here: a start without plugins does not pay for them.
-            from skerry.plugins.load import Plugins  # noqa: PLC0415
+            from skerry.plugins.load import Plugins  # noqa: PLC0415 - at first use
 
             runtime = self._runtime
             self._loaded = Plugins(runtime.hooks, runtime.commands, self._tools, self._parts)
@@ -173,7 +173,7 @@ def provide_commands(desk: CommandDependencies, memory: MemoryHolder) -> None:
 
     def fill() -> tuple[Command, ...]:
         # Imported here: they are many, and the first message is soon enough.
-        from skerry.app.commands import every_command  # noqa: PLC0415
+        from skerry.app.commands import every_command  # noqa: PLC0415 - at first use
 
         return (*every_command(desk), *memory.commands())
 

@@ -52,7 +52,7 @@ class Upkeep(Struct, frozen=True):
     async def _pass_quarter(self) -> None:
         """Adds up model calls; frees old keys; drops the texts, then the rows, of settled runs."""
         # It is imported here: a start has nothing to let go.
-        from skerry.store import settled, usage  # noqa: PLC0415 - as said above
+        from skerry.store import settled, usage  # noqa: PLC0415 - at first use
 
         while await self.store.write(usage.fold):
             pass  # some at once, so that others write in between
@@ -84,8 +84,8 @@ class Upkeep(Struct, frozen=True):
         """Copies the database and deletes old copies; a damaged one would displace good copies."""
         self.store.refuse_damaged()
         # They are imported here: most of the time nothing is to be copied.
-        from skerry.store import backups  # noqa: PLC0415 - as said above
-        from skerry.store.forgetting import begun_at, is_forgetting  # noqa: PLC0415 - as said above
+        from skerry.store import backups  # noqa: PLC0415 - at first use
+        from skerry.store.forgetting import begun_at, is_forgetting  # noqa: PLC0415 - at first use
 
         # A job that does not end must not keep the state without a copy.
         since = await self.store.read(begun_at)

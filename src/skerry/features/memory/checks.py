@@ -52,8 +52,8 @@ async def _look(config: Config, agent: AgentId, *, whole: bool) -> "Inspection |
     path = config.state_dir / FOLDER / f"{agent}.sqlite"
     if not path.exists():
         return None
-    from skerry.features.memory.files import Places  # noqa: PLC0415 - as said above
-    from skerry.features.memory.inspection import look  # noqa: PLC0415 - as said above
+    from skerry.features.memory.files import Places  # noqa: PLC0415 - at first use
+    from skerry.features.memory.inspection import look  # noqa: PLC0415 - at first use
 
     extra = tuple(Path(extra_path) for extra_path in config.memory_search(agent).extra_paths)
     places = Places(config.workspace(agent), extra)
@@ -165,8 +165,8 @@ def _running(status: Mapping[str, Any]) -> Iterator[Check]:
 
 async def _model(config: Config, environ: Mapping[str, str], agent: AgentId) -> Check:
     """Returns whether the embedding model can be used; a hosted one is asked by a gateway alone."""
-    from skerry.features.memory.embedding_models import Embedders  # noqa: PLC0415 - as said above
-    from skerry_recall.embed import EmbeddingError, Kind  # noqa: PLC0415 - as said above
+    from skerry.features.memory.embedding_models import Embedders  # noqa: PLC0415 - at first use
+    from skerry_recall.embed import EmbeddingError, Kind  # noqa: PLC0415 - at first use
 
     name = "memory model"
     async with HttpClient() as http, anyio.create_task_group() as tasks:
@@ -197,7 +197,7 @@ async def qmd(config: Config, environ: Mapping[str, str]) -> list[Check]:
     if config.memory.backend != "qmd":
         return []
     # Here, because few have it, and the doctor shall not load it for the others.
-    from skerry.features.memory.qmd_process import QmdError  # noqa: PLC0415
+    from skerry.features.memory.qmd_process import QmdError  # noqa: PLC0415 - at first use
     from skerry.features.memory.qmd_program import QmdHome, find_program  # noqa: PLC0415
 
     anywhere = QmdHome(Path("/"))  # nothing is written; the agent's own folder may not be there yet

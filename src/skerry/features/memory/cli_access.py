@@ -121,8 +121,8 @@ class _Here:
 
     async def ask(self, method: str, params: dict[str, Any], progress: Progress) -> dict[str, Any]:
         # Imported here: a gateway on another machine answers without them.
-        from skerry.features.memory.answers import status_of  # noqa: PLC0415 - as said above
-        from skerry.features.memory.methods import ANSWERS  # noqa: PLC0415 - as said above
+        from skerry.features.memory.answers import status_of  # noqa: PLC0415 - at first use
+        from skerry.features.memory.methods import ANSWERS  # noqa: PLC0415 - at first use
 
         if method == "memory.status":
             return self._noted(status_of(await self._alone.of(self._agent).status()))
@@ -137,7 +137,7 @@ class _Here:
         return reply | {"notes": [*self._alone.notes, *reply["notes"]]}
 
     async def sync(self, *, force: bool, progress: Progress) -> dict[str, Any]:
-        from skerry.features.memory.answers import report_of  # noqa: PLC0415 - as said above
+        from skerry.features.memory.answers import report_of  # noqa: PLC0415 - at first use
 
         memory = self._alone.of(self._agent)
         return report_of(await memory.sync(force=force, progress=progress), memory.name)
@@ -156,7 +156,7 @@ def _checked(shape: type[P], params: dict[str, Any]) -> P:
     Raises:
         ClientError: they are wrong, in the words of a gateway.
     """
-    from skerry.gateway.problems import describe  # noqa: PLC0415 - as said above
+    from skerry.gateway.problems import describe  # noqa: PLC0415 - at first use
 
     try:
         return shape.model_validate(params)

@@ -192,8 +192,8 @@ class Forgetter(Struct):
         return [run for run in runs if run.request.key.agent == agent]
 
     def _files(self, agent: AgentId, *, extra: bool = False) -> "FileEraser":
-        from skerry.features.memory.files import Places  # noqa: PLC0415 - as said above
-        from skerry.features.memory.forgetting import FileEraser  # noqa: PLC0415 - the same
+        from skerry.features.memory.files import Places  # noqa: PLC0415 - at first use
+        from skerry.features.memory.forgetting import FileEraser  # noqa: PLC0415 - at first use
 
         config = self.config()
         paths = list(config.memory_search(agent).extra_paths)
@@ -204,9 +204,9 @@ class Forgetter(Struct):
 
     def _strays(self, agent: AgentId, sessions: Sequence[str], redaction: Redaction) -> None:
         """Cleans what no memory and no mirror looks after any more."""
-        from skerry.features.memory.qmd_program import QmdHome  # noqa: PLC0415 - as said above
-        from skerry.store import aside  # noqa: PLC0415 - the same
-        from skerry.store.orphan_mirrors import clean  # noqa: PLC0415 - the same
+        from skerry.features.memory.qmd_program import QmdHome  # noqa: PLC0415 - at first use
+        from skerry.store import aside  # noqa: PLC0415 - at first use
+        from skerry.store.orphan_mirrors import clean  # noqa: PLC0415 - at first use
 
         config = self.config()
         folder = config.state_dir / "agents" / agent
@@ -216,7 +216,7 @@ class Forgetter(Struct):
         clean(config.state_dir / aside.FOLDER / agent, (), redaction)
 
     async def _with_backups(self, report: Forgotten, redaction: Redaction) -> Forgotten:
-        from skerry.store.holding import holding  # noqa: PLC0415 - as said above
+        from skerry.store.holding import holding  # noqa: PLC0415 - at first use
 
         look = partial(holding, self.config().state_dir, redaction)
         return replace(report, backups=await anyio.to_thread.run_sync(look))

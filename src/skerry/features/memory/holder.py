@@ -84,7 +84,7 @@ def add_recall(service: Service, hooks: Hooks) -> None:
 
     async def recalled(draft: PromptDraft) -> PromptChange | None:
         # Imported here: most conversations are never summarised.
-        from skerry.features.memory.recalling import recall  # noqa: PLC0415
+        from skerry.features.memory.recalling import recall  # noqa: PLC0415 - at first use
 
         return await recall(service, draft)
 
@@ -95,7 +95,7 @@ def add_recall(service: Service, hooks: Hooks) -> None:
 def make_tools(service: Service) -> tuple[Tool, ...]:
     """Returns the tools."""
     # Imported here: the first message is soon enough.
-    from skerry.features.memory.tools import (  # noqa: PLC0415
+    from skerry.features.memory.tools import (  # noqa: PLC0415 - at first use
         MemoryForget,
         MemoryGet,
         MemorySearch,
@@ -110,6 +110,6 @@ def make_tools(service: Service) -> tuple[Tool, ...]:
 
 def make_commands(service: Service) -> tuple[Command, ...]:
     """Returns `/remember` and `/forget`."""
-    from skerry.features.memory.chat_commands import commands  # noqa: PLC0415 - as above
+    from skerry.features.memory.chat_commands import commands  # noqa: PLC0415 - at first use
 
     return commands(service, CORE)

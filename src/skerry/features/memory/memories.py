@@ -72,7 +72,7 @@ class BuiltinMemories(Struct):
 
     def _keeper(self, agent: AgentId) -> Keeper:
         def look() -> object:
-            from skerry.features.memory.looking import Glance  # noqa: PLC0415 - as said above
+            from skerry.features.memory.looking import Glance  # noqa: PLC0415 - at first use
 
             now = settings(self.config(), agent)
             glance = self._glances.setdefault(agent, Glance())
@@ -86,8 +86,8 @@ class BuiltinMemories(Struct):
         )
 
     def _make(self, agent: AgentId) -> "BuiltinMemory":
-        from skerry.features.memory.builtin import BuiltinMemory  # noqa: PLC0415 - as said above
-        from skerry.features.memory.index import Index  # noqa: PLC0415 - as said above
+        from skerry.features.memory.builtin import BuiltinMemory  # noqa: PLC0415 - at first use
+        from skerry.features.memory.index import Index  # noqa: PLC0415 - at first use
 
         path = self.config().state_dir / FOLDER / f"{agent}.sqlite"
         index = Index(path, settings(self.config(), agent), self.clock, self.reach)
@@ -134,7 +134,7 @@ class _Conversations(Struct, frozen=True):
 
     def document(self, conversation: TrackedConversation) -> "Document":
         """Returns the transcript of a conversation as a document."""
-        from skerry.features.memory.transcripts import document  # noqa: PLC0415 - as said above
+        from skerry.features.memory.transcripts import document  # noqa: PLC0415 - at first use
 
         utterances = anyio.from_thread.run(self.transcripts.said, conversation)
         return document(conversation, utterances, self.redact)

@@ -128,7 +128,7 @@ def _documents(
     narrow = question.path or question.session or opened is not None
     if question.sources == frozenset(MemorySource) and not narrow:
         return None
-    import numpy as np  # noqa: PLC0415 - as said above
+    import numpy as np  # noqa: PLC0415 - at first use
 
     def make() -> "NDArray[np.int64]":
         return np.fromiter(
@@ -145,7 +145,7 @@ def _without_heard(
     """Returns the scores with a mask for what the model that asks has before it."""
     if question.heard is None:
         return scores
-    import numpy as np  # noqa: PLC0415 - as said above
+    import numpy as np  # noqa: PLC0415 - at first use
 
     key, since = question.heard.key, question.heard.since
     only = frozenset({MemorySource.SESSIONS})
@@ -163,7 +163,7 @@ def _lifted(
     scores: "Scores", tables: Tables, wanted: Sequence[str]
 ) -> tuple["Scores", AbstractSet[int]]:
     """Returns the scores with passages that have a phrase above all others, and those passages."""
-    import numpy as np  # noqa: PLC0415 - as said above
+    import numpy as np  # noqa: PLC0415 - at first use
 
     quoted = {key for phrase in wanted for key in tables.matching(_phrase(phrase), QUOTED)}
     if not quoted:

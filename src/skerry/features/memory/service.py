@@ -194,14 +194,14 @@ class Service(Struct, frozen=True):
 
     async def whole(self, agent: AgentId, path: str) -> MemoryWhole:
         """Returns all of a Markdown file, to be edited; an empty one where there is none yet."""
-        from skerry.features.memory.editing import read_whole  # noqa: PLC0415 - as said above
+        from skerry.features.memory.editing import read_whole  # noqa: PLC0415 - at first use
 
         work = partial(read_whole, self._place(agent, path), path, gate(self.config()))
         return await anyio.to_thread.run_sync(work)
 
     async def save(self, agent: AgentId, path: str, text: str, base: str) -> MemorySaved:
         """Replaces a Markdown file whose `hash` is still `base`; empty, it is a new one."""
-        from skerry.features.memory.editing import save  # noqa: PLC0415 - as said above
+        from skerry.features.memory.editing import save  # noqa: PLC0415 - at first use
 
         work = partial(save, self._place(agent, path), path, text, base, gate(self.config()))
         saved = await anyio.to_thread.run_sync(work)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # loaded when an agent has something to remember, not with ea
 
 def places(config: Config, agent: AgentId) -> "Places":
     """Returns where the agent's files are."""
-    from skerry.features.memory.files import Places  # noqa: PLC0415 - as said above
+    from skerry.features.memory.files import Places  # noqa: PLC0415 - at first use
 
     search = config.memory_search(agent)
     extra = tuple(Path(extra_path) for extra_path in search.extra_paths)
@@ -25,7 +25,7 @@ def places(config: Config, agent: AgentId) -> "Places":
 
 def settings(config: Config, agent: AgentId) -> "Settings":
     """Returns the settings of the index."""
-    from skerry.features.memory.indexer import Settings  # noqa: PLC0415 - as said above
+    from skerry.features.memory.indexer import Settings  # noqa: PLC0415 - at first use
 
     search = config.memory_search(agent)
     size, overlap = search.chunking.sizes
@@ -51,7 +51,7 @@ def has_sessions(config: Config, agent: AgentId) -> bool:
 
 def weighing(config: Config, agent: AgentId) -> "Weighing":
     """Returns how words and meaning are weighed."""
-    from skerry.features.memory.searching import Weighing  # noqa: PLC0415 - as said above
+    from skerry.features.memory.searching import Weighing  # noqa: PLC0415 - at first use
 
     query = config.memory_search(agent).query
     hybrid, decay = query.hybrid, query.hybrid.temporal_decay

@@ -74,10 +74,10 @@ class SlotMemories(Struct):
         self._chains.clear()
 
     def _qmd(self, agent: AgentId) -> "QmdMemory":
-        from skerry.features.memory.files import Places, scan  # noqa: PLC0415 - as said above
-        from skerry.features.memory.qmd import QmdMemory  # noqa: PLC0415 - the same
-        from skerry.features.memory.qmd_daemon import QmdDaemon  # noqa: PLC0415 - the same
-        from skerry.features.memory.qmd_program import QmdHome  # noqa: PLC0415 - the same
+        from skerry.features.memory.files import Places, scan  # noqa: PLC0415 - at first use
+        from skerry.features.memory.qmd import QmdMemory  # noqa: PLC0415 - at first use
+        from skerry.features.memory.qmd_daemon import QmdDaemon  # noqa: PLC0415 - at first use
+        from skerry.features.memory.qmd_program import QmdHome  # noqa: PLC0415 - at first use
         from skerry.features.memory.qmd_sessions import SessionExport  # noqa: PLC0415 - the same
 
         workspace, state = self.config().workspace(agent), self.config().state_dir

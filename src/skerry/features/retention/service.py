@@ -44,8 +44,8 @@ async def look(store: Store, config: Config, now: int, hooks: Hooks) -> None:
     await store.write(lambda unit: usage.drop_tools(unit, first))
     await forget_gone(store, now)
     # Imported here: a gateway needs it once a day.
-    from skerry.sessions.retention import carry_out, plan, summary  # noqa: PLC0415
-    from skerry.store.retention import kept  # noqa: PLC0415
+    from skerry.sessions.retention import carry_out, plan, summary  # noqa: PLC0415 - at first use
+    from skerry.store.retention import kept  # noqa: PLC0415 - at first use
 
     maintenance = config.session.maintenance
     due = plan(await store.read(kept), maintenance, now)
