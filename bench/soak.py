@@ -1,7 +1,8 @@
 """RSS and CPU a message over many minutes of traffic: conversations that grow and are compacted.
 
 `python -m bench.soak --minutes 20`, or `make bench ONLY=soak MINUTES=20`, measures for 20 minutes
-after a warm-up of 6,400 messages, in which every conversation is compacted. It stops by itself.
+after a warm-up of 6,400 messages, in which every conversation is compacted, and four minutes. It
+stops by itself.
 """
 
 import argparse
@@ -30,7 +31,10 @@ WARM_MESSAGES: Final = 6400
 each message looks into the memory, and has more than the 500 entries from which on a conversation
 is indexed anew after a tenth of it: until then, the cost of a message grows with its length."""
 WARM_SECONDS: Final = 900
-"""Limit on the warm-up."""
+"""Limit on the messages of the warm-up."""
+SETTLE_MINUTES: Final = 4
+"""Minutes at the even pace before the measurement: so long the index takes to reach the rounds in
+which it reads long conversations again."""
 SESSIONS: Final = 20
 RATE: Final = 6.0
 """Messages a second, of all conversations together."""
@@ -217,6 +221,9 @@ async def main(minutes: int) -> None:
                             now = await measured(running, traffic, math.inf, WARM_MESSAGES)
                             warm.append(now)
                             report_minute(f"warm-up {len(warm)}", now)
+                    for _ in range(SETTLE_MINUTES):
+                        warm.append(await measured(running, traffic))
+                        report_minute(f"warm-up {len(warm)}", warm[-1])
                     measures = []
                     for number in range(minutes):
                         measures.append(await measured(running, traffic))
