@@ -62,7 +62,7 @@ async def test_the_owner_finds_it_and_a_stranger_and_a_group_do_not(tmp_path: Pa
             wire.frames.clear()
             results = await told(wire, heard["payload"]["sessionKey"])
             assert len(results) == number + 1
-            assert "not found" in results[-1], "the tool is not offered"
+            assert "denied by the rule" in results[-1], "the tool is not offered"
             assert not any("oak" in one for one in results)
 
 

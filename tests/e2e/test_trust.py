@@ -105,7 +105,7 @@ async def test_a_stranger_reaches_no_file_and_with_granted_tools_nothing_of_the_
         for name in (*INSTRUCTIONS, *MEMORY):
             number += 1
             said = await stranger(wire, platform, number, write(name))
-            assert "Cannot write" in said if tools else "not found" in said, name
+            assert "Cannot write" in said if tools else "denied by the rule" in said, name
         number += 1
         said = await stranger(wire, platform, number, READ)
         assert ("Dear assistant" in said) is bool(tools)

@@ -19,8 +19,9 @@ from skerry.hooks.runner import Handler, HandlerError, HandlerReport, Runner
 from skerry.model.caller import Caller
 from skerry.model.errors import PluginError, SkerryError, ToolError
 from skerry.model.tool import ToolResult, ToolSpec
+from skerry.policy.effect import Effect
 from skerry.ports.checks import Check, Level
-from skerry.ports.tool import Tool, ToolContext, offered, reads_only
+from skerry.ports.tool import Assessment, Tool, ToolContext, assess, offered, reads_only
 from skerry.sdk.http import HttpRequest, HttpResponse, HttpRoute
 from skerry.sdk.methods import GatewayMethod, MethodCall
 from skerry.sdk.parts import DoctorCheck
@@ -28,6 +29,7 @@ from skerry.sdk.parts import DoctorCheck
 logger = logging.getLogger(__name__)
 
 TOOL_SECONDS: Final = 120.0
+GATE_SECONDS: Final = 5.0
 COMMAND_SECONDS: Final = 30.0
 METHOD_SECONDS: Final = 30.0
 CHECK_SECONDS: Final = 10.0
@@ -104,7 +106,21 @@ class GuardedTool:
         async def run(call: tuple[dict[str, Any], ToolContext]) -> object:
             return await tool.run(*call)
 
+        async def gate(call: tuple[dict[str, Any], ToolContext]) -> object:
+            return await assess(tool, *call)
+
         self.guard = GuardedCall(runner, plugin, f"tool {self.spec.name}", run, TOOL_SECONDS)
+        self.gate = GuardedCall(
+            runner, plugin, f"gate of tool {self.spec.name}", gate, GATE_SECONDS
+        )
+
+    async def assess(self, arguments: dict[str, Any], context: ToolContext) -> Assessment:
+        """Returns the answer of the plugin's gate to a call; a broken gate denies it."""
+        try:
+            assessment: Assessment = await self.gate.call((arguments, context), _assessment)
+        except HandlerError as error:
+            return Assessment(Effect.DENY, "gate-failed", f"its plugin failed: {error}")
+        return assessment
 
     def is_offered(self, caller: Caller) -> bool:
         """Returns whether the plugin offers it to the caller; one that fails at it does not."""
@@ -122,6 +138,12 @@ class GuardedTool:
         except HandlerError as error:
             return ToolResult(f"Tool {self.spec.name} failed: {error}.", is_error=True)
         return result
+
+
+def _assessment(value: object) -> Assessment:
+    if not isinstance(value, Assessment) or not isinstance(value.effect, Effect):
+        raise HandlerError(f"it returned {type(value).__name__}, not an Assessment")
+    return value
 
 
 def _tool_result(value: object) -> ToolResult:

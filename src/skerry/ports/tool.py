@@ -12,7 +12,8 @@ from skerry.model.origin import Origin
 from skerry.model.recall import SearchResults
 from skerry.model.tool import ToolResult, ToolSpec
 from skerry.policy.access import Verb
-from skerry.policy.decide import Actor, Request, decide
+from skerry.policy.decide import Actor, Decision, Request, decide
+from skerry.policy.effect import Effect
 
 
 class Recall(Protocol):
@@ -24,6 +25,36 @@ class Recall(Protocol):
         `others`: also in the owner's other conversations, where this one is the owner's.
         """
         ...
+
+
+class ApprovalSubject(Struct, frozen=True):
+    """Description of a call for the person who approves it, and what the approval is bound to."""
+
+    command: str
+    """Text that the person reads, such as the command line."""
+    argv: tuple[str, ...] | None = None
+    """The words of the command; None where the call is no single command."""
+    host: str = ""
+    """Machine of the effect: `sandbox`, `gateway` or `node`; empty where a tool has none."""
+    cwd: str = ""
+    env_keys: tuple[str, ...] = ()
+    """Names of the environment variables that the call sets."""
+    binding: bytes = b""
+    """Digest of all that the approval is for: argv, directory, environment, agent, session, and
+    the content of scripts. The call begins only if it is the same then."""
+
+
+class Assessment(Struct, frozen=True):
+    """Answer of a gate to one call with its final arguments."""
+
+    effect: Effect
+    rule: str
+    """Name of the rule that decided."""
+    reason: str = ""
+    subject: ApprovalSubject | None = None
+    """None for a tool that does not describe its calls: the person reads name and arguments."""
+    patterns: tuple[str, ...] = ()
+    """Patterns that "allow always" adds to the allowlist; empty where that is not offered."""
 
 
 class ToolContext(Struct, frozen=True):
@@ -38,6 +69,8 @@ class ToolContext(Struct, frozen=True):
     """Origins of text in the model's context that is not the owner's, such as `web`."""
     heard: KnownMessages | None = None
     """Messages in the model's context; None if there are none."""
+    assessment: Assessment | None = None
+    """The assessment by which the call runs; effect `ask` means that a person approved it."""
 
     @property
     def actor(self) -> Actor:
@@ -46,7 +79,11 @@ class ToolContext(Struct, frozen=True):
 
 
 class Tool(Protocol):
-    """One capability that a model may call."""
+    """One capability that a model may call.
+
+    A tool may have `async def assess(arguments, context) -> Assessment`, which is asked about each
+    call before it is made; a tool without it leaves the decision to the policy.
+    """
 
     @property
     def spec(self) -> ToolSpec:
@@ -78,6 +115,35 @@ def verb_of(tool: Tool) -> Verb | None:
     """
     verb = getattr(tool, "verb", None)
     return verb if isinstance(verb, Verb) else None
+
+
+async def assess(tool: Tool, arguments: dict[str, Any], context: ToolContext) -> Assessment:
+    """Returns the answer of the tool's own gate to a call; a tool without a gate allows it.
+
+    Raises:
+        ToolError: the arguments are wrong.
+        ValidationError: the same.
+        TypeError: the gate returned something else.
+    """
+    gate = getattr(tool, "assess", None)
+    if gate is None:
+        return Assessment(Effect.ALLOW, "no-gate")
+    assessment = await gate(arguments, context)
+    if not isinstance(assessment, Assessment):
+        raise TypeError(f"assess returned {type(assessment).__name__}, not an Assessment")
+    return assessment
+
+
+def permission(
+    tool: Tool, caller: Caller | None, actor: Actor, granted: frozenset[str] = frozenset()
+) -> Decision:
+    """Returns the decision of the policy whether a run may use the tool at all."""
+    use = Request(actor, Verb.USE, tool.spec.name, granted=granted, effect=verb_of(tool))
+    decision = decide(use)
+    ask: Callable[[Caller], bool] | None = getattr(tool, "is_offered", None)
+    if decision.allowed and ask is not None and (caller is None or not ask(caller)):
+        return Decision(allowed=False, rule="not-offered", reason="the run is not offered it")
+    return decision
 
 
 def offered(

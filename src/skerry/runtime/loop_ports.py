@@ -47,7 +47,7 @@ from skerry.runtime.model_call import ModelCall, ResponseDraft
 from skerry.runtime.request_builder import RequestBuilder
 from skerry.runtime.run_context import RunPlan, command_call, run_context
 from skerry.runtime.run_hooks import RunHooks, TranscriptHooks
-from skerry.runtime.tool_calls import SessionRecall
+from skerry.runtime.tool_calls import CallGate, SessionRecall
 from skerry.runtime.usage.limits import RunMeter
 from skerry.store import Unit, runs, sessions
 
@@ -231,9 +231,11 @@ class RunTools:
         plan, runtime = self._plan, self._plan.runtime
         at = runtime.clock.now_ms()
         context = self.context()
-        tools = {tool.spec.name: tool for tool in runtime.offered(plan.caller, plan.config)}
+        granted, active = plan.config.tools.guests.granted, plan.active
+        call_gate = CallGate(active.request.run_id, active.session_id, granted)
         return await runtime.supervisor.call(
-            lambda: tool_calls.execute(call, tools, context, at), f"tool {call.name}"
+            lambda: tool_calls.execute(call, runtime.tools, context, at, call_gate),
+            f"tool {call.name}",
         )
 
     def context(self) -> ToolContext:

@@ -1,40 +1,70 @@
-"""Runs one tool call, and the search of its run in earlier messages."""
+"""Runs one tool call behind its gates, and the search of its run in earlier messages."""
 
 import logging
 from collections.abc import Mapping
+from typing import Any, Final
 
+import anyio
 from msgspec import Struct
+from msgspec.structs import replace
 from pydantic import ValidationError
 
 from skerry.lanes.running import ActiveRun
 from skerry.model.errors import ToolError
+from skerry.model.ids import RunId, SessionId
 from skerry.model.inbound import well_formed
 from skerry.model.message import TextBlock, ToolCall, ToolResultMessage
 from skerry.model.origin import FOUND, Origin
 from skerry.model.recall import SearchResults
 from skerry.model.tool import ToolResult
-from skerry.ports.tool import Tool, ToolContext
+from skerry.policy.effect import Effect
+from skerry.ports.approval import Approvals, PendingCall
+from skerry.ports.tool import Assessment, Tool, ToolContext, assess, permission
 from skerry.store import Store
 
 logger = logging.getLogger(__name__)
 
 
+GATE_SECONDS: Final = 10.0
+"""Seconds that the gate of a tool has for one call."""
+
+
+class CallGate(Struct, frozen=True):
+    """What decides about the calls of one run besides the tools themselves."""
+
+    run_id: RunId
+    session_id: SessionId
+    granted: frozenset[str] = frozenset()
+    """Tools that the configuration gives to everybody."""
+    approvals: Approvals | None = None
+    """None where no person can be asked: a call that needs an approval is denied."""
+
+
 async def execute(
-    call: ToolCall, tools: Mapping[str, Tool], context: ToolContext, at: int
+    call: ToolCall,
+    tools: Mapping[str, Tool],
+    context: ToolContext,
+    at: int,
+    gate: CallGate | None = None,
 ) -> ToolResultMessage:
-    """Returns the paired result of `call`, an error included."""
-    result = await _run(call, tools, context)
+    """Returns the paired result of `call`, an error included; `call` has its final arguments.
+
+    With a `gate` the policy is asked again, then the tool's own gate; the strictest answer holds.
+    """
+    result = await _run(call, tools, context, gate)
     origin = result.origin if result.origin in FOUND else Origin.TOOL
     text = (TextBlock(well_formed(result.text)),)
     return ToolResultMessage(call.id, call.name, text, result.is_error, at, origin)
 
 
-async def _run(call: ToolCall, tools: Mapping[str, Tool], context: ToolContext) -> ToolResult:
+async def _run(
+    call: ToolCall, tools: Mapping[str, Tool], context: ToolContext, gate: CallGate | None
+) -> ToolResult:
     tool = tools.get(call.name)
     if tool is None:
         return ToolResult(f"Tool {call.name} not found", is_error=True)
     try:
-        return await tool.run(call.arguments, context)
+        return await _decided(call, tool, context, gate)
     except ValidationError as error:
         problems = "; ".join(
             f"{'.'.join(map(str, problem['loc'])) or 'arguments'}: {problem['msg']}"
@@ -47,6 +77,77 @@ async def _run(call: ToolCall, tools: Mapping[str, Tool], context: ToolContext) 
         # A broken tool must not end the run; the model is told, the details are for the log.
         logger.exception("tool %s failed", call.name)
         return ToolResult(f"Tool {call.name} failed unexpectedly.", is_error=True)
+
+
+async def _decided(
+    call: ToolCall, tool: Tool, context: ToolContext, gate: CallGate | None
+) -> ToolResult:
+    assessment = await assessed(tool, call.arguments, context, gate)
+    if assessment.effect is Effect.DENY:
+        return refusal(call.name, assessment)
+    if assessment.effect is Effect.ASK:
+        return await _asked(call, tool, context, assessment, gate)
+    return await tool.run(call.arguments, replace(context, assessment=assessment))
+
+
+async def assessed(
+    tool: Tool, arguments: dict[str, Any], context: ToolContext, gate: CallGate | None
+) -> Assessment:
+    """Returns the strictest answer of the policy and of the tool's gate; a broken gate denies.
+
+    Raises:
+        ToolError: the arguments are wrong.
+        ValidationError: the same.
+    """
+    if gate is not None:
+        decision = permission(tool, context.caller, context.actor, gate.granted)
+        if not decision.allowed:
+            return Assessment(Effect.DENY, decision.rule, decision.reason)
+    try:
+        with anyio.fail_after(GATE_SECONDS):
+            return await assess(tool, arguments, context)
+    except (ToolError, ValidationError):
+        raise
+    except Exception:
+        # A gate that fails must not open: the call is denied, the details are for the log.
+        logger.exception("the gate of the tool %s failed", tool.spec.name)
+        return Assessment(Effect.DENY, "gate-failed", "its gate failed or took too long")
+
+
+def refusal(name: str, assessment: Assessment) -> ToolResult:
+    """Returns the result of a call that is denied; it names the rule."""
+    reason = f": {assessment.reason}" if assessment.reason else ""
+    return ToolResult(
+        f"Tool {name} was denied by the rule {assessment.rule}{reason}", is_error=True
+    )
+
+
+async def _asked(
+    call: ToolCall,
+    tool: Tool,
+    context: ToolContext,
+    assessment: Assessment,
+    gate: CallGate | None,
+) -> ToolResult:
+    """Returns the result of a call that needs a person's approval."""
+    if gate is None or gate.approvals is None or context.caller is None:
+        return refusal(call.name, replace(assessment, reason="no person can be asked here"))
+    approvals = gate.approvals
+    pending = PendingCall(
+        call.name,
+        call.id,
+        call.arguments,
+        assessment,
+        context.caller,
+        gate.run_id,
+        gate.session_id,
+    )
+    answer = await approvals.ask(pending)
+    if isinstance(answer, ToolResult):
+        return answer
+    result = await tool.run(call.arguments, replace(context, assessment=answer.assessment))
+    await approvals.ended(answer, result)
+    return result
 
 
 class SessionRecall(Struct, frozen=True):
