@@ -30,7 +30,7 @@ GATE_SECONDS: Final = 10.0
 
 
 class CallGate(Struct, frozen=True):
-    """What decides about the calls of one run besides the tools themselves."""
+    """The gate of the calls of one run, beside those of the tools themselves."""
 
     run_id: RunId
     session_id: SessionId
