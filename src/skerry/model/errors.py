@@ -7,7 +7,7 @@ SkerryError
     ModelError: those that begin with Model, and BudgetError
     ToolError: OutsideWorkspaceError
     ClientError: GatewayUnreachableError, GatewayRefusedError
-    DeliveryRefusedError, CredentialError, ServiceError, PluginError
+    DeliveryRefusedError, CredentialError, ServiceError, PluginError, SandboxError
 
 `code` is stable and goes onto the wire as `details.code`; the message is for people and says what
 to do next. Expected outcomes (a run that failed, a tool that said no) are values, not exceptions:
@@ -383,6 +383,12 @@ class ServiceError(SkerryError):
     """The system's service manager cannot be asked, or refuses."""
 
     code = "service.failed"
+
+
+class SandboxError(SkerryError):
+    """A command cannot be run in a sandbox; `remedy` tells what to do."""
+
+    code = "sandbox"
 
 
 class PluginError(SkerryError):

@@ -1,4 +1,4 @@
-"""Slot of the memory: what a gateway gives to the feature that claims it, and what it gets."""
+"""Slots that a feature claims, memory and sandbox: what it is given, and what it gives back."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
@@ -11,7 +11,9 @@ from skerry.config.root import Config
 from skerry.hooks.hooks import Hooks
 from skerry.infra.clock import Clock
 from skerry.lanes.running import Running
+from skerry.model.errors import SandboxError
 from skerry.ports.memory import Forgets, Memories, MemoryService
+from skerry.ports.sandbox import Sandbox
 from skerry.ports.tool import Tool
 from skerry.ports.tries import CallTarget, ModelCallEnded
 from skerry.runtime.conversation import ConversationCache
@@ -85,3 +87,25 @@ def open_memory(
         return nullcontext(MemoryHolder())
     holder: AbstractAsyncContextManager[MemoryHolder] = load()(host)
     return holder
+
+
+class SandboxHost(Struct, frozen=True):
+    """Parts of an installation that sandboxes work with; a command without a gateway has them."""
+
+    config: Callable[[], Config]
+    """Returns the present configuration; it is read for each command that is run."""
+    environ: Mapping[str, str]
+    """Environment of this process, in which the programs of the backends are looked up."""
+
+
+def open_sandbox(host: SandboxHost, features: Features | None = None) -> Sandbox:
+    """Returns the sandboxes of the feature that claims the slot.
+
+    Raises:
+        SandboxError: no feature claims it.
+    """
+    load = (features or registered()).slots.get("sandbox")
+    if load is None:
+        raise SandboxError("Nothing holds the slot of the sandbox, so no command can be run.")
+    sandbox: Sandbox = load()(host)
+    return sandbox
