@@ -1,4 +1,4 @@
-"""Protocol of a sandbox: what runs a command of an agent apart from the machine."""
+"""Protocol of a sandbox, in which a command of an agent runs apart from the machine."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -83,7 +83,7 @@ class SandboxProcess(Protocol):
 
     @property
     def stdout(self) -> anyio.abc.ByteReceiveStream:
-        """Returns what it prints: standard output and standard error in their order.
+        """Returns its output: standard output and standard error in their order.
 
         Ends when every process inside has closed it.
         """
