@@ -35,6 +35,7 @@ from skerry.app.reload import Reload
 from skerry.app.services import Services, of_features
 from skerry.app.settings import Settings, check_secret
 from skerry.app.setup import ModelChoice
+from skerry.app.tool_host import tool_host
 from skerry.config.gateway import LOCK
 from skerry.config.messages import UnknownDelivery
 from skerry.config.root import Config
@@ -227,6 +228,7 @@ async def open_application(  # noqa: PLR0915 - one for each part, in the order o
                 budgets=lambda: [*ledger.report(), *ledger.meter.report()],
                 hurry=delivery.hurry,
             )
+            tools.host = tool_host(context, environ)
             services.start("features", of_features(context))
             async with (
                 _working(settings, dispatch, mirror, delivery, outside),

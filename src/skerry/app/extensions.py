@@ -28,6 +28,7 @@ from skerry.store import Store
 
 if TYPE_CHECKING:
     from skerry.plugins.load import Plugins
+    from skerry.sdk.tool_host import ToolHost
 
 
 class OwnTools(Mapping[str, Tool]):
@@ -37,8 +38,13 @@ class OwnTools(Mapping[str, Tool]):
         RuntimeError: a tool declares no verb.
     """
 
-    def __init__(self, memory: Callable[[], Iterable[Tool]]) -> None:
+    def __init__(
+        self, memory: Callable[[], Iterable[Tool]], features: Features | None = None
+    ) -> None:
         self._memory = memory
+        self._features = features
+        self.host: ToolHost | None = None
+        """Parts that tools of features get; without them there are no such tools."""
         self.features: list[Tool] = []
         self.plugins: Mapping[str, Tool] = {}
         """The tools of plugins, which come and go."""
@@ -56,12 +62,18 @@ class OwnTools(Mapping[str, Tool]):
             Edit(),
             SessionSearch(),
             *self._memory(),
+            *self._host_tools(),
             *self.features,
         )
         made = {tool.spec.name: tool for tool in ours}
         if unruled := sorted(name for name, tool in made.items() if verb_of(tool) is None):
             raise RuntimeError(f"no verb is declared by: {', '.join(unruled)}")
         return made
+
+    def _host_tools(self) -> Iterator[Tool]:
+        if self.host is not None:
+            for load in (self._features or registered()).tools:
+                yield from load()(self.host)
 
     def __getitem__(self, name: str) -> Tool:
         return self._made[name] if name in self._made else self.plugins[name]

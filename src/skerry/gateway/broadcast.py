@@ -33,6 +33,7 @@ from skerry.model.event import (
     ThinkingDelta,
     ToolFinished,
     ToolStarted,
+    ToolUpdated,
 )
 from skerry.model.ids import RunId
 from skerry.policy import access
@@ -84,6 +85,8 @@ class _Stream(Struct):
     """Length of the text of complete responses."""
     tool_calls: dict[str, str] = field(default_factory=dict)
     """First argument of each tool call in progress, by the id of the call."""
+    updates: dict[str, ToolUpdated] = field(default_factory=dict)
+    """The newest output of each tool call in progress that is not sent yet, by the id."""
     flushed_at: float = float("-inf")
     timer: asyncio.TimerHandle | None = None
 
@@ -220,7 +223,7 @@ class Broadcast:
                 self._part(stream, withdrawn=isinstance(body, TextWithdrawn))
             case RunStarted(at, joined):
                 self._send_run(stream, lambda version: version.started(at, joined))
-            case ToolStarted() | ToolFinished() as body:
+            case ToolStarted() | ToolUpdated() | ToolFinished() as body:
                 self._tool(stream, body)
             case CompactionStarted() | CompactionEnded() as body:
                 compaction = AgentEvent("compaction", _compaction(body))
@@ -282,6 +285,7 @@ class Broadcast:
         stream.stop_timer()
         stream.flushed_at = asyncio.get_running_loop().time()
         self._flush_thoughts(stream)
+        self._flush_updates(stream)
         if not stream.pending:
             return
         delta = "".join(stream.pending)
@@ -303,6 +307,13 @@ class Broadcast:
         event = AgentEvent("thinking", {"text": stream.thought, "delta": delta})
         self._send_run(stream, lambda _: (event,), droppable=True)
 
+    def _flush_updates(self, stream: _Stream) -> None:
+        """Sends the newest output of each tool call; one that a slow client misses is repeated."""
+        updates = tuple(stream.updates.values())
+        stream.updates.clear()
+        for body in updates:
+            self._send_to_tools(stream, lambda version: version.tool_updated(body), droppable=True)  # noqa: B023 - called at once
+
     def _send_run(
         self, stream: _Stream, encode: Callable[[Version4], Events], *, droppable: bool = False
     ) -> None:
@@ -313,9 +324,14 @@ class Broadcast:
                     head = self._head(stream, audience.version, event)
                     _send(audience.readers, head, droppable=droppable)
 
-    def _tool(self, stream: _Stream, body: ToolStarted | ToolFinished) -> None:
+    def _tool(self, stream: _Stream, body: ToolStarted | ToolUpdated | ToolFinished) -> None:
+        if isinstance(body, ToolUpdated):
+            stream.updates[body.call_id] = body
+            self._flush_soon(stream)
+            return
         if isinstance(body, ToolFinished):
             about = stream.tool_calls.pop(body.call_id, "")
+            stream.updates.pop(body.call_id, None)  # the result has it all
             self._send_tool(stream, lambda version: version.tool_finished(body, about))
             return
         stream.tool_calls[body.call_id] = _first_text(body.arguments)
@@ -330,10 +346,15 @@ class Broadcast:
     def _send_tool(self, stream: _Stream, encode: Callable[[Version4], AgentEvent]) -> None:
         self._flush(stream)
         stream.parted = True
+        self._send_to_tools(stream, encode)
+
+    def _send_to_tools(
+        self, stream: _Stream, encode: Callable[[Version4], AgentEvent], *, droppable: bool = False
+    ) -> None:
         for audience in self._audiences.values():
             if audience.tools:
                 head = self._head(stream, audience.version, encode(audience.version))
-                _send(audience.tools, head, droppable=False)
+                _send(audience.tools, head, droppable=droppable)
             else:
                 stream.seq[audience.version.protocol] += 1
 

@@ -14,7 +14,7 @@ from typing import Final
 from msgspec import Struct
 
 from skerry.gateway.frames import ErrorCode, ErrorShape, Json
-from skerry.model.event import RunEvent, ToolFinished
+from skerry.model.event import RunEvent, ToolFinished, ToolUpdated
 from skerry.model.run import RunFailure, RunResult, StopReason
 
 Object = dict[str, Json]
@@ -126,7 +126,19 @@ class Version4:
         """Returns the end of a tool call; `about` says in a few words what was requested."""
         shown = [{"type": "text", "text": body.text[:_TOOL_TEXT]}]
         data = {"phase": "result", "name": body.name, "toolCallId": body.call_id, "meta": about}
-        return AgentEvent("tool", {**data, "isError": body.is_error, "result": {"content": shown}})
+        result: Object = {"content": shown}
+        if body.details is not None:
+            result["details"] = body.details
+        return AgentEvent("tool", {**data, "isError": body.is_error, "result": result})
+
+    def tool_updated(self, body: ToolUpdated) -> AgentEvent:
+        """Returns the output of a tool call so far, the end of a long one."""
+        shown = [{"type": "text", "text": body.text[-_TOOL_TEXT:]}]
+        partial: Object = {"content": shown}
+        if body.details is not None:
+            partial["details"] = body.details
+        data = {"phase": "update", "name": body.name, "toolCallId": body.call_id}
+        return AgentEvent("tool", {**data, "partialResult": partial})
 
     def ended(self, result: RunResult) -> Events:
         """Returns the tokens, the end of the life cycle, and the last `chat` event.
@@ -224,6 +236,11 @@ class Version3(Version4):
         """Returns the end without the result, which the history has."""
         data = {"phase": "result", "name": body.name, "toolCallId": body.call_id}
         return AgentEvent("tool", {**data, "meta": about, "isError": body.is_error})
+
+    def tool_updated(self, body: ToolUpdated) -> AgentEvent:
+        """Returns the sign that a tool call makes progress, without its output."""
+        data = {"phase": "update", "name": body.name, "toolCallId": body.call_id}
+        return AgentEvent("tool", data)
 
     def ended(self, result: RunResult) -> Events:
         """Returns the end of the life cycle and the last `chat` event."""

@@ -134,6 +134,16 @@ class ToolFinished(Struct, frozen=True):
     name: str
     is_error: bool
     text: str
+    details: dict[str, Any] | None = None
+
+
+class ToolUpdated(Struct, frozen=True):
+    """Stream tool, phase update: the output of a call in progress so far; the next replaces it."""
+
+    call_id: str
+    name: str
+    text: str
+    details: dict[str, Any] | None = None
 
 
 class CompactionStarted(Struct, frozen=True):
@@ -163,6 +173,7 @@ RunEventBody = (
     | TextWithdrawn
     | ToolStarted
     | ToolFinished
+    | ToolUpdated
     | CompactionStarted
     | CompactionEnded
     | RunEnded

@@ -224,6 +224,8 @@ class ToolResultMessage(
     is_error: bool
     timestamp: int
     origin: Origin = Origin.TOOL
+    details: dict[str, Any] | None = None
+    """JSON object for clients, such as an exit code or a diff; no model gets it."""
 
     @property
     def text(self) -> str:

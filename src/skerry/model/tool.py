@@ -1,10 +1,14 @@
 """Tools as the model sees them."""
 
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
 
+from skerry.model.message import Content
 from skerry.model.origin import Origin
+
+MAX_DETAILS: Final = 262_144
+"""Bytes of the details of a result, as JSON."""
 
 
 class ToolSpec(Struct, frozen=True):
@@ -24,3 +28,9 @@ class ToolResult(Struct, frozen=True):
     is_error: bool = False
     origin: Origin = Origin.TOOL
     """`web` or `memory` where the text is from there."""
+    blocks: tuple[Content, ...] = ()
+    """Blocks that follow the text, such as pictures; the model gets them."""
+    details: dict[str, Any] | None = None
+    """JSON object for clients and the transcript, such as an exit code or a diff; no model gets it.
+
+    At most `MAX_DETAILS` bytes; larger details are left out."""

@@ -57,6 +57,10 @@ class Assessment(Struct, frozen=True):
     """Patterns that "allow always" adds to the allowlist; empty where that is not offered."""
 
 
+def ignore_progress(_: ToolResult) -> None:
+    """Drops a report of progress: nobody follows the call."""
+
+
 class ToolContext(Struct, frozen=True):
     """Resources of a tool call: the workspace, opened by descriptor, and earlier messages."""
 
@@ -71,6 +75,10 @@ class ToolContext(Struct, frozen=True):
     """Messages in the model's context; None if there are none."""
     assessment: Assessment | None = None
     """The assessment by which the call runs; effect `ask` means that a person approved it."""
+    progress: Callable[[ToolResult], None] = ignore_progress
+    """Shows clients the output of the call so far: each report replaces the one before.
+
+    Called in the event loop. Reports may be dropped, and no model gets them."""
 
     @property
     def actor(self) -> Actor:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Final
 
 import anyio
+from msgspec.structs import replace
 
 from skerry.commands.table import Command, answer, tell_command
 from skerry.config.protected import gate
@@ -48,6 +49,7 @@ from skerry.runtime.request_builder import RequestBuilder
 from skerry.runtime.run_context import RunPlan, command_call, run_context
 from skerry.runtime.run_hooks import RunHooks, TranscriptHooks
 from skerry.runtime.tool_calls import CallGate, SessionRecall
+from skerry.runtime.tool_results import Progress
 from skerry.runtime.usage.limits import RunMeter
 from skerry.store import Unit, runs, sessions
 
@@ -85,7 +87,8 @@ class RunEvents:
             case ToolExecutionStart(call):
                 self.publish(ToolStarted(call.id, call.name, call.arguments))
             case ToolExecutionEnd(call, result):
-                self.publish(ToolFinished(call.id, call.name, result.is_error, result.text))
+                error, text, details = result.is_error, result.text, result.details
+                self.publish(ToolFinished(call.id, call.name, error, text, details))
             case TurnEnd():
                 self.publish(TextEnded())
 
@@ -230,13 +233,17 @@ class RunTools:
     async def _execute(self, call: ToolCall) -> ToolResultMessage:
         plan, runtime = self._plan, self._plan.runtime
         at = runtime.clock.now_ms()
-        context = self.context()
+        progress = Progress(call, lambda body: runtime.publish(plan.active.event(body)))
+        context = replace(self.context(), progress=progress)
         granted, active = plan.config.tools.guests.granted, plan.active
         call_gate = CallGate(active.request.run_id, active.session_id, granted)
-        return await runtime.supervisor.call(
-            lambda: tool_calls.execute(call, runtime.tools, context, at, call_gate),
-            f"tool {call.name}",
-        )
+        try:
+            return await runtime.supervisor.call(
+                lambda: tool_calls.execute(call, runtime.tools, context, at, call_gate),
+                f"tool {call.name}",
+            )
+        finally:
+            progress.end()
 
     def context(self) -> ToolContext:
         """Returns the context of a tool; most runs call none, and it takes half a millisecond."""

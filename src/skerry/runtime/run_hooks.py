@@ -112,7 +112,9 @@ class TranscriptHooks(Struct):
                 self._dropped = frozenset(calls) if blocked else frozenset()
             case ToolResultMessage() if blocked:
                 withheld = (TextBlock(WITHHELD),)
-                return msgspec.structs.replace(message, content=withheld, origin=Origin.PLUGIN)
+                return msgspec.structs.replace(
+                    message, content=withheld, origin=Origin.PLUGIN, details=None
+                )
         return None if blocked else message
 
 

@@ -12,14 +12,14 @@ from pydantic import ValidationError
 from skerry.lanes.running import ActiveRun
 from skerry.model.errors import ToolError
 from skerry.model.ids import RunId, SessionId
-from skerry.model.inbound import well_formed
-from skerry.model.message import TextBlock, ToolCall, ToolResultMessage
-from skerry.model.origin import FOUND, Origin
+from skerry.model.message import ToolCall, ToolResultMessage
+from skerry.model.origin import Origin
 from skerry.model.recall import SearchResults
 from skerry.model.tool import ToolResult
 from skerry.policy.effect import Effect
 from skerry.ports.approval import Approvals, PendingCall
 from skerry.ports.tool import Assessment, Tool, ToolContext, assess, permission
+from skerry.runtime.tool_results import result_message
 from skerry.store import Store
 
 logger = logging.getLogger(__name__)
@@ -52,9 +52,7 @@ async def execute(
     With a `gate` the policy is asked again, then the tool's own gate; the strictest answer holds.
     """
     result = await _run(call, tools, context, gate)
-    origin = result.origin if result.origin in FOUND else Origin.TOOL
-    text = (TextBlock(well_formed(result.text)),)
-    return ToolResultMessage(call.id, call.name, text, result.is_error, at, origin)
+    return result_message(call, result, at)
 
 
 async def _run(

@@ -38,6 +38,8 @@ class Features(Struct, frozen=True):
     """Each gives the function that opens what holds the slot, such as `memory`."""
     calls: dict[str, Later] = field(default_factory=dict)
     """Each gives how `skerry gateway call` calls a method that works for long."""
+    tools: list[Later] = field(default_factory=list)
+    """Each gives a function from a `sdk.tool_host.ToolHost` to tools of the model."""
     services: list[tuple[str, Later]] = field(default_factory=list)
     """Each gives a function from the gateway's context to what runs until the gateway stops."""
 
@@ -82,6 +84,13 @@ class FeatureApi(PluginApi):
     def commands(self, make: str) -> None:
         """Registers chat commands: a function from `CommandDependencies` of `app` to them."""
         self._into.commands.append(self._later(make))
+
+    def tools(self, make: str) -> None:
+        """Registers tools: a function from a `sdk.tool_host.ToolHost` to them.
+
+        It is imported and called at the first request to a model.
+        """
+        self._into.tools.append(self._later(make))
 
     def event(self, name: str, need: Need, text: str) -> None:
         """Registers an event that the gateway may send."""

@@ -312,14 +312,17 @@ function summarise(state, runId) {
   return change(state, runId, (run) => ({ ...run, summarised: true }));
 }
 
-function useTool(state, runId, { toolCallId: id, name, args, phase, isError = false, result }) {
+function useTool(state, runId, data) {
+  const { toolCallId: id, name, args, phase, isError = false, result, partialResult } = data;
   return change(state, runId, (run) => {
     const known = run.tools.find((tool) => tool.id === id);
     const tool = known ?? { id, name, args, state: "working", result: "" };
     const tools = known ? run.tools : [...run.tools, tool];
-    if (phase !== "result") return { ...run, tools };
-    const ended = { ...tool, state: isError ? "failed" : "done", result: textOf(result ?? {}) };
-    return { ...run, tools: tools.map((other) => (other.id === id ? ended : other)) };
+    if (phase === "start" || (phase === "update" && tool.state !== "working")) return { ...run, tools };
+    const shown = (phase === "update" ? partialResult : result) ?? {};
+    const became = phase === "update" ? "working" : isError ? "failed" : "done";
+    const changed = { ...tool, state: became, result: textOf(shown), details: shown.details };
+    return { ...run, tools: tools.map((other) => (other.id === id ? changed : other)) };
   });
 }
 

@@ -91,7 +91,12 @@ function closeTool(answer, message) {
   const { toolCallId, isError } = message;
   const tools = answer.tools.map((tool) =>
     tool.id === toolCallId
-      ? { ...tool, state: isError ? "failed" : "done", result: textOf(message) }
+      ? {
+          ...tool,
+          state: isError ? "failed" : "done",
+          result: textOf(message),
+          ...(message.details && { details: message.details }),
+        }
       : tool,
   );
   return { ...answer, tools, images: [...answer.images, ...imagesOf(message)] };

@@ -17,16 +17,20 @@ from skerry.app.build import Application
 from skerry.app.extensions import OwnTools, connect_features
 from skerry.app.plugin_parts import PluginParts
 from skerry.app.services import Services
+from skerry.app.tool_host import tool_host
 from skerry.client.client import GatewayClient
 from skerry.client.discover import Address
 from skerry.features.doctor.examine import examine
 from skerry.hooks.events import GatewayStart
 from skerry.hooks.hooks import Hooks
 from skerry.infra.features import Feature
+from skerry.model.ids import MAIN_AGENT, SessionKey
+from skerry.policy.access import Verb
 from skerry.ports.checks import Check, Level
-from skerry.ports.tool import ToolContext
+from skerry.ports.tool import Tool, ToolContext
 from skerry.runtime.delivery import Delivery
 from skerry.sdk.features import FeatureApi, Features
+from skerry.sdk.tool_host import ToolHost
 from skerry.sdk.tools import FunctionTool
 from tests.support.gateway import TOKEN
 from tests.support.whole import whole_gateway
@@ -203,6 +207,33 @@ async def test_a_feature_registers_as_a_plugin_does(tmp_path: Path) -> None:
             assert (await wire.event("pool.filled"))["payload"] == {"name": "Ada"}
             await ended.wait()
             tasks.cancel_scope.cancel()
+
+
+async def test_tools_of_a_feature_are_made_at_the_first_look_at_the_tools(tmp_path: Path) -> None:
+    made: list[ToolHost] = []
+
+    def make(host: ToolHost) -> list[Tool]:
+        made.append(host)
+        tool: Tool = Swimming("swim", "Swim.", Laps, swim)
+        return [tool]
+
+    async with gateway(tmp_path, config(pond(tmp_path))) as (application, _, _):
+        context = application.context
+        tools = OwnTools(tuple, Features(tools=[lambda: make]))
+        tools.host = host = tool_host(context, {"HOME": "/"})
+        assert made == []
+        assert "swim" in tools
+        assert list(tools) == [*OwnTools(tuple), "swim"]
+        assert made == [host], "once"
+        host.notify(SessionKey.main(), "The pool is full.")
+        assert context.system_events.texts() == ["The pool is full."]
+        assert host.workspace(MAIN_AGENT) == context.config().workspace(MAIN_AGENT)
+
+
+class Swimming(FunctionTool[Laps]):
+    """A tool of our own, which declares its effect."""
+
+    verb = Verb.USE
 
 
 async def swim(_params: Laps, _context: ToolContext) -> str:

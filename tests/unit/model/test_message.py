@@ -4,6 +4,7 @@ import json
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from skerry.model import message
 from skerry.model.message import (
@@ -74,6 +75,16 @@ def test_a_tool_result_is_paired_with_its_call() -> None:
         "isError": True,
         "timestamp": 7,
     }
+
+
+def test_details_of_a_result_are_stored_and_older_entries_have_none() -> None:
+    result = ToolResultMessage("c1", "exec", (), False, 7, details={"exitCode": 0})  # noqa: FBT003 - is_error
+    stored = message.encode(result)
+    assert json.loads(stored)["details"] == {"exitCode": 0}
+    assert message.decode(stored) == result
+    older = json.loads(stored)
+    del older["details"]
+    assert message.decode(json.dumps(older)) == replace(result, details=None)
 
 
 @pytest.mark.parametrize("data", ['{"role":"system"}', '{"role":"user"}', "[]", "x"])

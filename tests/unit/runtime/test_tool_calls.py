@@ -7,11 +7,13 @@ import pytest
 
 from skerry.infra.rooted_fs import Beneath
 from skerry.model.errors import ToolError
-from skerry.model.message import TextBlock, ToolCall, ToolResultMessage
+from skerry.model.event import ToolUpdated
+from skerry.model.message import ImageBlock, TextBlock, ToolCall, ToolResultMessage
 from skerry.model.origin import Origin
-from skerry.model.tool import ToolResult, ToolSpec
+from skerry.model.tool import MAX_DETAILS, ToolResult, ToolSpec
 from skerry.ports.tool import ToolContext
 from skerry.runtime.tool_calls import execute
+from skerry.runtime.tool_results import Progress
 from skerry.tools.read import Read
 
 
@@ -85,3 +87,44 @@ async def test_a_tool_says_where_its_text_is_from_but_nobodys_words_are_the_owne
 
     result = await run(Fetching(ToolError("")), ToolCall("c1", "failing", {}), tmp_path)
     assert result.origin == kept
+
+
+class Returning(Failing):
+    """A tool that returns this result."""
+
+    def __init__(self, result: ToolResult) -> None:
+        super().__init__(ToolError(""))
+        self.result = result
+
+    async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
+        assert (arguments, context.workspace.root.is_dir()) == ({}, True)
+        return self.result
+
+
+async def test_blocks_follow_the_text_and_details_are_kept_beside_it(tmp_path: Path) -> None:
+    picture = ImageBlock("AAAA", "image/png")
+    result = ToolResult("a picture", blocks=(picture,), details={"exitCode": 0})
+    message = await run(Returning(result), ToolCall("c1", "failing", {}), tmp_path)
+    assert message.content == (TextBlock("a picture"), picture)
+    assert message.details == {"exitCode": 0}
+
+
+@pytest.mark.parametrize(
+    "details", [{"diff": "x" * MAX_DETAILS}, {"when": object()}], ids=["too large", "not JSON"]
+)
+async def test_details_that_no_client_could_take_are_left_out(
+    tmp_path: Path, details: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    tool = Returning(ToolResult("done", details=details))
+    message = await run(tool, ToolCall("c1", "failing", {}), tmp_path)
+    assert (message.text, message.details) == ("done", None)
+    assert "details" in caplog.text
+
+
+def test_progress_is_published_until_the_call_ends() -> None:
+    published: list[ToolUpdated] = []
+    progress = Progress(ToolCall("c1", "exec", {}), published.append)
+    progress(ToolResult("half", details={"pid": 7}))
+    progress.end()
+    progress(ToolResult("late"))
+    assert published == [ToolUpdated("c1", "exec", "half", {"pid": 7})]

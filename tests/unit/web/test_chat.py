@@ -204,9 +204,14 @@ def test_a_tool_is_shown_from_its_start_to_its_result_and_from_the_transcript() 
     tool = {"id": "c", "name": "read", "args": {"path": "a"}}
     assert working == [{**tool, "state": "working", "result": ""}]
     result = {"content": [{"type": "text", "text": "no such file"}]}
+    partial = {"content": [{"type": "text", "text": "looking"}], "details": {"pid": 7}}
+    update = agent("k", "tool", phase="update", toolCallId="c", partialResult=partial)
+    shown = {**tool, "state": "working", "result": "looking", "details": {"pid": 7}}
+    assert play(*live, update)[1][1]["tools"] == [shown]
     ended = [*live, agent("k", "tool", phase="result", toolCallId="c", isError=True, result=result)]
     failed = [{**tool, "state": "failed", "result": "no such file"}]
     assert play(*ended)[1][1]["tools"] == failed
+    assert play(*ended, update)[1][1]["tools"] == failed, "an update that arrives late"
     call = {"type": "toolCall", "id": "c", "name": "read", "arguments": {"path": "a"}}
     transcript = history(
         asked("hi", "k"),

@@ -1,0 +1,37 @@
+"""Parts of a gateway that the tools of features work with."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from msgspec import Struct
+
+from skerry.config.root import Config
+from skerry.infra.clock import Clock
+from skerry.model.ids import AgentId, SessionKey
+from skerry.store import Store
+
+
+def _tell_nobody(_: SessionKey, __: str) -> None:
+    """Drops a notice: no gateway runs."""
+
+
+class ToolHost(Struct, frozen=True, kw_only=True):
+    """Parts of a running gateway. The defaults are those of a host without a gateway."""
+
+    config: Callable[[], Config]
+    """Returns the present configuration."""
+    store: Store
+    environ: Mapping[str, str]
+    """Environment of the gateway, with the variables that the configuration file sets."""
+    clock: Clock
+    notify: Callable[[SessionKey, str], None] = _tell_nobody
+    """Queues a system event that the next run of the session reads."""
+
+    @property
+    def state_dir(self) -> Path:
+        """Returns the state directory."""
+        return self.config().state_dir
+
+    def workspace(self, agent: AgentId) -> Path:
+        """Returns the workspace of an agent."""
+        return self.config().workspace(agent)
