@@ -12,7 +12,9 @@ from skerry.hooks.hooks import Hooks
 from skerry.hooks.payloads import MessageSendingChange
 from skerry.hooks.points import SyncTransform
 from skerry.hooks.runner import Handler
+from skerry.model.message import ToolCall
 from skerry.testing.channel import Platform
+from skerry.testing.model import ScriptedModel
 from tests.support.whole import CALL, whole_gateway
 
 THIRTEEN = (
@@ -55,7 +57,6 @@ def record(hooks: Hooks, trace: list[str]) -> anyio.Event:
 
 
 @pytest.mark.requirement("hooks-thirteen-order")
-@pytest.mark.requirement("hooks-repeat-per-tool-call")
 @pytest.mark.requirement("hooks-13-message-sent")
 async def test_a_message_with_a_tool_call_passes_all_thirteen_in_order(tmp_path: Path) -> None:
     hooks, platform, trace = Hooks(), Platform(tmp_path / "platform"), list[str]()
@@ -85,6 +86,30 @@ async def test_a_message_with_a_tool_call_passes_all_thirteen_in_order(tmp_path:
     assert trace.count("before_message_write") == 4
     assert trace[-3:] == ["message_sending", "before_message_write", "message_sent"]
     assert set(trace) == set(THIRTEEN)
+
+
+@pytest.mark.requirement("hooks-repeat-per-tool-call")
+async def test_the_hooks_of_a_tool_call_run_once_for_each_call_of_a_turn(tmp_path: Path) -> None:
+    hooks, platform, trace = Hooks(), Platform(tmp_path / "platform"), list[str]()
+    sent = record(hooks, trace)
+    calls = [ToolCall(f"c{n}", "read", {"path": "note.txt"}) for n in range(3)]
+    model = ScriptedModel([calls[:2], calls[2:], ["Done."]])
+    config = {"tools": {"guests": {"allow": ["read"]}}}
+    async with whole_gateway(tmp_path / "home", hooks, platform, config, model=model):
+        platform.say("read it", message_id="m1")
+        with anyio.fail_after(60):
+            await sent.wait()
+    call = ["before_tool_call", "tool_result_persist", "after_tool_call"]
+    response = ["llm_input", "llm_output"]
+    steps = {*call, *response}
+    assert [hook for hook in trace if hook in steps] == [
+        *response,
+        *call,
+        *call,
+        *response,
+        *call,
+        *response,
+    ]
 
 
 async def test_a_clients_message_passes_those_that_are_not_about_delivery(tmp_path: Path) -> None:

@@ -30,8 +30,12 @@ async def whole_gateway(
     config: Mapping[str, Any] | None = None,
     clock: Clock | None = None,
     environ: Mapping[str, str] | None = None,
+    model: ScriptedModel | None = None,
 ) -> AsyncIterator[tuple[Application, Address]]:
-    """Serves a gateway whose state is in `home`, with `hooks`, and an account on `platform`."""
+    """Serves a gateway whose state is in `home`, with `hooks`, and an account on `platform`.
+
+    `model` repeats what it reads unless another is given.
+    """
     given = {**(environ or {}), "HOME": str(home), "SKERRY_STATE_DIR": str(home)}
     if config is not None:
         home.mkdir(mode=0o700)
@@ -39,7 +43,7 @@ async def whole_gateway(
         (home / "skerry.json").write_bytes(msgspec.json.encode(config))
     settings = Settings(prepare(given), given)
     outside = Outside(
-        models=ScriptedModels(ScriptedModel(echo)),
+        models=ScriptedModels(model or ScriptedModel(echo)),
         adapters=[MemoryChannel(platform)] if platform else [],
         hooks=hooks,
         clock=clock or SystemClock(),

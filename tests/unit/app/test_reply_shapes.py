@@ -103,8 +103,13 @@ async def test_reasoning_is_a_stream_of_its_own_in_blocks(tmp_path: Path) -> Non
         await gate.reached.wait()
         assert await person.until_sent(1) == [f"Reasoning:\n_{ONE.strip()}_"]
         gate.open()
-        await person.end()
-        assert (await person.sent())[1:] == ["Reasoning:\n_Two._", "Yes."]
+        result = await person.end()
+        assert await person.sent() == [
+            f"Reasoning:\n_{ONE.strip()}_",
+            "Reasoning:\n_Two._",
+            "Yes.",
+        ]
+        assert result.payloads == ("Yes.",)
 
 
 async def test_reasoning_stays_where_nobody_asked_for_it(tmp_path: Path) -> None:

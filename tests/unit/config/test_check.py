@@ -154,7 +154,6 @@ def test_a_workspace_is_the_agent_s_own_or_named_after_it() -> None:
     assert places == {"main": "/nowhere/workspace", "b": "/nowhere/workspace-b", "c": "/w"}
 
 
-@pytest.mark.requirement("config-agent-name")
 def test_an_agent_s_name_is_shown_and_may_be_absent() -> None:
     config, _ = checked({"agents": {"list": [{"id": "a", "name": "Ada"}, {"id": "b"}]}})
     assert [agent.name for agent in config.agents.list] == ["Ada", ""]

@@ -163,17 +163,23 @@ async def test_steering_skips_the_remaining_calls_and_the_model_sees_it(tmp_path
 @pytest.mark.requirement("queue-mode-followup")
 async def test_a_follow_up_waits_for_the_end_and_has_a_turn_of_its_own(tmp_path: Path) -> None:
     gate = Gate()
-    model = ScriptedModel([[gate, "one"], ["two"]])
+    call = ToolCall("c1", "read", {"path": "note.txt"})
+    model = ScriptedModel([[gate, call], ["one"], ["two"], ["three"], ["four"]])
     async with open_core(tmp_path, model) as core:
+        (core.workspace / "note.txt").write_text("text\n")
         await core.dispatch.submit(request("a"))
         await gate.reached.wait()
         await core.dispatch.submit(request("b", queue_mode=QueueMode.FOLLOWUP))
+        await core.dispatch.submit(request("c", queue_mode=QueueMode.FOLLOWUP))
+        await core.dispatch.submit(request("d", queue_mode=QueueMode.STEER))  # b and c are before
         gate.open()
-        for name, answer in (("a", "one"), ("b", "two")):
+        for name, answer in (("a", "one"), ("b", "two"), ("c", "three"), ("d", "four")):
             result = await core.dispatch.wait(RunId(name), 60)
             assert result is not None
             assert (result.payloads, result.joined) == ((answer,), None)
-        assert shape(await core.said()) == ["User", "Assistant", "User", "Assistant"]
+        first = ["User", "Assistant", "ToolResult", "Assistant"]
+        assert shape(await core.said()) == first + ["User", "Assistant"] * 3
+        assert [seen.last for seen in model.seen[2:]] == ["b", "c", "d"]
 
 
 async def test_what_did_not_get_in_becomes_a_run_of_its_own(tmp_path: Path) -> None:

@@ -204,6 +204,10 @@ async def test_hits_are_reranked_only_where_that_model_is_and_it_is_wanted(place
     (place.home.models / "hf_x_qwen3-reranker-0.6b-q8_0.gguf").write_bytes(b"")
     await memory.search(WHERE)
     assert "--no-rerank" not in place.fake.calls("query")[-1]
+    unwanted = place.memory()  # reranking is off by default
+    await unwanted.sync()
+    await unwanted.search(WHERE)
+    assert "--no-rerank" in place.fake.calls("query")[-1]
 
 
 async def test_models_that_the_person_has_are_shared(place: Place) -> None:
