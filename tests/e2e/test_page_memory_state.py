@@ -120,3 +120,16 @@ async def test_a_conversation_is_listed_by_its_title_and_the_time_it_was_written
     said = page.locator(".files [data-path^='sessions/']")
     await expect(said.locator(".name")).to_have_text(title)
     await expect(said.locator(".about")).to_have_text(re.compile(r" · (now|\d+ min)$"))
+
+
+async def test_a_conversation_that_is_renamed_while_files_are_listed_has_its_new_name(
+    page: Page, gateway: GatewayProcess
+) -> None:
+    await page.get_by_role("tab", name="Files").click()
+    conversation = page.locator(".files [data-path^='sessions/']")
+    await conversation.focus()
+    async with GatewayClient(gateway.address) as client:
+        key = "agent:main:main"
+        await client.request("sessions.patch", {"key": key, "label": "Harbour times"})
+    await expect(conversation.locator(".name")).to_have_text("Harbour times")
+    await expect(conversation).to_be_focused()

@@ -257,6 +257,7 @@ class Page {
     status.showSpent(row, items, conversation.more);
     this.#list.render(gateway);
     showPanels(gateway);
+    for (const panel of this.#panels.values()) panel.render?.();
     if (!preparing) this.#conversation.render(session.key, items, loaded, markdown);
     byId("earlier").hidden = !conversation.more;
     byId("memory").hidden = !gateway.can("memory.search");

@@ -1,6 +1,6 @@
 // The panel's files: by name or by day, each to be read and edited.
 
-import { make, when } from "../dom.js";
+import { make, setText, when } from "../dom.js";
 import { Editor } from "./editor.js";
 import { button, teller, wrong } from "./pieces.js";
 
@@ -43,6 +43,13 @@ export class FilesView {
   /** Read what there is. */
   show() {
     this.#read();
+  }
+
+  /** Name the conversations as the list names them now. */
+  render() {
+    for (const row of this.#list.querySelectorAll("button[data-session]")) {
+      setText(row.querySelector(".name"), this.panel.title(row.dataset.session));
+    }
   }
 
   /** Open a file, with these lines marked, unless one that is open has changes. */
@@ -109,6 +116,7 @@ export class FilesView {
     );
     open.title = path;
     open.dataset.path = path;
+    if (sessionKey) open.dataset.session = sessionKey;
     if (error) open.dataset.kind = "bad";
     return make("li", {}, open);
   }

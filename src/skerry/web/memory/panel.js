@@ -83,6 +83,11 @@ export class Panel {
     return view;
   }
 
+  /** Follow what changed on the page; what is closed reads it when it opens. */
+  render() {
+    if (this.#dialog.open) this.#tabs.get(this.#shown).view.render?.();
+  }
+
   /** Go to a conversation. */
   leave(session) {
     this.#dialog.close();
