@@ -23,13 +23,14 @@ CALL = 'call read {"path": "note.txt"}'
 
 
 @asynccontextmanager
-async def whole_gateway(
+async def whole_gateway(  # noqa: PLR0913 - each has a default; a test names what it needs
     home: Path,
     hooks: Hooks,
     platform: Platform | None = None,
     config: Mapping[str, Any] | None = None,
     clock: Clock | None = None,
     environ: Mapping[str, str] | None = None,
+    *,
     model: ScriptedModel | None = None,
 ) -> AsyncIterator[tuple[Application, Address]]:
     """Serves a gateway whose state is in `home`, with `hooks`, and an account on `platform`.
