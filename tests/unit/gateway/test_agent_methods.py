@@ -7,6 +7,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from skerry.hooks.hooks import Hooks
 from tests.support.whole import whole_gateway
 from tests.support.wire import OPERATOR, Wire, connected
@@ -30,6 +32,20 @@ def written(home: Path) -> dict[str, Any]:
 
 async def ids(wire: Wire) -> list[str]:
     return [one["id"] for one in (await wire.call("agents.list"))["agents"]]
+
+
+@pytest.mark.requirement("config-agent-name")
+async def test_an_agent_is_listed_by_its_name_where_it_has_one(tmp_path: Path) -> None:
+    config = {**CONFIG, "agents": {"list": [{"id": "main"}, {"id": "work", "name": "Ada"}]}}
+    async with (
+        whole_gateway(tmp_path / "home", Hooks(), config=config) as (_, address),
+        connected(address.url, auth={"token": address.token}) as wire,
+    ):
+        listed = (await wire.call("agents.list"))["agents"]
+        assert [(agent["id"], agent.get("name")) for agent in listed] == [
+            ("main", None),
+            ("work", "Ada"),
+        ]
 
 
 async def test_an_agent_is_made_with_a_workspace_and_answers_at_once(tmp_path: Path) -> None:

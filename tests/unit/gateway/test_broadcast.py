@@ -269,7 +269,6 @@ async def test_one_encoding_serves_every_client(broadcast: Broadcast, ear: Ear) 
     assert all(mine is theirs for mine, theirs in zip(ear.heads, other.heads, strict=True))
 
 
-@pytest.mark.requirement("agent-reasoning-streaming")
 async def test_thinking_is_a_stream_of_its_own(broadcast: Broadcast, ear: Ear) -> None:
     tell(broadcast, ThinkingDelta("hm"), ThinkingDelta(", so"), TextDelta("a"), TextEnded())
     first, rest = ear.take()
