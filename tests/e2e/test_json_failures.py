@@ -34,6 +34,7 @@ HERE = {
         "backup create",
         "import openclaw",
         "plugins new",
+        "net check",
         "usage",
     ),
 }

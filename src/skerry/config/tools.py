@@ -6,6 +6,7 @@ from typing import Annotated
 from pydantic import Field
 
 from skerry.config.base import Section
+from skerry.config.tools_web import WebToolsConfig
 
 ToolName = Annotated[str, Field(min_length=1, max_length=64)]
 
@@ -28,3 +29,4 @@ class ToolsConfig(Section):
     """Tools for anybody but the owner."""
 
     guests: GuestTools = GuestTools.model_construct()
+    web: WebToolsConfig = WebToolsConfig.model_construct()

@@ -1,0 +1,57 @@
+"""Reads JSON objects from stdin, a line each: the option `--stdin` of commands for programs."""
+
+import json
+import sys
+from collections.abc import Iterator
+from typing import Any, BinaryIO, Final
+
+from msgspec import Struct
+
+MAX_LINE: Final = 1024 * 1024
+"""Bytes of a line; what a longer one holds is dropped."""
+
+
+class BadLine(Struct, frozen=True):
+    """A line that is no JSON object."""
+
+    number: int
+    """From 1."""
+    message: str
+
+    @property
+    def answer(self) -> dict[str, Any]:
+        """Returns the answer to the line."""
+        error = {"code": "bad-line", "message": self.message, "line": self.number}
+        return {"id": None, "error": error}
+
+
+def lines(stream: BinaryIO | None = None) -> Iterator[dict[str, Any] | BadLine]:
+    """Yields the objects of stdin; a line is read when the caller asks for it.
+
+    Empty lines are skipped. A line that is too long, no JSON or no object becomes a `BadLine`.
+    """
+    source = stream or getattr(sys.stdin, "buffer", None)
+    number = 0
+    while source is not None and (line := source.readline(MAX_LINE + 1)):
+        number += 1
+        if len(line) > MAX_LINE:
+            while not line.endswith(b"\n") and (line := source.readline(MAX_LINE)):
+                pass
+            yield BadLine(number, f"Line {number} has more than {MAX_LINE} bytes.")
+        elif line.strip():
+            yield _parsed(number, line)
+
+
+def _parsed(number: int, line: bytes) -> dict[str, Any] | BadLine:
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        return BadLine(number, f"Line {number} is not JSON: {error}.")
+    if not isinstance(value, dict):
+        return BadLine(number, f"Line {number} is not a JSON object.")
+    return value
+
+
+def answer(value: object) -> None:
+    """Prints an answer as a line of ASCII, at once: its reader may wait for it."""
+    print(json.dumps(value), flush=True)

@@ -1,0 +1,71 @@
+"""Answers one check of `skerry net check`: reads the object, asks the policy."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from skerry.policy.network import NetworkRules, Verdict, check_fetch
+from skerry.policy.urls import parse_host
+
+MAX_ITEMS: Final = 1000
+"""Names, addresses of a name, and redirects of one check."""
+
+
+class InputError(Exception):
+    """The object is not of the form; the message says what is."""
+
+
+def checked(item: Mapping[str, Any], rules: NetworkRules) -> dict[str, Any]:
+    """Returns the answer to `{id, url, dns: {host: [address]}, redirects: [location]}`.
+
+    `dns2` and `dns_sequence` give what the names are when they are resolved again, for every
+    connection asks anew: an answer that is closed at any time refuses the fetch.
+    """
+    name = item.get("id")
+    try:
+        verdict = _verdict(item, rules)
+    except InputError as error:
+        message = str(error)
+        told = {"verdict": "block", "rule": "input", "reason": message}
+        return {"id": name, **told, "error": {"code": "input", "message": message}}
+    shown = "allow" if verdict.allowed else "block"
+    return {"id": name, "verdict": shown, "rule": verdict.rule, "reason": verdict.reason}
+
+
+def _verdict(item: Mapping[str, Any], rules: NetworkRules) -> Verdict:
+    url = item.get("url")
+    if not isinstance(url, str):
+        raise InputError("url is not a text.")
+    redirects = _texts("redirects", item.get("redirects", []))
+    known: dict[str, list[str]] = {}
+    for key in ("dns", "dns2"):
+        answers = item.get(key) or {}
+        if not isinstance(answers, dict) or len(answers) > MAX_ITEMS:
+            raise InputError(f"{key} is not an object of names with their addresses.")
+        for host, addresses in answers.items():
+            known.setdefault(_host(host), []).extend(_texts(f"{key}.{host}", addresses))
+    again = item.get("dns_sequence") or []
+    every = [text for turn in _list("dns_sequence", again) for text in _texts("dns_sequence", turn)]
+
+    def answers_of(host: str) -> list[str] | None:
+        given = known.get(host)
+        return every or None if given is None else given
+
+    return check_fetch(url, answers_of, redirects, rules)
+
+
+def _host(text: str) -> str:
+    parsed = parse_host(text)
+    return parsed if isinstance(parsed, str) else text
+
+
+def _list(name: str, value: object) -> list[Any]:
+    if not isinstance(value, list) or len(value) > MAX_ITEMS:
+        raise InputError(f"{name} is not a list of at most {MAX_ITEMS}.")
+    return value
+
+
+def _texts(name: str, value: object) -> list[str]:
+    texts = _list(name, value)
+    if not all(isinstance(text, str) for text in texts):
+        raise InputError(f"{name} is not a list of texts.")
+    return texts

@@ -1,0 +1,198 @@
+"""Decides what a fetch may reach: ports, names, addresses and redirects (pure).
+
+`safe_fetch` asks `check_target` before it resolves a name, `check_answers` before it connects, and
+`next_target` at each redirect. `check_fetch` plays the same steps over given answers.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from skerry.policy.addresses import LOCAL, AddressKind, kind_of, parse_address
+from skerry.policy.urls import Refusal, Target, join_location, parse_url
+
+PORTS: Final = frozenset({80, 443, 8080, 8443})
+MAX_REDIRECTS: Final = 3
+METADATA_NAMES: Final = frozenset(
+    {
+        "instance-data",
+        "instance-data.ec2.internal",
+        "metadata",
+        "metadata.azure.com",
+        "metadata.azure.internal",
+        "metadata.goog",
+        "metadata.google.internal",
+        "metadata.packet.net",
+        "metadata.platformequinix.com",
+        "metadata.tencentyun.com",
+        "api.metadata.cloud.ibm.com",
+        "rancher-metadata",
+    }
+)
+"""Names of the services that hand out a machine's credentials; no setting opens them."""
+LOCAL_SUFFIXES: Final = frozenset(
+    {
+        "alt",
+        "arpa",
+        "bit",
+        "cluster",
+        "consul",
+        "corp",
+        "dhcp",
+        "docker",
+        "domain",
+        "exit",
+        "gnu",
+        "home",
+        "i2p",
+        "internal",
+        "intranet",
+        "invalid",
+        "kubernetes",
+        "lan",
+        "local",
+        "localdomain",
+        "localhost",
+        "localnet",
+        "mail",
+        "onion",
+        "private",
+        "svc",
+        "test",
+        "workgroup",
+        "zkey",
+    }
+)
+"""Last labels that no public name has: special-use names (RFC 6761, 6762, 7686, 9476), names that
+are reserved from delegation, and those that clusters and home networks use. `example` is none: it
+reaches nothing that is private."""
+
+
+class NetworkRules(Struct, frozen=True):
+    """Settings of the owner: what is open besides the public internet, and what alone is."""
+
+    allow_private: bool = False
+    """Opens local names and addresses, on the usual ports."""
+    allowed_hosts: frozenset[tuple[str, int]] = frozenset()
+    """Hosts with their ports that may be local, and on any port."""
+    only_hosts: tuple[str, ...] = ()
+    """Names of which a host must be one; `*.example.com` is each name below. Empty: any."""
+
+
+class Verdict(Struct, frozen=True):
+    """Outcome of `check_fetch`."""
+
+    allowed: bool
+    rule: str
+    reason: str
+
+
+Answers = Callable[[str], Sequence[str] | None]
+"""Returns the addresses of a name; None where they are unknown."""
+
+
+def matches_host(pattern: str, host: str) -> bool:
+    """Returns whether a host is the pattern, or, of `*.example.com`, a name below."""
+    pattern = pattern.lower().removesuffix(".")
+    if pattern.startswith("*."):
+        return host.endswith(pattern[1:]) and len(host) > len(pattern) - 1
+    return host == pattern
+
+
+def check_target(target: Target, rules: NetworkRules) -> Refusal | None:
+    """Returns the rule that refuses a target, as far as its URL tells."""
+    host = target.host
+    named = is_allowed_host(target, rules)
+    if host in METADATA_NAMES:
+        return Refusal("metadata-name", f"{host} is a service of credentials; it stays closed.")
+    if rules.only_hosts and not named and not any(matches_host(p, host) for p in rules.only_hosts):
+        return Refusal("host-allowlist", f"{host} is not in tools.web.fetch.hostnameAllowlist.")
+    if not named and target.port not in PORTS:
+        ports = ", ".join(map(str, sorted(PORTS)))
+        return Refusal("port", f"The port {target.port} is not one of {ports}.")
+    if target.address is not None:
+        return check_answers(target, [host], rules)
+    return None if named or rules.allow_private else _local_name(host)
+
+
+def _local_name(host: str) -> Refusal | None:
+    """Returns the rule that refuses a name which is not public, whatever its addresses."""
+    labels = host.split(".")
+    if len(labels) == 1:
+        return Refusal("single-label", f"{host} is a name of the local network.")
+    if labels[-1] in LOCAL_SUFFIXES:
+        return Refusal("special-name", f"Names that end in .{labels[-1]} are not public.")
+    return None
+
+
+def check_answers(target: Target, answers: Iterable[str], rules: NetworkRules) -> Refusal | None:
+    """Returns the rule that refuses the addresses of a target: one that is closed closes all."""
+    opened = LOCAL if rules.allow_private or is_allowed_host(target, rules) else frozenset()
+    empty = True
+    for text in answers:
+        empty = False
+        address = parse_address(text)
+        if address is None:
+            return Refusal("address-syntax", f"{text[:60]!r} is not an address.")
+        kind = kind_of(address)
+        if kind is not AddressKind.PUBLIC and kind not in opened:
+            whose = "" if target.address is not None else f" of {target.host}"
+            return Refusal(f"address-{kind}", f"The address {text}{whose} is not public ({kind}).")
+    return Refusal("name-unresolved", f"{target.host} has no address.") if empty else None
+
+
+def is_allowed_host(target: Target, rules: NetworkRules) -> bool:
+    """Returns whether the owner named this host with this port."""
+    return (target.host, target.port) in rules.allowed_hosts
+
+
+def next_target(visited: Sequence[Target], location: str) -> Target | Refusal:
+    """Returns the target of a redirect after the visited ones, or the rule that ends the fetch."""
+    if len(visited) > MAX_REDIRECTS:
+        return Refusal("redirect-limit", f"There are more than {MAX_REDIRECTS} redirects.")
+    target = join_location(visited[-1], location)
+    if isinstance(target, Refusal):
+        return target
+    if visited[-1].scheme == "https" and target.scheme == "http":
+        return Refusal("redirect-downgrade", "A redirect leads from https to http.")
+    if target in visited:
+        return Refusal("redirect-loop", f"The redirects come back to {target.url[:200]}.")
+    return target
+
+
+def check_fetch(
+    url: str, answers: Answers, redirects: Iterable[str], rules: NetworkRules
+) -> Verdict:
+    """Returns the verdict on a URL and the redirects that follow; resolves and connects nothing.
+
+    A name without given answers is refused, unless the owner named the host.
+    """
+    target = parse_url(url)
+    visited: list[Target] = []
+    for location in (*redirects, None):
+        refusal = target if isinstance(target, Refusal) else _refusal(target, answers, rules)
+        if refusal is not None or isinstance(target, Refusal):
+            refusal = refusal or Refusal("url-syntax", "The URL cannot be read.")
+            where = f"Redirect {len(visited)}: " if visited else ""
+            return Verdict(allowed=False, rule=refusal.rule, reason=where + refusal.reason)
+        visited.append(target)
+        if location is not None:
+            target = next_target(visited, location)
+    last = visited[-1]
+    rule = "allowed-host" if is_allowed_host(last, rules) else "public"
+    if rule == "public" and rules.allow_private:
+        rule = "private-allowed"
+    return Verdict(allowed=True, rule=rule, reason=f"{last.host} may be fetched.")
+
+
+def _refusal(target: Target, answers: Answers, rules: NetworkRules) -> Refusal | None:
+    refusal = check_target(target, rules)
+    if refusal is not None or target.address is not None:
+        return refusal
+    addresses = answers(target.host)
+    if addresses is not None:
+        return check_answers(target, addresses, rules)
+    if is_allowed_host(target, rules):
+        return None
+    return Refusal("name-unresolved", f"No address of {target.host} is given.")

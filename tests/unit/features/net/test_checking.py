@@ -1,0 +1,106 @@
+"""`skerry net check`: what it answers to objects, lines and options."""
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from skerry.cli.main import main
+from skerry.features.net.checking import checked
+from skerry.policy.network import NetworkRules
+
+
+def answer(**item: Any) -> dict[str, Any]:
+    return checked(item, NetworkRules())
+
+
+def test_an_object_has_verdict_rule_and_reason() -> None:
+    found = answer(id="a", url="http://A.example/", dns={"a.EXAMPLE.": ["93.184.216.34"]})
+    assert found == {
+        "id": "a",
+        "verdict": "allow",
+        "rule": "public",
+        "reason": "a.example may be fetched.",
+    }
+    assert answer(id=2, url="http://a.example/")["rule"] == "name-unresolved"
+
+
+def test_answers_of_a_second_resolution_count_too() -> None:
+    public = {"a.example": ["93.184.216.34"]}
+    url = "http://a.example/"
+    assert (
+        answer(url=url, dns=public, dns2={"a.example": ["10.0.0.1"]})["rule"] == "address-private"
+    )
+    turns = [["93.184.216.34"], ["10.0.0.1"]]
+    assert answer(url=url, dns_sequence=turns)["rule"] == "address-private"
+    assert answer(url=url, dns_sequence=turns[:1])["verdict"] == "allow"
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        {},
+        {"url": 3},
+        {"url": "http://a.example", "dns": 1},
+        {"url": "http://a.example", "dns": {"a.example": "1.1.1.1"}},
+        {"url": "http://a.example", "dns": {"a.example": [1]}},
+        {"url": "http://a.example", "redirects": "http://b.example"},
+        {"url": "http://a.example", "redirects": ["/"] * 1001},
+        {"url": "http://a.example", "dns_sequence": ["1.1.1.1"]},
+    ],
+)
+def test_an_object_of_another_form_is_refused_with_the_reason(item: dict[str, Any]) -> None:
+    found = checked({"id": 7, **item}, NetworkRules())
+    assert (found["id"], found["verdict"], found["rule"]) == (7, "block", "input")
+    assert found["error"]["message"]
+
+
+class Input:
+    """Standard input as a process has it."""
+
+    def __init__(self, text: bytes) -> None:
+        self.buffer = io.BytesIO(text)
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("SKERRY_STATE_DIR", str(tmp_path))
+    return tmp_path
+
+
+def test_bad_lines_are_answered_and_the_others_too(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = b'x\n\n[1]\n{"id":1,"url":"http://1.1.1.1"}\n\xff\n{"id":2,"url":"http://10.0.0.1"}'
+    monkeypatch.setattr("sys.stdin", Input(text))
+    assert main(["net", "check", "--stdin", "--json"]) == 0
+    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [line.get("error", {}).get("code") or line["verdict"] for line in found] == [
+        "bad-line",
+        "bad-line",
+        "allow",
+        "bad-line",
+        "block",
+    ]
+
+
+def test_an_address_of_the_command_line_is_checked_with_the_owners_settings(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["net", "check", "http://nas.lan:8081/", "--resolve", "nas.lan=10.0.0.7", "--json"]
+    main(words)
+    assert json.loads(capsys.readouterr().out)["rule"] == "port"
+    policy = {"allowedHostnames": ["nas.lan:8081"]}
+    settings = {"tools": {"web": {"fetch": {"ssrfPolicy": policy}}}}
+    (home / "skerry.json").write_text(json.dumps(settings), encoding="utf-8")
+    main(words)
+    assert json.loads(capsys.readouterr().out)["rule"] == "allowed-host"
+    main(words[:-1])
+    assert capsys.readouterr().out == "allow: nas.lan may be fetched. [allowed-host]\n"
+
+
+def test_an_option_without_an_address_names_its_form(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["net", "check", "http://a.example/", "--resolve", "a.example"]) == 1
+    assert "HOST=ADDR" in capsys.readouterr().err
