@@ -6,6 +6,7 @@ from typing import Annotated
 from pydantic import Field
 
 from skerry.config.base import Section
+from skerry.config.exec import ExecConfig
 from skerry.config.tools_web import WebToolsConfig
 
 ToolName = Annotated[str, Field(min_length=1, max_length=64)]
@@ -26,7 +27,9 @@ class GuestTools(Section):
 
 
 class ToolsConfig(Section):
-    """Tools for anybody but the owner."""
+    """Tools of all agents."""
 
+    exec: ExecConfig = ExecConfig.model_construct()
+    """Commands that agents run."""
     guests: GuestTools = GuestTools.model_construct()
     web: WebToolsConfig = WebToolsConfig.model_construct()
