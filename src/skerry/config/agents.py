@@ -14,6 +14,7 @@ from skerry.config.limits import LimitsConfig
 from skerry.config.memory import MemorySearchConfig
 from skerry.config.models import AllowedModel
 from skerry.config.replies import ReplyDefaults
+from skerry.config.tools import AgentTools
 from skerry.model.ids import MAIN_AGENT, AgentId, agent_id
 from skerry.model.thinking import ThinkingLevel
 
@@ -129,6 +130,8 @@ class AgentConfig(OpenSection):
     """Usage limits of the agent; each missing key takes the value of `agents.defaults`."""
     identity: IdentityConfig | None = None
     """Identity that the agent shows to people."""
+    tools: AgentTools | None = None
+    """Rules on the agent's tools, in addition to those of the section `tools`."""
 
     @field_validator("id")
     @classmethod
@@ -172,6 +175,13 @@ class AgentsConfig(OpenSection):
             if agent.id == agent_id_ and own is not None and name in own.model_fields_set:
                 return f"agents.list[{index}].limits"
         return "agents.defaults.limits"
+
+    def tools_of(self, agent_id_: AgentId | str) -> tuple[str, AgentTools | None]:
+        """Returns the key and the section of an agent's own rules on tools."""
+        for index, agent in enumerate(self.list):
+            if agent.id == agent_id_:
+                return f"agents.list[{index}].tools", agent.tools
+        return "", None
 
     @cached_property
     def ids(self) -> tuple[AgentId, ...]:

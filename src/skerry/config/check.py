@@ -13,18 +13,18 @@ from pydantic_core import ErrorDetails
 from skerry.config.agents import AgentConfig, AgentDefaults
 from skerry.config.base import OpenSection, Section
 from skerry.config.root import Config
-from skerry.config.tools import ToolsConfig
+from skerry.config.tools import ToolsScope
 from skerry.infra.spelling import spelt_like
 from skerry.model.errors import ConfigInvalidError, ConfigIssue
 
 SILENT: Final = frozenset({"$schema", "meta", "wizard"})
 """Keys of the file that say nothing of behaviour."""
 
-UNSUPPORTED: Final[Mapping[type[Section], frozenset[str]]] = {
-    Config: frozenset({"approvals", "channels"}),
-    ToolsConfig: frozenset({"allow", "deny", "elevated", "exec", "profile", "sandbox"}),
+UNSUPPORTED: Final[Mapping[type, frozenset[str]]] = {
+    Config: frozenset({"approvals"}),
+    ToolsScope: frozenset({"exec"}),
     AgentDefaults: frozenset({"sandbox", "tools"}),
-    AgentConfig: frozenset({"sandbox", "tools"}),
+    AgentConfig: frozenset({"sandbox"}),
 }
 """Keys of the format that this version lacks, and that would leave something open if ignored."""
 
@@ -98,7 +98,7 @@ def _value(kind: Any, value: object, where: str) -> Iterator[tuple[bool, ConfigI
 
 
 def _unknown(section: type[Section], key: str, where: str) -> tuple[bool, ConfigIssue]:
-    guarded = UNSUPPORTED.get(section, frozenset())
+    guarded = frozenset[str]().union(*(UNSUPPORTED.get(kind, ()) for kind in section.__mro__))
     if key in guarded:
         return True, ConfigIssue(where, LACKING, "Remove it.")
     aliases = [field.alias or name for name, field in _fields(section).items()]

@@ -6,6 +6,7 @@ from typing import Any
 from pydantic import Field, field_validator
 
 from skerry.config.base import Section
+from skerry.policy.tool_names import CORE, MEMORY_TOOLS
 
 ID_PATTERN = r"[a-z0-9][a-z0-9_-]{0,63}"
 
@@ -70,3 +71,10 @@ class PluginsConfig(Section):
     slots: PluginSlotsConfig = PluginSlotsConfig.model_construct()
     entries: dict[str, PluginEntryConfig] = Field(default_factory=dict)
     """Settings of each plugin, by its id."""
+
+    @property
+    def named(self) -> frozenset[str]:
+        """Returns the plugins of this section, and the memory's tools where a plugin has them."""
+        files = (path.stem if path.suffix else path.name for path in self.load.paths)
+        ids = frozenset({*self.entries, *self.allow, *files, self.slots.memory}) - CORE
+        return ids if self.slots.memory in {"memory-core", "none"} else ids | MEMORY_TOOLS

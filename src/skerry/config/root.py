@@ -25,11 +25,12 @@ from skerry.config.models import ModelsConfig
 from skerry.config.plugins import PluginsConfig
 from skerry.config.secret_providers import SecretsConfig
 from skerry.config.session import SessionConfig
-from skerry.config.tools import ToolsConfig
+from skerry.config.tools import ChannelConfig, ToolsConfig
 from skerry.config.usage import UsageConfig
 from skerry.infra.features import FEATURES, Feature
 from skerry.model.ids import AgentId, agent_id
 from skerry.model.thinking import ThinkingLevel
+from skerry.policy.tool_policy import ToolRules
 
 S = TypeVar("S", bound=Section)
 
@@ -64,6 +65,8 @@ class Config(OpenSection):
     session: SessionConfig = SessionConfig.model_construct()
     env: EnvConfig = EnvConfig.model_construct()
     tools: ToolsConfig = ToolsConfig.model_construct()
+    channels: dict[str, ChannelConfig] = Field(default_factory=dict)
+    """Rules of chat platforms, by their name."""
     usage: UsageConfig = UsageConfig.model_construct()
     secrets: SecretsConfig = SecretsConfig.model_construct()
     state_dir: Path = Field(exclude=True)
@@ -183,6 +186,20 @@ class Config(OpenSection):
         if own is not None and own.limits is not None:
             return overlaid(self.agents.defaults.limits, own.limits)
         return self.agents.defaults.limits
+
+    def tool_rules(
+        self, agent: AgentId | str, plugin_tools: frozenset[str] = frozenset()
+    ) -> ToolRules:
+        """Returns the rules on the tools of the agent; the same object while nothing changed.
+
+        Args:
+            agent: The id of the agent.
+            plugin_tools: Names of the tools that loaded plugins registered.
+
+        """
+        return self.tools.rules(
+            self.agents.tools_of(agent), self.channels, self.plugins, plugin_tools
+        )
 
     def agent_dir(self, agent: AgentId) -> Path:
         """Returns where the agent's credentials are: never what its tools may touch."""

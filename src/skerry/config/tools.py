@@ -1,15 +1,23 @@
-"""Section `tools`: which tools anybody but the owner may use."""
+"""Section `tools`: which tools an agent has, and who may use them."""
 
+from collections.abc import Mapping
 from functools import cached_property
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field, field_validator
 
 from skerry.config.base import Section
-from skerry.config.exec import ExecConfig
+from skerry.config.exec import AgentExec, ExecConfig
+from skerry.config.plugins import PluginsConfig
 from skerry.config.tools_web import WebToolsConfig
+from skerry.policy.tool_layers import ToolLists
+from skerry.policy.tool_policy import Elevation, GroupRules, ToolRules, ToolScope
 
 ToolName = Annotated[str, Field(min_length=1, max_length=64)]
+ToolEntry = Annotated[str, Field(min_length=1, max_length=128)]
+Sender = Annotated[str, BeforeValidator(lambda value: str(value).strip().lower())]
+Profile = Literal["minimal", "coding", "messaging", "full"]
+_SENDER_KINDS = ("id:", "e164:", "username:", "name:")
 
 
 class GuestTools(Section):
@@ -26,10 +34,172 @@ class GuestTools(Section):
         return frozenset(self.allow)
 
 
-class ToolsConfig(Section):
+class ToolListsConfig(Section):
+    """Lists of tools: names, groups such as `group:fs`, patterns with `*`, ids of plugins."""
+
+    allow: tuple[ToolEntry, ...] | None = Field(default=None, max_length=200)
+    """The only tools that there are; empty restricts nothing. A list that names plugins alone
+    removes no tool of this program."""
+    also_allow: tuple[ToolEntry, ...] = Field(default=(), max_length=200)
+    """Tools in addition to the profile and to `allow` of the same section."""
+    deny: tuple[ToolEntry, ...] = Field(default=(), max_length=200)
+    """Tools that there are not, whatever any list allows."""
+
+    @property
+    def lists(self) -> ToolLists:
+        """Returns the lists as the policy reads them."""
+        profile = getattr(self, "profile", None)
+        return ToolLists(profile, self.allow, self.also_allow, self.deny)
+
+
+class ProfiledLists(ToolListsConfig):
+    """Lists of tools that begin with a profile."""
+
+    profile: Profile | None = None
+    """Base set: `minimal`, `coding`, `messaging` or `full`; without one nothing is left out."""
+
+
+class ElevatedConfig(Section):
+    """Commands outside the sandbox that a person approves one by one."""
+
+    enabled: bool = True
+    """Permits asking for them; false refuses every such command."""
+    allow_from: dict[str, tuple[Sender, ...]] = Field(default_factory=dict)
+    """Ids of the senders who may ask, by channel; `*` is everybody there. The owner may at the
+    gateway's own page and command line."""
+
+    @property
+    def elevation(self) -> Elevation:
+        """Returns it as the policy reads it."""
+        return Elevation(self.enabled, {key.lower(): ids for key, ids in self.allow_from.items()})
+
+
+class NestedLists(ToolListsConfig):
+    """Lists of tools, which may also be given one level below, as in `openclaw.json`."""
+
+    tools: ToolListsConfig = ToolListsConfig.model_construct()
+    """The same lists; both hold."""
+
+    @property
+    def lists(self) -> ToolLists:
+        """Returns both levels as one."""
+        inner = self.tools
+        return ToolLists(
+            allow=self.allow or inner.allow,
+            also_allow=(*self.also_allow, *inner.also_allow),
+            deny=(*self.deny, *inner.deny),
+        )
+
+
+class SandboxToolsConfig(Section):
+    """Tools of sandboxed conversations."""
+
+    tools: ToolListsConfig = ToolListsConfig.model_construct()
+    """Lists for conversations whose commands run in a sandbox."""
+
+
+class ToolsScope(ProfiledLists):
+    """Rules on tools, for all agents or for one."""
+
+    by_provider: dict[str, ProfiledLists] = Field(default_factory=dict)
+    """Lists for single model providers, or `provider/model`, which has priority."""
+    elevated: ElevatedConfig | None = None
+    """Commands outside the sandbox."""
+    subagents: NestedLists = NestedLists.model_construct()
+    """Lists for sub-agents, in addition to the tools that no sub-agent has."""
+    sandbox: SandboxToolsConfig = SandboxToolsConfig.model_construct()
+    """Lists for sandboxed conversations."""
+
+    def scope(self, path: str) -> ToolScope:
+        """Returns the rules as the policy reads them; `path` is the key of the section."""
+        return ToolScope(
+            path,
+            self.lists,
+            {key: lists.lists for key, lists in self.by_provider.items()},
+            self.elevated.elevation if self.elevated else None,
+            self.subagents.lists,
+            self.sandbox.tools.lists,
+        )
+
+
+class AgentTools(ToolsScope):
+    """Rules on the tools of one agent, in addition to those of all."""
+
+    exec: AgentExec = AgentExec.model_construct()
+    """Commands that the agent runs."""
+
+
+class ChannelGroup(Section):
+    """Rules of one group of a channel."""
+
+    tools: ToolListsConfig = ToolListsConfig.model_construct()
+    """Lists of tools in this group."""
+    tools_by_sender: dict[str, ToolListsConfig] = Field(default_factory=dict)
+    """Lists by sender: `id:`, `e164:`, `username:` or `name:` and the value, or `*`. A name, which
+    its bearer may change, only takes tools away."""
+
+    @field_validator("tools_by_sender", mode="before")
+    @classmethod
+    def _typed_keys(cls, value: Any) -> Any:
+        if not isinstance(value, Mapping):
+            return value
+        keys = {key: str(key).strip().lower() for key in value}
+        for key, folded in keys.items():
+            if folded != "*" and not folded.startswith(_SENDER_KINDS):
+                message = f"{key!r} has no type; write id:{key} for the id of a sender"
+                raise ValueError(message)
+        return {keys[key]: lists for key, lists in value.items()}
+
+    @property
+    def rules(self) -> GroupRules:
+        """Returns the rules as the policy reads them."""
+        by_sender = {key: lists.lists for key, lists in self.tools_by_sender.items()}
+        return GroupRules(self.tools.lists, by_sender)
+
+
+class ChannelConfig(Section):
+    """Rules of one channel."""
+
+    groups: dict[str, ChannelGroup] = Field(default_factory=dict)
+    """Rules by id of the group; `*` is every group."""
+
+
+class ToolsConfig(ToolsScope):
     """Tools of all agents."""
 
     exec: ExecConfig = ExecConfig.model_construct()
     """Commands that agents run."""
     guests: GuestTools = GuestTools.model_construct()
+    """Tools of whoever is not the owner."""
     web: WebToolsConfig = WebToolsConfig.model_construct()
+
+    def rules(
+        self,
+        own: tuple[str, AgentTools | None],
+        channels: Mapping[str, ChannelConfig],
+        plugins: PluginsConfig,
+        plugin_tools: frozenset[str],
+    ) -> ToolRules:
+        """Returns all rules on the tools of one agent; see `Config.tool_rules`."""
+        path, agent = own
+        parts = (agent, channels, plugins)
+        key = (path, plugin_tools)
+        kept = self._kept.get(key)
+        if kept is not None and all(old is new for old, new in zip(kept[0], parts, strict=True)):
+            return kept[1]
+        rules = ToolRules(
+            self.scope("tools"),
+            agent.scope(path) if agent else None,
+            self.guests.granted,
+            {
+                name.lower(): {id_: group.rules for id_, group in channel.groups.items()}
+                for name, channel in channels.items()
+            },
+            plugins.named | plugin_tools,
+        )
+        self._kept[key] = (parts, rules)
+        return rules
+
+    @cached_property
+    def _kept(self) -> dict[tuple[str, frozenset[str]], tuple[tuple[object, ...], ToolRules]]:
+        return {}

@@ -62,6 +62,11 @@ FEATURES = (
     Feature("credentials", ("what it uses", "credentials of model providers"), command="auth"),
     Feature("devices", ("what it uses", "approve, list and revoke devices that may connect")),
     Feature("net", ("what it uses", "check and fetch addresses as agents do"), registers=False),
+    Feature(
+        "tools",
+        ("what it uses", "list the tools of an agent, and explain who may use each"),
+        registers=False,
+    ),
     Feature("config"),
     Feature("prompt"),
     Feature("queue"),

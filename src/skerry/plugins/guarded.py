@@ -20,6 +20,7 @@ from skerry.model.caller import Caller
 from skerry.model.errors import PluginError, SkerryError, ToolError
 from skerry.model.tool import ToolResult, ToolSpec
 from skerry.policy.effect import Effect
+from skerry.policy.tool_policy import ToolPolicy
 from skerry.ports.checks import Check, Level
 from skerry.ports.tool import Assessment, Tool, ToolContext, assess, offered, reads_only
 from skerry.sdk.http import HttpRequest, HttpResponse, HttpRoute
@@ -100,6 +101,7 @@ class GuardedTool:
     def __init__(self, runner: Runner, plugin: str, tool: Tool) -> None:
         # A plugin adds to the prompt by its hooks, which the configuration allows or not.
         self.spec: ToolSpec = replace(tool.spec, advice="")
+        self.plugin = plugin
         self.reads_only = reads_only(tool)
         self._tool = tool
 
@@ -125,8 +127,9 @@ class GuardedTool:
     def is_offered(self, caller: Caller) -> bool:
         """Returns whether the plugin offers it to the caller; one that fails at it does not."""
         try:
-            granted = frozenset({self.spec.name})  # the configuration was asked before
-            return bool(offered([self._tool], caller, granted))
+            # The configuration was asked before.
+            layers = ToolPolicy(frozenset({self.spec.name}))
+            return bool(offered([self._tool], caller, layers))
         except Exception:
             logger.exception("the tool %s is not offered: its plugin failed", self.spec.name)
             return False

@@ -16,7 +16,13 @@ from skerry.model.inbound import PeerKind
 from skerry.model.origin import Origin
 from skerry.model.rights import Rights
 from skerry.policy.access import ADMIN, ANYBODY, READ, WRITE, Need, Role, Verb
+from skerry.policy.effect import Effect, strictest
 from skerry.policy.files import KEPT, FileKind, Thing
+from skerry.policy.taint import foreign, guarded_act
+from skerry.policy.taint import reason as taint_reason
+from skerry.policy.tool_layers import Step
+from skerry.policy.tool_names import HOST_TOOLS, OWNER_ONLY, canonical
+from skerry.policy.tool_policy import ToolPolicy
 
 OTHERS: Final = frozenset({Origin.KNOWN, Origin.STRANGER})
 """People whose words show that a conversation is not the owner's alone."""
@@ -64,6 +70,10 @@ OWNER: Final = Actor(Origin.OWNER, is_private=True, rights=Rights.OWNER)
 """The owner at the gateway's own machine."""
 
 
+NO_LAYERS: Final = ToolPolicy()
+"""No list of the configuration removes a tool."""
+
+
 class Request(Struct, frozen=True):
     """One effect, and what it is asked of."""
 
@@ -75,10 +85,18 @@ class Request(Struct, frozen=True):
     """Need that the table lists for the effect."""
     thing: Thing | None = None
     """The file as it was opened."""
-    granted: frozenset[str] = frozenset()
-    """Tools that the configuration gives to everybody."""
     effect: Verb | None = None
     """Effect that a tool of ours declares, asked for beside its use; None for a plugin's tool."""
+    tools: ToolPolicy = NO_LAYERS
+    """Layers of the configuration on tools."""
+    plugin: str = ""
+    """Id of the plugin that the tool belongs to; empty for a tool of ours."""
+    host: str = ""
+    """Host that the call asks for in place of the configured one: `gateway` or `node`."""
+    is_call: bool = False
+    """True for a call of the tool, false for the offer of it: only a call can be tainted."""
+    reads: bool = False
+    """True for a tool that declares that a call has no effect."""
 
 
 class Decision(Struct, frozen=True):
@@ -89,6 +107,17 @@ class Decision(Struct, frozen=True):
     reason: str = ""
     scope: str | None = None
     """The scope that the caller lacks."""
+    asks: bool = False
+    """True when the effect may happen once a person approves it."""
+    trail: tuple[Step, ...] = ()
+    """Steps of the decision on a tool, in order."""
+
+    @property
+    def effect(self) -> Effect:
+        """Returns the answer in one word."""
+        if self.allowed:
+            return Effect.ALLOW
+        return Effect.ASK if self.asks else Effect.DENY
 
 
 class Rule(Struct, frozen=True):
@@ -180,7 +209,19 @@ RULES: Final = (
         allowed=False,
         reason=lambda r: f"only the owner may use the tool {r.name}",
     ),
-    Rule("granted-tool", _TOOLS, lambda r: r.name in r.granted, allowed=True),
+    Rule(
+        "owner-only-tool",
+        _TOOLS,
+        lambda r: canonical(r.name) in OWNER_ONLY,
+        allowed=False,
+        reason=lambda r: f"only the owner may use the tool {r.name}",
+    ),
+    Rule(
+        "granted-tool",
+        _TOOLS,
+        lambda r: r.name in r.tools.granted,
+        allowed=True,
+    ),
     Rule(
         "no-tools",
         _TOOLS,
@@ -276,9 +317,81 @@ _BY_VERB: Final = MappingProxyType(
 
 
 def decide(request: Request) -> Decision:
-    """Returns whether the effect may happen, and by which rule."""
+    """Returns whether the effect may happen, and by which rule; of a tool also the steps there."""
+    decision = _by_rules(request)
+    return _with_layers(request, decision) if request.verb is Verb.USE else decision
+
+
+def _by_rules(request: Request) -> Decision:
     for rule in _BY_VERB[request.verb]:
         if rule.applies(request):
             lacks = request.need.scope if rule.name == "scope" else None
             return Decision(rule.allowed, rule.name, rule.reason(request), lacks)
     return Decision(allowed=False, rule="default", reason="no rule allows it")
+
+
+def _with_layers(request: Request, owner: Decision) -> Decision:
+    """Returns the strictest answer of all layers and of the question who asks."""
+    name, layers = canonical(request.name) or request.name, request.tools
+    trail = [layer.judge(name, request.plugin) for layer in layers.before]
+    trail.append(Step("owner-only", owner.effect, owner.rule))
+    after = [layer.judge(name, request.plugin) for layer in layers.after]
+    elevated = _elevated(request, name)
+    split = sum(step.layer == "provider" for step in after)
+    trail += [*after[:split], elevated, *after[split:]]
+    if request.is_call:
+        trail.append(_tainted(request, name))
+    effect = strictest(*(step.effect for step in trail))
+    if effect is Effect.ALLOW:
+        return Decision(allowed=True, rule=owner.rule, trail=tuple(trail))
+    step = next(step for step in trail if step.effect is effect)
+    reason = f"the layer {step.layer} of the tool policy does not allow it ({step.rule})"
+    if step.layer == "owner-only":
+        reason = owner.reason
+    elif step.layer == "elevated":
+        reason = _ELEVATED_REASONS[step.rule]
+    elif step.layer == "taint":
+        reason = taint_reason(step.rule, request.actor.taint)
+    asks = effect is Effect.ASK
+    return Decision(allowed=False, rule=step.rule, reason=reason, asks=asks, trail=tuple(trail))
+
+
+_NOT_ELEVATED: Final = Step("elevated", Effect.ALLOW, "not-elevated")
+_ELEVATED_REASONS: Final = {
+    "tools.elevated.enabled": "tools.elevated.enabled is false, so no command leaves the sandbox",
+    "tools.elevated.allowFrom": "the sender is not listed in tools.elevated.allowFrom",
+    "elevated-approval": "it would run outside the sandbox",
+}
+
+
+def _tainted(request: Request, name: str) -> Step:
+    """Returns the step of a call that a tainted run may not make without a person."""
+    if foreign(request.actor.taint):
+        rule = guarded_act(
+            name,
+            plugin=request.plugin,
+            host=request.host,
+            thing=request.thing,
+            reads=request.reads,
+        )
+        return Step("taint", Effect.ASK if rule else Effect.ALLOW, rule or "free-of-taint")
+    return Step("taint", Effect.ALLOW, "untainted")
+
+
+def _elevated(request: Request, name: str) -> Step:
+    """Returns the step of a command that asks for another host than the sandbox."""
+    if name not in HOST_TOOLS or request.host in {"", "sandbox"}:
+        return _NOT_ELEVATED
+    situation, elevations = request.tools.situation, request.tools.elevations
+    if not all(elevation.enabled for elevation in elevations):
+        return Step("elevated", Effect.DENY, "tools.elevated.enabled")
+    at_gateway = not situation.channel and request.actor.is_owner
+    ids = [key.partition(":")[2] for key in situation.sender if key.startswith("id:")]
+    lists = [elevation for elevation in elevations if elevation.allow_from]
+    listed = bool(lists) and all(
+        any(elevation.admits(situation.channel, sender) for sender in (*ids, ""))
+        for elevation in lists
+    )
+    if not at_gateway and not listed:
+        return Step("elevated", Effect.DENY, "tools.elevated.allowFrom")
+    return Step("elevated", Effect.ASK, "elevated-approval")

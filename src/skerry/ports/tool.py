@@ -12,8 +12,9 @@ from skerry.model.origin import Origin
 from skerry.model.recall import SearchResults
 from skerry.model.tool import ToolResult, ToolSpec
 from skerry.policy.access import Verb
-from skerry.policy.decide import Actor, Decision, Request, decide
+from skerry.policy.decide import NO_LAYERS, Actor, Decision, Request, decide
 from skerry.policy.effect import Effect
+from skerry.policy.tool_policy import ToolPolicy
 
 
 class Recall(Protocol):
@@ -125,6 +126,12 @@ def verb_of(tool: Tool) -> Verb | None:
     return verb if isinstance(verb, Verb) else None
 
 
+def plugin_of(tool: Tool) -> str:
+    """Returns the id of the plugin that brought the tool; empty for a tool of ours."""
+    plugin = getattr(tool, "plugin", "")
+    return plugin if isinstance(plugin, str) else ""
+
+
 async def assess(tool: Tool, arguments: dict[str, Any], context: ToolContext) -> Assessment:
     """Returns the answer of the tool's own gate to a call; a tool without a gate allows it.
 
@@ -142,33 +149,36 @@ async def assess(tool: Tool, arguments: dict[str, Any], context: ToolContext) ->
     return assessment
 
 
+def use_of(tool: Tool, actor: Actor, layers: ToolPolicy = NO_LAYERS) -> Request:
+    """Returns the question whether somebody may use the tool."""
+    name, verb = tool.spec.name, verb_of(tool)
+    return Request(actor, Verb.USE, name, effect=verb, tools=layers, plugin=plugin_of(tool))
+
+
 def permission(
-    tool: Tool, caller: Caller | None, actor: Actor, granted: frozenset[str] = frozenset()
+    tool: Tool, caller: Caller | None, actor: Actor, layers: ToolPolicy = NO_LAYERS
 ) -> Decision:
     """Returns the decision of the policy whether a run may use the tool at all."""
-    use = Request(actor, Verb.USE, tool.spec.name, granted=granted, effect=verb_of(tool))
-    decision = decide(use)
+    decision = decide(use_of(tool, actor, layers))
     ask: Callable[[Caller], bool] | None = getattr(tool, "is_offered", None)
     if decision.allowed and ask is not None and (caller is None or not ask(caller)):
         return Decision(allowed=False, rule="not-offered", reason="the run is not offered it")
     return decision
 
 
-def offered(
-    tools: Iterable[Tool], caller: Caller, granted: frozenset[str] = frozenset()
-) -> list[Tool]:
+def offered(tools: Iterable[Tool], caller: Caller, layers: ToolPolicy = NO_LAYERS) -> list[Tool]:
     """Returns the tools that a run of `caller` is offered, in their order.
 
-    The policy is asked first: without a grant they are the owner's alone. A tool with an
-    `is_offered(caller)` decides for itself then. What several tools ask alike is asked once.
+    The policy is asked first: without a grant they are the owner's alone, and each of the `layers`
+    of the configuration takes some away. A tool with an `is_offered(caller)` decides for itself
+    then. What several tools ask alike is asked once.
     """
     actor = Actor.of(caller)
 
     offered_tools: list[Tool] = []
     answers: dict[Callable[[Caller], bool], bool] = {}
     for tool in tools:
-        use = Request(actor, Verb.USE, tool.spec.name, granted=granted, effect=verb_of(tool))
-        if not decide(use).allowed:
+        if not decide(use_of(tool, actor, layers)).allowed:
             continue
         ask: Callable[[Caller], bool] | None = getattr(tool, "is_offered", None)
         if ask is not None and ask not in answers:

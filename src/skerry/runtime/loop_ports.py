@@ -218,12 +218,18 @@ class RunTools:
     """Runs the tool calls of a run, within its rights and its limits."""
 
     def __init__(
-        self, plan: RunPlan, conversation: Conversation, pipeline: RunHooks, limits: RunMeter
+        self,
+        plan: RunPlan,
+        conversation: Conversation,
+        pipeline: RunHooks,
+        limits: RunMeter,
+        speaker: ModelCall,
     ) -> None:
         self._plan = plan
         self._conversation = conversation
         self._pipeline = pipeline
         self._limits = limits
+        self._speaker = speaker
 
     async def execute(self, call: ToolCall) -> ToolResultMessage:
         """Returns the result of a call, a refusal or a failure included."""
@@ -235,8 +241,10 @@ class RunTools:
         at = runtime.clock.now_ms()
         progress = Progress(call, lambda body: runtime.publish(plan.active.event(body)))
         context = replace(self.context(), progress=progress)
-        granted, active = plan.config.tools.guests.granted, plan.active
-        call_gate = CallGate(active.request.run_id, active.session_id, granted)
+        active = plan.active
+        model = (self._speaker.provider, self._speaker.model)  # a fall-back has tools of its own
+        layers = runtime.layers(plan.caller, plan.config, model)
+        call_gate = CallGate(active.request.run_id, active.session_id, layers)
         try:
             return await runtime.supervisor.call(
                 lambda: tool_calls.execute(call, runtime.tools, context, at, call_gate),

@@ -281,7 +281,9 @@ class RequestBuilder:
         self._put(self.prompt)
         history, limit = self._history, model.prompt_limit
         plan = self._plan
-        tools = self._runtime.offered(plan.caller, plan.config) if model.supports_tools else ()
+        tools = (
+            self._runtime.offered(plan.caller, plan.config, model) if model.supports_tools else ()
+        )
         self._specs = specs = tuple([tool.spec for tool in tools])
         built = await self._built(model, specs)
         self._noted = with_context(self.prompt, built.note) if built.note else self.prompt

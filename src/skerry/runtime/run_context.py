@@ -28,8 +28,9 @@ from skerry.model.run import Purpose, RunRequest
 from skerry.model.session import SessionSettings
 from skerry.model.thinking import ThinkingLevel
 from skerry.policy.records import Records
-from skerry.ports.model import Models
-from skerry.ports.tool import Tool, offered
+from skerry.policy.tool_policy import Situation, ToolPolicy, policy
+from skerry.ports.model import ModelInfo, Models
+from skerry.ports.tool import Tool, offered, plugin_of
 from skerry.ports.tries import CallTarget
 from skerry.replies.shaping import Show, named
 from skerry.runtime.conversation import ConversationCache
@@ -68,9 +69,23 @@ class Runtime(Struct, frozen=True):
     commands: CommandTable = field(default_factory=CommandTable)
     """Commands that are answered without a model."""
 
-    def offered(self, caller: Caller, config: Config) -> list[Tool]:
-        """Returns the tools that a run of the caller may use."""
-        return offered(self.tools.values(), caller, config.tools.guests.granted)
+    def offered(self, caller: Caller, config: Config, model: ModelInfo) -> list[Tool]:
+        """Returns the tools that a run of the caller may use while `model` answers."""
+        layers = self.layers(caller, config, (model.provider, model.id))
+        return offered(self.tools.values(), caller, layers)
+
+    def layers(self, caller: Caller, config: Config, model: tuple[str, str]) -> ToolPolicy:
+        """Returns the layers of the configuration on the tools of a run of the caller.
+
+        Args:
+            caller: Who asks, and where.
+            config: The configuration of the run.
+            model: Provider and id of the model that answers now.
+
+        """
+        of_plugins = frozenset(tool.spec.name for tool in self.tools.values() if plugin_of(tool))
+        rules = config.tool_rules(caller.key.agent, of_plugins)
+        return policy(rules, Situation.of(caller.key, caller.channel, model=model))
 
     def failover(self, target: CallTarget) -> Failover:
         """Returns who finds a model that answers, within the budgets, with every call booked."""

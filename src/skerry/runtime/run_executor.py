@@ -52,7 +52,7 @@ class RunExecutor:
         self._limits = RunMeter(runtime.ledger.meter, active.request, events.emit, self._done)
         transcript = RunTranscript(plan, conversation, writing, self.replying)
         mailbox = RunMailbox(plan, transcript, self._limits)
-        tools = RunTools(plan, conversation, pipeline, self._limits)
+        tools = RunTools(plan, conversation, pipeline, self._limits, self.speaker)
         target = CompactionTarget(
             request.key, active.session_id, plan.target, request.purpose, request.origin
         )

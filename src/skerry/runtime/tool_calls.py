@@ -16,7 +16,9 @@ from skerry.model.message import ToolCall, ToolResultMessage
 from skerry.model.origin import Origin
 from skerry.model.recall import SearchResults
 from skerry.model.tool import ToolResult
+from skerry.policy.decide import NO_LAYERS
 from skerry.policy.effect import Effect
+from skerry.policy.tool_policy import ToolPolicy
 from skerry.ports.approval import Approvals, PendingCall
 from skerry.ports.tool import Assessment, Tool, ToolContext, assess, permission
 from skerry.runtime.tool_results import result_message
@@ -34,8 +36,8 @@ class CallGate(Struct, frozen=True):
 
     run_id: RunId
     session_id: SessionId
-    granted: frozenset[str] = frozenset()
-    """Tools that the configuration gives to everybody."""
+    layers: ToolPolicy = NO_LAYERS
+    """Layers of the configuration on the tools of the run."""
     approvals: Approvals | None = None
     """None where no person can be asked: a call that needs an approval is denied."""
 
@@ -98,7 +100,7 @@ async def assessed(
         ValidationError: the same.
     """
     if gate is not None:
-        decision = permission(tool, context.caller, context.actor, gate.granted)
+        decision = permission(tool, context.caller, context.actor, gate.layers)
         if not decision.allowed:
             return Assessment(Effect.DENY, decision.rule, decision.reason)
     try:

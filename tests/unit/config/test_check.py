@@ -28,7 +28,7 @@ def test_everything_that_is_wrong_is_named_at_once_with_path_and_remedy() -> Non
             "gateway": {"port": 70_000, "prot": 1},
             "agents": {"defaults": {"timeoutSeconds": -1}, "list": [{"id": "ok"}, {"id": "No!"}]},
             "models": {"providers": {"mine": {"baseUrl": "nowhere"}}},
-            "tools": {"profile": "full"},
+            "tools": {"profile": "fool"},
         }
     )
     assert set(found) == {
@@ -67,21 +67,34 @@ def test_an_unknown_key_where_a_typo_could_open_something_is_an_error(
 
 @pytest.mark.parametrize(
     "key",
-    ["approvals", "channels"],
+    ["approvals"],
 )
 def test_a_section_that_would_leave_something_open_if_ignored_is_refused(key: str) -> None:
     assert "not supported by this version" in errors({key: {}})[key].message
 
 
-def test_of_tools_only_the_grants_to_guests_are_known() -> None:
-    assert "not supported" in errors({"tools": {"deny": ["read"]}})["tools.deny"].message
+def test_an_unknown_key_of_tools_is_refused_wherever_tools_are() -> None:
     assert "unknown key" in errors({"tools": {"guests": {"alow": []}}})["tools.guests.alow"].message
+    agent = {"id": "a", "tools": {"denny": ["exec"]}}
+    assert "'deny'" in errors({"agents": {"list": [agent]}})["agents.list[0].tools.denny"].remedy
+    group: dict[str, Any] = {"groups": {"1": {"tool": {"deny": []}}}}
+    assert "channels.telegram.groups.1.tool" in errors({"channels": {"telegram": group}})
 
 
-@pytest.mark.parametrize("key", ["sandbox", "tools"])
-def test_an_agent_s_sandbox_and_tools_are_refused_for_one_and_for_all(key: str) -> None:
+def test_a_sender_of_a_group_is_named_by_a_typed_key() -> None:
+    group = {"toolsBySender": {"42": {"deny": ["exec"]}}}
+    found = errors({"channels": {"telegram": {"groups": {"*": group}}}})
+    assert "id:42" in found["channels.telegram.groups.*.toolsBySender"].message
+
+
+def test_an_agent_s_sandbox_is_refused_for_one_and_for_all() -> None:
+    key = "sandbox"
     found = errors({"agents": {"defaults": {key: {}}, "list": [{"id": "a", key: {}}]}})
     assert set(found) == {f"agents.defaults.{key}", f"agents.list[0].{key}"}
+
+
+def test_tools_belong_to_the_whole_or_to_an_agent_and_not_to_the_defaults() -> None:
+    assert set(errors({"agents": {"defaults": {"tools": {}}}})) == {"agents.defaults.tools"}
 
 
 def test_elsewhere_an_unknown_key_is_kept_and_warned_about() -> None:

@@ -123,10 +123,10 @@ def test_the_environment_names_the_port(environ: dict[str, str]) -> None:
 def test_a_wrong_port_of_the_environment_is_named_beside_the_file_s_errors(
     environ: dict[str, str],
 ) -> None:
-    written(environ, '{"channels": {}}')
+    written(environ, '{"approvals": {}}')
     with pytest.raises(ConfigInvalidError) as caught:
         load(environ | {"SKERRY_GATEWAY_PORT": "http"})
-    assert [one.path for one in caught.value.issues] == ["channels", "SKERRY_GATEWAY_PORT"]
+    assert [one.path for one in caught.value.issues] == ["approvals", "SKERRY_GATEWAY_PORT"]
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from skerry.hooks.runner import Runner
 from skerry.model.caller import Caller
 from skerry.model.tool import ToolResult, ToolSpec
 from skerry.plugins.guarded import GuardedTool
+from skerry.policy.tool_policy import ToolPolicy
 from skerry.ports.tool import Tool, ToolContext, offered
 from skerry.testing.clock import FakeClock
 from tests.support.memory import OWNER, STRANGER
@@ -47,7 +48,7 @@ def test_the_plugin_s_word_counts_and_a_failure_is_a_no(
 ) -> None:
     tool = GuardedTool(Runner(FakeClock()), "sky", Weather(answer))
     assert bool(offered([tool], OWNER)) is owner
-    assert bool(offered([tool], STRANGER, frozenset({tool.spec.name}))) is stranger
+    assert bool(offered([tool], STRANGER, ToolPolicy(frozenset({tool.spec.name})))) is stranger
 
 
 @dataclass
@@ -72,14 +73,14 @@ def test_what_tools_ask_alike_is_asked_once() -> None:
     tools: list[Tool] = [Shared(is_open), Shared(is_open), Weather(lambda _: True)]
     assert offered(tools, OWNER) == tools
     assert offered(tools, STRANGER) == []
-    assert offered(tools, STRANGER, frozenset({"shared", "weather"})) == tools[2:]
+    assert offered(tools, STRANGER, ToolPolicy(frozenset({"shared", "weather"}))) == tools[2:]
     assert asked == [OWNER, STRANGER]
 
 
 def test_a_tool_of_a_plugin_that_the_configuration_grants_is_a_guests_too() -> None:
     tool = GuardedTool(Runner(FakeClock()), "sky", Weather(lambda _: True))
     assert not offered([tool], STRANGER)
-    assert offered([tool], STRANGER, frozenset({tool.spec.name})) == [tool]
+    assert offered([tool], STRANGER, ToolPolicy(frozenset({tool.spec.name}))) == [tool]
 
 
 def test_a_tool_of_a_plugin_brings_no_advice_into_the_prompt() -> None:

@@ -28,6 +28,7 @@ from skerry.policy.access import (
 )
 from skerry.policy.decide import OTHERS, RULES, Actor, Decision, Request, decide
 from skerry.policy.files import KEPT, FileKind, Thing, kind_of
+from skerry.policy.tool_policy import ToolPolicy
 from skerry.testing.model import ScriptedModels
 from skerry.workspace.prompt_files import BOOT, ORDER
 
@@ -109,7 +110,7 @@ def test_writing_alone_is_not_enough_for_what_needs_admin_as_a_method(name: str)
 
 def test_nobody_but_the_owner_has_a_tool_that_is_not_granted() -> None:
     for actor, name, granted in product(PEOPLE, TOOLS, [frozenset[str](), frozenset({"read"})]):
-        found = decide(Request(actor, Verb.USE, name, granted=granted))
+        found = decide(Request(actor, Verb.USE, name, tools=ToolPolicy(granted)))
         assert found.allowed is (starts(actor) or name in granted), (actor, name, granted)
 
 

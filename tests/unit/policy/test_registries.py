@@ -29,6 +29,7 @@ from skerry.policy.decide import Actor
 from skerry.policy.files import INSTRUCTIONS, FileKind, kind_of
 from skerry.policy.gate import Gate
 from skerry.policy.records import Records
+from skerry.policy.tool_policy import ToolPolicy
 from skerry.ports.tool import Tool, ToolContext, offered, verb_of
 from skerry.testing.clock import FakeClock
 from skerry.workspace.prompt_files import BOOT, ORDER
@@ -250,13 +251,13 @@ async def outcome(tool: Tool, name: str, context: ToolContext) -> bool:
 async def test_the_tools_of_the_memory_are_never_a_guests(tmp_path: Path) -> None:
     async with gateway(tmp_path / "home") as application:
         tools = list(application.dispatch.runtime.tools.values())
-    given = {one.spec.name for one in offered(tools, GUEST, frozenset(TOOLS))}
+    given = {one.spec.name for one in offered(tools, GUEST, ToolPolicy(frozenset(TOOLS)))}
     assert given == {n for n, v in TOOLS.items() if v not in {Verb.RECALL, Verb.NOTE}} - {
         "memory_append"
     }
     for name, verb in TOOLS.items():
         asked = decide.Request(
-            Actor.of(GUEST), Verb.USE, name, granted=frozenset(TOOLS), effect=verb
+            Actor.of(GUEST), Verb.USE, name, effect=verb, tools=ToolPolicy(frozenset(TOOLS))
         )
         assert decide.decide(asked).allowed is (verb not in {Verb.RECALL, Verb.NOTE}), name
 

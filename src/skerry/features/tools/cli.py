@@ -1,0 +1,53 @@
+"""The parsers of `skerry tools`."""
+
+from argparse import ArgumentParser
+
+from skerry.cli.options import Add, command, output
+
+_RUN = "skerry.features.tools.cli_run"
+ORIGINS = ("owner", "known", "stranger", "boot", "tool", "web", "memory", "plugin")
+"""Values of `model.origin.Origin`, repeated so that help needs no import."""
+
+
+def add(tools: ArgumentParser) -> None:
+    """Adds what is beneath `skerry tools`."""
+    add = tools.add_subparsers(metavar="COMMAND", title="commands").add_parser
+    _explain(add)
+    listed = command(add, "list", _RUN, "list the tools and the decision about each")
+    _situation(listed)
+    output(listed)
+
+
+def _explain(add: Add) -> None:
+    explain = command(add, "explain", _RUN, "show the decision about a tool and its steps")
+    explain.add_argument("tool", metavar="TOOL", help="name of the tool")
+    _situation(explain)
+    explain.add_argument(
+        "--host", choices=("sandbox", "gateway", "node"), help="host that the call asks for"
+    )
+    explain.add_argument("--path", metavar="PATH", help="file of the call, in the workspace")
+    output(explain)
+
+
+def _situation(parser: ArgumentParser) -> None:
+    parser.add_argument("--agent", metavar="ID", help="agent (default: the default agent)")
+    parser.add_argument(
+        "--session", default="main", metavar="KEY", help="conversation (default: main)"
+    )
+    parser.add_argument(
+        "--provider", default="", metavar="NAME", help="model provider, or provider/model"
+    )
+    parser.add_argument(
+        "--origin", choices=ORIGINS, default="owner", help="whoever asks (default: owner)"
+    )
+    parser.add_argument(
+        "--sender", action="append", default=[], metavar="KEY", help="sender, such as id:42"
+    )
+    parser.add_argument(
+        "--taint",
+        action="append",
+        default=[],
+        choices=ORIGINS[1:],
+        metavar="ORIGIN",
+        help="words in the conversation that are not the owner's, such as web",
+    )

@@ -1,0 +1,59 @@
+"""`skerry tools list` and `explain`: the decision on tools, from the configuration alone."""
+
+import os
+from argparse import Namespace
+from typing import Any
+
+from skerry.cli.render import notice, one_line, show, show_json, styled, table
+from skerry.config.load import load_good
+from skerry.features.tools.explain import Question, explain, listed
+from skerry.model.origin import Origin
+from skerry.policy.tool_policy import warnings
+
+_STYLES = {"allow": "green", "ask": "yellow", "deny": "red"}
+
+
+def run(arguments: Namespace) -> int:
+    """Runs `skerry tools list` or `explain`; returns the exit code."""
+    config = load_good(os.environ, fetch=False).config
+    question = Question(
+        getattr(arguments, "tool", ""),
+        arguments.agent or "",
+        arguments.session,
+        arguments.provider,
+        Origin(arguments.origin),
+        tuple(key.lower() for key in arguments.sender),
+        frozenset(map(Origin, arguments.taint)),
+        getattr(arguments, "host", None) or "",
+        getattr(arguments, "path", None) or "",
+    )
+    if arguments.action == "explain":
+        answer = explain(config, question)
+        show_json(answer) if arguments.json else _explain(answer)
+    else:
+        rows = listed(config, question)
+        show_json({"tools": rows}) if arguments.json else _list(rows)
+    agents = [arguments.agent] if arguments.agent else config.agents.ids
+    every = {entry: None for agent in agents for entry in warnings(config.tool_rules(agent))}
+    for entry in every:
+        name = f" {one_line(entry.entry)!r}" if entry.entry else ""
+        notice(f"{entry.path}:{name} {entry.message}.")
+    return 0
+
+
+def _explain(answer: dict[str, Any]) -> None:
+    decision = answer["decision"]
+    show(f"{one_line(answer['tool'])}: {styled(decision, _STYLES[decision])} ({answer['rule']})")
+    if answer["reason"]:
+        show(one_line(answer["reason"]).capitalize() + ".")
+    show()
+    show(table([("layer", "effect", "rule"), *map(_row, answer["trail"])]))
+
+
+def _row(step: dict[str, str]) -> tuple[str, str, str]:
+    return step["layer"], step["effect"], one_line(step["rule"])
+
+
+def _list(rows: list[dict[str, Any]]) -> None:
+    lines = [(row["tool"], row["decision"], row["rule"]) for row in rows]
+    show(table([("tool", "decision", "rule"), *lines]))

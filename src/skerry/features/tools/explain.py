@@ -1,0 +1,155 @@
+"""Explains the decision on a tool in a situation that somebody describes."""
+
+from pathlib import Path
+from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from skerry.config.protected import gate
+from skerry.config.root import Config
+from skerry.infra.rooted_fs import Opened
+from skerry.model.errors import SkerryError
+from skerry.model.ids import AgentId, RunId, SessionKey, agent_id
+from skerry.model.origin import Origin
+from skerry.model.run import RunRequest
+from skerry.policy.access import Verb
+from skerry.policy.decide import Actor, Decision, Request, decide
+from skerry.policy.effect import Effect, strictest
+from skerry.policy.files import Thing, kind_of
+from skerry.policy.tool_layers import Step
+from skerry.policy.tool_names import CORE, GROUPS, canonical
+from skerry.policy.tool_policy import Situation, policy
+from skerry.runtime.run_context import caller_of
+
+_VERBS: Final = {
+    "memory_search": Verb.RECALL,
+    "memory_get": Verb.RECALL,
+    "memory_write": Verb.NOTE,
+    "memory_forget": Verb.NOTE,
+}
+_FILES: Final = {
+    "read": Verb.READ,
+    "image": Verb.READ,
+    "write": Verb.WRITE,
+    "edit": Verb.WRITE,
+    "apply_patch": Verb.WRITE,
+}
+
+
+class UnknownAgentError(SkerryError):
+    """No such agent is configured."""
+
+    code = "request.unknown_agent"
+
+
+class Question(Struct, frozen=True):
+    """A call that somebody asks about."""
+
+    tool: str
+    agent: str = ""
+    session: str = "main"
+    provider: str = ""
+    """`provider` or `provider/model`."""
+    origin: Origin = Origin.OWNER
+    sender: tuple[str, ...] = ()
+    taint: frozenset[Origin] = frozenset()
+    host: str = ""
+    path: str = ""
+
+
+def explain(config: Config, question: Question) -> dict[str, Any]:
+    """Returns the decision on the call and its trail, as `skerry tools explain --json` prints it.
+
+    Raises:
+        UnknownAgentError: no such agent is configured.
+        InvalidSessionKeyError: the session is no key.
+    """
+    decision = decided(config, question)
+    return {
+        "tool": question.tool,
+        "decision": str(decision.effect),
+        "rule": decision.rule,
+        "reason": decision.reason,
+        "trail": [
+            {"layer": step.layer, "effect": str(step.effect), "rule": step.rule}
+            for step in decision.trail
+        ],
+    }
+
+
+def decided(config: Config, question: Question) -> Decision:
+    """Returns the decision on the call; see `explain`."""
+    agent = agent_id(question.agent) if question.agent else config.agents.default_id
+    key = SessionKey.parse(question.session, agent)
+    if key.agent not in config.agents.ids:
+        known = ", ".join(config.agents.ids)
+        raise UnknownAgentError(f"There is no agent {key.agent!r}; there are: {known}.")
+    request = RunRequest(RunId(""), key, "", origin=question.origin)
+    actor = Actor.of(caller_of(request), question.taint)
+    if question.origin is not Origin.OWNER:
+        actor = replace(actor, is_private=False)  # whoever asks is not the owner, whatever the key
+    provider, _, model = question.provider.partition("/")
+    situation = Situation.of(key, sender=question.sender, model=(provider, model))
+    name = canonical(question.tool) or question.tool
+    call = Request(
+        actor,
+        Verb.USE,
+        name,
+        effect=_VERBS.get(name),
+        tools=policy(config.tool_rules(key.agent), situation),
+        plugin="" if name in CORE else name,
+        host=question.host,
+        is_call=True,
+    )
+    thing = _thing(config, call, key.agent, question.path)
+    decision = decide(replace(call, thing=thing))
+    return _with_file(decision, call, thing)
+
+
+def _thing(config: Config, call: Request, agent: AgentId, path: str) -> Thing | None:
+    """Returns the file that the call names, by its name: nothing is opened."""
+    verb = _FILES.get(call.name)
+    if not path or verb is None:
+        return None
+    files = gate(config)
+    workspace = config.workspace(agent)
+    absolute = (workspace.resolve() / Path(path).expanduser()).resolve()
+    closed = files.closed.reading if verb is Verb.READ else files.closed.writing
+    reason = closed(absolute)
+    if not any(absolute.is_relative_to(folder) for folder in files.workspaces):
+        reason = reason or "it is outside of the workspace"
+    kind = kind_of(Opened(absolute), files.workspaces)
+    return Thing(kind, str(absolute), reason or "")
+
+
+def _with_file(decision: Decision, call: Request, thing: Thing | None) -> Decision:
+    """Returns the decision with the step of the rules on files."""
+    if thing is None:
+        return decision
+    actor = replace(call.actor, taint=frozenset())  # the step of the taint decides about that
+    if call.name == "read":
+        actor = call.actor
+    of_file = decide(Request(actor, _FILES[call.name], thing=thing))
+    step = Step("file", of_file.effect, of_file.rule)
+    trail = (*decision.trail, step)
+    if strictest(decision.effect, of_file.effect) is decision.effect:
+        return replace(decision, trail=trail)
+    return replace(of_file, trail=trail, asks=of_file.effect is Effect.ASK)
+
+
+def listed(config: Config, question: Question) -> list[dict[str, Any]]:
+    """Returns the decision on each known tool, as `skerry tools list --json` prints it."""
+    rows: list[dict[str, Any]] = []
+    for name in sorted(CORE):
+        decision = decided(config, replace(question, tool=name))
+        groups = sorted(group for group, names in GROUPS.items() if name in names)
+        rows.append(
+            {
+                "tool": name,
+                "groups": groups,
+                "decision": str(decision.effect),
+                "rule": decision.rule,
+            }
+        )
+    return rows

@@ -1,0 +1,77 @@
+"""Names the calls for which a tainted run needs a person (pure).
+
+A run is tainted when its model has read words of anybody but its owner. It may read and use the
+sandbox all the same; it may not send, spend, leave the sandbox or write what later runs read.
+"""
+
+from collections.abc import Iterable
+from types import MappingProxyType
+from typing import Final
+
+from skerry.model.origin import Origin
+from skerry.policy.files import KEPT, Thing
+from skerry.policy.tool_names import CORE, HOST_TOOLS
+
+FOREIGN: Final = frozenset({Origin.KNOWN, Origin.STRANGER, Origin.TOOL, Origin.WEB, Origin.PLUGIN})
+"""Origins of words that are not the owner's, nor from files that the owner keeps."""
+_ACTS: Final = MappingProxyType(
+    {
+        "browser": "tainted-send",
+        "cron": "tainted-config",
+        "gateway": "tainted-config",
+        "memory_forget": "tainted-memory",
+        "memory_write": "tainted-memory",
+        "message": "tainted-send",
+        "nodes": "tainted-host",
+        "sessions_send": "tainted-send",
+        "sessions_spawn": "tainted-spend",
+        "subagents": "tainted-spend",
+        "tts": "tainted-spend",
+        "whatsapp_login": "tainted-send",
+    }
+)
+_WRITERS: Final = frozenset({"apply_patch", "edit", "write"})
+_REASONS: Final = MappingProxyType(
+    {
+        "tainted-send": "it sends something",
+        "tainted-spend": "it spends money",
+        "tainted-host": "it runs outside the sandbox",
+        "tainted-config": "it changes the configuration",
+        "tainted-memory": "it changes the memory",
+        "tainted-file": "every later run reads the file",
+        "tainted-plugin": "what the tool of a plugin does is not known",
+    }
+)
+
+
+def foreign(taint: Iterable[Origin]) -> frozenset[Origin]:
+    """Returns those of the origins that make a run tainted."""
+    return FOREIGN.intersection(taint)
+
+
+def guarded_act(
+    name: str, *, plugin: str = "", host: str = "", thing: Thing | None = None, reads: bool = False
+) -> str:
+    """Returns the rule by which a tainted run needs a person for a call; empty where it is free.
+
+    Args:
+        name: Canonical name of the tool.
+        plugin: Id of the plugin that the tool belongs to; empty for a tool of ours.
+        host: Host of the command; empty and `sandbox` are the sandbox.
+        thing: File that the call writes.
+        reads: True for a tool that declares that a call has no effect.
+
+    """
+    if name in HOST_TOOLS:
+        return "" if host in {"", "sandbox"} else "tainted-host"
+    if name in _WRITERS:
+        return "tainted-file" if thing is not None and thing.kind in KEPT else ""
+    if name in _ACTS:
+        return _ACTS[name]
+    return "tainted-plugin" if (plugin or name not in CORE) and not reads else ""
+
+
+def reason(rule: str, taint: Iterable[Origin]) -> str:
+    """Returns why a person is asked, in words for that person and for the model."""
+    origins = ", ".join(sorted(foreign(taint)))
+    return f"{_REASONS[rule]}, and this conversation has words that are not its owner's ({origins})"

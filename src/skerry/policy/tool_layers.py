@@ -1,0 +1,199 @@
+"""Layers of the tool policy: compiled lists, each of which only removes (pure).
+
+Sources: seed 003, "Permission Resolution Stack"; openclaw-behaviour 9.3 and 9.4.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from fnmatch import translate
+from typing import Final
+
+from msgspec import Struct
+
+from skerry.policy.effect import Effect
+from skerry.policy.tool_names import CORE, GROUP, KNOWN_PLUGINS, PLUGIN_GROUP, PROFILES, expanded
+
+ANYTHING: Final = "*"
+_IMPLIED: Final = {"apply_patch": "exec"}
+"""Tools that an allowlist has together with another: a command can do as much as a patch."""
+
+
+class Step(Struct, frozen=True):
+    """One step of the way to a decision."""
+
+    layer: str
+    effect: Effect
+    rule: str
+
+
+class Notice(Struct, frozen=True):
+    """An entry of a list without the effect that it seems to have."""
+
+    path: str
+    """Key of the configuration, such as `tools.allow`."""
+    entry: str
+    message: str
+
+
+class ToolLists(Struct, frozen=True):
+    """The lists of one scope, as the configuration has them."""
+
+    profile: str | None = None
+    allow: tuple[str, ...] | None = None
+    also_allow: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+
+    @property
+    def allowed(self) -> tuple[str, ...] | None:
+        """Returns the entries of `allow` and `alsoAllow` together; None allows all."""
+        return (*self.allow, *self.also_allow) if self.allow else None
+
+    def over(self, general: "ToolLists") -> "ToolLists":
+        """Returns these lists in front of more general ones: own keys win, denies add up."""
+        return ToolLists(
+            self.profile or general.profile,
+            self.allow or general.allow,
+            self.also_allow or (() if self.allow else general.also_allow),
+            tuple(dict.fromkeys((*self.deny, *general.deny))),
+        )
+
+
+class Selection:
+    """A compiled list of names, patterns with `*`, plugins and groups."""
+
+    __slots__ = ("_all_plugins", "_names", "_patterns")
+
+    def __init__(self, entries: Iterable[str]) -> None:
+        """Compiles the entries; an entry that names nothing selects nothing."""
+        self._names = expanded(entries)
+        self._all_plugins = self._names.pop(PLUGIN_GROUP, "")
+        self._patterns = [
+            (re.compile(translate(name.replace("[", "[[]").replace("?", "[?]"))), entry)
+            for name, entry in self._names.items()
+            if ANYTHING in name
+        ]
+
+    def entry(self, name: str, plugin: str = "") -> str:
+        """Returns the entry that selects a tool; empty for none.
+
+        Args:
+            name: The canonical name of the tool.
+            plugin: The id of the plugin that it belongs to; empty for a tool of ours.
+
+        """
+        if (entry := self._names.get(name)) is not None:
+            return entry
+        if plugin and (entry := self._names.get(plugin) or self._all_plugins):
+            return entry
+        return next((entry for pattern, entry in self._patterns if pattern.match(name)), "")
+
+
+class Layer(Struct, frozen=True):
+    """One layer: what it allows at most, and what it denies."""
+
+    name: str
+    source: str
+    """Key of the configuration, such as `agents.list[0].tools`."""
+    allow: Selection | None = None
+    """None allows all."""
+    deny: Selection | None = None
+    listed: str = "allow"
+    """Words for the list of `allow`."""
+
+    def judge(self, name: str, plugin: str) -> Step:
+        """Returns the effect of the layer on a tool, by its canonical name."""
+        if self.deny is not None and (entry := self.deny.entry(name, plugin)):
+            return Step(self.name, Effect.DENY, f"{self.source}.deny: {entry}")
+        if self.allow is None:
+            return Step(self.name, Effect.ALLOW, self.source)
+        entry = self.allow.entry(name, plugin)
+        if not entry and name in _IMPLIED:
+            entry = self.allow.entry(_IMPLIED[name])
+        if entry:
+            return Step(self.name, Effect.ALLOW, f"{self.source}.{self.listed}: {entry}")
+        return Step(self.name, Effect.DENY, f"{self.source}.{self.listed}: not listed")
+
+
+def profile_layer(name: str, source: str, lists: ToolLists) -> Layer | None:
+    """Returns the layer of a profile with its `alsoAllow`; None where it restricts nothing."""
+    names = PROFILES.get(lists.profile) if lists.profile else None
+    if names is None:
+        return None
+    entries = (*sorted(names), *lists.also_allow)
+    return Layer(name, source, Selection(entries), listed=f"profile={lists.profile}")
+
+
+def list_layers(
+    name: str, source: str, lists: ToolLists, plugins: frozenset[str]
+) -> tuple[Layer | None, Layer | None]:
+    """Returns the layers of the allowed and of the denied tools; None for a list without effect."""
+    allowed = lists.allowed
+    if allowed is not None and is_of_plugins(allowed, plugins):
+        allowed = None
+    allow = Layer(name, source, Selection(allowed)) if allowed is not None else None
+    deny = Layer(name, source, deny=Selection(lists.deny)) if lists.deny else None
+    return allow, deny
+
+
+def is_of_plugins(entries: Iterable[str], plugins: frozenset[str]) -> bool:
+    """Returns whether an allowlist names plugins and their tools alone: it drops no tool of ours.
+
+    An entry that names nothing at all is no plugin: with it the list restricts.
+    """
+    names = expanded(entries)
+    return bool(names) and all(_is_plugin(name, plugins) for name in names)
+
+
+def _is_plugin(name: str, plugins: frozenset[str]) -> bool:
+    # The tools of the memory are a plugin's where a plugin holds the memory.
+    return name in plugins or (name not in CORE and (name == PLUGIN_GROUP or name in KNOWN_PLUGINS))
+
+
+def notices(path: str, lists: ToolLists, plugins: frozenset[str]) -> list[Notice]:
+    """Returns the entries of a scope's lists that have no effect, or another than it seems."""
+    every: list[Notice] = []
+    for key, entries in (
+        ("allow", lists.allow or ()),
+        ("alsoAllow", lists.also_allow),
+        ("deny", lists.deny),
+    ):
+        every += [
+            Notice(f"{path}.{key}", entry, "selects no tool")
+            for entry in entries
+            if not _selects(entry, plugins)
+        ]
+    if lists.allow is not None and not lists.allow:
+        every.append(Notice(f"{path}.allow", "", "is empty, so it restricts nothing"))
+    if lists.allowed is not None and is_of_plugins(lists.allowed, plugins):
+        message = "names plugins alone, so it removes no tool of this program"
+        every.append(Notice(f"{path}.allow", "", message))
+    return every
+
+
+def _selects(entry: str, plugins: frozenset[str]) -> bool:
+    names = expanded([entry])
+    if not names:
+        return False
+    known = CORE | plugins | KNOWN_PLUGINS
+    return any(name in known or name == PLUGIN_GROUP or _fits_any(name, known) for name in names)
+
+
+def _fits_any(name: str, known: frozenset[str]) -> bool:
+    if ANYTHING not in name or name.startswith(GROUP):
+        return False
+    selection = Selection([name])
+    return any(selection.entry(tool) for tool in known)
+
+
+def provider_lists(by_provider: Mapping[str, ToolLists], provider: str, model: str) -> ToolLists:
+    """Returns the lists for the model that answers: `provider/model` in front of `provider`."""
+    if not by_provider:
+        return ToolLists()
+    folded = {key.strip().lower(): lists for key, lists in by_provider.items()}
+    provider, model = provider.lower(), model.lower()
+    keys = (f"{provider}/{model}", model if "/" in model else "", provider)
+    lists = ToolLists()
+    for key in dict.fromkeys(keys):
+        if key and key in folded:
+            lists = lists.over(folded[key])
+    return lists

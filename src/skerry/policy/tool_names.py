@@ -1,0 +1,148 @@
+"""Names of tools in rules: groups, aliases, profiles and fixed lists (pure).
+
+Sources: seeds 002 and 003, "Tool Policy" and "Tool Security Model"; openclaw-behaviour 9.2-9.4.
+"""
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Final
+
+GROUP: Final = "group:"
+PLUGIN_GROUP: Final = "group:plugins"
+
+_GROUPS: Final = {
+    "memory": ("memory_search", "memory_get", "memory_write", "memory_forget"),
+    "web": ("web_search", "web_fetch"),
+    "fs": ("read", "write", "edit", "apply_patch"),
+    "runtime": ("exec", "process"),
+    "sessions": (
+        "sessions_list",
+        "sessions_history",
+        "sessions_send",
+        "sessions_spawn",
+        "subagents",
+        "session_status",
+        "session_search",
+    ),
+    "ui": ("browser", "canvas"),
+    "automation": ("cron", "gateway"),
+    "messaging": ("message",),
+    "nodes": ("nodes",),
+}
+_UNGROUPED: Final = ("agents_list", "image", "tts")
+MEMORY_TOOLS: Final = frozenset(_GROUPS["memory"])
+CORE: Final = frozenset((*_UNGROUPED, *(name for names in _GROUPS.values() for name in names)))
+"""Names of the tools of this program, those of later versions included."""
+GROUPS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
+    {
+        **{f"{GROUP}{group}": frozenset(names) for group, names in _GROUPS.items()},
+        f"{GROUP}openclaw": CORE,
+    }
+)
+"""Tools of each group; `group:plugins` depends on the plugins."""
+
+ALIASES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "apply-patch": "apply_patch",
+        "bash": "exec",
+        "channel_send": "message",
+        "code_run": "exec",
+        "cron_create": "cron",
+        "dm_send": "message",
+        "file_delete": "",
+        "file_read": "read",
+        "file_write": "write",
+        "node_command": "nodes",
+        "node_list": "nodes",
+        "shell": "exec",
+        "ui_confirm": "",
+        "ui_notify": "",
+        "ui_prompt": "",
+        "web_browse": "web_fetch",
+        "webhook_create": "",
+    }
+)
+"""Other names that rules may have for a tool; empty for a name that no tool has."""
+
+_CODING: Final = ("fs", "runtime", "sessions", "memory")
+PROFILES: Final[Mapping[str, frozenset[str] | None]] = MappingProxyType(
+    {
+        "minimal": frozenset({"session_status"}),
+        "coding": frozenset({"image", *(name for group in _CODING for name in _GROUPS[group])}),
+        "messaging": frozenset(
+            {
+                "message",
+                "sessions_list",
+                "sessions_history",
+                "sessions_send",
+                "session_status",
+                *_GROUPS["memory"],
+            }
+        ),
+        "full": None,
+    }
+)
+"""Tools of each profile; None restricts nothing."""
+
+OWNER_ONLY: Final = frozenset({"cron", "gateway", "whatsapp_login"})
+"""Tools that nobody but the owner gets, whatever the configuration grants."""
+SUBAGENT_DENIED: Final = frozenset(
+    {
+        "agents_list",
+        "cron",
+        "gateway",
+        "memory_get",
+        "memory_search",
+        "session_status",
+        "sessions_history",
+        "sessions_list",
+        "sessions_send",
+        "sessions_spawn",
+        "whatsapp_login",
+    }
+)
+"""Tools that no sub-agent gets: the lists of both seeds together."""
+SANDBOX_DENIED: Final = frozenset({"browser", "canvas", "cron", "gateway", "nodes"})
+"""Tools that a sandboxed conversation of others lacks where `tools.sandbox.tools` is not set."""
+HOST_TOOLS: Final = frozenset({"exec", "process"})
+"""Tools that may run outside the sandbox."""
+KNOWN_PLUGINS: Final = frozenset(
+    {
+        "diffs",
+        "llm-task",
+        "llm_task",
+        "lobster",
+        "memory-core",
+        "memory-lancedb",
+        "memory-memwal",
+        "memory_store",
+        "memwal",
+        "voice-call",
+        "voice_call",
+        "whatsapp_login",
+    }
+)
+"""Plugins of OpenClaw and their tools, as imported rules name them, also if none is installed."""
+
+
+def canonical(name: str) -> str:
+    """Returns the name of a tool as rules compare it; empty for an alias without a tool."""
+    folded = name.strip().lower()
+    return ALIASES.get(folded, folded)
+
+
+def expanded(entries: Iterable[str]) -> dict[str, str]:
+    """Returns the names and patterns that entries of a list stand for, each with its entry.
+
+    A group becomes its tools; an unknown group and an alias without a tool become nothing.
+    `group:plugins` stays.
+    """
+    names: dict[str, str] = {}
+    for entry in entries:
+        folded = canonical(entry)
+        if folded.startswith(GROUP) and folded != PLUGIN_GROUP:
+            for name in sorted(GROUPS.get(folded, ())):
+                names.setdefault(name, entry)
+        elif folded:
+            names.setdefault(folded, entry)
+    return names
