@@ -35,6 +35,7 @@ HERE = {
         "import openclaw",
         "plugins new",
         "net check",
+        "net fetch",
         "usage",
     ),
 }

@@ -147,6 +147,13 @@ def is_allowed_host(target: Target, rules: NetworkRules) -> bool:
     return (target.host, target.port) in rules.allowed_hosts
 
 
+def allowing_rule(target: Target, rules: NetworkRules) -> str:
+    """Returns the name of the rule that allows a target which nothing refuses."""
+    if is_allowed_host(target, rules):
+        return "allowed-host"
+    return "private-allowed" if rules.allow_private else "public"
+
+
 def next_target(visited: Sequence[Target], location: str) -> Target | Refusal:
     """Returns the target of a redirect after the visited ones, or the rule that ends the fetch."""
     if len(visited) > MAX_REDIRECTS:
@@ -180,10 +187,8 @@ def check_fetch(
         if location is not None:
             target = next_target(visited, location)
     last = visited[-1]
-    rule = "allowed-host" if is_allowed_host(last, rules) else "public"
-    if rule == "public" and rules.allow_private:
-        rule = "private-allowed"
-    return Verdict(allowed=True, rule=rule, reason=f"{last.host} may be fetched.")
+    reason = f"{last.host} may be fetched."
+    return Verdict(allowed=True, rule=allowing_rule(last, rules), reason=reason)
 
 
 def _refusal(target: Target, answers: Answers, rules: NetworkRules) -> Refusal | None:

@@ -10,7 +10,7 @@ import httpx2
 import pytest
 
 from skerry.infra.http import PooledTransport
-from skerry.infra.sockets import StaleConnectionError, Stream, connect
+from skerry.infra.sockets import StaleConnectionError, Stream, connect, connect_addresses
 from tests.support.sockets import listening
 
 
@@ -101,3 +101,20 @@ async def test_a_connection_that_dies_in_the_last_moment_is_replaced(
             await anyio.lowlevel.checkpoint()
         response = await http.post(f"http://127.0.0.1:{port}/", content=b"{}")
         assert (response.text, len(served)) == ("ok", 2)
+
+
+async def test_a_connection_whose_other_end_is_not_the_address_is_closed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with listening(hang_up) as port:
+        stream = await connect_addresses(["127.0.0.1"], port, 60)
+        assert stream.peer == "127.0.0.1"
+        stream.close()
+        monkeypatch.setattr(Stream, "peer", "127.0.0.2")
+        with pytest.raises(httpx2.ConnectError, match="another address"):
+            await connect_addresses(["127.0.0.1"], port, 60)
+
+
+async def test_a_name_is_no_address() -> None:
+    with pytest.raises(ValueError, match="localhost"):
+        await connect_addresses(["localhost"], 1, 60)

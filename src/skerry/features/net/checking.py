@@ -20,15 +20,19 @@ def checked(item: Mapping[str, Any], rules: NetworkRules) -> dict[str, Any]:
     `dns2` and `dns_sequence` give what the names are when they are resolved again, for every
     connection asks anew: an answer that is closed at any time refuses the fetch.
     """
-    name = item.get("id")
     try:
         verdict = _verdict(item, rules)
     except InputError as error:
-        message = str(error)
-        told = {"verdict": "block", "rule": "input", "reason": message}
-        return {"id": name, **told, "error": {"code": "input", "message": message}}
+        return input_error(item, error)
     shown = "allow" if verdict.allowed else "block"
-    return {"id": name, "verdict": shown, "rule": verdict.rule, "reason": verdict.reason}
+    return {"id": item.get("id"), "verdict": shown, "rule": verdict.rule, "reason": verdict.reason}
+
+
+def input_error(item: Mapping[str, Any], error: InputError) -> dict[str, Any]:
+    """Returns the answer to an object of another form: a refusal, and what is wrong."""
+    message = str(error)
+    refusal = {"id": item.get("id"), "verdict": "block", "rule": "input", "reason": message}
+    return {**refusal, "error": {"code": "input", "message": message}}
 
 
 def _verdict(item: Mapping[str, Any], rules: NetworkRules) -> Verdict:

@@ -19,6 +19,9 @@ def add(parser: ArgumentParser) -> None:
         metavar="HOST=ADDR",
         help="an address that the name has; may be repeated",
     )
+    fetch = command(add, "fetch", _RUN, "fetch an address as agents do and show how that ended")
+    _which(fetch)
+    fetch.add_argument("--body", action="store_true", help="print the body, not the result")
 
 
 def _which(parser: ArgumentParser) -> None:

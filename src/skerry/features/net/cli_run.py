@@ -1,19 +1,26 @@
-"""`skerry net`: checks addresses as the tools of agents do."""
+"""`skerry net`: checks and fetches addresses as the tools of agents do."""
 
 import os
 from argparse import Namespace
 from typing import Any
 
+import anyio
+
 from skerry.cli.failure import FailedError
 from skerry.cli.json_lines import BadLine, answer, lines
-from skerry.cli.render import one_line, show
+from skerry.cli.render import one_line, plain, show
 from skerry.config.load import load
-from skerry.features.net.checking import checked
+from skerry.features.net.checking import InputError, checked, input_error
+from skerry.features.net.fetching import answer_of, request_of
+from skerry.net.safe_fetch import Fetched, FetchRequest, SafeClient
+from skerry.policy.network import NetworkRules
 
 
 def run(arguments: Namespace) -> int:
     """Runs `skerry net ...`; returns the exit code."""
     rules = load(os.environ, fetch=False).config.tools.web.fetch.ssrf_policy.rules
+    if arguments.action == "fetch":
+        return anyio.run(_fetch, arguments, rules)
     if arguments.stdin:
         for item in lines():
             answer(item.answer if isinstance(item, BadLine) else checked(item, rules))
@@ -21,6 +28,33 @@ def run(arguments: Namespace) -> int:
     item = {"id": None, "url": arguments.url, "dns": _resolved(arguments.resolve)}
     _show(checked(item, rules), as_json=arguments.json)
     return 0
+
+
+async def _fetch(arguments: Namespace, rules: NetworkRules) -> int:
+    if not arguments.stdin:
+        fetched = await _fetched(FetchRequest(arguments.url), rules)
+        if arguments.body:
+            show(plain(fetched.body.decode("utf-8", "replace")))
+        else:
+            _show(answer_of(None, fetched), as_json=arguments.json)
+        return 0
+    for item in lines():
+        if isinstance(item, BadLine):
+            answer(item.answer)
+            continue
+        try:
+            request = request_of(item)
+        except InputError as error:
+            answer(input_error(item, error))
+            continue
+        answer(answer_of(item.get("id"), await _fetched(request, rules)))
+    return 0
+
+
+async def _fetched(request: FetchRequest, rules: NetworkRules) -> Fetched:
+    """Fetches with a client of its own: lines share no connection and no answer of a resolver."""
+    async with SafeClient(rules) as client:
+        return await client.fetch(request)
 
 
 def _resolved(pairs: list[str]) -> dict[str, list[str]]:

@@ -104,3 +104,27 @@ def test_an_address_of_the_command_line_is_checked_with_the_owners_settings(
 def test_an_option_without_an_address_names_its_form(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["net", "check", "http://a.example/", "--resolve", "a.example"]) == 1
     assert "HOST=ADDR" in capsys.readouterr().err
+
+
+def test_fetches_of_lines_are_answered_one_by_one(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (
+        b'{"id":1,"url":"http://127.0.0.1/"}\n{"id":2}\nx\n'
+        b'{"id":3,"url":"http://10.0.0.1/","maxBytes":0}\n{"id":4,"url":"http://[::1]/","body":"a"}'
+    )
+    monkeypatch.setattr("sys.stdin", Input(text))
+    assert main(["net", "fetch", "--stdin", "--json"]) == 0
+    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    rules = ["address-loopback", "input", None, "input", "address-loopback"]
+    assert [line.get("rule") for line in found] == rules
+    assert found[0] == {
+        "id": 1,
+        "verdict": "block",
+        "rule": "address-loopback",
+        "reason": "The address 127.0.0.1 is not public (loopback).",
+        "status": None,
+        "finalUrl": "http://127.0.0.1/",
+        "bytes": 0,
+        "truncated": False,
+    }

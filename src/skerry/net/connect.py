@@ -1,0 +1,64 @@
+"""Opens connections to addresses that somebody else chose: resolves, checks, connects."""
+
+from collections.abc import Awaitable, Callable, Sequence
+
+import httpx2
+
+from skerry.infra.sockets import Stream, connect_addresses
+from skerry.net.resolve import Resolve
+from skerry.policy.addresses import parse_address
+from skerry.policy.network import NetworkRules, check_answers, check_target
+from skerry.policy.urls import Refusal, Target
+
+Dial = Callable[[Sequence[str], int, float | None], Awaitable[Stream]]
+"""Opens a connection to one of the addresses, as `infra.sockets.connect_addresses` does."""
+
+
+class RefusedError(Exception):
+    """The policy refuses the target; nothing was connected."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        self.refusal = refusal
+        super().__init__(refusal.reason)
+
+
+class CheckedConnect:
+    """The `connect` of a pool: the policy sees each name, and each address before it is used.
+
+    A name is resolved once for each connection. What it resolves to later changes nothing: the
+    connection is opened to the addresses that were checked, and its other end is compared.
+    """
+
+    def __init__(
+        self, rules: NetworkRules, resolve: Resolve, dial: Dial = connect_addresses
+    ) -> None:
+        self._rules = rules
+        self._resolve = resolve
+        self._dial = dial
+
+    async def __call__(self, host: str, port: int, seconds: float | None) -> Stream:
+        """Returns a stream to the host.
+
+        Raises:
+            RefusedError: the policy refuses the host, the port or an address.
+            httpx2.ConnectError: nothing could be connected.
+        """
+        address = parse_address(host)
+        target = Target("http", host, port, "/", address)
+        refusal = check_target(target, self._rules)
+        if refusal is not None:
+            raise RefusedError(refusal)
+        addresses = [host] if address is not None else await self._answers(host)
+        refusal = check_answers(target, addresses, self._rules)
+        if refusal is not None:
+            raise RefusedError(refusal)
+        return await self._dial(addresses, port, seconds)
+
+    async def _answers(self, host: str) -> list[str]:
+        try:
+            return await self._resolve(host)
+        except TimeoutError:
+            reason = f"No name server answered for {host}."
+            raise RefusedError(Refusal("name-timeout", reason)) from None
+        except httpx2.HTTPError as error:
+            raise RefusedError(Refusal("name-unresolved", f"{host}: {error}")) from error

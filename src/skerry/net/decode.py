@@ -1,0 +1,77 @@
+"""Decodes the body of a response as it arrives, and stops at a number of decoded bytes."""
+
+import zlib
+from typing import Final
+
+ACCEPTED: Final = "gzip, deflate"
+"""Encodings that a request accepts: those whose decoder takes a limit."""
+_STEP: Final = 256 * 1024
+_BITS: Final = {"gzip": 47, "x-gzip": 47}  # 32 more than a window: the header tells which format
+
+
+class EncodingError(Exception):
+    """The body has an encoding that was not asked for, or breaks its rules."""
+
+
+class Decoder:
+    """Collects at most `limit` decoded bytes.
+
+    A decoder is asked for a part at a time, so that few bytes cannot become gigabytes.
+    """
+
+    def __init__(self, encoding: str, limit: int) -> None:
+        """Takes the header `content-encoding`.
+
+        Raises:
+            EncodingError: it names another encoding, or several.
+        """
+        name = encoding.strip().lower()
+        if name not in {"", "identity", "deflate", *_BITS}:
+            raise EncodingError(f"The body has the encoding {name[:40]!r}, which is not decoded.")
+        self._limit = limit
+        self._body = bytearray()
+        self._name = name
+        self._zlib = zlib.decompressobj(_BITS[name]) if name in _BITS else None
+        self.is_full = False
+        """True when there were more bytes than the limit."""
+
+    @property
+    def body(self) -> bytes:
+        """Returns the decoded bytes, at most `limit` of them."""
+        return bytes(self._body)
+
+    def feed(self, data: bytes) -> bool:
+        """Takes received bytes; returns False when the limit is reached.
+
+        Raises:
+            EncodingError: the bytes break the rules of the encoding.
+        """
+        if self._name == "deflate" and self._zlib is None:
+            # Some servers send the bare stream, others one with the header of zlib.
+            is_wrapped = data[:1] and data[0] & 0x0F == zlib.DEFLATED
+            self._zlib = zlib.decompressobj(zlib.MAX_WBITS if is_wrapped else -zlib.MAX_WBITS)
+        if self._zlib is None:
+            self._take(data)
+        while self._zlib is not None and data and not self.is_full:
+            try:
+                self._take(self._zlib.decompress(data, _STEP))
+            except zlib.error as error:
+                raise EncodingError(f"The body is no {self._name}: {error}.") from error
+            data = self._zlib.unconsumed_tail
+        return not self.is_full
+
+    def end(self) -> None:
+        """Takes the end of the body.
+
+        Raises:
+            EncodingError: the encoding says that there is more.
+        """
+        if self._zlib is not None and not self._zlib.eof and not self.is_full:
+            self._take(self._zlib.flush(_STEP))
+            if not self._zlib.eof:
+                raise EncodingError(f"The {self._name} of the body is not whole.")
+
+    def _take(self, data: bytes) -> None:
+        room = self._limit - len(self._body)
+        self._body += data[:room]
+        self.is_full = len(data) > room

@@ -1,0 +1,260 @@
+"""Fetches an address that a model or a stranger chose; every such request goes through here."""
+
+import re
+import ssl
+from collections.abc import Mapping
+from enum import StrEnum
+from types import MappingProxyType, TracebackType
+from typing import Final, Self
+
+import anyio
+import httpx2
+from msgspec import Struct, field
+
+from skerry.infra.http import BODY_LIMIT, BodyTooLargeError, PooledTransport
+from skerry.infra.sockets import connect_addresses
+from skerry.net.connect import CheckedConnect, Dial, RefusedError
+from skerry.net.decode import ACCEPTED, Decoder, EncodingError
+from skerry.net.resolve import Resolve, SystemResolver
+from skerry.policy.network import NetworkRules, allowing_rule, check_target, next_target
+from skerry.policy.urls import Refusal, Target, parse_url
+
+SECONDS: Final = 30.0
+"""Limit of a whole fetch: names, connections, redirects and body."""
+MAX_BYTES: Final = 10 * 1024 * 1024
+"""Decoded bytes of a body; no request can ask for more."""
+REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
+_SLACK: Final = 128 * 1024
+"""Bytes that the transport may pass on beyond the limit, at which the decoder stops itself."""
+_METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+_FIELD: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+:[\t\x20-\x7e]*")
+_MAX_FIELDS: Final = 100
+_REPEATING: Final = frozenset({307, 308})
+_KEPT_ACROSS: Final = frozenset({"accept", "accept-language", "user-agent"})
+"""Headers that another origin gets too."""
+_OWN: Final = frozenset(
+    {"accept-encoding", "connection", "content-length", "expect", "host", "keep-alive"}
+    | {"proxy-authorization", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade"}
+)
+"""Headers that a caller does not set: they are about the connection."""
+_NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+class Outcome(StrEnum):
+    """Ends of a fetch."""
+
+    ALLOW = "allow"
+    """A response is there; its status may be an error."""
+    BLOCK = "block"
+    """The policy refused the address, or that of a redirect."""
+    ABORT = "abort"
+    """The address is allowed; the connection failed, or a limit ended it."""
+
+
+class FetchRequest(Struct, frozen=True):
+    """One fetch."""
+
+    url: str
+    method: str = "GET"
+    headers: Mapping[str, str] = field(default_factory=lambda: _NO_HEADERS)
+    body: bytes = b""
+    max_bytes: int = MAX_BYTES
+    """Decoded bytes of the body, at most `MAX_BYTES`."""
+    seconds: float = SECONDS
+    """Limit of the whole fetch, at most `SECONDS`."""
+
+
+class Fetched(Struct, frozen=True):
+    """The end of a fetch."""
+
+    outcome: Outcome
+    rule: str
+    """Rule that decided, `public` where none did."""
+    reason: str
+    status: int | None = None
+    final_url: str = ""
+    """The address that answered or was refused last; empty where the URL cannot be read."""
+    headers: Mapping[str, str] = field(default_factory=lambda: _NO_HEADERS)
+    """Headers of the response, names in small letters."""
+    body: bytes = b""
+    truncated: bool = False
+    """True when the body has more bytes than the limit; `body` has the first."""
+
+
+class _Step(Struct):
+    """The next request of a fetch, and what the requests before have shown."""
+
+    target: Target
+    method: str
+    headers: dict[str, str]
+    body: bytes
+    visited: list[Target]
+    status: int | None = None
+    decoder: Decoder | None = None
+
+
+class SafeClient:
+    """Fetches under the policy; use it as an async context manager.
+
+    It takes no proxy from the environment, keeps no cookie, and follows redirects itself. Headers
+    and the body of a request go to the first origin only.
+    """
+
+    def __init__(
+        self,
+        rules: NetworkRules,
+        *,
+        resolve: Resolve | None = None,
+        dial: Dial = connect_addresses,
+        idle_limit: int = 8,
+    ) -> None:
+        self._rules = rules
+        self.connect: Final = CheckedConnect(rules, resolve or SystemResolver(), dial)
+        """Opens single connections under the same policy, for a proxy."""
+        self._transport = PooledTransport(connect=self.connect, idle_limit=idle_limit)
+
+    async def __aenter__(self) -> Self:
+        """Returns itself."""
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Closes the kept connections."""
+        await self._transport.aclose()
+
+    async def fetch(self, request: FetchRequest) -> Fetched:
+        """Returns the response, or the rule that refused or ended the fetch."""
+        target = parse_url(request.url)
+        if isinstance(target, Refusal):
+            return Fetched(Outcome.BLOCK, target.rule, target.reason)
+        headers = {
+            name.lower(): value.strip()
+            for name, value in request.headers.items()
+            if name.lower() not in _OWN
+        }
+        step = _Step(target, request.method.upper(), headers, request.body, [])
+        if step.method not in _METHODS or not _are_fields(headers):
+            return _aborted(step, "request", "The method or a header is not one that can be sent.")
+        seconds = min(request.seconds, SECONDS)
+        with anyio.move_on_after(seconds):
+            return await self._guarded(step, request)
+        return _aborted(step, "timeout", f"The fetch took more than {seconds:g} s.")
+
+    async def _guarded(self, step: _Step, request: FetchRequest) -> Fetched:
+        try:
+            return await self._follow(step, request)
+        except RefusedError as error:
+            return _blocked(step, error.refusal)
+        except BodyTooLargeError:
+            return _aborted(step, "body-limit", "The body is larger than the limit.")
+        except EncodingError as error:
+            return _aborted(step, "encoding", str(error))
+        except httpx2.HTTPError as error:
+            rule = "tls" if isinstance(error.__cause__, ssl.SSLError) else _rule(error)
+            return _aborted(step, rule, str(error) or type(error).__name__)
+
+    async def _follow(self, step: _Step, request: FetchRequest) -> Fetched:
+        while True:
+            refusal = check_target(step.target, self._rules)
+            if refusal is not None:
+                return _blocked(step, refusal)
+            step.visited.append(step.target)
+            response = await self._transport.handle_async_request(_built(step, request))
+            try:
+                step.status = response.status_code
+                location = response.headers.get("location")
+                if location is None or response.status_code not in REDIRECTS:
+                    return await _read(step, response, request, self._rules)
+            finally:
+                await response.aclose()
+            following = next_target(step.visited, location)
+            if isinstance(following, Refusal):
+                return _blocked(step, following)
+            _redirect(step, following, response.status_code)
+
+
+def _built(step: _Step, request: FetchRequest) -> httpx2.Request:
+    limit = min(request.max_bytes, MAX_BYTES)
+    seconds = min(request.seconds, SECONDS)
+    timeout = dict.fromkeys(("connect", "read", "write"), seconds)
+    return httpx2.Request(
+        step.method,
+        step.target.url,
+        headers={**step.headers, "accept-encoding": ACCEPTED},
+        content=step.body or None,
+        extensions={"timeout": timeout, BODY_LIMIT: limit + _SLACK},
+    )
+
+
+def _redirect(step: _Step, target: Target, status: int) -> None:
+    """Changes the step to that of a redirect: another origin gets no credentials and no body."""
+    is_elsewhere = target.origin != step.target.origin
+    if is_elsewhere:
+        step.headers = {name: step.headers[name] for name in step.headers.keys() & _KEPT_ACROSS}
+    if step.method not in {"GET", "HEAD"} and (is_elsewhere or status not in _REPEATING):
+        step.method, step.body = "GET", b""
+        step.headers.pop("content-type", None)
+    if is_elsewhere:
+        step.body = b""
+    step.target = target
+
+
+async def _read(
+    step: _Step, response: httpx2.Response, request: FetchRequest, rules: NetworkRules
+) -> Fetched:
+    limit = min(request.max_bytes, MAX_BYTES)
+    has_body = step.method != "HEAD"
+    encoding = response.headers.get("content-encoding", "") if has_body else ""
+    step.decoder = decoder = Decoder(encoding, limit)
+    async for data in response.aiter_raw():
+        if not decoder.feed(data):
+            return _aborted(step, "body-limit", f"The body has more than {limit} bytes.")
+    decoder.end()
+    return Fetched(
+        Outcome.ALLOW,
+        allowing_rule(step.target, rules),
+        f"{step.target.host} answered {response.status_code}.",
+        status=response.status_code,
+        final_url=step.target.url,
+        headers={name.lower(): value for name, value in response.headers.items()},
+        body=decoder.body,
+    )
+
+
+def _blocked(step: _Step, refusal: Refusal) -> Fetched:
+    where = f"Redirect {len(step.visited)}: " if len(step.visited) > 1 else ""
+    return Fetched(
+        Outcome.BLOCK,
+        refusal.rule,
+        where + refusal.reason,
+        status=step.status,
+        final_url=step.target.url,
+    )
+
+
+def _aborted(step: _Step, rule: str, reason: str) -> Fetched:
+    body = step.decoder.body if step.decoder is not None else b""
+    return Fetched(
+        Outcome.ABORT,
+        rule,
+        reason,
+        status=step.status,
+        final_url=step.target.url,
+        body=body,
+        truncated=rule in {"body-limit", "timeout"} and step.decoder is not None,
+    )
+
+
+def _are_fields(headers: Mapping[str, str]) -> bool:
+    fields = (f"{name}:{value}" for name, value in headers.items())
+    return len(headers) <= _MAX_FIELDS and all(map(_FIELD.fullmatch, fields))
+
+
+def _rule(error: httpx2.HTTPError) -> str:
+    if isinstance(error, httpx2.TimeoutException):
+        return "timeout"
+    return "connect" if isinstance(error, httpx2.ConnectError) else "protocol"
