@@ -67,6 +67,7 @@ FEATURES = (
         ("what it uses", "list the tools of an agent, and explain who may use each"),
         registers=False,
     ),
+    Feature("exec", ("what it uses", "tell which commands of agents run unasked")),
     Feature("config"),
     Feature("prompt"),
     Feature("queue"),

@@ -1,0 +1,37 @@
+"""Reads a command line as the simple commands that a shell would run, or refuses to.
+
+Two parsers must agree, shfmt and tree-sitter. What either does not read as plain commands with
+literal words is refused with the name of a rule: a person has to look at it.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from skerry.features.exec import shfmt_reader, tree_reader
+from skerry.features.exec.words import Reading, RefusedError, check_characters
+
+MAX_BYTES: Final = 64 * 1024
+"""Length of a command line, in bytes of UTF-8, from which on it is not read."""
+MAX_WORDS: Final = 2000
+"""Words of a command line; a reading of more costs seconds."""
+
+
+async def read(
+    command: str, second: Callable[[str], Awaitable[Reading]] = shfmt_reader.read
+) -> Reading:
+    """Returns the simple commands of a command line, as both parsers read them.
+
+    Raises:
+        RefusedError: it has something else than simple commands with literal words.
+    """
+    if len(command) >= MAX_BYTES or len(command.encode(errors="replace")) >= MAX_BYTES:
+        raise RefusedError("size", f"it is longer than {MAX_BYTES // 1024} KiB")
+    check_characters(command)
+    if not command.strip():
+        raise RefusedError("empty", "there is no command")
+    first = tree_reader.read(command)
+    if sum(len(simple.argv) for simple in first.commands) > MAX_WORDS:
+        raise RefusedError("size", f"it has more than {MAX_WORDS} words")
+    if await second(command) != first:
+        raise RefusedError("parsers-differ", "the two parsers read it differently")
+    return first

@@ -1,0 +1,204 @@
+"""Decides on a command of a host: whether it runs, is asked about, or is refused."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from msgspec import Struct
+
+from skerry.config.exec import Ask, Security
+from skerry.features.exec import analysis, patterns, safe_bins
+from skerry.features.exec.patterns import Pattern, PatternError
+from skerry.features.exec.programs import SEARCH_PATH, Resolved, resolve
+from skerry.features.exec.runners import PRIVILEGED, is_runner
+from skerry.features.exec.words import RefusedError, Simple
+from skerry.features.exec.wrappers import Peeled, is_wrapper, peel
+from skerry.policy.effect import Effect
+
+_ALLOWED: Final = "allowlist"
+
+
+class Rules(Struct, frozen=True):
+    """Settings by which commands are decided."""
+
+    security: Security = "allowlist"
+    ask: Ask = "on-miss"
+    allowlist: tuple[str, ...] = ()
+    """Patterns. One that cannot be used matches nothing."""
+    safe_bins: tuple[str, ...] = safe_bins.DEFAULT
+    search_path: tuple[str, ...] = SEARCH_PATH
+
+
+class Segment(Struct, frozen=True):
+    """Decision on one simple command."""
+
+    argv: tuple[str, ...]
+    program: str | None
+    """Path of the program behind the wrappers, without links; None where it cannot be trusted."""
+    decision: Effect
+    rule: str
+    reason: str = ""
+    pattern: str | None = None
+    """Pattern of the allowlist that the command matches."""
+    remembered: str | None = None
+    """Pattern that "allow always" would add; None where there must be none."""
+
+    def as_json(self) -> dict[str, Any]:
+        """Returns the published fields."""
+        return {
+            "argv": list(self.argv),
+            "program": self.program,
+            "decision": self.decision.value,
+            "rule": self.rule,
+        }
+
+
+class CommandDecision(Struct, frozen=True):
+    """Decision on a command line."""
+
+    decision: Effect
+    rule: str
+    reason: str
+    segments: tuple[Segment, ...] = ()
+    """Its simple commands; empty where it has more than those."""
+
+    @property
+    def patterns(self) -> tuple[str, ...]:
+        """Patterns that "allow always" would add; empty where that must not be offered."""
+        missing = [part for part in self.segments if part.decision is not Effect.ALLOW]
+        new = tuple(dict.fromkeys(part.remembered for part in missing if part.remembered))
+        return new if all(part.remembered for part in missing) else ()
+
+    @property
+    def used(self) -> tuple[str, ...]:
+        """Patterns of the allowlist by which it runs."""
+        return tuple(dict.fromkeys(part.pattern for part in self.segments if part.pattern))
+
+    def as_json(self) -> dict[str, Any]:
+        """Returns the published fields."""
+        return {
+            "decision": self.decision.value,
+            "rule": self.rule,
+            "reason": self.reason,
+            "segments": [segment.as_json() for segment in self.segments],
+        }
+
+
+async def check(command: str, rules: Rules) -> CommandDecision:
+    """Returns the decision on a command line that a host would run.
+
+    Security `deny` refuses and `full` allows. Else it is allowed if each of its simple commands is
+    a safe bin or matches a pattern; if not, `ask` decides: `off` refuses, the others ask. With
+    `always` a person is asked about all that is not refused.
+    """
+    miss = Effect.DENY if rules.security == "deny" or rules.ask == "off" else Effect.ASK
+    try:
+        reading = await analysis.read(command)
+    except RefusedError as error:
+        return _settled(rules, CommandDecision(miss, error.rule, error.reason))
+    segments = tuple(_Judge(rules, miss).segment(simple) for simple in reading.commands)
+    missing = next((part for part in segments if part.decision is not Effect.ALLOW), None)
+    if missing is not None:
+        return _settled(rules, CommandDecision(miss, missing.rule, missing.reason, segments))
+    names = sorted({part.rule for part in segments})
+    reason = "each command is a safe bin or matches a pattern"
+    return _settled(rules, CommandDecision(Effect.ALLOW, " ".join(names), reason, segments))
+
+
+def _settled(rules: Rules, decision: CommandDecision) -> CommandDecision:
+    """Returns the decision after the modes."""
+    if rules.security == "deny":
+        return _all(decision, Effect.DENY, "security-deny", "the security of commands is deny")
+    if rules.security == "full":
+        decision = _all(decision, Effect.ALLOW, "security-full", "the security of commands is full")
+    if rules.ask == "always":
+        reason = f"a person is asked about every command ({decision.rule}: {decision.reason})"
+        return CommandDecision(Effect.ASK, "ask-always", reason, decision.segments)
+    return decision
+
+
+def _all(decision: CommandDecision, effect: Effect, rule: str, reason: str) -> CommandDecision:
+    segments = tuple(
+        Segment(part.argv, part.program, effect, rule, reason) for part in decision.segments
+    )
+    return CommandDecision(effect, rule, reason, segments)
+
+
+class _Judge:
+    """Decides on simple commands."""
+
+    def __init__(self, rules: Rules, miss: Effect) -> None:
+        self._rules = rules
+        self._miss = miss
+
+    def segment(self, simple: Simple) -> Segment:
+        """Returns the decision on one command."""
+        peeled = peel(simple.argv)
+        program = resolve(peeled.argv[0], self._rules.search_path)
+        real = program.real if program else None
+        unusable = self._unusable(peeled, program)
+        if program is None or unusable:
+            return Segment(simple.argv, real, self._miss, *unusable)
+        runs = not peeled.is_complete or is_runner(peeled.argv, program.name, _base(program.real))
+        allowed = self._allowed(simple, peeled, program, runs=runs)
+        if allowed is not None:
+            return Segment(simple.argv, real, Effect.ALLOW, *allowed)
+        if runs:
+            reason = f"{program.name} runs what its words or files say"
+            return Segment(simple.argv, real, self._miss, "runner", reason)
+        reason = f"no pattern matches {program.name}"
+        remembered = patterns.quoted(peeled.argv)
+        return Segment(
+            simple.argv, real, self._miss, "allowlist-miss", reason, remembered=remembered
+        )
+
+    def _unusable(self, peeled: Peeled, program: Resolved | None) -> tuple[str, ...]:
+        """Returns rule and reason where no pattern can cover the command; empty where one can."""
+        searched = peeled.argv[:1] if peeled.is_complete else peeled.argv
+        for word in searched:
+            if _base(word) in PRIVILEGED:
+                return "privileged", f"{word} runs a command as somebody else"
+        for wrapper in peeled.wrappers:
+            if wrapper not in _BUILTINS and not resolve(wrapper, self._rules.search_path):
+                program, searched = None, (wrapper,)
+        if program is None:
+            return "program", f"no trusted program {searched[0]} is on the search path"
+        return ()
+
+    def _allowed(
+        self, simple: Simple, peeled: Peeled, program: Resolved, *, runs: bool
+    ) -> tuple[str, str, str | None] | None:
+        """Returns rule, reason and pattern by which the command runs; None where none does."""
+        rules = self._rules
+        is_filter = program.name in rules.safe_bins and self._is_on_path(program)
+        if is_filter and not runs and not safe_bins.problem(peeled.argv):
+            return "safe-bin", f"{program.name} reads its standard input alone", None
+        for argv in dict.fromkeys((peeled.argv, simple.argv)):
+            needs_exact = runs or is_wrapper(argv[0])
+            whole = resolve(argv[0], rules.search_path)
+            for pattern in _parsed(rules.allowlist):
+                if whole is None or (needs_exact and not pattern.is_exact):
+                    continue
+                if patterns.matches(pattern, argv, whole, rules.search_path):
+                    return _ALLOWED, f"it matches {pattern.text}", pattern.text
+        return None
+
+    def _is_on_path(self, program: Resolved) -> bool:
+        by_name = resolve(program.name, self._rules.search_path)
+        return by_name is not None and by_name.real == program.real
+
+
+_BUILTINS: Final = frozenset({"time", "command"})
+
+
+def _base(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+def _parsed(texts: Sequence[str]) -> list[Pattern]:
+    parsed: list[Pattern] = []
+    for text in texts:
+        try:
+            parsed.append(patterns.parse(text))
+        except PatternError:
+            continue
+    return parsed

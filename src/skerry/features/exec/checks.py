@@ -1,0 +1,45 @@
+"""Checks of `skerry doctor` of the commands that agents run."""
+
+from collections.abc import Iterator
+
+from skerry.config.exec import AgentExec
+from skerry.features.exec.patterns import PatternError, parse
+from skerry.features.exec.runners import is_runner
+from skerry.features.exec.safe_bins import FILTERS
+from skerry.features.exec.wrappers import is_wrapper
+from skerry.ports.checks import Check, Level
+from skerry.sdk.features import Installation
+
+
+async def patterns(installation: Installation) -> Iterator[Check]:
+    """Yields a warning for each pattern and safe bin of the configuration without effect."""
+    config = installation.config
+    if config is None:
+        return iter(())
+    sections: list[tuple[str, AgentExec]] = [("tools.exec", config.tools.exec)]
+    sections += [
+        (f"agents.list.{agent.id}.tools.exec", agent.tools.exec)
+        for agent in config.agents.by_id.values()
+        if agent.tools is not None
+    ]
+    return iter([check for path, section in sections for check in _section(path, section)])
+
+
+def _section(path: str, section: AgentExec) -> Iterator[Check]:
+    for text in section.allowlist or ():
+        try:
+            pattern = parse(text)
+        except PatternError as error:
+            reason = f"The pattern {text!r} matches nothing: {error}."
+            yield Check("commands", Level.WARNING, reason, f"change it in {path}.allowlist")
+            continue
+        words = [pattern.program, *(form.pattern for form in pattern.words)]
+        if not pattern.is_exact and (is_runner(words) or is_wrapper(pattern.program)):
+            reason = f"The pattern {text!r} matches nothing: {pattern.program} runs other programs."
+            remedy = f"write the whole command, without *, into {path}.allowlist"
+            yield Check("commands", Level.WARNING, reason, remedy)
+    for name in section.safe_bins or ():
+        if name not in FILTERS:
+            reason = f"{name} is no safe bin: none of its options is known to be safe."
+            remedy = f"name it in {path}.allowlist instead; safe bins: {', '.join(FILTERS)}"
+            yield Check("commands", Level.WARNING, reason, remedy)

@@ -1,0 +1,133 @@
+"""`skerry exec check`: the decision on a command of this machine, which is not run."""
+
+import json
+import os
+import shlex
+import sys
+from argparse import Namespace
+from collections.abc import Mapping
+from typing import Any, BinaryIO, Final
+
+import anyio
+from anyio import to_thread
+
+from skerry.cli.failure import FailedError
+from skerry.cli.render import one_line, show, show_json, table
+from skerry.config.load import load
+from skerry.config.root import Config
+from skerry.features.exec.check import CommandDecision, check
+from skerry.features.exec.modes import ASKS, SECURITIES
+from skerry.features.exec.settings import rules_of
+from skerry.infra.untrusted_json import UNREADABLE
+from skerry.model.ids import AgentId
+from skerry.policy.effect import Effect
+
+MAX_LINE: Final = 1_000_000
+"""Bytes of a line of standard input."""
+
+
+class _LineError(Exception):
+    """A line cannot be decided on."""
+
+
+def run(arguments: Namespace) -> int:
+    """Runs `skerry exec check`; returns the exit code, 0 whatever the decision is."""
+    config = load(os.environ, fetch=False).config
+    agent = AgentId(arguments.agent or config.agents.default_id)
+    if agent not in config.agents.ids:
+        known = ", ".join(config.agents.ids)
+        raise FailedError(f"There is no agent {one_line(agent)}.", f"Configured agents: {known}.")
+    if arguments.stdin == bool(arguments.words):
+        remedy = "Give a command behind --, or --stdin: skerry exec check -- git status"
+        raise FailedError("There must be either a command or --stdin.", remedy, 2)
+    if arguments.stdin:
+        anyio.run(_lines, config, agent, sys.stdin.buffer)
+        return 0
+    words = arguments.words
+    request = {
+        "command": words[0] if len(words) == 1 else shlex.join(words),
+        "security": arguments.security,
+        "ask": arguments.ask,
+    }
+    try:
+        decision = anyio.run(_decision, config, agent, request)
+    except _LineError as error:
+        raise FailedError(f"The command cannot be read: {error}.", "Write it as UTF-8.") from error
+    if arguments.json:
+        show_json({"command": request["command"], **decision.as_json()})
+    else:
+        _show(decision)
+    return 0
+
+
+async def _lines(config: Config, agent: AgentId, stream: BinaryIO) -> None:
+    """Answers each line before it reads the next."""
+    while line := await to_thread.run_sync(_line, stream):
+        if line.isspace():
+            continue
+        answer = await _answer(config, agent, line)
+        sys.stdout.write(json.dumps(answer) + "\n")
+        sys.stdout.flush()
+
+
+def _line(stream: BinaryIO) -> bytes:
+    """Returns the next line; of a longer one its first `MAX_LINE` + 1 bytes, without the rest."""
+    line = stream.readline(MAX_LINE + 1)
+    rest = line
+    while len(rest) == MAX_LINE + 1 and not rest.endswith(b"\n"):
+        rest = stream.readline(MAX_LINE + 1)
+    return line
+
+
+async def _answer(config: Config, agent: AgentId, line: bytes) -> dict[str, Any]:
+    request: Any = None
+    try:
+        request = _object(line)
+        decision = await _decision(config, agent, request)
+        return {"id": request.get("id"), **decision.as_json()}
+    except _LineError as error:
+        refused = CommandDecision(Effect.DENY, "bad-line", str(error)).as_json()
+        number = request.get("id") if isinstance(request, dict) else None
+        return {"id": number, "error": {"code": "bad-line", "message": str(error)}, **refused}
+
+
+def _object(line: bytes) -> dict[str, Any]:
+    if len(line) > MAX_LINE:
+        raise _LineError(f"the line has more than {MAX_LINE} bytes")
+    try:
+        value = json.loads(line)
+    except (*UNREADABLE, RecursionError) as error:
+        raise _LineError(f"the line is not JSON: {one_line(str(error))[:200]}") from error
+    if not isinstance(value, dict):
+        raise _LineError("the line is not a JSON object with id and command")
+    return value
+
+
+async def _decision(config: Config, agent: AgentId, request: Mapping[str, Any]) -> CommandDecision:
+    command, cwd = request.get("command"), request.get("cwd")
+    security, ask = request.get("security"), request.get("ask")
+    if not isinstance(command, str):
+        raise _LineError("command must be a text")
+    if cwd is not None and not isinstance(cwd, str):
+        raise _LineError("cwd must be a text")
+    if security is not None and security not in SECURITIES:
+        raise _LineError(f"security must be one of {', '.join(SECURITIES)}")
+    if ask is not None and ask not in ASKS:
+        raise _LineError(f"ask must be one of {', '.join(ASKS)}")
+    return await check(command, rules_of(config, agent, host="gateway", security=security, ask=ask))
+
+
+def _show(decision: CommandDecision) -> None:
+    show(one_line(f"{decision.decision.value} ({decision.rule}): {decision.reason}"))
+    rows = [("COMMAND", "PROGRAM", "DECISION", "RULE")]
+    rows += [
+        (
+            one_line(shlex.join(segment.argv)),
+            one_line(segment.program or "-"),
+            segment.decision.value,
+            segment.rule,
+        )
+        for segment in decision.segments
+    ]
+    if decision.segments:
+        show(table(rows))

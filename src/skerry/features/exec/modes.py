@@ -1,0 +1,27 @@
+"""Strictest of several settings of the security of commands and of asking."""
+
+from collections.abc import Iterable
+from typing import Final, TypeVar
+
+from skerry.config.exec import Ask, Security
+
+SECURITIES: Final[tuple[Security, ...]] = ("deny", "allowlist", "full")
+"""Values, the strictest first."""
+ASKS: Final[tuple[Ask, ...]] = ("always", "on-miss", "off")
+"""Values, the most cautious first."""
+T = TypeVar("T", bound=str)
+
+
+def strictest_security(settings: Iterable[Security | None], default: Security) -> Security:
+    """Returns the strictest of those that are set; `default` where none is."""
+    return _first(SECURITIES, settings, default)
+
+
+def most_cautious_ask(settings: Iterable[Ask | None], default: Ask = "on-miss") -> Ask:
+    """Returns the most cautious of those that are set; `default` where none is."""
+    return _first(ASKS, settings, default)
+
+
+def _first(order: tuple[T, ...], settings: Iterable[T | None], default: T) -> T:
+    values = set(settings)
+    return next((value for value in order if value in values), default)

@@ -1,0 +1,77 @@
+"""Finds programs on a fixed search path whose folders nobody else can write to."""
+
+import os
+import stat
+from collections.abc import Sequence
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from msgspec import Struct
+
+SEARCH_PATH: Final = (
+    "/usr/local/sbin",
+    "/usr/local/bin",
+    "/usr/sbin",
+    "/usr/bin",
+    "/sbin",
+    "/bin",
+)
+"""Folders of programs. The PATH of the environment is never used; a command that runs unasked must
+run with this one."""
+_OTHERS: Final = stat.S_IWGRP | stat.S_IWOTH
+
+
+class Resolved(Struct, frozen=True):
+    """A program file."""
+
+    name: str
+    """The name by which it is called, which a program of many names reads."""
+    path: str
+    """Path by which it was found: a folder of the search path, and the name."""
+    real: str
+    """Path of the file, without links."""
+
+
+def resolve(word: str, search_path: Sequence[str] = SEARCH_PATH) -> Resolved | None:
+    """Returns the program that a word names.
+
+    A name is looked up in the search path; a path must be absolute and in its plain form. None
+    where there is no such program, or where others than root and we can change it.
+    """
+    if "/" not in word:
+        if word in {"", ".", ".."}:
+            return None
+        for folder in search_path:
+            path = f"{folder}/{word}"
+            if os.path.lexists(path):
+                # A file that would run but cannot be trusted hides those of later folders.
+                return _trusted(path)
+        return None
+    if not word.startswith("/") or os.path.normpath(word) != word or word.startswith("//"):
+        return None
+    return _trusted(word)
+
+
+def _trusted(path: str) -> Resolved | None:
+    real = os.path.realpath(path)
+    try:
+        status = Path(real).stat()
+    except OSError:
+        return None
+    if not stat.S_ISREG(status.st_mode) or not os.access(real, os.X_OK):
+        return None
+    folders = {str(parent) for file in (path, real) for parent in PurePosixPath(file).parents}
+    if not _only_ours(status) or not all(map(_is_safe_folder, folders)):
+        return None
+    return Resolved(path.rpartition("/")[2], path, real)
+
+
+def _is_safe_folder(folder: str) -> bool:
+    try:
+        return _only_ours(Path(folder).stat())
+    except OSError:
+        return False
+
+
+def _only_ours(status: os.stat_result) -> bool:
+    return status.st_uid in {0, os.geteuid()} and not status.st_mode & _OTHERS

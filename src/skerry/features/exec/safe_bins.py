@@ -1,0 +1,215 @@
+"""Safe bins: filters that read their standard input alone, with the options that keep it so.
+
+An option is listed by its full name; a shortened one is refused, as is each word that a program
+would take as the name of a file.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec import Struct
+
+DEFAULT: Final = ("cat", "cut", "grep", "head", "jq", "tail", "tr", "uniq", "wc")
+"""Safe bins where the configuration names none."""
+
+
+class Filter(Struct, frozen=True):
+    """Options and operands with which a program reads no file."""
+
+    flags: str = ""
+    """Letters of short options without a value."""
+    valued: str = ""
+    """Letters of short options with a value, attached or in the next word."""
+    long_flags: frozenset[str] = frozenset()
+    long_valued: frozenset[str] = frozenset()
+    """Long options with a value, behind `=` or in the next word."""
+    optional: frozenset[str] = frozenset()
+    """Long options that may have a value behind `=`."""
+    operands: int = 0
+    """Most words that are no options."""
+    expression: str = ""
+    """Options that take the place of the first operand."""
+    number: bool = False
+    """True where `-5` is an option."""
+    two_valued: frozenset[str] = frozenset()
+    """Options with two values, in the next words."""
+    refused: re.Pattern[str] | None = None
+    """Text that no operand may have."""
+    plain_longs: bool = True
+    """False where no long option takes its value behind `=`."""
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(f"--{name}" for name in text.split())
+
+
+FILTERS: Final = {
+    "cat": Filter(
+        "AbeEnstTuv",
+        long_flags=_names(
+            "show-all number-nonblank show-ends number squeeze-blank show-tabs show-nonprinting"
+        ),
+    ),
+    "cut": Filter(
+        "snz",
+        "bcfd",
+        long_flags=_names("complement only-delimited zero-terminated"),
+        long_valued=_names("bytes characters fields delimiter output-delimiter"),
+    ),
+    "grep": Filter(
+        "ivwxcnoqshHEFGPazbTyUlL",
+        "emABC",
+        long_flags=_names(
+            "extended-regexp fixed-strings basic-regexp perl-regexp ignore-case no-ignore-case"
+            " word-regexp line-regexp null-data no-messages invert-match byte-offset line-number"
+            " line-buffered with-filename no-filename only-matching quiet silent text count"
+            " initial-tab null"
+        ),
+        long_valued=_names("regexp max-count after-context before-context context"),
+        optional=_names("color colour"),
+        operands=1,
+        expression="e --regexp",
+        number=True,
+    ),
+    "head": Filter(
+        "qvz",
+        "nc",
+        long_flags=_names("quiet silent verbose zero-terminated"),
+        long_valued=_names("lines bytes"),
+        number=True,
+    ),
+    "tail": Filter(
+        "qvz",
+        "nc",
+        long_flags=_names("quiet silent verbose zero-terminated"),
+        long_valued=_names("lines bytes"),
+        number=True,
+    ),
+    "jq": Filter(
+        "rcnsejMCaSR",
+        long_flags=_names(
+            "raw-output compact-output null-input slurp exit-status join-output monochrome-output"
+            " color-output ascii-output sort-keys raw-input tab"
+        ),
+        long_valued=_names("indent"),
+        two_valued=_names("arg argjson"),
+        operands=1,
+        refused=re.compile(
+            r"\b(?:env|ENV|import|include|input_filename|modulemeta|get_search_list"
+            r"|\w*__prog\w*)\b"
+        ),
+        plain_longs=False,
+    ),
+    "sort": Filter(
+        "bdfghiMnRrVcCmsuz",
+        "kt",
+        long_flags=_names(
+            "ignore-leading-blanks dictionary-order ignore-case general-numeric-sort"
+            " human-numeric-sort ignore-nonprinting month-sort numeric-sort reverse random-sort"
+            " version-sort stable unique zero-terminated"
+        ),
+        long_valued=_names("key field-separator"),
+        optional=_names("check"),
+    ),
+    "tr": Filter(
+        "cCdst", long_flags=_names("complement delete squeeze-repeats truncate-set1"), operands=2
+    ),
+    "uniq": Filter(
+        "cdDiuz",
+        "fsw",
+        long_flags=_names("count repeated ignore-case unique zero-terminated"),
+        long_valued=_names("skip-fields skip-chars check-chars"),
+        optional=_names("all-repeated group"),
+    ),
+    "wc": Filter("clLmw", long_flags=_names("bytes chars lines max-line-length words")),
+    "rev": Filter(),
+    "tac": Filter("br", "s", long_flags=_names("before regex"), long_valued=_names("separator")),
+    "nl": Filter("p", "bdfhilnsvw"),
+    "fold": Filter("bs", "w", long_flags=_names("bytes spaces"), long_valued=_names("width")),
+    "fmt": Filter("cstu", "wgp"),
+    "expand": Filter("i", "t", long_flags=_names("initial"), long_valued=_names("tabs")),
+    "unexpand": Filter("a", "t", long_flags=_names("all first-only"), long_valued=_names("tabs")),
+    "base64": Filter(
+        "di", "w", long_flags=_names("decode ignore-garbage"), long_valued=_names("wrap")
+    ),
+    "column": Filter(
+        "tx", "cNos", long_flags=_names("table"), long_valued=_names("separator output-separator")
+    ),
+    "md5sum": Filter("bt", long_flags=_names("binary text")),
+    "sha1sum": Filter("bt", long_flags=_names("binary text")),
+    "sha256sum": Filter("bt", long_flags=_names("binary text")),
+    "sha512sum": Filter("bt", long_flags=_names("binary text")),
+}
+
+
+def problem(argv: Sequence[str]) -> str:
+    """Returns why the command is not the use of a safe bin; empty where it is."""
+    profile = FILTERS.get(argv[0].rpartition("/")[2])
+    if profile is None:
+        return f"no options of {argv[0]} are known to be safe"
+    return _Words(profile, argv[1:]).problem()
+
+
+class _Words:
+    """Goes over the words of one command."""
+
+    def __init__(self, profile: Filter, words: Sequence[str]) -> None:
+        self._profile = profile
+        self._words = list(words)
+        self._operands: list[str] = []
+        self._has_expression = False
+
+    def problem(self) -> str:
+        """Returns the reason why it is not safe; empty where it is."""
+        while self._words:
+            word = self._words.pop(0)
+            if word == "--":
+                self._operands += self._words
+                break
+            if word == "-" or not word.startswith("-"):
+                self._operands.append(word)
+            elif not (self._long(word) if word.startswith("--") else self._short(word)):
+                return f"the option {word} is not known to be safe"
+        return self._operand_problem()
+
+    def _operand_problem(self) -> str:
+        most = self._profile.operands - (1 if self._has_expression else 0)
+        if len(self._operands) > most:
+            return f"{self._operands[most]} would be read as a file"
+        refused = self._profile.refused
+        if refused and any(map(refused.search, self._operands)):
+            return "its program reads the environment or other files"
+        return ""
+
+    def _value(self, count: int = 1) -> bool:
+        """Drops the values of an option; returns whether there are enough words."""
+        is_enough = len(self._words) >= count
+        del self._words[:count]
+        return is_enough
+
+    def _long(self, word: str) -> bool:
+        profile = self._profile
+        name, equals, _ = word.partition("=")
+        if name in profile.expression.split():
+            self._has_expression = True
+        if name in profile.long_valued:
+            return profile.plain_longs if equals else self._value()
+        if name in profile.two_valued:
+            return not equals and self._value(2)
+        if name in profile.optional:
+            return True
+        return not equals and name in profile.long_flags
+
+    def _short(self, word: str) -> bool:
+        profile = self._profile
+        letters = word[1:]
+        if profile.number and letters.isascii() and letters.isdecimal():
+            return True
+        for number, letter in enumerate(letters, 1):
+            if letter in profile.valued:
+                self._has_expression = self._has_expression or letter in profile.expression.split()
+                return number < len(letters) or self._value()
+            if letter not in profile.flags:
+                return False
+        return True

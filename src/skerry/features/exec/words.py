@@ -1,0 +1,154 @@
+"""Simple commands with literal words: the result of reading, and how quotes come off."""
+
+from collections.abc import Iterator
+from typing import Final
+from unicodedata import category
+
+from msgspec import Struct
+
+NULL_DEVICE: Final = "/dev/null"
+_BLANK_LETTERS: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
+"""Characters that show as nothing though their category is that of letters, marks or symbols."""
+_SELECTORS: Final = ((0x180B, 0x180F), (0xFE00, 0xFE0F), (0xE0100, 0xE01EF))
+"""Ranges of variation selectors: marks without a shape of their own."""
+_REFUSED_CATEGORIES: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp", "Zs"})
+_GLOB: Final = frozenset("*?[")
+_ESCAPED_IN_QUOTES: Final = frozenset('$`"\\')
+
+
+class RefusedError(Exception):
+    """A command line is not read as plain commands: `rule` names the reason."""
+
+    def __init__(self, rule: str, reason: str) -> None:
+        self.rule = rule
+        self.reason = reason
+        super().__init__(reason)
+
+
+class Simple(Struct, frozen=True):
+    """One simple command."""
+
+    argv: tuple[str, ...]
+    """Its words without their quotes; the first names the program."""
+
+
+class Reading(Struct, frozen=True):
+    """Commands that a parser reads in a command line."""
+
+    commands: tuple[Simple, ...]
+    shape: tuple[str, ...]
+    """Joins, groups and redirections around the commands, in the order of the text; a command is
+    an empty text."""
+
+
+def check_characters(text: str) -> None:
+    """Refuses control and invisible characters; a newline is checked where it is read.
+
+    Raises:
+        RefusedError: there is one.
+    """
+    if text.isascii() and text.replace("\n", " ").isprintable():
+        pass
+    else:
+        for character in text:
+            if character not in " \n" and _is_hidden(character):
+                name = f"U+{ord(character):04X}"
+                raise RefusedError("character", f"it has a control or invisible character, {name}")
+    if "\\\n" in text:
+        raise RefusedError("character", "it has a backslash at the end of a line")
+
+
+def _is_hidden(character: str) -> bool:
+    number = ord(character)
+    return (
+        category(character) in _REFUSED_CATEGORIES
+        or character in _BLANK_LETTERS
+        or any(first <= number <= last for first, last in _SELECTORS)
+    )
+
+
+def literal(text: str, *, at_start: bool) -> str:
+    """Returns unquoted text of a word without its backslashes.
+
+    Args:
+        text: The text as it is written, without quotes around it.
+        at_start: True where the word begins with it.
+
+    Raises:
+        RefusedError: a shell would expand it.
+    """
+    return "".join(_literals(text, at_start=at_start))
+
+
+def _literals(text: str, *, at_start: bool) -> Iterator[str]:
+    before = "" if at_start else "x"
+    characters = iter(text)
+    for character in characters:
+        if character == "\\":
+            escaped = next(characters, "")
+            if not escaped or escaped == "\n":
+                raise RefusedError("syntax", "a backslash has nothing behind it")
+            yield escaped
+            before = "x"
+            continue
+        _check_unquoted(character, before)
+        yield character
+        before = character
+
+
+def _check_unquoted(character: str, before: str) -> None:
+    if character in _GLOB:
+        raise RefusedError("glob", f"{character} outside quotes stands for names of files")
+    if character in "{}":
+        raise RefusedError("brace", "braces outside quotes make several words")
+    if character in "$`":
+        raise RefusedError("expansion", f"{character} outside single quotes is an expansion")
+    if character == "~" and before in {"", "=", ":"}:
+        raise RefusedError("tilde", "~ outside quotes stands for a home directory")
+    if character in " \n'\"|&;()<>":
+        raise RefusedError("parsers-differ", "a word has a character that ends words")
+
+
+def double_quoted(text: str) -> str:
+    """Returns the literal meaning of the text between double quotes.
+
+    Raises:
+        RefusedError: a shell would expand it.
+    """
+    out: list[str] = []
+    characters = iter(text)
+    for character in characters:
+        if character in "$`":
+            raise RefusedError("expansion", f"{character} in double quotes is an expansion")
+        if character == "\\":
+            escaped = next(characters, "")
+            out.append(escaped if escaped in _ESCAPED_IN_QUOTES else f"\\{escaped}")
+        else:
+            out.append(character)
+    return checked("".join(out))
+
+
+def checked(text: str) -> str:
+    """Returns the text of a quoted part.
+
+    Raises:
+        RefusedError: it has a newline.
+    """
+    if "\n" in text:
+        raise RefusedError("character", "a word has a newline")
+    return text
+
+
+def redirection(descriptor: str, operator: str, target: str) -> str:
+    """Returns the form of a redirection to the null device or between descriptors.
+
+    Raises:
+        RefusedError: it reads or writes something else.
+    """
+    if descriptor and not (descriptor.isascii() and descriptor.isdecimal()):
+        raise RefusedError("redirection", "a redirection names a descriptor by a variable")
+    if operator in {">", ">>", "<"} and target == NULL_DEVICE:
+        return f"{descriptor}{operator}{target}"
+    if operator in {">&", "<&"} and len(target) == 1 and target in "0123456789":
+        return f"{descriptor}{operator}{target}"
+    raise RefusedError("redirection", f"a redirection, {operator}, goes to a file")

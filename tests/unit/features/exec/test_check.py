@@ -1,0 +1,86 @@
+"""Decisions on commands of a host."""
+
+import pytest
+
+from skerry.features.exec.check import Rules, check
+
+SEEDS = ("npm test", "git status", "git diff *", "ls -la *", "cat *.md")
+"""The allowlist of the third seed."""
+
+
+@pytest.mark.requirement("exec-allowlist-match-runs")
+@pytest.mark.parametrize(
+    "command",
+    [
+        "git status",
+        "git diff HEAD~1 src/a.py && ls -la",
+        "(cat README.md | grep -i 'a b') 2>&1 >/dev/null",
+        "timeout 5 git status; time ls -la /etc",
+        "/usr/bin/git status # a comment",
+    ],
+)
+async def test_what_patterns_and_safe_bins_cover_is_allowed(command: str) -> None:
+    decision = await check(command, Rules(allowlist=SEEDS))
+    assert (decision.decision, decision.patterns) == ("allow", ())
+
+
+@pytest.mark.parametrize(
+    ("command", "rule"),
+    [
+        ("git status & rm x", "background"),
+        ("git status `id`", "substitution"),
+        ('git status "$(id)"', "substitution"),
+        ("git status $HOME", "expansion"),
+        ("git diff a*", "glob"),
+        ("git diff {a,b}", "brace"),
+        ("git diff ~/x", "tilde"),
+        ("A=1 git status", "assignment"),
+        ("git status > x", "redirection"),
+        ("git\u200b status", "character"),
+        ("git status \\\n", "character"),
+        ("if true; then git status; fi", "not-simple"),
+        ("git status '", "syntax"),
+        ("git diff --ext-diff", "allowlist-miss"),
+        ("cat ../README.md", "allowlist-miss"),
+        ("cat .x.md", "allowlist-miss"),
+        ("sudo git status", "privileged"),
+        ("./git status", "program"),
+        ("env A=1 git status", "runner"),
+        ("npm test -- x", "runner"),
+        ("git status\n" * 6000, "size"),
+    ],
+)
+async def test_what_nothing_covers_is_asked_about_and_names_its_rule(
+    command: str, rule: str
+) -> None:
+    decision = await check(command, Rules(allowlist=SEEDS))
+    assert (decision.decision, decision.rule) == ("ask", rule)
+
+
+@pytest.mark.requirement("exec-ask-flow")
+@pytest.mark.parametrize(
+    ("rules", "command", "decision", "rule"),
+    [
+        (Rules(security="deny", allowlist=SEEDS), "git status", "deny", "security-deny"),
+        (Rules(security="full"), "rm -rf x", "allow", "security-full"),
+        (Rules(security="full", ask="always"), "rm -rf x", "ask", "ask-always"),
+        (Rules(ask="off"), "rm -rf x", "deny", "allowlist-miss"),
+        (Rules(ask="off"), "grep x", "allow", "safe-bin"),
+        (Rules(ask="always"), "grep x", "ask", "ask-always"),
+        (Rules(), "rm -rf x", "ask", "allowlist-miss"),
+    ],
+)
+async def test_security_comes_before_patterns_and_those_before_asking(
+    rules: Rules, command: str, decision: str, rule: str
+) -> None:
+    answer = await check(command, rules)
+    assert (answer.decision, answer.rule) == (decision, rule)
+
+
+async def test_always_is_offered_for_plain_programs_alone() -> None:
+    decision = await check("git status && timeout 5 git push 'a b' x", Rules())
+    assert decision.patterns == ("git status", "git push 'a b' x")
+    allowed = Rules(allowlist=decision.patterns)
+    assert (await check("git status && git push 'a b' x", allowed)).decision == "allow"
+    for command in ("git status && bash x", "git status | sudo ls", "git status $x"):
+        assert (await check(command, Rules())).patterns == ()
