@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from typing import Any, BinaryIO, Final
 
 import anyio
-from anyio import to_thread
 
 from skerry.cli.failure import FailedError
 from skerry.cli.render import one_line, show, show_json, table
@@ -62,7 +61,7 @@ def run(arguments: Namespace) -> int:
 
 async def _lines(config: Config, agent: AgentId, stream: BinaryIO) -> None:
     """Answers each line before it reads the next."""
-    while line := await to_thread.run_sync(_line, stream):
+    while line := _line(stream):  # nothing else is to be done meanwhile
         if line.isspace():
             continue
         answer = await _answer(config, agent, line)

@@ -90,7 +90,7 @@ FILTERS: Final = {
         "rcnsejMCaSR",
         long_flags=_names(
             "raw-output compact-output null-input slurp exit-status join-output monochrome-output"
-            " color-output ascii-output sort-keys raw-input tab"
+            " color-output ascii-output sort-keys raw-input tab stream seq unbuffered raw-output0"
         ),
         long_valued=_names("indent"),
         two_valued=_names("arg argjson"),

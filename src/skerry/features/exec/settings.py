@@ -37,12 +37,12 @@ def rules_of(
     own, common = _of_agent(config, agent), config.tools.exec
     allowlist = common.allowlist if own.allowlist is None else own.allowlist
     bins = common.safe_bins if own.safe_bins is None else own.safe_bins
+    unset: Security = "full" if host == "sandbox" else "allowlist"
+    configured = strictest_security((common.security, own.security), unset)
+    asked = most_cautious_ask((common.ask, own.ask))
     return Rules(
-        strictest_security(
-            (common.security, own.security, security),
-            "full" if host == "sandbox" else "allowlist",
-        ),
-        most_cautious_ask((common.ask, own.ask, ask)),
+        strictest_security((configured, security), configured),
+        most_cautious_ask((asked, ask)),
         (*(allowlist or ()), *more),
         safe_bins.DEFAULT if bins is None else bins,
     )

@@ -95,6 +95,9 @@ async def test_an_agent_has_its_own_patterns_and_only_stricter_modes(
     commands = ("git status", "git diff x", "wc", "rm x")
     lines = b"\n".join(json.dumps({"command": each}).encode() for each in commands)
     main_agent = await answers(capsys, monkeypatch, lines)
+    harmless = b'{"command": "rm x", "security": "full", "ask": "off"}'
+    (loosened,) = await answers(capsys, monkeypatch, harmless, "--agent", "work")
+    assert (loosened["decision"], loosened["rule"]) == ("ask", "allowlist-miss")
     work = await answers(capsys, monkeypatch, lines, "--agent", "work")
     assert [line["decision"] for line in main_agent] == ["allow", "deny", "allow", "deny"]
     assert [line["decision"] for line in work] == ["ask", "allow", "ask", "ask"]
