@@ -60,6 +60,7 @@ BOOLEANS: Final = frozenset(
         ("forgetting", "extra"),
         ("model_call", "counted"),
         ("model_call", "folded"),
+        ("approval", "owed"),
     }
 )
 """Columns that are BOOLEAN where there is such a type."""

@@ -62,9 +62,11 @@ from skerry.ports.memory import Memories
 from skerry.ports.model import Models
 from skerry.ports.tool import reads_only
 from skerry.providers.catalog import Catalog
+from skerry.runtime.approvals import ApprovalDesk
 from skerry.runtime.conversation import ConversationCache
 from skerry.runtime.delivery import Delivery, Sender, receive
 from skerry.runtime.dispatcher import Dispatch
+from skerry.runtime.late_calls import LateCalls
 from skerry.runtime.prompt_report import report
 from skerry.runtime.recovery import RunFacts, recover
 from skerry.runtime.run_context import Runtime
@@ -169,6 +171,7 @@ async def open_application(  # noqa: PLR0915 - one for each part, in the order o
         )
         async with open_memory(host) as memory:
             tools, delivery = OwnTools(memory.tools), _delivery(settings, outside, store)
+            lanes = Lanes(*_limits(config()))
             runtime = Runtime(
                 store=store,
                 models=models,
@@ -184,8 +187,8 @@ async def open_application(  # noqa: PLR0915 - one for each part, in the order o
                 supervisor=Supervisor(clock),
                 records=records,
                 prompts=live.prompts,
+                approvals=ApprovalDesk(store, clock, lanes.outside, outside.reach, redact),
             )
-            lanes = Lanes(*_limits(config()))
             dispatch = Dispatch(runtime, lanes, outside.reach)
             reload = Reload(settings, broadcast, health, lambda: bool(dispatch.active()))
             desk = CommandDependencies(config, dispatch, settings, reload.restart.set)
@@ -227,6 +230,7 @@ async def open_application(  # noqa: PLR0915 - one for each part, in the order o
                 records=records,
                 budgets=lambda: [*ledger.report(), *ledger.meter.report()],
                 hurry=delivery.hurry,
+                approvals=runtime.approvals,
             )
             tools.host = tool_host(context, environ)
             services.start("features", of_features(context))
@@ -337,6 +341,9 @@ async def _working(
     """Takes up what was left open, then receives, run and delivers for the block."""
     runtime, store = dispatch.runtime, dispatch.runtime.store
     again = await unless_damaged(store, _left_open(runtime, settings.config)) or []
+    late = LateCalls(dispatch, desk) if (desk := runtime.approvals) else None
+    if late is not None:
+        await unless_damaged(store, late.desk.interrupt())
     async with AsyncExitStack() as stack:
         stack.push_async_callback(_flush, store, mirror, delivery)
         upkeep = Upkeep(store, settings.config.state_dir, outside.clock)
@@ -348,6 +355,8 @@ async def _working(
         settings.on_change(lambda config: lanes.resize(*_limits(config)))
         for run in again:
             dispatch.resume(run)
+        if late is not None:
+            await stack.enter_async_context(_running(late.run))
         receiving = (partial(receive, adapter, dispatch.receive) for adapter in outside.adapters)
         await stack.enter_async_context(_running(*receiving))
         yield

@@ -201,6 +201,10 @@ class Broadcast:
         if clients:
             _send(clients, frames.event(name, payload, version), droppable=False)
 
+    def receivers(self, name: str) -> int:
+        """Returns how many clients may receive the event."""
+        return len(self._clients[self._needs[name]])
+
     def tick(self) -> None:
         """Sends every client a sign that the gateway runs."""
         head = frames.event("tick", {"ts": self._clock.now_ms()})

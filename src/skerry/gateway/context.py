@@ -30,6 +30,7 @@ from skerry.ports.memory import Forgets, MemoryService
 from skerry.ports.model import Models, Setup
 from skerry.ports.plugins import PluginReport
 from skerry.ports.prompt import PromptReport
+from skerry.runtime.approvals import ApprovalDesk
 from skerry.sdk.http import HttpRoute
 from skerry.sdk.methods import GatewayMethod
 from skerry.sdk.parts import Event, Panel
@@ -121,6 +122,8 @@ class GatewayContext(Struct, frozen=True):
     """Renders Markdown as HTML, in a process of its own."""
     records: Records = field(default_factory=Records)
     """Records of the writers of the workspaces' files."""
+    approvals: ApprovalDesk | None = None
+    """None where no agent runs."""
     plugins: LoadedPlugins | None = None
     """None when the configuration names none."""
 

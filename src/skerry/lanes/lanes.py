@@ -56,6 +56,8 @@ class _Group(Struct):
     """Keys of active runs that hold no slot."""
     ready: deque[str] = field(default_factory=deque)
     """Keys with work, in the order of their turn."""
+    returning: deque[tuple[str, anyio.Event]] = field(default_factory=deque)
+    """Keys whose job waits for its slot again, with what wakes it; they go first."""
 
     @property
     def used(self) -> int:
@@ -158,6 +160,31 @@ class Lanes(anyio.AsyncContextManagerMixin):
             self._make_ready(group, key)
         self._start(group)
 
+    @asynccontextmanager
+    async def outside(self, key: str) -> AsyncGenerator[None]:
+        """Gives the slot of the key's job to others for the block, and waits for one behind it.
+
+        A block that is cancelled or raises gets no slot any more: its job ends.
+        """
+        group = self._group(key)
+        if key not in group.running or key in group.uncounted:
+            yield
+            return
+        group.uncounted.add(key)
+        self._start(group)
+        yield
+        if group.used < group.limit:
+            group.uncounted.discard(key)
+            return
+        turn = key, anyio.Event()
+        group.returning.append(turn)
+        try:
+            await turn[1].wait()
+        except BaseException:
+            if turn in group.returning:
+                group.returning.remove(turn)
+            raise
+
     def withdraw(self, key: str, job: Job) -> bool:
         """Takes a job out that waits; returns false where it does not, because it began."""
         queue = self._waiting.get(key, deque())
@@ -211,6 +238,10 @@ class Lanes(anyio.AsyncContextManagerMixin):
             self._start_next(group, key)
 
     def _start(self, group: _Group) -> None:
+        while group.returning and group.used < group.limit:
+            key, turn = group.returning.popleft()
+            group.uncounted.discard(key)
+            turn.set()
         while group.ready and group.used < group.limit:
             self._start_next(group, group.ready.popleft())
 

@@ -7,7 +7,8 @@ message that waited alone stays as it was written.
 import math
 import re
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from itertools import takewhile
 from typing import Final
 
@@ -135,6 +136,8 @@ class ActiveRun(Struct, eq=False):
     """True when its id was in use already, or nothing could be stored: there is no run."""
     ended: anyio.Event = field(default_factory=anyio.Event)
     result: RunResult | None = None
+    nudge: anyio.Event | None = None
+    """Set when a message is to enter it, so that a wait for a person ends; None without a wait."""
     scope: anyio.CancelScope | None = None
     """Scope that `abort` cancels while the run works."""
     aborted_by: str | None = None
@@ -230,6 +233,25 @@ class ActiveRun(Struct, eq=False):
         self.working = False
         self.scope = None
         self.finished = True
+
+    @contextmanager
+    def untimed(self) -> Generator[None]:
+        """Keeps the block outside the run's time limit."""
+        scope, began = self.scope, anyio.current_time()
+        if scope is None:
+            yield
+            return
+        deadline, scope.deadline = scope.deadline, math.inf
+        try:
+            yield
+        finally:
+            scope.deadline = deadline + anyio.current_time() - began
+
+    def take_in(self, guest: "ActiveRun") -> None:
+        """Puts a message into the mailbox; it enters after the present tool call."""
+        self.steering.append(guest)
+        if self.nudge is not None:
+            self.nudge.set()
 
     def join(self, guest: "ActiveRun") -> None:
         """Notes that the guest's message has entered; from here on both stop together."""

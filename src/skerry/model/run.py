@@ -33,6 +33,8 @@ class Purpose(StrEnum):
     CRON = "cron"
     HOOK = "hook"
     SUBAGENT = "subagent"
+    APPROVAL = "approval"
+    """The outcome of a call that a person approved after its run had gone on."""
     TEST = "test"
     """`skerry models test`."""
     EMBEDDING = "embedding"
@@ -128,6 +130,8 @@ class RunRequest(Struct, frozen=True):
     """Scopes of the client's connection; None if the request came over none."""
     label: str = ""
     """Name that the conversation gets; empty leaves it."""
+    text_origin: Origin | None = None
+    """Author of the text where that is not who asks, such as a tool; the rights are `origin`'s."""
 
     @property
     def may(self) -> Rights:
@@ -172,7 +176,7 @@ class RunRequest(Struct, frozen=True):
     def message(self, at: int) -> UserMessage:
         """Returns the person's text and images as a message of the transcript."""
         text = (TextBlock(self.text),) if self.text or not self.images else ()
-        return UserMessage((*text, *self.images), at, self.origin)
+        return UserMessage((*text, *self.images), at, self.text_origin or self.origin)
 
 
 class StopReason(StrEnum):

@@ -92,7 +92,6 @@ POLLED: Final[Mapping[str, Need]] = MappingProxyType(
         "channels.pairing.list": PAIRERS,
         "environments.list": READERS,
         "exec.approval.grants.list": APPROVERS,
-        "exec.approval.list": APPROVERS,
         "migrations.memory.plan": ADMINS,
         "models.authStatus": READERS,
         "openclaw.approval.list": APPROVERS,

@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from skerry.model.caller import Caller
 from skerry.model.ids import RunId, SessionId
+from skerry.model.origin import Origin
 from skerry.model.tool import ToolResult
 from skerry.ports.tool import Assessment
 
@@ -20,18 +21,22 @@ class PendingCall(Struct, frozen=True):
     caller: Caller
     run_id: RunId
     session_id: SessionId
+    taint: frozenset[Origin] = frozenset()
+    """Origins of the foreign text that the run had read."""
+    model: tuple[str, str] = ("", "")
+    """Provider and id of the model that made the call."""
 
 
 class Approval(Struct, frozen=True):
-    """A person's approval of one call, which is noted as begun: the call runs now, once."""
+    """A person's approval of one call, which has not begun."""
 
     id: str
-    assessment: Assessment
-    """The assessment that was approved; its binding is compared with that of the call."""
+    call: PendingCall
+    """The call as it was approved; the binding is compared with that of the call that begins."""
 
 
 class Approvals(Protocol):
-    """Asks people about calls. Each answer is durable before it is returned."""
+    """Asks people about the calls of one run. Each answer is durable before it is returned."""
 
     async def ask(self, call: PendingCall) -> Approval | ToolResult:
         """Returns the approval, or the result that the model reads instead.
@@ -40,6 +45,14 @@ class Approvals(Protocol):
         """
         ...
 
+    async def begin(self, approval: Approval) -> bool:
+        """Notes that the call begins; returns False if it began before, or may not any more."""
+        ...
+
+    async def refuse(self, approval: Approval, why: str) -> None:
+        """Notes that the approved call is not what it was, so that it never begins."""
+        ...
+
     async def ended(self, approval: Approval, result: ToolResult) -> None:
-        """Notes the outcome of an approved call."""
+        """Notes the outcome of a call that began."""
         ...

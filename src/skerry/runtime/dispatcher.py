@@ -38,7 +38,7 @@ from skerry.runtime.compaction.compactor import compact_session
 from skerry.runtime.queue import Queue
 from skerry.runtime.run_context import Runtime, run_context
 from skerry.sessions import lifecycle
-from skerry.store import inbound, runs
+from skerry.store import Unit, inbound, runs
 
 logger = logging.getLogger(__name__)
 
@@ -46,6 +46,10 @@ T = TypeVar("T")
 ALONE_SECONDS: Final = 15.0
 """Seconds that a change of a session waits for its runs to end."""
 _STOPPING: Final = "The gateway is stopping; try again when it is back."
+
+
+def no_more(_: Unit) -> None:
+    """Adds nothing to the unit."""
 
 
 @dataclass(slots=True)
@@ -96,8 +100,13 @@ class Dispatch:
             return
         await self._admit(await parse_message(self.runtime, config, request), config, arrived)
 
-    async def submit(self, request: RunRequest) -> Admission:
-        """Accepts the run durably, or says what is already known of its id."""
+    async def submit(
+        self, request: RunRequest, beside: Callable[[Unit], object] = no_more
+    ) -> Admission:
+        """Accepts the run durably, or says what is already known of its id.
+
+        `beside` is called in the unit that accepts the run.
+        """
         config = self.runtime.config()
         agents = config.agents.ids
         if request.key.agent not in agents:
@@ -109,7 +118,7 @@ class Dispatch:
                 if runs.digest(active.request) != runs.digest(request):
                     raise KeyReusedError(request.run_id)
                 return _admission(active, AdmissionStatus.IN_FLIGHT)
-        return await self._admit(request, config)
+        return await self._admit(request, config, beside=beside)
 
     async def wait(self, run_id: RunId, timeout: float | None) -> RunResult | None:  # noqa: ASYNC109 - the port's signature
         """Returns how the run ended; None after `timeout` seconds, or when the run is unknown."""
@@ -209,7 +218,11 @@ class Dispatch:
         self._queue.put(active)
 
     async def _admit(
-        self, request: RunRequest, config: Config, arrived: InboundMessage | None = None
+        self,
+        request: RunRequest,
+        config: Config,
+        arrived: InboundMessage | None = None,
+        beside: Callable[[Unit], object] = no_more,
     ) -> Admission:
         self._refuse_draining()
         self.runtime.store.refuse_damaged()
@@ -223,7 +236,7 @@ class Dispatch:
         with anyio.CancelScope(shield=True):  # the lane waits for the outcome, whoever hangs up
             try:
                 outcome = await self.runtime.store.write(
-                    lambda unit: arrival.accept(unit, free=free)
+                    lambda unit: (arrival.accept(unit, free=free), beside(unit))[0]
                 )
             except BaseException:
                 self._withdraw(active)

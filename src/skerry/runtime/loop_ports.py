@@ -42,6 +42,7 @@ from skerry.ports.model import ModelInfo, ModelRequest
 from skerry.ports.tool import ToolContext
 from skerry.runtime import tool_calls
 from skerry.runtime.block_streaming import BlockStreamer
+from skerry.runtime.call_approvals import RunApprovals
 from skerry.runtime.continuation import going_on
 from skerry.runtime.conversation import Conversation, taint
 from skerry.runtime.model_call import ModelCall, ResponseDraft
@@ -244,7 +245,8 @@ class RunTools:
         active = plan.active
         model = (self._speaker.provider, self._speaker.model)  # a fall-back has tools of its own
         layers = runtime.layers(plan.caller, plan.config, model)
-        call_gate = CallGate(active.request.run_id, active.session_id, layers)
+        asks = RunApprovals(runtime.approvals, active) if runtime.approvals else None
+        call_gate = CallGate(active.request.run_id, active.session_id, layers, asks, model)
         try:
             return await runtime.supervisor.call(
                 lambda: tool_calls.execute(call, runtime.tools, context, at, call_gate),

@@ -47,7 +47,7 @@ from skerry.runtime.finalize import (
 from skerry.runtime.run_context import run_context
 from skerry.runtime.run_hooks import TranscriptHooks
 from skerry.sessions.sending import sends_to
-from skerry.store import Reader, Store, Unit, inbound, outbox, runs, sessions
+from skerry.store import Reader, Store, Unit, approvals, inbound, outbox, runs, sessions
 
 logger = logging.getLogger(__name__)
 
@@ -206,9 +206,12 @@ def _goes_on(
     spoken = [entry for entry in entries if is_note(entry.message) != "compaction"]
     if any(entry.run_id not in own for entry in spoken) or not (spoken or run.only_said):
         return False
-    return all(
-        call.name in facts.harmless for call in open_calls(entry.message for entry in spoken)
-    )
+    for call in open_calls(entry.message for entry in spoken):
+        if approvals.waits(reader, run_id, call.id):
+            return True  # it has not begun, and neither has any behind it
+        if call.name not in facts.harmless:
+            return False
+    return True
 
 
 async def _closing(

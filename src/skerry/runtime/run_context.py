@@ -4,7 +4,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from pathlib import Path, PurePath
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import anyio
 from msgspec import Struct, field
@@ -41,6 +41,9 @@ from skerry.sessions.opening import SessionLimits, limits
 from skerry.store import Store
 from skerry.workspace.prompt_builder import Prompts
 
+if TYPE_CHECKING:
+    from skerry.runtime.approvals import ApprovalDesk
+
 
 class Runtime(Struct, frozen=True):
     """The parts of the application that runs use."""
@@ -68,6 +71,8 @@ class Runtime(Struct, frozen=True):
     prompts: Prompts = field(default_factory=Prompts)
     commands: CommandTable = field(default_factory=CommandTable)
     """Commands that are answered without a model."""
+    approvals: "ApprovalDesk | None" = None
+    """None where no person can be asked about a tool call."""
 
     def offered(self, caller: Caller, config: Config, model: ModelInfo) -> list[Tool]:
         """Returns the tools that a run of the caller may use while `model` answers."""

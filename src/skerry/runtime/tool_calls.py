@@ -1,7 +1,7 @@
 """Runs one tool call behind its gates, and the search of its run in earlier messages."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
 import anyio
@@ -19,7 +19,7 @@ from skerry.model.tool import ToolResult
 from skerry.policy.decide import NO_LAYERS
 from skerry.policy.effect import Effect
 from skerry.policy.tool_policy import ToolPolicy
-from skerry.ports.approval import Approvals, PendingCall
+from skerry.ports.approval import Approval, Approvals, PendingCall
 from skerry.ports.tool import Assessment, Tool, ToolContext, assess, permission
 from skerry.runtime.tool_results import result_message
 from skerry.store import Store
@@ -27,6 +27,9 @@ from skerry.store import Store
 logger = logging.getLogger(__name__)
 
 
+CHANGED: Final = "approval-changed"
+"""Rule by which an approved call does not begin: what it was bound to is not the same."""
+_CHANGED_REASON: Final = "the command, its directory, environment or a script is not as approved"
 GATE_SECONDS: Final = 10.0
 """Seconds that the gate of a tool has for one call."""
 
@@ -40,6 +43,8 @@ class CallGate(Struct, frozen=True):
     """Layers of the configuration on the tools of the run."""
     approvals: Approvals | None = None
     """None where no person can be asked: a call that needs an approval is denied."""
+    model: tuple[str, str] = ("", "")
+    """Provider and id of the model that made the call."""
 
 
 async def execute(
@@ -63,20 +68,30 @@ async def _run(
     tool = tools.get(call.name)
     if tool is None:
         return ToolResult(f"Tool {call.name} not found", is_error=True)
+    return await _explained(call.name, lambda: _decided(call, tool, context, gate))
+
+
+async def outcome(tool: Tool, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
+    """Returns the result of a call that may begin, a failure included."""
+    return await _explained(tool.spec.name, lambda: tool.run(arguments, context))
+
+
+async def _explained(name: str, work: Callable[[], Awaitable[ToolResult]]) -> ToolResult:
+    """Returns the result of `work`, or its failure in words for the model."""
     try:
-        return await _decided(call, tool, context, gate)
+        return await work()
     except ValidationError as error:
         problems = "; ".join(
             f"{'.'.join(map(str, problem['loc'])) or 'arguments'}: {problem['msg']}"
             for problem in error.errors(include_url=False, include_input=False)
         )
-        return ToolResult(f"Invalid arguments for {call.name}: {problems}", is_error=True)
+        return ToolResult(f"Invalid arguments for {name}: {problems}", is_error=True)
     except ToolError as error:
         return ToolResult(str(error), is_error=True)
     except Exception:
         # A broken tool must not end the run; the model is told, the details are for the log.
-        logger.exception("tool %s failed", call.name)
-        return ToolResult(f"Tool {call.name} failed unexpectedly.", is_error=True)
+        logger.exception("tool %s failed", name)
+        return ToolResult(f"Tool {name} failed unexpectedly.", is_error=True)
 
 
 async def _decided(
@@ -99,13 +114,18 @@ async def assessed(
         ToolError: the arguments are wrong.
         ValidationError: the same.
     """
+    asks = None
     if gate is not None:
         decision = permission(tool, context.caller, context.actor, gate.layers)
-        if not decision.allowed:
+        if decision.effect is Effect.DENY:
             return Assessment(Effect.DENY, decision.rule, decision.reason)
+        asks = decision if decision.effect is Effect.ASK else None
     try:
         with anyio.fail_after(GATE_SECONDS):
-            return await assess(tool, arguments, context)
+            own = await assess(tool, arguments, context)
+        if asks is None or own.effect is not Effect.ALLOW:
+            return own
+        return replace(own, effect=Effect.ASK, rule=asks.rule, reason=asks.reason, patterns=())
     except (ToolError, ValidationError):
         raise
     except Exception:
@@ -141,13 +161,41 @@ async def _asked(
         context.caller,
         gate.run_id,
         gate.session_id,
+        context.taint,
+        gate.model,
     )
     answer = await approvals.ask(pending)
     if isinstance(answer, ToolResult):
         return answer
-    result = await tool.run(call.arguments, replace(context, assessment=answer.assessment))
-    await approvals.ended(answer, result)
+    return await run_approved(tool, context, gate, approvals, answer)
+
+
+async def run_approved(
+    tool: Tool, context: ToolContext, gate: CallGate, approvals: Approvals, approval: Approval
+) -> ToolResult:
+    """Makes the call that a person approved, once, if it is still what it was; returns its result.
+
+    The gates are asked again: what is denied by now, or bound to other content, does not begin.
+    """
+    call = approval.call
+    present = await assessed(tool, call.arguments, context, gate)
+    if present.effect is Effect.DENY:
+        await approvals.refuse(approval, present.rule)
+        return refusal(call.tool, present)
+    if binding(present) != binding(call.assessment) and present.effect is Effect.ASK:
+        await approvals.refuse(approval, CHANGED)
+        return refusal(call.tool, replace(present, rule=CHANGED, reason=_CHANGED_REASON))
+    if not await approvals.begin(approval):
+        return ToolResult(f"Tool {call.tool} was not run: its approval was used.", is_error=True)
+    allowed = replace(present, effect=Effect.ASK)
+    result = await outcome(tool, call.arguments, replace(context, assessment=allowed))
+    await approvals.ended(approval, result)
     return result
+
+
+def binding(assessment: Assessment) -> bytes:
+    """Returns the digest to which an approval of the assessed call is bound."""
+    return assessment.subject.binding if assessment.subject else b""
 
 
 class SessionRecall(Struct, frozen=True):

@@ -73,4 +73,26 @@ LATER: Final = (
     INSERT INTO tool_day SELECT day, agent, '', calls FROM tool_day_of_agents;
     DROP TABLE tool_day_of_agents
     """,
+    # Approvals of tool calls: each is found by the call that waits, and by the same call.
+    """
+    CREATE TABLE approval (
+        approval_id TEXT PRIMARY KEY,
+        state TEXT NOT NULL,
+        fingerprint TEXT NOT NULL,
+        run_id TEXT NOT NULL,
+        call_id TEXT NOT NULL,
+        call BLOB,
+        subject BLOB NOT NULL,
+        created_at INTEGER NOT NULL,
+        expires_at INTEGER NOT NULL,
+        owed INTEGER NOT NULL,
+        verdict TEXT,
+        resolved_by TEXT NOT NULL,
+        outcome BLOB,
+        updated_at INTEGER NOT NULL
+    ) WITHOUT ROWID;
+    CREATE INDEX approval_open ON approval (state, expires_at);
+    CREATE INDEX approval_call ON approval (fingerprint);
+    CREATE INDEX approval_of_run ON approval (run_id, call_id)
+    """,
 )

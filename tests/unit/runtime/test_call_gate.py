@@ -17,7 +17,7 @@ from skerry.model.origin import Origin
 from skerry.model.tool import ToolResult, ToolSpec
 from skerry.policy.effect import Effect
 from skerry.ports.approval import Approval, PendingCall
-from skerry.ports.tool import Assessment, ToolContext
+from skerry.ports.tool import ApprovalSubject, Assessment, ToolContext
 from skerry.runtime import tool_calls
 from skerry.runtime.tool_calls import CallGate, execute
 
@@ -49,14 +49,23 @@ class Gated:
 class Person:
     """A person whose answer is given. Implements `ports.approval.Approvals`."""
 
-    def __init__(self, answer: Approval | ToolResult) -> None:
+    def __init__(self, answer: ToolResult | None = None, *, begins: bool = True) -> None:
         self.answer = answer
+        """None is an approval."""
+        self.begins = begins
         self.asked: list[PendingCall] = []
         self.outcomes: list[tuple[str, str]] = []
 
     async def ask(self, call: PendingCall) -> Approval | ToolResult:
         self.asked.append(call)
-        return self.answer
+        return self.answer or Approval("a1", call)
+
+    async def begin(self, approval: Approval) -> bool:
+        assert approval.id == "a1"
+        return self.begins
+
+    async def refuse(self, approval: Approval, why: str) -> None:
+        self.outcomes.append((approval.id, why))
 
     async def ended(self, approval: Approval, result: ToolResult) -> None:
         self.outcomes.append((approval.id, result.text))
@@ -147,7 +156,7 @@ async def test_a_call_to_ask_about_is_denied_where_nobody_can_be_asked(tmp_path:
 
 
 async def test_an_approved_call_runs_once_and_its_outcome_is_noted(tmp_path: Path) -> None:
-    tool, person = returning(ASK), Person(Approval("a1", ASK))
+    tool, person = returning(ASK), Person()
     assert (await make(tool, tmp_path, person=person)).text == "done"
     assert [(call.tool, call.arguments, call.assessment) for call in person.asked] == [
         ("gated", {"x": 1}, ASK)
@@ -159,3 +168,32 @@ async def test_a_call_that_is_not_approved_does_not_run(tmp_path: Path) -> None:
     tool, person = returning(ASK), Person(ToolResult("approval-pending"))
     assert (await make(tool, tmp_path, person=person)).text == "approval-pending"
     assert (tool.runs, person.outcomes) == ([], [])
+
+
+async def test_an_approval_that_was_used_runs_nothing(tmp_path: Path) -> None:
+    tool, person = returning(ASK), Person(begins=False)
+    assert "its approval was used" in (await make(tool, tmp_path, person=person)).text
+    assert (tool.runs, person.outcomes) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("later", "rule"),
+    [
+        (Assessment(Effect.DENY, "gone", "the pattern was removed"), "gone"),
+        (
+            Assessment(Effect.ASK, "on-miss", subject=ApprovalSubject("x", binding=b"other")),
+            "approval-changed",
+        ),
+    ],
+)
+async def test_the_gate_is_asked_again_when_an_approved_call_begins(
+    tmp_path: Path, later: Assessment, rule: str
+) -> None:
+    answers = [ASK, later]
+
+    async def gate() -> Assessment:
+        return answers.pop(0)
+
+    tool, person = Gated(gate), Person()
+    assert f"denied by the rule {rule}" in (await make(tool, tmp_path, person=person)).text
+    assert (tool.runs, person.outcomes) == ([], [("a1", rule)])

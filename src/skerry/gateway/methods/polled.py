@@ -107,7 +107,6 @@ METHODS: Final[tuple[Method[Any], ...]] = (
         cursor=Name,
         sort_by=Literal["updatedAt", "endedAt"],
     ),
-    _empty("exec.approval.list", "pending approvals", []),
     _empty("plugin.approval.list", "pending approvals", []),
     _empty("openclaw.approval.list", "pending approvals", []),
     _empty(

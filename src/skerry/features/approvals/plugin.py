@@ -1,0 +1,25 @@
+"""Registers the approvals: methods, events, the service that notifies people."""
+
+from skerry.policy.access import APPROVERS
+from skerry.sdk.features import FeatureApi
+
+
+def register(api: FeatureApi) -> None:
+    """Registers what the feature consists of."""
+    needs = {
+        "exec.approval.get": APPROVERS,
+        "exec.approval.list": APPROVERS,
+        "exec.approval.request": APPROVERS,
+        "exec.approval.resolve": APPROVERS,
+        "exec.approval.waitDecision": APPROVERS,
+    }
+    api.methods(needs, "methods:METHODS")
+    api.event(
+        "exec.approval.requested", APPROVERS, "A tool call waits for the approval of a person."
+    )
+    api.event(
+        "exec.approval.resolved",
+        APPROVERS,
+        "An approval was answered, or has expired: `decision` is null then.",
+    )
+    api.service("service:run")

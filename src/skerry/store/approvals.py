@@ -1,0 +1,293 @@
+"""Approvals of tool calls: each step of one is a unit, decided by the state of its row."""
+
+import msgspec
+from msgspec import Struct
+
+from skerry.model.approval import ApprovalState, Verdict
+from skerry.model.run import RunRequest
+from skerry.model.tool import ToolResult
+from skerry.policy.effect import Effect
+from skerry.ports.approval import PendingCall
+from skerry.store.unit import Reader, Row, Unit
+
+_encode = msgspec.json.encode
+OPEN = (ApprovalState.PENDING, ApprovalState.ALLOWED)
+"""States in which the call has not begun and may still."""
+
+
+class ApprovedCall(Struct, frozen=True):
+    """The call of an approval, and the request of the run that made it, without its text."""
+
+    call: PendingCall
+    request: RunRequest
+
+
+class StoredApproval(Struct, frozen=True):
+    """One approval. Times are milliseconds since 1970."""
+
+    id: str
+    state: ApprovalState
+    fingerprint: str
+    """Digest of tool, arguments, agent, session and binding: the same call has the same."""
+    stored: ApprovedCall | None
+    """None where a client asked for the approval and carries out the call itself."""
+    subject: "ApprovalView"
+    created_at: int
+    expires_at: int
+    owed: bool = False
+    """True when the run no longer waits, so that the outcome becomes a message."""
+    verdict: Verdict | None = None
+    resolved_by: str = ""
+    outcome: ToolResult | None = None
+
+
+class ApprovalView(Struct, frozen=True):
+    """The facts that a person reads before the answer."""
+
+    tool: str
+    command: str
+    host: str
+    cwd: str
+    agent: str
+    session_key: str
+    rule: str
+    reason: str = ""
+    argv: tuple[str, ...] | None = None
+    env_keys: tuple[str, ...] = ()
+    patterns: tuple[str, ...] = ()
+    """Patterns that `allow-always` adds; without any it is not offered."""
+    effect: Effect = Effect.ASK
+
+
+_calls = msgspec.json.Decoder(ApprovedCall)
+_views = msgspec.json.Decoder(ApprovalView)
+_results = msgspec.json.Decoder(ToolResult)
+_COLUMNS = (
+    "approval_id, state, fingerprint, call, subject, created_at, expires_at, owed, verdict,"
+    " resolved_by, outcome"
+)
+
+
+def add(unit: Unit, approval: StoredApproval, run_id: str, call_id: str) -> None:
+    """Adds a pending approval of a run's call; a client's request has no run."""
+    unit.execute(
+        "INSERT INTO approval (approval_id, state, fingerprint, run_id, call_id, call, subject,"
+        " created_at, expires_at, owed, resolved_by, updated_at)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, FALSE, '', ?)",
+        (
+            approval.id,
+            approval.state,
+            approval.fingerprint,
+            run_id,
+            call_id,
+            _encode(approval.stored) if approval.stored else None,
+            _encode(approval.subject),
+            approval.created_at,
+            approval.expires_at,
+            approval.created_at,
+        ),
+    )
+
+
+def get(reader: Reader, approval_id: str) -> StoredApproval | None:
+    """Returns the approval; None if there is none with this id."""
+    row = reader.one(
+        f"SELECT {_COLUMNS} FROM approval WHERE approval_id = ?",  # noqa: S608 - constant columns
+        (approval_id,),
+    )
+    return _approval(row) if row else None
+
+
+def open_call(reader: Reader, fingerprint: str, now: int) -> StoredApproval | None:
+    """Returns the open approval of the same call, if there is one."""
+    rows = reader.all(
+        f"SELECT {_COLUMNS} FROM approval WHERE fingerprint = ?"  # noqa: S608 - constant columns
+        " AND state IN (?, ?) AND call IS NOT NULL ORDER BY created_at",
+        (fingerprint, *OPEN),
+    )
+    approvals = map(_approval, rows)
+    return next(
+        (one for one in approvals if one.state not in OPEN[:1] or one.expires_at > now), None
+    )
+
+
+def take_over(unit: Unit, approval_id: str, run_id: str, call_id: str, now: int) -> bool:
+    """Lets the call of a run wait for an open approval; returns False if it is open no longer."""
+    return bool(
+        unit.execute(
+            "UPDATE approval SET run_id = ?, call_id = ?, owed = FALSE, updated_at = ?"
+            " WHERE approval_id = ? AND state IN (?, ?)",
+            (run_id, call_id, now, approval_id, *OPEN),
+        )
+    )
+
+
+def let_go(unit: Unit, approval_id: str, now: int) -> None:
+    """Notes that no run waits: the outcome becomes a message."""
+    unit.execute(
+        "UPDATE approval SET owed = TRUE, updated_at = ? WHERE approval_id = ?",
+        (now, approval_id),
+    )
+
+
+def pending(reader: Reader, now: int) -> list[StoredApproval]:
+    """Returns the approvals that a person can answer, oldest first."""
+    rows = reader.all(
+        f"SELECT {_COLUMNS} FROM approval WHERE state = ? AND expires_at > ?"  # noqa: S608 - constant columns
+        " ORDER BY created_at, approval_id",
+        (ApprovalState.PENDING, now),
+    )
+    return [_approval(row) for row in rows]
+
+
+def counted(reader: Reader) -> int:
+    """Returns the number of pending approvals."""
+    row = reader.one("SELECT count(*) FROM approval WHERE state = ?", (ApprovalState.PENDING,))
+    return int(row[0]) if row else 0
+
+
+def resolve(unit: Unit, approval_id: str, verdict: Verdict, by: str, now: int) -> bool:
+    """Notes the answer of a person; returns False where the approval is not pending any more."""
+    state = ApprovalState.DENIED if verdict is Verdict.DENY else ApprovalState.ALLOWED
+    return bool(
+        unit.execute(
+            "UPDATE approval SET state = ?, verdict = ?, resolved_by = ?, updated_at = ?"
+            " WHERE approval_id = ? AND state = ? AND expires_at > ?",
+            (state, verdict, by, now, approval_id, ApprovalState.PENDING, now),
+        )
+    )
+
+
+def withdraw(unit: Unit, approval_id: str, by: str, now: int) -> bool:
+    """Denies an approval whose call has not begun, whatever a person answered before."""
+    return bool(
+        unit.execute(
+            "UPDATE approval SET state = ?, verdict = ?, resolved_by = ?, updated_at = ?"
+            " WHERE approval_id = ? AND state IN (?, ?)",
+            (ApprovalState.DENIED, Verdict.DENY, by, now, approval_id, *OPEN),
+        )
+    )
+
+
+def expire(unit: Unit, now: int) -> list[str]:
+    """Ends the approvals that no person answered in time; returns their ids."""
+    rows = unit.all(
+        "SELECT approval_id FROM approval WHERE state = ? AND expires_at <= ?"
+        " ORDER BY created_at, approval_id",
+        (ApprovalState.PENDING, now),
+    )
+    for (approval_id,) in rows:
+        unit.execute(
+            "UPDATE approval SET state = ?, updated_at = ? WHERE approval_id = ?",
+            (ApprovalState.EXPIRED, now, approval_id),
+        )
+    return [str(row[0]) for row in rows]
+
+
+def begin(unit: Unit, approval_id: str, now: int) -> bool:
+    """Notes that the allowed call begins; only the first caller gets True."""
+    return bool(
+        unit.execute(
+            "UPDATE approval SET state = ?, updated_at = ? WHERE approval_id = ? AND state = ?",
+            (ApprovalState.BEGUN, now, approval_id, ApprovalState.ALLOWED),
+        )
+    )
+
+
+def end(unit: Unit, approval_id: str, outcome: ToolResult, now: int) -> None:
+    """Notes the outcome of a call that had begun."""
+    unit.execute(
+        "UPDATE approval SET state = ?, outcome = ?, updated_at = ?"
+        " WHERE approval_id = ? AND state = ?",
+        (ApprovalState.ENDED, _encode(outcome), now, approval_id, ApprovalState.BEGUN),
+    )
+
+
+def any_begun(reader: Reader) -> bool:
+    """Returns whether a call has begun and not ended."""
+    row = reader.one("SELECT 1 FROM approval WHERE state = ?", (ApprovalState.BEGUN,))
+    return row is not None
+
+
+def interrupt(unit: Unit, now: int) -> list[str]:
+    """Notes at a start that the outcomes of the calls that had begun are unknown."""
+    rows = unit.all("SELECT approval_id FROM approval WHERE state = ?", (ApprovalState.BEGUN,))
+    unit.execute(
+        "UPDATE approval SET state = ?, owed = TRUE, updated_at = ? WHERE state = ?",
+        (ApprovalState.UNKNOWN, now, ApprovalState.BEGUN),
+    )
+    return [str(row[0]) for row in rows]
+
+
+def settled(unit: Unit, approval_id: str, now: int) -> bool:
+    """Notes that the message about the outcome is accepted; returns False if it was before."""
+    return bool(
+        unit.execute(
+            "UPDATE approval SET owed = FALSE, updated_at = ?"
+            " WHERE approval_id = ? AND owed = TRUE",
+            (now, approval_id),
+        )
+    )
+
+
+def due(reader: Reader) -> list[tuple[StoredApproval, str]]:
+    """Returns the calls to work on, each with the id of its run, oldest first.
+
+    Those are the allowed calls, and the ends that are to become messages.
+    """
+    rows = reader.all(
+        f"SELECT {_COLUMNS}, run_id FROM approval WHERE call IS NOT NULL AND (state = ?"  # noqa: S608 - constant columns
+        " OR (owed = TRUE AND state IN (?, ?, ?, ?))) ORDER BY created_at, approval_id",
+        (
+            ApprovalState.ALLOWED,
+            ApprovalState.DENIED,
+            ApprovalState.EXPIRED,
+            ApprovalState.ENDED,
+            ApprovalState.UNKNOWN,
+        ),
+    )
+    return [(_approval(row[:-1]), str(row[-1])) for row in rows]
+
+
+def attached(reader: Reader) -> list[tuple[str, str]]:
+    """Returns the open approvals for which a run waits: their ids and those of the runs."""
+    rows = reader.all(
+        "SELECT approval_id, run_id FROM approval WHERE state IN (?, ?) AND owed = FALSE"
+        " AND call IS NOT NULL ORDER BY created_at, approval_id",
+        OPEN,
+    )
+    return [(str(approval_id), str(run_id)) for approval_id, run_id in rows]
+
+
+def next_expiry(reader: Reader) -> int | None:
+    """Returns the time at which the next pending approval expires; None without any."""
+    row = reader.one(
+        "SELECT min(expires_at) FROM approval WHERE state = ?", (ApprovalState.PENDING,)
+    )
+    return int(row[0]) if row and row[0] is not None else None
+
+
+def waits(reader: Reader, run_id: str, call_id: str) -> bool:
+    """Returns whether the call of a run waits for an approval, so that it has not begun."""
+    row = reader.one(
+        "SELECT 1 FROM approval WHERE run_id = ? AND call_id = ? AND state IN (?, ?)",
+        (run_id, call_id, *OPEN),
+    )
+    return row is not None
+
+
+def _approval(row: Row) -> StoredApproval:
+    approval_id, state, fingerprint, call, subject, created, expires, owed, verdict, by, end_ = row
+    return StoredApproval(
+        approval_id,
+        ApprovalState(state),
+        fingerprint,
+        _calls.decode(call) if call else None,
+        _views.decode(subject),
+        created,
+        expires,
+        bool(owed),
+        Verdict(verdict) if verdict else None,
+        by,
+        _results.decode(end_) if end_ else None,
+    )
