@@ -1,0 +1,162 @@
+"""Trains the detector of injected instructions and writes its weights.
+
+`python -m scripts.train_injection --data FILE` takes the labelled texts of FILE (a JSON object a
+line: text, label, group, source, kind, license; MIT and CC0 rows alone) and the texts of
+`scripts/injection/`, which are ours (CC0). It prints the recall and the false alarms of a
+cross-validation over groups, and of each source left out, then writes the weights of all. The same
+files give the same weights.
+"""
+
+import argparse
+import json
+import random
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from skerry.policy import injection
+from skerry.policy.folding import fold
+from skerry.policy.injection import HEADER, MAGIC, decided, marked
+from skerry.policy.injection_features import BUCKETS, features
+
+OWN: Final = Path(__file__).parent / "injection"
+TARGET: Final = Path(injection.__file__).with_name("injection_weights.bin")
+FOLDS: Final = 5
+DECAY: Final = 1e-3
+ROUNDS: Final = 250
+FALSE_ALARMS: Final = 0.01
+"""Share of harmless texts of the cross-validation that may be flagged; sets the bias."""
+LICENSES: Final = {"MIT", "CC0-1.0"}
+
+Row = dict[int, float]
+
+
+def own() -> list[tuple[str, int, float]]:
+    """Returns our texts: each with its label and its weight.
+
+    Attacks and harmless wishes are also set into documents at the start, the end or a line between.
+    """
+    choose = random.Random(1)  # noqa: S311 - the same texts each time
+
+    def lines(name: str) -> list[str]:
+        text = (OWN / name).read_text(encoding="utf-8")
+        return [line for line in text.split("\n") if line.strip()]
+
+    attacks, planted = lines("attacks.txt"), lines("planted.txt")
+    requests, notes = lines("requests.txt"), lines("notes.txt")
+
+    def blocks(name: str) -> list[str]:
+        return (OWN / name).read_text(encoding="utf-8").strip("\n").split("\n====\n")
+
+    def plant(text: str, where: Sequence[str]) -> str:
+        inside = choose.choice(where).split("\n")
+        place = choose.choice([0, len(inside), choose.randrange(len(inside) + 1)])
+        return "\n".join([*inside[:place], text, *inside[place:]])
+
+    documents, technical = blocks("documents.txt"), blocks("technical.txt")
+    rows = [(text, 1, 1.0) for text in attacks]
+    rows += [(text, 0, 1.0) for text in requests + notes]
+    rows += [(text, 0, 2.0) for text in documents + technical]
+    rows += [(plant(text, documents), 1, 0.5) for text in planted for _ in range(2)]
+    rows += [(plant(text, documents), 1, 0.5) for text in attacks]
+    rows += [(plant(text, technical), 1, 0.3) for text in attacks + planted]
+    rows += [("\n".join(choose.sample(notes, choose.randrange(3, 8))), 0, 0.5) for _ in range(100)]
+    rows += [(plant(text, documents), 0, 1.0) for text in notes]
+    return rows
+
+
+def featured(text: str) -> tuple[Row, bool]:
+    """Returns the features of a text as the detector takes them, and if a pattern decides."""
+    folded = fold(text[:4000])
+    names = marked(folded)
+    return features(folded, names), decided(-1.0, names, folded) > 0
+
+
+def fit(
+    rows: Sequence[Row], labels: np.ndarray[Any, Any], weights: np.ndarray[Any, Any]
+) -> tuple[np.ndarray[Any, Any], float]:
+    """Returns the weights and the bias of a logistic regression (full batches, Adam)."""
+    count = len(rows)
+    index = np.concatenate([np.fromiter(row.keys(), np.int64, len(row)) for row in rows])
+    value = np.concatenate([np.fromiter(row.values(), np.float64, len(row)) for row in rows])
+    owner = np.repeat(np.arange(count), [len(row) for row in rows])
+    share = weights / weights.sum()
+    theta = np.zeros(BUCKETS + 1)  # the last is the bias
+    mean, square = np.zeros_like(theta), np.zeros_like(theta)
+    for step in range(1, ROUNDS + 1):
+        logits = np.bincount(owner, value * theta[index], count) + theta[-1]
+        error = share * (1 / (1 + np.exp(-logits)) - labels)
+        gradient = np.bincount(index, value * error[owner], BUCKETS + 1) + DECAY * theta
+        gradient[-1] = error.sum()
+        mean = 0.9 * mean + 0.1 * gradient
+        square = 0.99 * square + 0.01 * gradient**2
+        rate = 0.05 if step < ROUNDS * 0.6 else 0.01
+        theta -= rate * (mean / (1 - 0.9**step)) / (np.sqrt(square / (1 - 0.99**step)) + 1e-5)
+    return theta[:-1], float(theta[-1])
+
+
+def scored(row: Row, theta: np.ndarray[Any, Any], bias: float) -> float:
+    """Returns the logit of a text."""
+    return sum(float(theta[bucket]) * value for bucket, value in row.items()) + bias
+
+
+def fold_of(group: str) -> int:
+    """Returns the part of the cross-validation to which a group belongs."""
+    return zlib.crc32(group.encode()) % FOLDS
+
+
+def main() -> None:
+    """Validates, trains and writes."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, required=True, help="labelled texts, JSON lines")
+    parser.add_argument("--check", action="store_true", help="print the figures, write nothing")
+    arguments = parser.parse_args()
+    given = [json.loads(line) for line in arguments.data.read_text(encoding="utf-8").splitlines()]
+    given = [row for row in given if row["license"] in LICENSES]
+    read = [featured(row["text"]) for row in given]
+    rows, certain = [row for row, _ in read], np.array([flagged for _, flagged in read])
+    labels = np.array([row["label"] for row in given], float)
+    ours = own()
+    own_rows = [featured(text)[0] for text, *_ in ours]
+    own_labels = np.array([label for _, label, _ in ours], float)
+    own_weights = np.array([weight for *_, weight in ours])
+
+    def trained(kept: Sequence[int]) -> tuple[np.ndarray[Any, Any], float]:
+        some = [rows[index] for index in kept]
+        wanted = np.concatenate([labels[list(kept)], own_labels])
+        return fit([*some, *own_rows], wanted, np.concatenate([np.ones(len(kept)), own_weights]))
+
+    logits = np.zeros(len(rows))
+    for part in range(FOLDS):
+        held = [index for index, row in enumerate(given) if fold_of(row["group"]) == part]
+        model = trained([index for index in range(len(rows)) if index not in set(held)])
+        logits[held] = [scored(rows[index], *model) for index in held]
+    print(f"patterns alone: {int(certain[labels == 1].sum())} attacks, "
+          f"{int(certain[labels == 0].sum())} harmless texts")
+    logits[certain] = np.maximum(logits[certain], 50)
+    harmless, attacks = np.sort(logits[labels == 0])[::-1], logits[labels == 1]
+    print(f"cross-validation over groups: {len(attacks)} attacks, {len(harmless)} harmless texts")
+    for share in (0.0, 0.005, 0.01, 0.02, 0.05):
+        limit = float(harmless[int(share * len(harmless))])
+        print(f"  false alarms {share:6.1%}: recall {np.mean(attacks > limit):6.1%}")
+    limit = float(harmless[int(FALSE_ALARMS * len(harmless))])
+    for source in sorted({row["source"] for row in given}):
+        held = [index for index, row in enumerate(given) if row["source"] == source]
+        groups = {given[index]["group"] for index in held}
+        model = trained([i for i, row in enumerate(given) if row["group"] not in groups])
+        flagged = np.mean([certain[index] or scored(rows[index], *model) > limit for index in held])
+        kind = "recall      " if given[held[0]]["label"] else "false alarms"
+        print(f"  left out {source}: {kind} {flagged:6.1%} of {len(held)}")
+    theta, bias = trained(range(len(rows)))
+    step = float(np.abs(theta).max()) / 127
+    levels = np.rint(theta / step).astype(np.int8)
+    print(f"weights: {np.count_nonzero(levels)} of {BUCKETS} are not zero, bias {bias - limit:.3f}")
+    if not arguments.check:
+        TARGET.write_bytes(HEADER.pack(MAGIC, step, bias - limit) + levels.tobytes())
+
+
+if __name__ == "__main__":
+    main()

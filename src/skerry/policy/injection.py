@@ -1,0 +1,226 @@
+"""Detects instructions to a model that are injected into a text (pure).
+
+One detector for all text of others: tool results, pages, messages, memory. The text is folded
+(`folding`), compared with patterns, and scored by a linear model over hashed features, whose weights
+`scripts/train_injection.py` makes. It is a weak signal: what is flagged is marked, never dropped,
+and the fence and the rights of the run hold for every text of others, flagged or not. Sources:
+seeds 000 and 001 for the patterns; security notes 3.
+"""
+
+import re
+import struct
+from array import array
+from collections.abc import Iterable, Iterator
+from functools import cache
+from math import exp, log2
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+from skerry.policy.folding import FoldedText, fold
+from skerry.policy.injection_features import BUCKETS, features
+
+MOST_CHARS: Final = 65_536
+"""Characters that are examined; a longer text is examined at its start and its end."""
+_WINDOW: Final = 4000
+_OVERLAP: Final = 200
+_WEIGHTS: Final = "injection_weights.bin"
+HEADER: Final = struct.Struct("<4sff")
+"""Magic, value of one step of a weight, bias; the weights follow, one signed byte each."""
+MAGIC: Final = b"SKI1"
+_SUSPICION: Final = 0.5
+_DECIDED: Final = 1.0
+"""Logit of a text that a pattern flags by itself."""
+
+PATTERNS: Final = {
+    "ignore-instructions": re.compile(
+        r"\b(?:ignor|disregard|forget|overrid|bypass|discard|neglect)\w{0,4}\b"
+        r"(?:[^\w\n]{1,3}\w{1,20}){0,4}?[^\w\n]{1,3}"
+        r"(?:instructions?|directions?|directives?|guidelines?|rules|prompts?|orders|guidance)\b",
+    ),
+    "do-not-follow": re.compile(
+        r"\bdo\s{1,3}not\s{1,3}(?:follow|obey)\s{1,3}(?:the\s{1,3})?(?:system|developer)\b",
+    ),
+    "system-prompt": re.compile(r"\bsystem\s{1,3}(?:prompt|instructions)\b"),
+    "role-tag": re.compile(
+        r"<\s{0,3}/?\s{0,3}(?:system|assistant|developer|tool|function)\b", re.IGNORECASE
+    ),
+    "run-tool": re.compile(
+        r"\b(?:run|execute|call|invoke)\b.{0,40}\b(?:tool|command)\b", re.IGNORECASE
+    ),
+    "role-heading": re.compile(
+        r"^#{2,4} ?(?:instruction|system|human|assistant)s?:?\s{0,3}$",
+        re.MULTILINE,
+    ),
+    "role-line": re.compile(
+        r"^\W{0,3}(?:system|assistant|developer)(?: (?:message|notice|override|prompt|note))?\W{0,2}:",
+        re.MULTILINE,
+    ),
+    "fence-mark": re.compile(
+        r"<[\s/]{0,4}(?:untrusted|recalled-memor|memwal-memor|relevant-memor|external)",
+    ),
+    "new-role": re.compile(
+        r"\byou\s{1,3}are\s{1,3}now\s{1,3}(?:an?|in|the|dan|un\w{1,12})\b"
+        r"|\bdo\s{1,3}anything\s{1,3}now\b|\b(?:developer|debug|god|maintenance)\s{1,3}mode\b",
+    ),
+    "secret-request": re.compile(
+        r"\b(?:reveal|print|show|leak|expose|send|repeat|output|disclose)\b"
+        r"(?:[^\w\n]{1,3}\w{1,20}){0,5}?[^\w\n]{1,3}"
+        r"(?:passwords?|secrets?|credentials|tokens?|api[ _]?keys?|private keys?|instructions)\b",
+    ),
+    "no-approval": re.compile(
+        r"\bwithout\s{1,3}(?:asking|telling|informing|confirmation|approval|notifying)\b"
+        r"|\b(?:pre-?|already\s{1,3})(?:approved|authori[sz]ed)\b",
+    ),
+}
+"""Phrases of attacks. A match is a feature of the model and is named to the person."""
+
+
+_ORDER: Final = r"(?:^|[.!?:;\n>*#-]\s{0,3}|\b(?:please|now|must|should|then|and|to you)[,:]?\s{1,3})"
+_WORDS: Final = r"(?:[^\w\n\"'“]{1,3}\w{1,20}){0,6}?[^\w\n]{1,3}"
+DECISIVE: Final = {
+    "override-order": re.compile(
+        _ORDER
+        + r"(?:ignore|disregard|forget|override|bypass)\b"
+        + _WORDS
+        + r"(?:instructions?|directions?|directives?|guidelines?|rules|prompts?|guidance)\b",
+    ),
+    "obey-order": re.compile(
+        _ORDER + r"do\s{1,3}not\s{1,3}(?:follow|obey)\s{1,3}(?:the\s{1,3}|your\s{1,3})?"
+        r"(?:system|developer)\b",
+    ),
+    "run-order": re.compile(
+        r"\byou\s{1,3}(?:must|should|need\s{1,3}to|have\s{1,3}to)\s{1,3}(?:now\s{1,3})?"
+        r"(?:run|execute|call|invoke)\b[^.\n]{0,40}\b(?:tool|command)\b|"
+        + _ORDER
+        + r"(?:run|execute|call|invoke|use)\s{1,3}(?:the|this|your)\s{1,3}"
+        r"(?:(?:shell|bash|terminal|exec|following)\s{1,3}(?:tool|command)\b|"
+        r"(?:tool|function)\s{1,3}`?[a-z]{2,20}(?:_[a-z]{2,20})?`?\s{1,3}(?:with|and|to)\b)",
+    ),
+    "prompt-request": re.compile(
+        _ORDER
+        + r"(?:reveal|print|show|output|repeat|display|expose|leak|tell|give)\b"
+        + _WORDS
+        + r"(?:system\s{1,3}(?:prompt|instructions)|(?:hidden|secret|initial)\s{1,3}"
+        r"(?:prompt|instructions)|your\s{1,3}(?:prompt|instructions))\b"
+        r"|\bwhat(?:'s|\s{1,3}is|\s{1,3}are)\s{1,3}your\s{1,3}(?:system\s{1,3})?"
+        r"(?:prompt|instructions)\b",
+    ),
+    "role-order": re.compile(
+        r"<\s{0,3}(?:system|developer|assistant)\s{0,3}>[^<\n]{0,60}?"
+        r"\b(?:you|your|must|ignore|reveal|obey|remove|send|now|will)\b",
+    ),
+    "chat-mark": re.compile(r"<\|[a-z_]{2,20}\|>|\[/?inst\]|<</?sys>>"),
+}
+"""Phrases that are an order to a model by themselves: a match flags the text."""
+
+
+_NEEDED: Final = {
+    "override-order": ("ignore", "disregard", "forget", "override", "bypass"),
+    "obey-order": ("follow", "obey"),
+    "run-order": ("run", "execute", "call", "invoke", "use "),
+    "prompt-request": ("prompt", "instructions"),
+    "role-order": ("system", "developer", "assistant"),
+    "chat-mark": ("<|", "inst]", "sys>"),
+    "ignore-instructions": ("gnor", "disregard", "forg", "overrid", "bypass", "discard", "negle"),
+    "do-not-follow": ("follow", "obey"),
+    "system-prompt": ("system",),
+    "role-tag": ("<",),
+    "run-tool": ("tool", "command"),
+    "role-heading": ("##",),
+    "role-line": ("system", "assistant", "developer"),
+    "fence-mark": ("<",),
+    "new-role": ("you are now", "anything now", " mode"),
+    "secret-request": ("reveal", "print", "show", "leak", "expos", "send", "repeat", "output", "disclos"),
+    "no-approval": ("without", "approved", "authori"),
+}
+"""Words of which a text has one where the pattern matches; they are looked up first, to be fast."""
+
+
+class Scan(Struct, frozen=True):
+    """Result of examining one text."""
+
+    flagged: bool
+    score: float
+    """Between 0 and 1; flagged from 0.5 on."""
+    matches: tuple[str, ...]
+    """Names of patterns and of ways of hiding; `model` where the score alone flags it."""
+
+
+def scan(text: str) -> Scan:
+    """Returns whether the text looks as if it instructed a model, and why.
+
+    Linear: at most `MOST_CHARS` characters are examined, in windows of 4,000; the worst decides.
+    The more windows, the more chances for a false alarm, so each must be the more certain.
+    """
+    windows = list(_windows(text))
+    chances = log2(len(windows)) if windows else 0.0
+    worst, matches = 0.0, dict[str, None]()
+    for window in windows:
+        score, names = _score(window, chances)
+        worst = max(worst, score)
+        matches.update(dict.fromkeys(names))
+    flagged = worst >= _SUSPICION
+    if flagged and not matches:
+        matches["model"] = None
+    return Scan(flagged, round(worst, 4), tuple(matches))
+
+
+def marked(folded: FoldedText) -> list[str]:
+    """Returns the names of the patterns that match a folded text or what is decoded from it."""
+    whole = "\n".join((folded.text, *folded.decoded)).lower()
+    return [
+        name
+        for patterns in (DECISIVE, PATTERNS)
+        for name, pattern in patterns.items()
+        if any(word in whole for word in _NEEDED[name]) and pattern.search(whole)
+    ]
+
+
+def _windows(text: str) -> Iterator[str]:
+    """Gives overlapping parts that end with a line where possible."""
+    if len(text) > MOST_CHARS:
+        text = text[: MOST_CHARS // 2] + "\n" + text[-MOST_CHARS // 2 :]
+    start = 0
+    while start < len(text):
+        end = start + _WINDOW
+        if end < len(text):
+            line = text.rfind("\n", start + _WINDOW // 2, end)
+            end = line + 1 if line > 0 else end
+        yield text[start:end]
+        if end >= len(text):
+            return
+        start = end - _OVERLAP
+
+
+def _score(window: str, chances: float) -> tuple[float, list[str]]:
+    folded = fold(window)
+    names = marked(folded)
+    step, bias, weights = _model()
+    total = 0.0
+    for bucket, value in features(folded, names).items():
+        total += weights[bucket] * value
+    logit = decided(max(-30.0, min(30.0, total * step + bias - chances)), names, folded)
+    return 1 / (1 + exp(-logit)), [*names, *sorted(folded.hints)]
+
+
+def decided(logit: float, names: Iterable[str], folded: FoldedText) -> float:
+    """Returns the logit, raised where a pattern or hidden text decides by itself."""
+    if "tags" in folded.hints or not DECISIVE.keys().isdisjoint(names):
+        return max(logit, _DECIDED)
+    return logit
+
+
+@cache
+def _model() -> "tuple[float, float, array[int]]":
+    """Returns the value of one step, the bias and the weights; read once.
+
+    Raises:
+        ValueError: the file is not one of weights.
+    """
+    data = Path(__file__).with_name(_WEIGHTS).read_bytes()
+    if len(data) != HEADER.size + BUCKETS or data[:4] != MAGIC:
+        raise ValueError(f"{_WEIGHTS}: not a file of {BUCKETS} weights. Install the package again.")
+    _, step, bias = HEADER.unpack_from(data)
+    return step, bias, array("b", data[HEADER.size :])
