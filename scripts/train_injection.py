@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct
 
 from skerry.policy import injection
 from skerry.policy.folding import fold
@@ -59,7 +60,7 @@ def own() -> list[tuple[str, int, float]]:
     documents, technical = blocks("documents.txt"), blocks("technical.txt")
     rows = [(text, 1, 1.0) for text in attacks]
     rows += [(text, 0, 1.0) for text in requests + notes]
-    rows += [(text, 0, 2.0) for text in documents + technical]
+    rows += [(text, 0, 4.0) for text in documents + technical]
     rows += [(plant(text, documents), 1, 0.5) for text in planted for _ in range(2)]
     rows += [(plant(text, documents), 1, 0.5) for text in attacks]
     rows += [(plant(text, technical), 1, 0.3) for text in attacks + planted]
@@ -108,6 +109,76 @@ def fold_of(group: str) -> int:
     return zlib.crc32(group.encode()) % FOLDS
 
 
+class Validation(Struct):
+    """Logits of texts that their model did not see; a text that a pattern decides has 50."""
+
+    given: list[dict[str, Any]]
+    rows: list[Row]
+    certain: np.ndarray[Any, Any]
+    labels: np.ndarray[Any, Any]
+    logits: np.ndarray[Any, Any]
+
+    def limit(self, share: float) -> float:
+        """Returns the logit above which at most `share` of the harmless texts are."""
+        harmless = np.sort(self.logits[self.labels == 0])[::-1]
+        return float(harmless[int(share * len(harmless))])
+
+    def recall(self, share: float) -> float:
+        """Returns the share of attacks above the limit."""
+        return float(np.mean(self.logits[self.labels == 1] > self.limit(share)))
+
+
+class Trainer:
+    """Fits models to given rows and to ours."""
+
+    def __init__(self) -> None:
+        ours = own()
+        self._rows = [featured(text)[0] for text, *_ in ours]
+        self._labels = np.array([label for _, label, _ in ours], float)
+        self._weights = np.array([weight for *_, weight in ours])
+
+    def fit(
+        self, rows: Sequence[Row], labels: np.ndarray[Any, Any]
+    ) -> tuple[np.ndarray[Any, Any], float]:
+        """Returns weights and bias for the rows and ours."""
+        wanted = np.concatenate([labels, self._labels])
+        weights = np.concatenate([np.ones(len(rows)), self._weights])
+        return fit([*rows, *self._rows], wanted, weights)
+
+
+def validated(given: list[dict[str, Any]], trainer: Trainer | None = None) -> Validation:
+    """Returns the cross-validation over groups of the labelled texts."""
+    trainer = trainer or Trainer()
+    read = [featured(row["text"]) for row in given]
+    rows, certain = [row for row, _ in read], np.array([flagged for _, flagged in read])
+    labels = np.array([row["label"] for row in given], float)
+    parts = np.array([fold_of(row["group"]) for row in given])
+    logits = np.zeros(len(rows))
+    for part in range(FOLDS):
+        kept = np.flatnonzero(parts != part)
+        model = trainer.fit([rows[index] for index in kept], labels[kept])
+        for index in np.flatnonzero(parts == part):
+            logits[index] = scored(rows[index], *model)
+    logits[certain] = np.maximum(logits[certain], 50)
+    return Validation(given, rows, certain, labels, logits)
+
+
+def _print_sources(result: Validation, trainer: Trainer) -> None:
+    """Prints what is flagged of each source by a model that saw none of its groups."""
+    limit = result.limit(FALSE_ALARMS)
+    for source in sorted({row["source"] for row in result.given}):
+        held = [index for index, row in enumerate(result.given) if row["source"] == source]
+        groups = {result.given[index]["group"] for index in held}
+        kept = [i for i, row in enumerate(result.given) if row["group"] not in groups]
+        model = trainer.fit([result.rows[index] for index in kept], result.labels[kept])
+        flagged = [
+            bool(result.certain[index]) or scored(result.rows[index], *model) > limit
+            for index in held
+        ]
+        kind = "recall      " if result.labels[held[0]] else "false alarms"
+        print(f"  left out {source}: {kind} {np.mean(flagged):6.1%} of {len(held)}")
+
+
 def main() -> None:
     """Validates, trains and writes."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -116,46 +187,21 @@ def main() -> None:
     arguments = parser.parse_args()
     given = [json.loads(line) for line in arguments.data.read_text(encoding="utf-8").splitlines()]
     given = [row for row in given if row["license"] in LICENSES]
-    read = [featured(row["text"]) for row in given]
-    rows, certain = [row for row, _ in read], np.array([flagged for _, flagged in read])
-    labels = np.array([row["label"] for row in given], float)
-    ours = own()
-    own_rows = [featured(text)[0] for text, *_ in ours]
-    own_labels = np.array([label for _, label, _ in ours], float)
-    own_weights = np.array([weight for *_, weight in ours])
-
-    def trained(kept: Sequence[int]) -> tuple[np.ndarray[Any, Any], float]:
-        some = [rows[index] for index in kept]
-        wanted = np.concatenate([labels[list(kept)], own_labels])
-        return fit([*some, *own_rows], wanted, np.concatenate([np.ones(len(kept)), own_weights]))
-
-    logits = np.zeros(len(rows))
-    for part in range(FOLDS):
-        held = [index for index, row in enumerate(given) if fold_of(row["group"]) == part]
-        model = trained([index for index in range(len(rows)) if index not in set(held)])
-        logits[held] = [scored(rows[index], *model) for index in held]
-    print(f"patterns alone: {int(certain[labels == 1].sum())} attacks, "
-          f"{int(certain[labels == 0].sum())} harmless texts")
-    logits[certain] = np.maximum(logits[certain], 50)
-    harmless, attacks = np.sort(logits[labels == 0])[::-1], logits[labels == 1]
-    print(f"cross-validation over groups: {len(attacks)} attacks, {len(harmless)} harmless texts")
+    trainer = Trainer()
+    result = validated(given, trainer)
+    attacks = result.labels == 1
+    print(f"cross-validation over groups: {attacks.sum()} attacks, {(~attacks).sum()} harmless")
+    print(f"patterns alone flag {result.certain[attacks].sum()}, {result.certain[~attacks].sum()}")
     for share in (0.0, 0.005, 0.01, 0.02, 0.05):
-        limit = float(harmless[int(share * len(harmless))])
-        print(f"  false alarms {share:6.1%}: recall {np.mean(attacks > limit):6.1%}")
-    limit = float(harmless[int(FALSE_ALARMS * len(harmless))])
-    for source in sorted({row["source"] for row in given}):
-        held = [index for index, row in enumerate(given) if row["source"] == source]
-        groups = {given[index]["group"] for index in held}
-        model = trained([i for i, row in enumerate(given) if row["group"] not in groups])
-        flagged = np.mean([certain[index] or scored(rows[index], *model) > limit for index in held])
-        kind = "recall      " if given[held[0]]["label"] else "false alarms"
-        print(f"  left out {source}: {kind} {flagged:6.1%} of {len(held)}")
-    theta, bias = trained(range(len(rows)))
+        print(f"  false alarms {share:6.1%}: recall {result.recall(share):6.1%}")
+    _print_sources(result, trainer)
+    theta, bias = trainer.fit(result.rows, result.labels)
+    bias -= result.limit(FALSE_ALARMS)
     step = float(np.abs(theta).max()) / 127
     levels = np.rint(theta / step).astype(np.int8)
-    print(f"weights: {np.count_nonzero(levels)} of {BUCKETS} are not zero, bias {bias - limit:.3f}")
+    print(f"weights: {np.count_nonzero(levels)} of {BUCKETS} are not zero, bias {bias:.3f}")
     if not arguments.check:
-        TARGET.write_bytes(HEADER.pack(MAGIC, step, bias - limit) + levels.tobytes())
+        TARGET.write_bytes(HEADER.pack(MAGIC, step, bias) + levels.tobytes())
 
 
 if __name__ == "__main__":

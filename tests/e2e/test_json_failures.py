@@ -36,6 +36,8 @@ HERE = {
         "plugins new",
         "net check",
         "net fetch",
+        "guard scan",
+        "guard fence",
         "usage",
     ),
 }

@@ -69,6 +69,7 @@ FEATURES = (
         registers=False,
     ),
     Feature("exec", ("what it uses", "tell which commands of agents run unasked")),
+    Feature("guard", ("what it uses", "examine and fence text of others"), registers=False),
     Feature("config"),
     Feature("prompt"),
     Feature("queue"),

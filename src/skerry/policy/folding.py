@@ -15,25 +15,26 @@ from typing import Final
 from msgspec import Struct
 
 LOOKALIKES: Final = str.maketrans(
-    "аеорсухіјѕһԁԛԝӏкмтвнгАВЕКМНОРСТУХІЈЅԀԚԜ"
-    "αοερικνυτχγηΑΒΕΖΗΙΚΜΝΟΡΤΥΧϲϳ"
-    "ɑɡɩıℓօսոհց",
-    "aeopcyxijshdqwlkmtbhrABEKMHOPCTYXIJSDQW"
-    "aoepiknutxynABEZHIKMNOPTYXcj"
-    "agiilounhg",
+    "аеорсухіјѕһԁԛԝӏкмтвнгАВЕКМНОРСТУХІЈЅԀԚԜαοερικνυτχγηΑΒΕΖΗΙΚΜΝΟΡΤΥΧϲϳɑɡɩıℓօսոհց",
+    "aeopcyxijshdqwlkmtbhrABEKMHOPCTYXIJSDQWaoepiknutxynABEZHIKMNOPTYXcjagiilounhg",
 )
 """Cyrillic, Greek and other letters that look like a Latin letter."""
 _LOOKALIKE: Final = re.compile("[" + "".join(map(chr, LOOKALIKES)) + "]")
 BRACKETS: Final = str.maketrans(
-    "‹〈⟨❮❬⦑⧼《«˂≺ᐸ﹤＜›〉⟩❯❭⦒⧽》»˃≻ᐳ﹥＞",
+    "\u2039\u3008\u27e8\u276e\u276c\u2991\u29fc\u300a\u00ab\u02c2\u227a\u1438\ufe64\uff1c"
+    "\u203a\u3009\u27e9\u276f\u276d\u2992\u29fd\u300b\u00bb\u02c3\u227b\u1433\ufe65\uff1e",
     "<" * 14 + ">" * 14,
 )
 """Characters that look like angle brackets."""
 _WORD: Final = re.compile(r"[^\W\d_]+")
 _TAGS: Final = re.compile("(?<!\U0001f3f4)[\U000e0020-\U000e007e]{2,}")
 _FLAG: Final = re.compile("\U0001f3f4[\U000e0020-\U000e007f]{1,8}")
-_SPLIT: Final = re.compile("(?<=[A-Za-z])[\u00ad\u034f\u061c\u115f\u180e\u200b-\u200f\u2060-\u2064\ufeff]+(?=[A-Za-z])")
-_SPACED: Final = re.compile(r"(?:(?<=\s)|^)(?:\S[ \t\u00a0]){7,}\S(?=\s|$)|(?:\w[-._*]){7,}\w", re.MULTILINE)
+_SPLIT: Final = re.compile(
+    "(?<=[A-Za-z])[\u00ad\u034f\u061c\u115f\u180e\u200b-\u200f\u2060-\u2064\ufeff]+(?=[A-Za-z])"
+)
+_SPACED: Final = re.compile(
+    r"(?:(?<=\s)|^)(?:\S[ \t\u00a0]{1,4}){7,}\S(?=\s|$)|(?:\w[-._*]){7,}\w", re.MULTILINE
+)
 _GAP: Final = re.compile(r"[ \t\u00a0]{2,}")
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/_-]{24,}={0,2}")
 _HEX: Final = re.compile(r"(?:[0-9a-fA-F]{2}[ :]?){12,}")
@@ -41,6 +42,13 @@ _LEET_WORD: Final = re.compile(r"(?<![\w-])(?=\w*[A-Za-z])(?=\w*[0134578])\w{2,}
 _LEET: Final = str.maketrans("0134578", "oieastb")
 _PLAIN_WORD: Final = re.compile(r"[A-Za-z]{2,}")
 _KEPT: Final = frozenset("\n\t")
+_SELECTORS: Final = range(0xFE00, 0xFE10)
+_SUPPLEMENT: Final = range(0xE0000, 0xE1000)
+_BLANKS: Final = frozenset({0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFFA0, 0x2800})
+"""Fillers and blanks that are letters or symbols by their category."""
+_WIDE: Final = re.compile("[\uff01-\uff5e\U0001d400-\U0001d7ff]")
+_MANY: Final = 8
+_FEW: Final = 2
 _MOST_DECODED: Final = 4096
 _LEAST_WORDS: Final = 3
 
@@ -65,9 +73,9 @@ def _is_invisible(char: str) -> bool:
     code = ord(char)
     return (
         unicodedata.category(char) in {"Cc", "Cf", "Co", "Cs"}
-        or 0xFE00 <= code <= 0xFE0F  # variation selectors
-        or 0xE0000 <= code <= 0xE0FFF
-        or code in {0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFFA0, 0x2800}
+        or code in _SELECTORS
+        or code in _SUPPLEMENT
+        or code in _BLANKS
     )
 
 
@@ -86,7 +94,7 @@ def fold(text: str) -> FoldedText:
         hints.add("split")
     seen = visible(bare)
     flat = unicodedata.normalize("NFKC", seen)
-    if sum(1 for char in seen if "！" <= char <= "～" or "\U0001d400" <= char <= "\U0001d7ff") > 7:  # noqa: RUF001 - the range of full width forms
+    if len(_WIDE.findall(seen)) >= _MANY:
         hints.add("wide")
     flat = visible(flat)
     latin = _latin(flat)
@@ -129,7 +137,7 @@ def _decode(text: str, hints: set[str], decoded: list[str]) -> FoldedText:
         hints.add("spaced")
         decoded.append(" ".join(words)[:_MOST_DECODED])
     leet = _LEET_WORD.findall(text)
-    if len(leet) > 2 and len(leet) * 4 > len(_PLAIN_WORD.findall(text)):
+    if len(leet) > _FEW and len(leet) * 4 > len(_PLAIN_WORD.findall(text)):
         hints.add("leet")
         decoded.append(
             _LEET_WORD.sub(lambda match: match[0].translate(_LEET), text)[:_MOST_DECODED]

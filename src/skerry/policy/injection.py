@@ -1,10 +1,10 @@
 """Detects instructions to a model that are injected into a text (pure).
 
 One detector for all text of others: tool results, pages, messages, memory. The text is folded
-(`folding`), compared with patterns, and scored by a linear model over hashed features, whose weights
-`scripts/train_injection.py` makes. It is a weak signal: what is flagged is marked, never dropped,
-and the fence and the rights of the run hold for every text of others, flagged or not. Sources:
-seeds 000 and 001 for the patterns; security notes 3.
+(`folding`), compared with patterns, and scored by a linear model over hashed features, whose
+weights are made by `scripts/train_injection.py`. It is a weak signal: what is flagged is marked,
+never dropped, and the fence and the rights of the run hold for every text of others, flagged or
+not. Sources: seeds 000 and 001 for the patterns; security notes 3.
 """
 
 import re
@@ -54,7 +54,8 @@ PATTERNS: Final = {
         re.MULTILINE,
     ),
     "role-line": re.compile(
-        r"^\W{0,3}(?:system|assistant|developer)(?: (?:message|notice|override|prompt|note))?\W{0,2}:",
+        r"^\W{0,3}(?:system|assistant|developer)"
+        r"(?: (?:message|notice|override|prompt|note))?\W{0,2}:",
         re.MULTILINE,
     ),
     "fence-mark": re.compile(
@@ -77,7 +78,9 @@ PATTERNS: Final = {
 """Phrases of attacks. A match is a feature of the model and is named to the person."""
 
 
-_ORDER: Final = r"(?:^|[.!?:;\n>*#-]\s{0,3}|\b(?:please|now|must|should|then|and|to you)[,:]?\s{1,3})"
+_ORDER: Final = (
+    r"(?:^|[.!?:;\n>*#-]\s{0,3}|\b(?:please|now|must|should|then|and|to you)[,:]?\s{1,3})"
+)
 _WORDS: Final = r"(?:[^\w\n\"'“]{1,3}\w{1,20}){0,6}?[^\w\n]{1,3}"
 DECISIVE: Final = {
     "override-order": re.compile(
@@ -132,7 +135,17 @@ _NEEDED: Final = {
     "role-line": ("system", "assistant", "developer"),
     "fence-mark": ("<",),
     "new-role": ("you are now", "anything now", " mode"),
-    "secret-request": ("reveal", "print", "show", "leak", "expos", "send", "repeat", "output", "disclos"),
+    "secret-request": (
+        "reveal",
+        "print",
+        "show",
+        "leak",
+        "expos",
+        "send",
+        "repeat",
+        "output",
+        "disclos",
+    ),
     "no-approval": ("without", "approved", "authori"),
 }
 """Words of which a text has one where the pattern matches; they are looked up first, to be fast."""

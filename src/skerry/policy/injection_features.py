@@ -1,17 +1,20 @@
 """Features of a text for the detector of injected instructions (pure).
 
-Each feature is a string that is hashed to one of 32,768 buckets. A text is cut into segments: lines,
-sentences, cells. Features are words and pairs of words, the first words of each segment, classes of
-words (`injection_words.txt`) and their pairs within a segment, and whether a segment that asks for
-something is within a document of another kind. All is linear in the text.
+Each feature is a string that is hashed to one of 32,768 buckets. A text is cut into segments:
+lines, sentences, cells. Features are words and pairs of words, the first words of each segment,
+classes of words (`injection_words.txt`) and their pairs within a segment, and the place of a
+segment that asks for something in a document of another kind. All is linear in the text.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 from zlib import crc32
+
+from msgspec import Struct
 
 from skerry.policy.folding import FoldedText
 
@@ -19,11 +22,15 @@ BUCKETS: Final = 1 << 15
 _WORDS: Final = "injection_words.txt"
 _TOKEN: Final = re.compile(r"[a-z']+|[0-9]+|[^\W\d_]+|[^\w\s]")
 _SEGMENT: Final = re.compile(
-    r"(?<=[.!?])\s+|(?<=[。！？])|[|{}<>]+|(?<=[:;])\s+|\s{3,}|\s--\s|['\"](?=[A-Z ])|#\s*"
+    r"(?<=[.!?])\s+|(?<=[\u3002\uff01\uff1f])|[|{}<>]+|(?<=[:;])\s+|\s{3,}|\s--\s"
+    r"|['\"](?=[A-Z ])|#\s*"
 )
 _ADDRESS: Final = re.compile(r"https?://|www\.|\w@\w|\.com\b")
 _CJK: Final = 0x2E80
 _LONG: Final = 250
+_ALONE: Final = 2
+_PLURAL: Final = 5
+_GERUND: Final = 6
 _MANY: Final = 4
 _WIDTH: Final = 12
 """Words of the first and the last segment that are features of their own."""
@@ -51,9 +58,9 @@ def _classes() -> dict[str, tuple[str, ...]]:
 
 def _class_of(token: str, classes: dict[str, tuple[str, ...]]) -> tuple[str, ...]:
     names = classes.get(token)
-    if names is None and len(token) > 5:
+    if names is None and len(token) > _PLURAL:
         names = classes.get(token[:-1]) if token[-1] == "s" else None
-        if names is None and len(token) > 6 and token.endswith("ing"):
+        if names is None and len(token) > _GERUND and token.endswith("ing"):
             names = classes.get(token[:-3]) or classes.get(token[:-3] + "e")
     return names or _EMPTY
 
@@ -71,6 +78,16 @@ def _tokens(segment: str) -> list[str]:
     return tokens
 
 
+class Segment(Struct, frozen=True):
+    """A part of a text: its line, and its place among the parts of that line."""
+
+    text: str
+    line: int
+    index: int
+    count: int
+    """Parts of its line."""
+
+
 def features(folded: FoldedText, marks: Iterable[str]) -> dict[int, float]:
     """Returns the value of each bucket.
 
@@ -81,32 +98,19 @@ def features(folded: FoldedText, marks: Iterable[str]) -> dict[int, float]:
     """
     lines = [line.strip() for line in "\n".join((folded.text, *folded.decoded)).split("\n")]
     lines = [line for line in lines if line]
-    segments: list[tuple[str, int, int, int]] = []
-    for number, line in enumerate(lines):
-        parts = [part.strip() for part in _SEGMENT.split(line) if part and part.strip()]
-        segments += [(part, number, index, len(parts)) for index, part in enumerate(parts)]
     is_row = [line.count("|") > 1 for line in lines]
-    is_table = sum(is_row) > 1
-    is_long = sum(map(len, lines)) + len(lines) >= _LONG and len(segments) >= _MANY
-    shape = "T" if is_table else "D" if is_long else "S"
+    segments = list(_segments(lines))
+    shape = _shape(lines, segments, is_table=sum(is_row) > 1)
     ngrams: set[str] = set()
-    dense: dict[str, float] = {}
-    for text, line, index, count in segments:
-        tokens = _tokens(text)
+    dense: dict[str, float] = {f"shape {shape}": 1.0}
+    for segment in segments:
+        tokens = _tokens(segment.text)
         if not tokens:
             continue
-        row = is_table and is_row[line]
-        first = line == 0 and index == 0
-        edge = "A" if first else "Z" if line == len(lines) - 1 and index == count - 1 else "M"
-        _segment(text, tokens, "R" if row else shape, ngrams, dense)
+        row = shape == "T" and is_row[segment.line]
+        _segment(segment.text, tokens, "R" if row else shape, ngrams, dense)
         if shape != "S" and not row:
-            kind = _kind(text, _class_of(tokens[0], _classes()))
-            key = f"{shape}{kind}{'L' if count < 3 else 'l'}"
-            dense[key] = min(dense.get(key, 0.0) + 1, 2.0)
-            dense[f"{shape}{kind}{edge}"] = 1.0
-            if edge != "M":
-                ngrams.update(["E" + token for token in tokens[:_WIDTH]])
-    dense[f"shape {shape}"] = 1.0
+            _placed(segment, tokens, shape, len(lines), ngrams, dense)
     values: dict[int, float] = {}
     _add(values, ngrams, _NGRAMS / max(len(ngrams), 1) ** 0.5)
     scale = _CLASSES / max(len(dense), 1) ** 0.5
@@ -115,6 +119,40 @@ def features(folded: FoldedText, marks: Iterable[str]) -> dict[int, float]:
     _add(values, (f"hint {hint}" for hint in folded.hints), 2.0)
     _add(values, (f"mark {mark}" for mark in marks), 1.0)
     return values
+
+
+def _segments(lines: Sequence[str]) -> Iterator[Segment]:
+    for number, line in enumerate(lines):
+        parts = [part.strip() for part in _SEGMENT.split(line) if part and part.strip()]
+        for index, part in enumerate(parts):
+            yield Segment(part, number, index, len(parts))
+
+
+def _shape(lines: Sequence[str], segments: Sequence[Segment], *, is_table: bool) -> str:
+    """Returns `T` for a table, `D` for a document, `S` for a short text."""
+    if is_table:
+        return "T"
+    is_long = sum(map(len, lines)) + len(lines) >= _LONG and len(segments) >= _MANY
+    return "D" if is_long else "S"
+
+
+def _placed(
+    segment: Segment,
+    tokens: Sequence[str],
+    shape: str,
+    lines: int,
+    ngrams: set[str],
+    dense: dict[str, float],
+) -> None:
+    """Adds the features of a segment that follow from its place in a document."""
+    is_last = segment.line == lines - 1 and segment.index == segment.count - 1
+    edge = "A" if segment.line == segment.index == 0 else "Z" if is_last else "M"
+    kind = _kind(segment.text, _class_of(tokens[0], _classes()))
+    key = f"{shape}{kind}{'L' if segment.count <= _ALONE else 'l'}"
+    dense[key] = min(dense.get(key, 0.0) + 1, 2.0)
+    dense[f"{shape}{kind}{edge}"] = 1.0
+    if edge != "M":
+        ngrams.update(["E" + token for token in tokens[:_WIDTH]])
 
 
 def _add(values: dict[int, float], names: Iterable[str], value: float) -> None:
@@ -136,9 +174,24 @@ def _segment(
     """Adds the features of one segment."""
     table = _classes()
     classes = [_class_of(token, table) for token in tokens]
-    kind = _kind(text, classes[0])
     for length in (1, 2, 3)[: len(tokens)]:
         ngrams.add(f"{shape}^{' '.join(tokens[:length])}")
+    _pairs(text, classes, shape, dense)
+    before = "^"
+    for token, names in zip(tokens, classes, strict=True):
+        ngrams.add("w" + token)
+        for name in names or ("-",):
+            if before != "-" or name != "-":
+                dense[f"b{before}{name}"] = 1.0
+        before = names[0] if names else "-"
+    ngrams.update([f"b{first} {second}" for first, second in pairwise(tokens)])
+
+
+def _pairs(
+    text: str, classes: Sequence[tuple[str, ...]], shape: str, dense: dict[str, float]
+) -> None:
+    """Adds the classes of a segment, and each two of them."""
+    kind = _kind(text, classes[0])
     present = {name for names in classes for name in names}
     if _ADDRESS.search(text):
         present.add("address")
@@ -150,11 +203,3 @@ def _segment(
         dense[f"k{kind}{name}"] = 1.0
         for other in ordered[index + 1 :]:
             dense[f"p{name}{other}"] = 1.0
-    before = "^"
-    for token, names in zip(tokens, classes, strict=True):
-        ngrams.add("w" + token)
-        for name in names or ("-",):
-            if before != "-" or name != "-":
-                dense[f"b{before}{name}"] = 1.0
-        before = names[0] if names else "-"
-    ngrams.update([f"b{first} {second}" for first, second in zip(tokens, tokens[1:], strict=False)])

@@ -1,0 +1,1 @@
+"""Feature `guard`: examines and fences text of others from the command line, as agents do."""
