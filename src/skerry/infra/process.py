@@ -85,11 +85,24 @@ class Program(Struct, frozen=True):
     """Limit on the address space of each of its processes."""
     file_bytes: int | None = None
     """Limit on the size of a file that it writes."""
+    descriptors: Sequence[int] = ()
+    """Descriptors of ours that it gets, under their numbers."""
+    terminal: int | None = None
+    """Descriptor of a terminal that is its standard input, output and error."""
+    merges: bool = False
+    """Sends its standard error to its standard output."""
 
     @property
     def name(self) -> str:
         """Returns its name and first argument, for messages."""
         return " ".join((Path(self.command[0]).name, *self.command[1:2]))
+
+    def streams(self, *, listens: bool) -> tuple[int, int, int]:
+        """Returns its standard input, output and error."""
+        if self.terminal is not None:
+            return self.terminal, self.terminal, self.terminal
+        errors = subprocess.STDOUT if self.merges else subprocess.PIPE
+        return subprocess.PIPE if listens else subprocess.DEVNULL, subprocess.PIPE, errors
 
     def guarded(self, lifeline: int) -> list[str]:
         """Returns the command with its guard; `lifeline` is the descriptor of a pipe's end.
@@ -134,9 +147,8 @@ def starter(
 
     It takes the command, and variables beside those of `environ` that such a program needs.
     """
-    return lambda command, more: child(
-        Program(command, allowed(environ) | dict(more)), listens=True
-    )
+    base = allowed(environ)
+    return lambda command, more: child(Program(command, base | dict(more)), listens=True)
 
 
 class Child:
@@ -182,8 +194,10 @@ class Child:
     async def read_errors(self) -> None:
         """Reads standard error until its end, so that a child never waits for a reader."""
         try:
+            if self._process.stderr is None:
+                return
             with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
-                async for part in _opened(self._process.stderr, "errors"):
+                async for part in self._process.stderr:
                     self._tail += part
                     del self._tail[:-TAIL_BYTES]
         finally:
@@ -205,21 +219,22 @@ async def child(program: Program, *, listens: bool = False) -> AsyncGenerator[Ch
     """Runs the program for the block, whose end ends its whole group.
 
     One that `listens` has a pipe of ours as its standard input, others have none.
-
-    Raises:
-        NotStartedError: it cannot be started.
+    Raises `NotStartedError`.
     """
+    stdin, stdout, stderr = program.streams(listens=listens)
     reading, lifeline = os.pipe()
     try:
         # Cancelled in between, a start would leave its group and our end of the pipe.
         with anyio.CancelScope(shield=True):
             process = await anyio.open_process(
                 program.guarded(reading),
-                stdin=subprocess.PIPE if listens else subprocess.DEVNULL,
+                stdin=stdin,
+                stdout=stdout,
+                stderr=stderr,
                 env=dict(program.environ),
                 cwd=program.folder,
                 start_new_session=True,
-                pass_fds=[reading],
+                pass_fds=[reading, *program.descriptors],
             )
     except OSError as error:
         os.close(lifeline)
@@ -246,11 +261,7 @@ async def run(
 ) -> Finished:
     """Runs the program until it ends, and ends what it left behind; also when it is cancelled.
 
-    Args:
-        program: The program.
-        seconds: Time limit.
-        stdin: Bytes of the standard input.
-        most: Limit on standard output, in bytes.
+    `seconds` and `most` limit its time and the bytes of its standard output; `stdin` is its input.
 
     Raises:
         NotStartedError: it cannot be started.
@@ -296,10 +307,7 @@ def hand_over(command: Sequence[str], *, seconds: float | None = None, silent: b
 
     It has the terminal, our group and our environment, and what it starts runs on after it: a
     browser. Later than `seconds` it alone is ended. `silent` takes the terminal from it.
-
-    Raises:
-        NotStartedError: it cannot be started.
-        LateError: it took longer than `seconds`.
+    Raises as `run`.
     """
     stream = subprocess.DEVNULL if silent else None
     try:
