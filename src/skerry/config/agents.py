@@ -14,6 +14,7 @@ from skerry.config.limits import LimitsConfig
 from skerry.config.memory import MemorySearchConfig
 from skerry.config.models import AllowedModel
 from skerry.config.replies import ReplyDefaults
+from skerry.config.sandbox import SandboxConfig
 from skerry.config.tools import AgentTools
 from skerry.model.ids import MAIN_AGENT, AgentId, agent_id
 from skerry.model.thinking import ThinkingLevel
@@ -76,6 +77,8 @@ class AgentDefaults(ReplyDefaults):
     memory_search: MemorySearchConfig = MemorySearchConfig.model_construct()
     limits: LimitsConfig = LimitsConfig.model_construct()
     """Limits on the usage of a run and of a day; a run that exceeds one ends."""
+    sandbox: SandboxConfig = SandboxConfig.model_construct()
+    """Where commands run, and what they reach."""
 
     @field_validator("user_timezone")
     @classmethod
@@ -128,6 +131,8 @@ class AgentConfig(OpenSection):
     """Its memory; without it as `agents.defaults` says."""
     limits: LimitsConfig | None = None
     """Usage limits of the agent; each missing key takes the value of `agents.defaults`."""
+    sandbox: SandboxConfig | None = None
+    """Sandbox of its commands; each missing key takes the value of `agents.defaults`."""
     identity: IdentityConfig | None = None
     """Identity that the agent shows to people."""
     tools: AgentTools | None = None

@@ -23,6 +23,7 @@ from skerry.config.memory_search import overlaid
 from skerry.config.messages import MessagesConfig
 from skerry.config.models import ModelsConfig
 from skerry.config.plugins import PluginsConfig
+from skerry.config.sandbox import SandboxConfig
 from skerry.config.secret_providers import SecretsConfig
 from skerry.config.session import SessionConfig
 from skerry.config.tools import ChannelConfig, ToolsConfig
@@ -200,6 +201,13 @@ class Config(OpenSection):
         return self.tools.rules(
             self.agents.tools_of(agent), self.channels, self.plugins, plugin_tools
         )
+
+    def sandbox(self, agent: AgentId) -> SandboxConfig:
+        """Returns the sandbox of the agent's commands: its own section wins, key by key."""
+        own = self.agents.by_id.get(agent)
+        if own is not None and own.sandbox is not None:
+            return overlaid(self.agents.defaults.sandbox, own.sandbox)
+        return self.agents.defaults.sandbox
 
     def agent_dir(self, agent: AgentId) -> Path:
         """Returns where the agent's credentials are: never what its tools may touch."""

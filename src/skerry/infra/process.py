@@ -36,6 +36,8 @@ TAIL_BYTES: Final = 16_384
 LINGER_SECONDS: Final = 1.0
 """Seconds to wait for the output of a group that was ended; a process that left the group may hold
 it open."""
+LIFELINE: Final = "@lifeline@"
+"""Word of a command that is replaced by the descriptor of the guard, which the program closes."""
 _GUARD: Final = """
 lifeline=/dev/fd/$1
 ulimit -c 0
@@ -116,8 +118,8 @@ class Program(Struct, frozen=True):
             raise OSError(number, os.strerror(number))
         pairs = ((self.memory_bytes, 1024), (self.file_bytes, 512))  # the units of `ulimit`
         limits = ["" if limit is None else str(limit // unit) for limit, unit in pairs]
-        words = [str(lifeline), *limits, path, *self.command[1:]]
-        return ["/bin/sh", "-c", _GUARD, "sh", *words]
+        rest = (str(lifeline) if word == LIFELINE else word for word in self.command[1:])
+        return ["/bin/sh", "-c", _GUARD, "sh", str(lifeline), *limits, path, *rest]
 
 
 class Finished(Struct, frozen=True):

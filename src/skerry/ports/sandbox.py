@@ -52,6 +52,9 @@ class SandboxSpec(Struct, frozen=True):
     closed: tuple[Path, ...] = ()
     """Absolute paths beneath `workspace` that can only be read inside, also those that do not
     exist: nothing can be made there."""
+    is_tainted: bool = False
+    """True in a run that has read others' text: then the memory, and the files that a prompt reads,
+    can only be read inside, too."""
     env: Mapping[str, str] = field(default_factory=dict)
     """Whole environment inside, besides `PATH`, `HOME`, `LANG` and `TMPDIR`."""
     network: Network | None = None

@@ -1,0 +1,1 @@
+"""Sandboxes, in which the commands of agents run."""

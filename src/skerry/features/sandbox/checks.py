@@ -1,0 +1,38 @@
+"""Check of `skerry doctor` of the sandboxes."""
+
+from skerry.config.root import Config
+from skerry.model.ids import AgentId
+from skerry.ports.checks import Check, Level
+from skerry.sdk.features import Installation
+from skerry.sdk.slots import SandboxHost, open_sandbox
+
+
+async def usable(installation: Installation) -> list[Check]:
+    """Returns the self-test of the sandbox of each agent, those alike once."""
+    config = installation.config
+    if config is None:
+        return []
+    sandbox = open_sandbox(SandboxHost(lambda: config, installation.environ))
+    checks: list[Check] = []
+    for name, agent in _kinds(config).items():
+        if config.sandbox(agent).mode == "off":
+            message = f"{name}: the mode is off, so commands run on this machine."
+            remedy = "Set agents.defaults.sandbox.mode to all."
+            checks.append(Check("sandbox", Level.WARNING, message, remedy))
+            continue
+        result = await sandbox.usable(agent)
+        if result.usable:
+            message = f"{name}: {result.backend}, {len(result.checks)} checks of isolation hold"
+            checks.append(Check("sandbox", Level.OK, message))
+        else:
+            message = f"{name}: commands are refused, since no sandbox is usable."
+            checks.append(Check("sandbox", Level.WARNING, message, result.remedy))
+    return checks
+
+
+def _kinds(config: Config) -> dict[str, AgentId]:
+    """Returns an agent of each kind of sandbox, by the names of those that are alike."""
+    alike: dict[str, list[AgentId]] = {}
+    for agent in config.agents.ids:
+        alike.setdefault(config.sandbox(agent).model_dump_json(), []).append(agent)
+    return {", ".join(agents): agents[0] for agents in alike.values()}

@@ -1,0 +1,24 @@
+"""The parser of `skerry sandbox`."""
+
+from argparse import ArgumentParser
+
+from skerry.cli.options import command, output
+
+BACKENDS = ("auto", "docker", "podman", "bubblewrap")
+"""As `agents.defaults.sandbox.backend` has them, which help does without."""
+_RUN = "skerry.features.sandbox.cli_run"
+
+
+def add(group: ArgumentParser) -> None:
+    """Adds what is beneath `skerry sandbox`."""
+    add = group.add_subparsers(metavar="COMMAND", title="commands").add_parser
+    explain = command(
+        add, "explain", _RUN, "show where commands of a session run, and their limits"
+    )
+    test = command(add, "test", _RUN, "look for canaries from inside, and print each check")
+    for parser in (explain, test):
+        parser.add_argument("--agent", metavar="ID", help="agent (default: the default agent)")
+    explain.add_argument("--session", metavar="KEY", help="session (default: main)")
+    test.add_argument("--backend", choices=BACKENDS, help="this one (default: the configured one)")
+    for parser in (explain, test):
+        output(parser)

@@ -1,0 +1,103 @@
+"""`skerry sandbox`: where commands of agents run, and whether that holds. It needs no gateway."""
+
+import os
+from argparse import Namespace
+from typing import Any
+
+import anyio
+
+from skerry.cli.failure import FailedError
+from skerry.cli.render import notice, one_line, show, show_json, table
+from skerry.config.load import load
+from skerry.config.root import Config
+from skerry.features.sandbox.holder import Sandboxes
+from skerry.features.sandbox.opening import open_sandbox
+from skerry.features.sandbox.view import closed_names
+from skerry.model.ids import AgentId, SessionKey
+from skerry.ports.sandbox import SandboxSpec, SelfTest
+from skerry.sdk.slots import SandboxHost
+
+
+def run(arguments: Namespace) -> int:
+    """Runs `skerry sandbox ...`; returns the exit code."""
+    config = load(os.environ, fetch=False).config
+    sandboxes = open_sandbox(SandboxHost(lambda: config, os.environ))
+    match arguments.action:
+        case "test":
+            return anyio.run(_test, sandboxes, config, arguments)
+        case _:
+            return _explain(sandboxes, config, arguments)
+
+
+async def _test(sandboxes: Sandboxes, config: Config, arguments: Namespace) -> int:
+    agent = _agent(config, arguments)
+    if arguments.backend in {None, "auto"}:
+        result = await sandboxes.usable(agent)
+    else:
+        result = await sandboxes.tested(arguments.backend, config.sandbox(agent))
+    if arguments.json:
+        show_json(_wire(result))
+        return 0 if result.usable else 1
+    lines = [(check.id, "ok" if check.ok else "FAILED", check.detail) for check in result.checks]
+    if lines:
+        show(table([("CHECK", "RESULT", "DETAIL"), *lines]))
+    show(f"{result.backend}: {'usable' if result.usable else 'not usable'}.")
+    if result.remedy:
+        notice(one_line(result.remedy))
+    return 0 if result.usable else 1
+
+
+def _wire(result: SelfTest) -> dict[str, Any]:
+    checks = [{"id": check.id, "ok": check.ok, "detail": check.detail} for check in result.checks]
+    return {
+        "backend": result.backend,
+        "usable": result.usable,
+        "checks": checks,
+        "remedy": result.remedy,
+    }
+
+
+def _explain(sandboxes: Sandboxes, config: Config, arguments: Namespace) -> int:
+    agent = _agent(config, arguments)
+    session = SessionKey.parse(arguments.session or "main", agent)
+    spec = SandboxSpec((), config.workspace(agent), agent, str(session))
+    granted = sandboxes.granted(spec)
+    settings, limits = granted.settings, granted.limits
+    closed = closed_names(is_tainted=False)
+    tainted = closed_names(is_tainted=True)
+    facts = {
+        "agentId": agent,
+        "sessionKey": str(session),
+        "mode": settings.mode,
+        "sandboxed": sandboxes.applies(agent, str(session)),
+        "scope": settings.scope,
+        "container": granted.scope,
+        "backend": settings.backend,
+        "backends": list(sandboxes.names),
+        "workspace": str(spec.workspace),
+        "workspaceAccess": settings.workspace_access,
+        "network": settings.docker.network,
+        "memoryBytes": limits.memory_bytes,
+        "pidsLimit": limits.processes,
+        "cpus": limits.cpus,
+        "binds": list(settings.docker.binds),
+        "readOnly": list(closed.folders),
+        "readOnlyAfterForeignText": sorted({*tainted.folders, *tainted.files}),
+    }
+    if arguments.json:
+        show_json(facts)
+        return 0
+    show(table([(name, _text(value)) for name, value in facts.items()]))
+    return 0
+
+
+def _text(value: object) -> str:
+    return ", ".join(map(str, value)) or "-" if isinstance(value, list) else str(value)
+
+
+def _agent(config: Config, arguments: Namespace) -> AgentId:
+    agent = AgentId(arguments.agent) if arguments.agent else config.agents.default_id
+    if agent not in config.agents.ids:
+        known = ", ".join(config.agents.ids)
+        raise FailedError(f"There is no agent {agent!r}.", f"Agents: {known}.")
+    return agent

@@ -1,0 +1,73 @@
+"""One command as a backend gets it, and as it runs."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import PurePosixPath
+
+import anyio.abc
+from msgspec import Struct
+
+from skerry.config.sandbox import SandboxConfig
+from skerry.features.sandbox.stage import Mount
+from skerry.infra.process import Child
+from skerry.infra.terminal import Terminal
+from skerry.ports.sandbox import Limits
+
+
+class Command(Struct, frozen=True):
+    """A command with all that it gets."""
+
+    argv: Sequence[str]
+    mounts: Sequence[Mount]
+    """Opened directories and files; the owner's are those of the user inside."""
+    environ: Mapping[str, str]
+    """Its whole environment."""
+    limits: Limits
+    cwd: PurePosixPath
+    settings: SandboxConfig
+    scope: str
+    """Names the container that is shared, where the backend keeps one."""
+    hidden: Sequence[str] = ()
+    """Paths inside that an empty folder covers."""
+    listens: bool = False
+    terminal: Terminal | None = None
+
+
+class Running:
+    """A command that runs inside. Implements `ports.sandbox.SandboxProcess`."""
+
+    def __init__(self, child: Child, terminal: Terminal | None) -> None:
+        self._child = child
+        self._terminal = terminal
+
+    @property
+    def pid(self) -> int:
+        """Returns the process id of its outermost process on this machine."""
+        return self._child.pid
+
+    @property
+    def stdin(self) -> anyio.abc.ByteSendStream:
+        """Returns its standard input."""
+        return self._terminal or self._child.stdin
+
+    @property
+    def stdout(self) -> anyio.abc.ByteReceiveStream:
+        """Returns its output."""
+        return self._terminal or self._child.stdout
+
+    @property
+    def returncode(self) -> int | None:
+        """Returns its exit code; None while it runs."""
+        return self._child.returncode
+
+    async def wait(self) -> int:
+        """Waits until it has ended; returns its exit code."""
+        return await self._child.wait()
+
+    def kill(self) -> None:
+        """Ends everything inside, at once."""
+        self._child.kill()
+
+    def resize(self, rows: int, columns: int) -> None:
+        """Changes the size of its terminal."""
+        if self._terminal is not None:
+            self._terminal.resize(rows, columns)

@@ -1,0 +1,243 @@
+"""The sandboxes of an installation: chooses the backend, and prepares what a command gets."""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
+from hashlib import sha256
+from typing import Final, Protocol
+
+import anyio
+import anyio.to_thread
+from msgspec import Struct
+
+from skerry.config.protected import protected
+from skerry.config.root import Config
+from skerry.config.sandbox import SandboxConfig, size
+from skerry.features.sandbox import binds, view
+from skerry.features.sandbox.command import Command, Running
+from skerry.features.sandbox.stage import Mount
+from skerry.infra.atomic import make_private
+from skerry.infra.process import Child, NotStartedError
+from skerry.infra.terminal import Terminal
+from skerry.model.errors import SandboxError
+from skerry.model.ids import MAIN_AGENT, AgentId, SessionKey
+from skerry.ports.sandbox import Limits, SandboxProcess, SandboxSpec, SelfTest
+from skerry.sdk.slots import SandboxHost
+
+REMEDY: Final = "`skerry sandbox test` shows why; `skerry doctor` names the remedies."
+_ACCESS: Final = ("none", "ro", "rw")
+_NETWORK: Final = ("none", "proxy")
+PATH: Final = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
+_BASE: Final = {"PATH": PATH, "HOME": "/tmp", "TMPDIR": "/tmp", "LANG": "C.UTF-8"}  # noqa: S108
+
+
+class Backend(Protocol):
+    """A way to run a command apart from the machine."""
+
+    @property
+    def name(self) -> str:
+        """Returns its name in the configuration."""
+        ...
+
+    async def lacks(self, settings: SandboxConfig) -> str:
+        """Returns what it lacks here, with the remedy; empty where it can be tried."""
+        ...
+
+    def running(self, command: Command) -> AbstractAsyncContextManager[Child]:
+        """Runs a command for a block, whose end ends everything inside.
+
+        Raises:
+            SandboxError: it cannot be prepared.
+            NotStartedError: the program of the backend cannot be started.
+        """
+        ...
+
+
+class Granted(Struct, frozen=True):
+    """A spec with what the configuration says about it."""
+
+    spec: SandboxSpec
+    settings: SandboxConfig
+    config: Config
+    access: str
+    network: str
+    limits: Limits
+    scope: str
+    """Names the container and the folder that are shared."""
+
+
+class Sandboxes:
+    """Implements `ports.sandbox.Sandbox`."""
+
+    def __init__(
+        self,
+        host: SandboxHost,
+        backends: Sequence[Backend],
+        test: Callable[["Sandboxes", Backend, SandboxConfig], Awaitable[SelfTest]],
+    ) -> None:
+        self._host = host
+        self._backends = {backend.name: backend for backend in backends}
+        self._test = test
+        self._passed: dict[tuple[str, str], SelfTest] = {}
+        self._turn = anyio.Lock()
+        self._placeholders = view.Placeholders()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Returns the backends in the order in which `auto` tries them."""
+        return tuple(self._backends)
+
+    def applies(self, agent: AgentId, session: str) -> bool:
+        """Returns whether commands of this session run inside."""
+        match self._host.config().sandbox(agent).mode:
+            case "off":
+                return False
+            case "non-main":
+                return SessionKey.parse(session, agent) != SessionKey.main(agent)
+            case _:
+                return True
+
+    async def usable(self, agent: AgentId | None = None) -> SelfTest:
+        """Returns the self-test of the backend that is configured for the agent."""
+        settings = self._host.config().sandbox(agent or MAIN_AGENT)
+        return (await self._chosen(settings))[1]
+
+    async def tested(self, name: str, settings: SandboxConfig) -> SelfTest:
+        """Returns the self-test of a backend; it is run once, and again after a failure."""
+        backend = self._backends[name]
+        key = (name, settings.docker.image)
+        async with self._turn:
+            if key in self._passed:
+                return self._passed[key]
+            lacking = await backend.lacks(settings)
+            if lacking:
+                return SelfTest(name, usable=False, remedy=lacking)
+            result = await self._test(self, backend, settings)
+            if result.usable:
+                self._passed[key] = result
+            return result
+
+    @asynccontextmanager
+    async def open(self, spec: SandboxSpec) -> AsyncGenerator[SandboxProcess]:
+        """Runs a command inside for a block, whose end ends everything that it started."""
+        granted = self.granted(spec)
+        backend, test = await self._chosen(granted.settings)
+        if backend is None:
+            message = f"No sandbox can run the command: {test.remedy}"
+            raise SandboxError(message, REMEDY)
+        async with self.within(backend, granted) as process:
+            yield process
+
+    @asynccontextmanager
+    async def within(self, backend: Backend, granted: Granted) -> AsyncGenerator[SandboxProcess]:
+        """Runs a command in a backend that need not have passed its self-test."""
+        spec = granted.spec
+        with ExitStack() as held:
+            terminal = None
+            if spec.pty:
+                terminal = Terminal(spec.rows, spec.columns)
+            try:
+                mounts, hidden = await self._mounts(granted, held)
+                command = Command(
+                    argv=spec.argv,
+                    mounts=mounts,
+                    environ={**_BASE, **_checked(spec.env)},
+                    limits=granted.limits,
+                    cwd=spec.cwd,
+                    hidden=hidden,
+                    scope=granted.scope,
+                    settings=granted.settings,
+                    listens=spec.listens and not spec.pty,
+                    terminal=terminal,
+                )
+                async with backend.running(command) as child:
+                    yield Running(child, terminal)
+            except NotStartedError as error:
+                raise SandboxError(f"The sandbox cannot be started: {error}", REMEDY) from error
+            finally:
+                if terminal is not None:
+                    with anyio.CancelScope(shield=True):
+                        await terminal.aclose()
+
+    def granted(self, spec: SandboxSpec) -> Granted:
+        """Returns what the configuration grants of a spec.
+
+        Raises:
+            SandboxError: it asks for more.
+        """
+        config = self._host.config()
+        settings = config.sandbox(spec.agent)
+        docker = settings.docker
+        access = _narrower(_ACCESS, spec.access, settings.workspace_access, "workspaceAccess")
+        network = _narrower(_NETWORK, spec.network, docker.network, "docker.network")
+        limits = spec.limits or Limits(
+            memory_bytes=size(docker.memory), processes=docker.pids_limit, cpus=docker.cpus
+        )
+        scope = _scope(settings, spec)
+        return Granted(spec, settings, config, access, network, limits, scope)
+
+    async def _chosen(self, settings: SandboxConfig) -> tuple[Backend | None, SelfTest]:
+        """Returns the first usable backend of those that are configured, and its self-test."""
+        names = self.names if settings.backend == "auto" else (settings.backend,)
+        reasons: list[str] = []
+        for name in names:
+            result = await self.tested(name, settings)
+            if result.usable:
+                return self._backends[name], result
+            reasons.append(f"{name}: {result.remedy}")
+        return None, SelfTest("none", usable=False, remedy=" ".join(reasons))
+
+    async def _mounts(
+        self, granted: Granted, held: ExitStack
+    ) -> tuple[list[Mount], tuple[str, ...]]:
+        """Returns what a command gets of this machine; it is held until the end of the stack."""
+        config, spec = granted.config, granted.spec
+        guard = protected(config)
+        if granted.access == "none":
+            workspace = config.state_dir.resolve() / "sandboxes" / granted.scope
+            make_private(workspace)
+            opened = await anyio.to_thread.run_sync(view.opened, workspace, view.Names(()), None)
+        else:
+            workspace = spec.workspace.resolve()
+            names = view.closed_names(is_tainted=spec.is_tainted)
+            if granted.access == "rw":
+                held.enter_context(self._placeholders.hold(workspace, names))
+            writes = granted.access == "rw"
+            opened = await anyio.to_thread.run_sync(
+                lambda: view.opened(workspace, names, guard, spec.closed, writes=writes)
+            )
+        held.callback(opened.close)
+        bound = await anyio.to_thread.run_sync(
+            binds.opened, granted.settings.docker.binds, config, guard, self._host.environ
+        )
+        held.callback(binds.close, bound)
+        return [*opened.mounts, *bound], opened.hidden
+
+
+def _narrower(order: Sequence[str], wanted: str | None, granted: str, key: str) -> str:
+    if wanted is None:
+        return granted
+    if order.index(wanted) > order.index(granted):
+        message = f"{wanted!r} is more than sandbox.{key} grants, which is {granted!r}."
+        raise SandboxError(message, f"Change agents.defaults.sandbox.{key} if it should be.")
+    return wanted
+
+
+def _scope(settings: SandboxConfig, spec: SandboxSpec) -> str:
+    """Returns the name of what sessions share: letters, digits and `-`."""
+    match settings.scope:
+        case "shared":
+            return "shared"
+        case "agent":
+            return f"agent-{spec.agent}"
+        case _:
+            digest = sha256(f"{spec.agent}\0{spec.session}".encode()).hexdigest()[:16]
+            return f"session-{spec.agent}-{digest}"
+
+
+def _checked(environ: Mapping[str, str]) -> Mapping[str, str]:
+    """Returns the variables. Raises `SandboxError` where one cannot be handed over."""
+    for name, value in environ.items():
+        if not name or "=" in name or "\0" in name + value:
+            message = f"The variable {name!r} cannot be handed to a command."
+            raise SandboxError(message, "Leave it out, or correct its name.")
+    return environ

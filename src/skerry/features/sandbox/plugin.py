@@ -1,0 +1,9 @@
+"""Registers the sandboxes: they hold the slot `sandbox`, and `skerry doctor` tests them."""
+
+from skerry.sdk.features import FeatureApi
+
+
+def register(api: FeatureApi) -> None:
+    """Registers what the feature consists of."""
+    api.claim_slot("sandbox", "opening:open_sandbox")
+    api.check("checks:usable")

@@ -1,0 +1,87 @@
+"""Runs the self-test of a backend, as a command is run."""
+
+import secrets
+from typing import Final
+
+import anyio
+
+from skerry.config.root import Config
+from skerry.config.sandbox import SandboxConfig, SandboxLimits
+from skerry.features.sandbox import canaries
+from skerry.features.sandbox.holder import Backend, Granted, Sandboxes
+from skerry.model.errors import SandboxError
+from skerry.model.ids import MAIN_AGENT
+from skerry.ports.sandbox import SandboxProcess, SandboxSpec, SelfCheck, SelfTest
+
+LEAST: Final = 30
+"""Checks of the script; fewer mean that it did not run to its end."""
+_DONE: Final = b"@done ok"
+
+
+async def test(
+    sandboxes: Sandboxes, backend: Backend, settings: SandboxConfig, config: Config
+) -> SelfTest:
+    """Returns the result; it never raises for a backend that does not work."""
+    checks: list[SelfCheck] = []
+    mark = f"canary-{secrets.token_hex(8)}"
+    plain = settings.model_copy(update={"docker": _plain(settings.docker)})
+    reason = output = ""
+    with canaries.placed() as (workspace, outside, environ):
+        argv = ["/bin/sh", "-c", canaries.SCRIPT.read_text("utf-8"), mark]
+        spec = SandboxSpec(argv, workspace, MAIN_AGENT, env=environ, listens=True)
+        granted = Granted(spec, plain, config, "rw", "none", canaries.LIMITS, f"test-{mark}")
+        try:
+            with anyio.fail_after(canaries.SECONDS):
+                async with sandboxes.within(backend, granted) as process:
+                    output = await _read(process)
+                    inner = await anyio.to_thread.run_sync(canaries.processes, mark)
+                    checks += canaries.results(output)
+                    checks += canaries.outside_checks(workspace, outside, inner)
+                checks.append(await _ended(mark))
+        except SandboxError as error:
+            reason = f"{error} {error.remedy}"
+        except TimeoutError:
+            reason = f"The self-test did not end within {canaries.SECONDS:g} s."
+    if not reason and not any(check.id == "done" for check in checks):
+        reason = f"The script of the self-test ended early: {output.strip()[-300:]}"
+    failed = [check.id for check in checks if not check.ok]
+    if not reason and failed:
+        reason = f"The self-test failed: {', '.join(failed)}."
+    if not reason and len(checks) < LEAST:
+        reason = f"The self-test made only {len(checks)} checks."
+    return SelfTest(backend.name, not reason, tuple(checks), _remedy(backend.name, reason))
+
+
+def _plain(limits: SandboxLimits) -> SandboxLimits:
+    return limits.model_copy(update={"binds": (), "network": "none"})
+
+
+async def _read(process: SandboxProcess) -> str:
+    """Returns what the script has printed when it waits, or when it has ended."""
+    output = bytearray()
+    async for part in process.stdout:
+        output += part
+        if _DONE in output or len(output) > canaries.MOST:
+            break
+    return output.decode(errors="replace")
+
+
+async def _ended(mark: str) -> SelfCheck:
+    """Returns whether all processes are gone, those too that began a life of their own."""
+    left: list[canaries.Seen] = []
+    for _ in range(100):
+        left = await anyio.to_thread.run_sync(canaries.processes, mark)
+        if not left:
+            return SelfCheck("ends-whole", ok=True)
+        await anyio.sleep(0.05)
+    return SelfCheck("ends-whole", ok=False, detail=f"{len(left)} processes are left")
+
+
+def _remedy(name: str, reason: str) -> str:
+    if not reason or name != "bubblewrap":
+        return reason
+    return (
+        f"{reason} Bubblewrap needs user namespaces: allow them (kernel.unprivileged_userns_clone,"
+        " user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns), or configure"
+        " docker or podman."
+    )

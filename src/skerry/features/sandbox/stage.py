@@ -1,0 +1,223 @@
+"""Mounts of a sandbox that root prepares, so that nothing in it has to be root.
+
+Bubblewrap runs as a user without rights, who cannot reach a workspace in a directory of mode 0700,
+nor write files of root. So a thread takes a mount namespace of its own, in which nothing but a
+small `tmpfs` covers `/tmp`, and puts what the sandbox gets there: each a copy of a mount of the
+directory that was opened, which shows the files of its owner as files of that user, and stores
+files of that user as the owner's. Of this machine nothing changes, and the namespace ends with the
+sandbox.
+
+Source:
+    mount_setattr(2), "ID-mapped mounts"; Linux 5.12, of `tmpfs` 6.3, of overlayfs 5.19.
+
+"""
+
+import ctypes
+import errno
+import os
+import stat
+import struct
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+from skerry.infra.process import Program, Worker
+from skerry.model.errors import SandboxError
+
+NOBODY: Final = 60_901
+"""User and group of what runs inside under root: no distribution gives this number to anybody."""
+BASE: Final = "/tmp"  # noqa: S108 - a mount point; covered in a namespace of our own
+_OPEN_TREE, _MOVE_MOUNT, _MOUNT_SETATTR, _UNSHARE = 428, 429, 442, 272
+_UNSHARE_ARM: Final = 97
+_CLONE_TREE: Final = 1
+_EMPTY_PATH: Final = 0x1000
+_FROM_EMPTY: Final = 4
+_CWD: Final = -100
+_NEW_MOUNTS: Final = 0x20000
+_READ_ONLY, _NO_SETUID, _NO_DEVICES, _MAPPED = 1, 2, 4, 0x100000
+_PRIVATE: Final = 0x40000 | 0x4000
+_ATTRIBUTES: Final = struct.Struct("QQQQ")
+_MAP_SECONDS: Final = 10.0
+
+Owner = tuple[int, int]
+"""User and group."""
+
+
+class Mount(Struct, frozen=True):
+    """What is to be mounted: an opened directory or file, and its path inside."""
+
+    descriptor: int
+    target: str
+    is_writable: bool = False
+    name: str = ""
+    """Name in the stage, for what is needed there under a certain name."""
+
+
+class Staged(Struct, frozen=True):
+    """A mount namespace that holds what was staged."""
+
+    namespace: int
+    """Descriptor of the namespace."""
+    sources: tuple[str, ...]
+    """Path of each mount there, in their order."""
+
+
+class Maps:
+    """User namespaces that map the owner of a directory to the user inside; made when needed."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ = dict(environ)
+        self._made: dict[Owner, int] = {}
+        self._turn = threading.Lock()
+
+    def of(self, owner: Owner) -> int:
+        """Returns the descriptor of the namespace for an owner; blocks for some milliseconds.
+
+        Raises:
+            OSError: it cannot be made.
+        """
+        with self._turn:
+            if owner not in self._made:
+                self._made[owner] = self._make(owner)
+            return self._made[owner]
+
+    def close(self) -> None:
+        """Closes the descriptors."""
+        with self._turn:
+            for descriptor in self._made.values():
+                os.close(descriptor)
+            self._made.clear()
+
+    def _make(self, owner: Owner) -> int:
+        worker = Worker(Program(["unshare", "--user", "cat"], self._environ))
+        try:
+            folder = Path(f"/proc/{worker.pid}")
+            ours, deadline = _link(Path("/proc/self")), time.monotonic() + _MAP_SECONDS
+            while _link(folder) in {ours, ""}:
+                if not worker.alive or time.monotonic() > deadline:
+                    raise OSError(errno.EPERM, "no user namespace can be made")
+                time.sleep(0.001)
+            for name, number in zip(("uid_map", "gid_map"), owner, strict=True):
+                (folder / name).write_text(f"{number} {NOBODY} 1\n", encoding="ascii")
+            return os.open(folder / "ns/user", os.O_RDONLY | os.O_CLOEXEC)
+        finally:
+            worker.end(0)
+
+
+def is_needed() -> bool:
+    """Returns whether this process is root, so that mounts have to be staged."""
+    return os.geteuid() == 0 or os.getuid() == 0
+
+
+@contextmanager
+def staged(mounts: Iterable[Mount], maps: Maps) -> Iterator[Staged]:
+    """Stages the mounts for a block; blocks for about a millisecond.
+
+    Raises:
+        SandboxError: the kernel, or the file system of one of them, cannot do it.
+    """
+    trees: list[_Tree] = []
+    namespace = -1
+    try:
+        for index, mount in enumerate(mounts):
+            trees.append(_tree(mount, f"{BASE}/{mount.name or index}", maps))
+        namespace = _namespace(trees)
+        yield Staged(namespace, tuple(tree.path for tree in trees))
+    except OSError as error:
+        raise SandboxError(
+            f"The folders of the sandbox cannot be prepared: {error.strerror}.",
+            "Run the gateway as an ordinary user, or put the workspace on a file system with"
+            " ID-mapped mounts (ext4, xfs, btrfs) under Linux 5.12 or newer.",
+        ) from error
+    finally:
+        for tree in trees:
+            os.close(tree.descriptor)
+        if namespace >= 0:
+            os.close(namespace)
+
+
+class _Tree(Struct, frozen=True):
+    """A mount that is in no namespace yet, and its path in the stage."""
+
+    descriptor: int
+    path: str
+    is_directory: bool
+
+
+def _tree(mount: Mount, path: str, maps: Maps) -> _Tree:
+    status = os.fstat(mount.descriptor)
+    flags = ctypes.c_uint(_CLONE_TREE | _EMPTY_PATH | os.O_CLOEXEC)
+    tree = _call(_OPEN_TREE, ctypes.c_int(mount.descriptor), b"", flags)
+    try:
+        attributes = _NO_SETUID | _NO_DEVICES | (0 if mount.is_writable else _READ_ONLY)
+        user_namespace = maps.of((status.st_uid, status.st_gid))
+        data = _ATTRIBUTES.pack(attributes | _MAPPED, 0, 0, user_namespace)
+        size = ctypes.c_size_t(len(data))
+        _call(_MOUNT_SETATTR, ctypes.c_int(tree), b"", ctypes.c_uint(_EMPTY_PATH), data, size)
+    except OSError:
+        os.close(tree)
+        raise
+    return _Tree(tree, path, stat.S_ISDIR(status.st_mode))
+
+
+def _namespace(trees: list[_Tree]) -> int:
+    """Returns a mount namespace with the trees; made in a thread, which alone is in it."""
+    results: list[int | OSError] = []
+
+    def make() -> None:
+        try:
+            results.append(_filled(trees))
+        except OSError as error:
+            results.append(error)
+
+    thread = threading.Thread(target=make, name="sandbox-mounts")
+    thread.start()
+    thread.join()
+    if isinstance(results[0], OSError):
+        raise results[0]
+    return results[0]
+
+
+def _filled(trees: list[_Tree]) -> int:
+    unshare = _UNSHARE_ARM if os.uname().machine == "aarch64" else _UNSHARE
+    _call(unshare, ctypes.c_int(_NEW_MOUNTS))
+    _mount(b"none", b"/", None, _PRIVATE, None)
+    _mount(b"tmpfs", BASE.encode(), b"tmpfs", 2 | 4, b"mode=0755,size=256k")
+    for tree in trees:
+        if tree.is_directory:
+            Path(tree.path).mkdir()
+        else:
+            Path(tree.path).touch()
+        move = (ctypes.c_int(_CWD), tree.path.encode(), ctypes.c_uint(_FROM_EMPTY))
+        _call(_MOVE_MOUNT, ctypes.c_int(tree.descriptor), b"", *move)
+    return os.open("/proc/thread-self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
+
+
+def _link(folder: Path) -> str:
+    try:
+        return str((folder / "ns/user").readlink())
+    except OSError:
+        return ""
+
+
+def _call(number: int, *arguments: object) -> int:
+    library = ctypes.CDLL(None, use_errno=True)
+    result: int = library.syscall(ctypes.c_long(number), *arguments)
+    if result < 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+    return result
+
+
+def _mount(
+    source: bytes, target: bytes, kind: bytes | None, flags: int, data: bytes | None
+) -> None:
+    library = ctypes.CDLL(None, use_errno=True)
+    if library.mount(source, target, kind, ctypes.c_ulong(flags), data) < 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))

@@ -1,0 +1,267 @@
+"""Mounts of a workspace: what in it is read-only, opened by descriptor.
+
+What tools may not write there, commands may not either. For the names at the top that the gateway
+loads, empty directories are made while a command runs, since a mount needs one: so nothing can be
+made under these names. In a run that has read others' text this also holds for the memory and for
+the files that a prompt reads.
+"""
+
+import os
+import stat
+import unicodedata
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct, field
+
+from skerry.config.protected import CLOSED, HOOK, Protected
+from skerry.features.sandbox.stage import Mount
+from skerry.model.errors import SandboxError
+from skerry.model.memory import FOLDER, LONG_TERM
+from skerry.policy.files import INSTRUCTIONS, LOADED
+from skerry.ports.sandbox import WORKDIR
+
+MOST_ENTRIES: Final = 50_000
+"""Entries of a workspace that are looked at; a folder at the top with more is read-only."""
+MOST_MOUNTS: Final = 200
+"""Read-only paths of a workspace; folders that would add more are read-only as a whole."""
+MOST_DEPTH: Final = 64
+_PATH: Final = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
+_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class Names(Struct, frozen=True):
+    """Names at the top of a workspace under which a command can make and change nothing."""
+
+    folders: tuple[str, ...]
+    files: tuple[str, ...] = ()
+
+
+def closed_names(*, is_tainted: bool) -> Names:
+    """Returns what the gateway loads; and, in a run that has read others' text, what it reads."""
+    folders = LOADED | CLOSED
+    if not is_tainted:
+        return Names(tuple(sorted(folders)))
+    prompts = {name.removesuffix(".md").upper() + ".md" for name in INSTRUCTIONS}
+    return Names(tuple(sorted(folders | {FOLDER})), tuple(sorted(prompts | LONG_TERM)))
+
+
+class View(Struct, frozen=True):
+    """A workspace as a command has it; `close` it."""
+
+    mounts: list[Mount] = field(default_factory=list)
+    """The first is the workspace itself."""
+    hidden: tuple[str, ...] = ()
+    """Paths inside that are covered by an empty folder."""
+
+    def close(self) -> None:
+        """Closes the descriptors."""
+        for mount in self.mounts:
+            os.close(mount.descriptor)
+        self.mounts.clear()
+
+
+class Placeholders:
+    """Empty files and directories that exist in workspaces while commands run there.
+
+    For one event loop. What was made for a command is removed when no other needs it.
+    """
+
+    def __init__(self) -> None:
+        self._used: dict[Path, int] = {}
+
+    @contextmanager
+    def hold(self, workspace: Path, names: Names) -> Iterator[None]:
+        """Makes those of the names that do not exist, for a block.
+
+        Raises:
+            SandboxError: one cannot be made.
+        """
+        held: list[Path] = []
+        try:
+            for name in (*names.folders, *names.files):
+                path = workspace / name
+                if path in self._used or _made(path, is_folder=name in names.folders):
+                    self._used[path] = self._used.get(path, 0) + 1
+                    held.append(path)
+            yield
+        finally:
+            for path in held:
+                self._used[path] -= 1
+                if not self._used[path]:
+                    del self._used[path]
+                    _remove(path)
+
+
+def opened(
+    workspace: Path,
+    names: Names,
+    guard: Protected | None,
+    extra: tuple[Path, ...] = (),
+    *,
+    writes: bool = True,
+) -> View:
+    """Returns the mounts of a workspace. Blocks while it looks at the entries.
+
+    Args:
+        workspace: Its path, which leads through no link.
+        names: What is closed at the top.
+        guard: What is closed to tools; None for a folder that is only the sandbox's.
+        extra: Further paths that are read-only, beneath the workspace.
+        writes: False where nothing of it can be written.
+
+    Raises:
+        SandboxError: the workspace cannot be opened, a closed name is a link, or the configuration
+            lies in the workspace.
+    """
+    hidden = _hidden(workspace, guard)
+    writable = writes and (guard is None or guard.writing(workspace / "x") is None)
+    closed = frozenset((*names.folders, *names.files, *_beneath(workspace, guard, extra)))
+    mounts: list[Mount] = []
+    try:
+        root = os.open(workspace, _FOLDER)
+        mounts.append(Mount(root, str(WORKDIR), is_writable=writable))
+        if writable and guard is not None:
+            mounts += _Walk(closed).top(root)
+    except (OSError, SandboxError) as error:
+        View(mounts).close()
+        if isinstance(error, SandboxError):
+            raise
+        message = f"The workspace {workspace} cannot be opened: {error.strerror}."
+        raise SandboxError(message, f"Correct the permissions of {workspace}.") from error
+    return View(mounts, hidden)
+
+
+def _hidden(workspace: Path, guard: Protected | None) -> tuple[str, ...]:
+    """Returns what a command must not even read."""
+    if guard is None:
+        return ()
+    state = guard.state
+    for file in guard.configuration:
+        if file.is_relative_to(workspace) and not file.is_relative_to(state):
+            raise SandboxError(
+                f"{file} lies in the workspace {workspace}, where commands could read it.",
+                f"Move it, or configure another workspace than {workspace}.",
+            )
+    if state.is_relative_to(workspace) and state != workspace:
+        return (str(WORKDIR / state.relative_to(workspace)),)
+    return ()
+
+
+def _beneath(workspace: Path, guard: Protected | None, extra: tuple[Path, ...]) -> Iterator[str]:
+    for path in (*(guard.code if guard else ()), *extra):
+        if path.is_relative_to(workspace) and path != workspace:
+            yield str(path.relative_to(workspace))
+
+
+class _Walk:
+    """Looks for closed names in a workspace, at any depth, through opened directories alone."""
+
+    def __init__(self, closed: frozenset[str]) -> None:
+        self._closed = closed
+        self._entries = 0
+
+    def top(self, root: int) -> list[Mount]:
+        """Returns the mounts beneath the root, those of outer directories first."""
+        mounts: list[Mount] = []
+        try:
+            for name in sorted(os.listdir(root)):
+                inner: list[Mount] = []
+                try:
+                    self._look(root, (name,), inner)
+                except _TooManyError:
+                    inner = self._whole(root, name, inner)
+                if len(mounts) + len(inner) > MOST_MOUNTS:
+                    inner = self._whole(root, name, inner)
+                mounts += inner
+        except BaseException:
+            View(mounts).close()
+            raise
+        return mounts
+
+    def _look(self, folder: int, names: tuple[str, ...], mounts: list[Mount]) -> None:
+        self._entries += 1
+        if self._entries > MOST_ENTRIES or len(names) > MOST_DEPTH:
+            raise _TooManyError
+        name = names[-1]
+        status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        if self._is_closed(names):
+            if stat.S_ISLNK(status.st_mode):
+                _refuse_link(names)
+            else:
+                mounts.append(self._mount(folder, names))
+        elif stat.S_ISDIR(status.st_mode):
+            self._look_into(folder, names, mounts)
+
+    def _look_into(self, folder: int, names: tuple[str, ...], mounts: list[Mount]) -> None:
+        try:
+            inner = os.open(names[-1], _FOLDER, dir_fd=folder)
+        except OSError:  # it is closed to us; a command could change that
+            mounts.append(self._mount(folder, names))
+            return
+        try:
+            with os.scandir(inner) as entries:
+                listed = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
+            self._entries += len(listed)
+            for entry, is_directory in listed:
+                path = (*names, entry)
+                if is_directory or self._is_closed(path):
+                    self._look(inner, path, mounts)
+        finally:
+            os.close(inner)
+
+    def _whole(self, root: int, name: str, inner: list[Mount]) -> list[Mount]:
+        """Returns a folder as a whole in place of what was opened beneath it."""
+        View(inner).close()
+        return [self._mount(root, (name,))]
+
+    def _is_closed(self, names: tuple[str, ...]) -> bool:
+        name = names[-1]
+        folded = name.casefold()
+        if not name.isascii():
+            folded = unicodedata.normalize("NFKC", name).casefold()
+        return folded in CLOSED or folded == HOOK or "/".join(names) in self._closed
+
+    def _mount(self, folder: int, names: tuple[str, ...]) -> Mount:
+        descriptor = os.open(names[-1], _PATH, dir_fd=folder)
+        return Mount(descriptor, str(WORKDIR.joinpath(*names)))
+
+
+class _TooManyError(Exception):
+    """There is too much in a folder to look at all of it."""
+
+
+def _refuse_link(names: tuple[str, ...]) -> None:
+    """Refuses a link at the top under a closed name: a command could put a directory there."""
+    if len(names) == 1:
+        raise SandboxError(
+            f"{names[0]} in the workspace is a symbolic link, which commands could replace.",
+            f"Put a directory in place of the link {names[0]}.",
+        )
+
+
+def _made(path: Path, *, is_folder: bool) -> bool:
+    """Makes an empty directory or file; returns False where something has the name."""
+    try:
+        if is_folder:
+            path.mkdir(mode=0o700)
+        else:
+            path.touch(mode=0o600, exist_ok=False)
+    except FileExistsError:
+        return False
+    except OSError as error:
+        message = f"{path} cannot be closed to commands: {error.strerror}."
+        raise SandboxError(message, f"Make the workspace {path.parent} writable.") from error
+    return True
+
+
+def _remove(path: Path) -> None:
+    """Removes what `_made` has made, if nothing was put there meanwhile."""
+    with suppress(OSError):
+        status = path.lstat()
+        if stat.S_ISDIR(status.st_mode):
+            path.rmdir()
+        elif stat.S_ISREG(status.st_mode) and status.st_size == 0:
+            path.unlink()
