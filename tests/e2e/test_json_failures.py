@@ -39,6 +39,8 @@ HERE = {
         "guard scan",
         "guard fence",
         "usage",
+        "sandbox explain",
+        "sandbox test",
     ),
 }
 """Commands that may succeed without a gateway: they read or write files of this machine."""

@@ -78,7 +78,7 @@ class AgentDefaults(ReplyDefaults):
     limits: LimitsConfig = LimitsConfig.model_construct()
     """Limits on the usage of a run and of a day; a run that exceeds one ends."""
     sandbox: SandboxConfig = SandboxConfig.model_construct()
-    """Where commands run, and what they reach."""
+    """Sandbox in which commands run."""
 
     @field_validator("user_timezone")
     @classmethod

@@ -6,7 +6,6 @@ caller lists and nothing else. A process that begins a session of its own leaves
 not reached: only a namespace (a sandbox) holds such a one.
 """
 
-import asyncio
 import errno
 import os
 import re
@@ -48,8 +47,8 @@ shift 3
 exec "$@"
 """
 """Sets the limits and becomes the program. Beside it a reader waits for the end of a pipe that only
-we hold open: when we end, it ends the group. The death of a parent would reach the first process of
-a group alone. No core is dumped: it would hold what the child was given."""
+we hold open, and ends the group then: the death of a parent would reach its first process alone. No
+core is dumped: it would hold what the child was given."""
 
 
 class ProcessError(Exception):
@@ -86,7 +85,7 @@ class Program(Struct, frozen=True):
     memory_bytes: int | None = None
     """Limit on the address space of each of its processes."""
     file_bytes: int | None = None
-    """Limit on the size of a file that it writes."""
+    """The same on a file that it writes."""
     descriptors: Sequence[int] = ()
     """Descriptors of ours that it gets, under their numbers."""
     terminal: int | None = None
@@ -100,7 +99,7 @@ class Program(Struct, frozen=True):
         return " ".join((Path(self.command[0]).name, *self.command[1:2]))
 
     def streams(self, *, listens: bool) -> tuple[int, int, int]:
-        """Returns its standard input, output and error."""
+        """Returns its standard streams."""
         if self.terminal is not None:
             return self.terminal, self.terminal, self.terminal
         errors = subprocess.STDOUT if self.merges else subprocess.PIPE
@@ -170,7 +169,7 @@ class Child:
 
     @property
     def stdout(self) -> anyio.abc.ByteReceiveStream:
-        """Returns the pipe of what it prints."""
+        """Returns the pipe of its output."""
         return _opened(self._process.stdout, "output")
 
     @property
@@ -223,16 +222,16 @@ async def child(program: Program, *, listens: bool = False) -> AsyncGenerator[Ch
     One that `listens` has a pipe of ours as its standard input, others have none.
     Raises `NotStartedError`.
     """
-    stdin, stdout, stderr = program.streams(listens=listens)
+    streams = program.streams(listens=listens)
     reading, lifeline = os.pipe()
     try:
         # Cancelled in between, a start would leave its group and our end of the pipe.
         with anyio.CancelScope(shield=True):
             process = await anyio.open_process(
                 program.guarded(reading),
-                stdin=stdin,
-                stdout=stdout,
-                stderr=stderr,
+                stdin=streams[0],
+                stdout=streams[1],
+                stderr=streams[2],
                 env=dict(program.environ),
                 cwd=program.folder,
                 start_new_session=True,
@@ -265,10 +264,7 @@ async def run(
 
     `seconds` and `most` limit its time and the bytes of its standard output; `stdin` is its input.
 
-    Raises:
-        NotStartedError: it cannot be started.
-        LateError: it took longer than `seconds`.
-        FloodError: it printed more than `most` bytes.
+    Raises `NotStartedError`, `LateError` after `seconds`, `FloodError` beyond `most` bytes.
     """
     out = bytearray()
     try:
@@ -294,13 +290,9 @@ async def run(
 def run_blocking(
     program: Program, *, seconds: float, stdin: bytes = b"", most: int = OUTPUT_BYTES
 ) -> Finished:
-    """Runs the program as `run` does, for a caller that blocks."""
-    call = partial(run, program, seconds=seconds, stdin=stdin, most=most)
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return anyio.run(call)
-    with ThreadPoolExecutor(1) as pool:  # a loop runs one thing at a time
+    """Runs the program as `run` does, for a caller that blocks; a loop may run in its thread."""
+    with ThreadPoolExecutor(1) as pool:
+        call = partial(run, program, seconds=seconds, stdin=stdin, most=most)
         return pool.submit(anyio.run, call).result()
 
 
@@ -352,9 +344,9 @@ class Worker:
 
     def write(self, data: bytes) -> None:
         """Writes to its standard input. Raises `OSError` where it does not read."""
-        if self._process.stdin is not None:
-            self._process.stdin.write(data)
-            self._process.stdin.flush()
+        if stdin := self._process.stdin:
+            stdin.write(data)
+            stdin.flush()
 
     @property
     def output(self) -> int:

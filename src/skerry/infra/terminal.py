@@ -39,7 +39,7 @@ class Terminal(anyio.abc.ByteStream):
             self.program_end = -1
 
     async def receive(self, max_bytes: int = _READ) -> bytes:
-        """Returns what the program has written."""
+        """Returns output of the program."""
         while True:
             self._check_open()
             try:

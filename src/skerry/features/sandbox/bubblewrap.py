@@ -41,7 +41,7 @@ _ALWAYS: Final = (
 _SYSTEM: Final = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 """Beside `/usr`: links into it, or directories of programs and libraries."""
 _ETC: Final = ("/etc/ld.so.cache", "/etc/alternatives", "/etc/ssl/certs")
-"""What programs need of `/etc` besides the files that are made here."""
+"""Files of `/etc` that programs need besides those that are made here."""
 _FILES: Final = {
     "/etc/passwd": f"agent:x:{USER}:{USER}::/tmp:/bin/sh\nnobody:x:65534:65534::/:/bin/false\n",
     "/etc/group": f"agent:x:{USER}:\nnogroup:x:65534:\n",
@@ -83,7 +83,7 @@ class Bubblewrap:
         self._bwrap: Bwrap | None = None
 
     async def lacks(self, settings: SandboxConfig) -> str:
-        """Returns what it lacks here, with the remedy; empty where it can be tried."""
+        """Returns the missing part, with the remedy; empty where it can be tried."""
         del settings  # all holds for it
         if sys.platform != "linux":
             return "bubblewrap needs Linux. Use docker or podman."

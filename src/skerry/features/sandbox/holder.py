@@ -39,7 +39,7 @@ class Backend(Protocol):
         ...
 
     async def lacks(self, settings: SandboxConfig) -> str:
-        """Returns what it lacks here, with the remedy; empty where it can be tried."""
+        """Returns the missing part, with the remedy; empty where it can be tried."""
         ...
 
     def running(self, command: Command) -> AbstractAsyncContextManager[Child]:
@@ -159,7 +159,7 @@ class Sandboxes:
                         await terminal.aclose()
 
     def granted(self, spec: SandboxSpec) -> Granted:
-        """Returns what the configuration grants of a spec.
+        """Returns a spec with the grants of the configuration.
 
         Raises:
             SandboxError: it asks for more.
@@ -189,7 +189,7 @@ class Sandboxes:
     async def _mounts(
         self, granted: Granted, held: ExitStack
     ) -> tuple[list[Mount], tuple[str, ...]]:
-        """Returns what a command gets of this machine; it is held until the end of the stack."""
+        """Returns the mounts and the hidden paths; they are held until the end of the stack."""
         config, spec = granted.config, granted.spec
         guard = protected(config)
         if granted.access == "none":

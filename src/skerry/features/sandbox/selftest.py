@@ -57,7 +57,7 @@ def _plain(limits: SandboxLimits) -> SandboxLimits:
 
 
 async def _read(process: SandboxProcess) -> str:
-    """Returns what the script has printed when it waits, or when it has ended."""
+    """Returns the output of the script until it waits or ends."""
     output = bytearray()
     async for part in process.stdout:
         output += part

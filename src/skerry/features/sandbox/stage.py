@@ -49,7 +49,7 @@ Owner = tuple[int, int]
 
 
 class Mount(Struct, frozen=True):
-    """What is to be mounted: an opened directory or file, and its path inside."""
+    """Opened directory or file that is to be mounted, and its path inside."""
 
     descriptor: int
     target: str

@@ -40,7 +40,7 @@ class Names(Struct, frozen=True):
 
 
 def closed_names(*, is_tainted: bool) -> Names:
-    """Returns what the gateway loads; and, in a run that has read others' text, what it reads."""
+    """Returns the names that the gateway loads, and in a tainted run those that it reads."""
     folders = LOADED | CLOSED
     if not is_tainted:
         return Names(tuple(sorted(folders)))
@@ -135,7 +135,7 @@ def opened(
 
 
 def _hidden(workspace: Path, guard: Protected | None) -> tuple[str, ...]:
-    """Returns what a command must not even read."""
+    """Returns the paths inside that a command must not even read."""
     if guard is None:
         return ()
     state = guard.state
