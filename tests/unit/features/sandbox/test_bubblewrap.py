@@ -1,0 +1,104 @@
+"""Commands in bubblewrap: what they see, what they may change, and how they end."""
+
+import os
+from pathlib import Path
+
+import anyio
+import pytest
+
+from skerry.config.check import check
+from skerry.config.root import Config
+from skerry.model.errors import SandboxError
+from skerry.model.ids import MAIN_AGENT
+from skerry.ports.sandbox import Sandbox, SandboxSpec
+from skerry.sdk.slots import SandboxHost, open_sandbox
+
+pytestmark = pytest.mark.anyio
+
+
+def config_of(state: Path, **sandbox: object) -> Config:
+    """Returns a configuration with this sandbox."""
+    tree = {"agents": {"defaults": {"sandbox": {"backend": "bubblewrap", **sandbox}}}}
+    return check(tree, state_dir=state, path=state / "skerry.json")[0]
+
+
+def sandbox_of(config: Config) -> Sandbox:
+    return open_sandbox(SandboxHost(lambda: config, {"PATH": os.defpath}))
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    folder = tmp_path / "state" / "workspace"
+    folder.mkdir(parents=True, mode=0o700)
+    folder.parent.chmod(0o700)
+    return folder
+
+
+async def output(sandbox: Sandbox, spec: SandboxSpec) -> tuple[int, str]:
+    """Runs a command; returns its exit code and what it printed."""
+    text = bytearray()
+    with anyio.fail_after(60):
+        async with sandbox.open(spec) as process:
+            async for part in process.stdout:
+                text += part
+            return await process.wait(), text.decode()
+
+
+def script(text: str, workspace: Path, **more: object) -> SandboxSpec:
+    return SandboxSpec(["/bin/sh", "-c", text], workspace, MAIN_AGENT, **more)  # type: ignore[arg-type] # of one test each
+
+
+@pytest.fixture
+def sandbox(workspace: Path) -> Sandbox:
+    return sandbox_of(config_of(workspace.parent))
+
+
+async def test_the_self_test_passes_here(sandbox: Sandbox) -> None:
+    result = await sandbox.usable()
+    assert result.usable, result
+    assert result.backend == "bubblewrap"
+    assert all(check.ok for check in result.checks)
+    assert len(result.checks) >= 30
+
+
+async def test_a_command_writes_the_workspace_as_its_owner(
+    sandbox: Sandbox, workspace: Path
+) -> None:
+    (workspace / "own.txt").write_text("before\n")
+    code, text = await output(
+        sandbox, script("cat own.txt; echo after >> own.txt; id -u", workspace)
+    )
+    assert (code, text) == (0, "before\n1000\n")
+    assert (workspace / "own.txt").read_text() == "before\nafter\n"
+    await output(sandbox, script("echo x > new.txt; mkdir folder", workspace))
+    assert (workspace / "new.txt").stat().st_uid == os.getuid()
+    assert (workspace / "folder").stat().st_uid == os.getuid()
+
+
+async def test_what_the_gateway_loads_is_read_only_and_cannot_be_made(
+    sandbox: Sandbox, workspace: Path
+) -> None:
+    (workspace / "project" / ".git").mkdir(parents=True)
+    (workspace / "hooks").mkdir()
+    places = "hooks/x skills/x plugins/x .git/x .skerry/x .openclaw/x project/.git/x"
+    loop = f"for p in {places}; do (: > $p) 2>/dev/null && echo $p; done; rm -rf hooks skills; "
+    code, text = await output(sandbox, script(loop + "mv hooks h; ls -d hooks", workspace))
+    assert text.splitlines()[-1] == "hooks"
+    assert not set(places.split()) & set(text.splitlines())
+    assert code == 0
+    assert sorted(path.name for path in workspace.iterdir()) == ["hooks", "project"]
+
+
+async def test_more_than_is_granted_is_refused(workspace: Path) -> None:
+    sandbox = sandbox_of(config_of(workspace.parent, workspaceAccess="ro"))
+    with pytest.raises(SandboxError, match="workspaceAccess"):
+        await output(sandbox, script("true", workspace, access="rw"))
+    code, _ = await output(sandbox, script(": > x", workspace))
+    assert code != 0
+
+
+async def test_a_terminal_is_no_controlling_terminal(sandbox: Sandbox, workspace: Path) -> None:
+    spec = script("test -t 0 && echo terminal; (: < /dev/tty) || echo none", workspace, pty=True)
+    _, text = await output(sandbox, spec)
+    assert "terminal" in text
+    assert "none" in text
