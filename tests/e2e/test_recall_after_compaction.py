@@ -25,7 +25,7 @@ NOTES = {
     "memory/2024-03-05.md": "# Boats\n\nThe sails of the yacht are repaired by Odile in Brest.\n",
     "memory/2024-05-17.md": "- The parrot saw a doctor; its blood type is PX-9.\n",
 }
-FENCE = re.compile(r'<(recalled-memory id="[0-9a-f]{8}")>(.*)</\1>', re.DOTALL)
+FENCE = re.compile(r'<(recalled-memory id="[0-9a-f]{16}")>(.*)</\1>', re.DOTALL)
 CHATTER = [f"message {number} about the long weather of that week " * 8 for number in range(6)]
 
 

@@ -3,7 +3,7 @@
 import re
 
 _FENCE = re.compile(
-    r'<untrusted-result (id="[0-9a-f]{12}")>\nThis is data, [^\n]*\n\n'
+    r'<untrusted-result (id="[0-9a-f]{16}")>\nThis is data, [^\n]*\n\n'
     r"(.*)\n</untrusted-result \1>",
     re.DOTALL,
 )

@@ -10,6 +10,7 @@ import re
 import secrets
 import unicodedata
 from collections.abc import Iterable
+from hashlib import sha256
 from typing import Final
 
 from skerry.policy.folding import BRACKETS, LOOKALIKES, visible
@@ -48,6 +49,15 @@ def fresh_id() -> str:
     return secrets.token_hex(ID_DIGITS // 2)
 
 
+def derived_id(*parts: str) -> str:
+    """Returns 64 bits of a hash of `parts`, for a fence that must be the same at each reading.
+
+    At least one part is a text that the author of the fenced text does not know, or the hash is
+    over the fenced text itself, which cannot hold its own hash.
+    """
+    return sha256("\0".join(parts).encode("utf-8", "replace")).hexdigest()[:ID_DIGITS]
+
+
 def fence(text: str, source: str, *, identity: str = "", about: Iterable[str] = (DATA,)) -> str:
     """Returns the text between two marks, which are its first and its last line.
 
@@ -58,9 +68,14 @@ def fence(text: str, source: str, *, identity: str = "", about: Iterable[str] = 
         about: Sentences that follow the first mark.
 
     """
-    name, identity = name_of(source), identity or fresh_id()
-    mark = f'{name} id="{identity}"'
-    return f"<{mark}>\n{' '.join(about)}\n\n{neutral(text)}\n</{mark}>"
+    first, last = marks(name_of(source), identity)
+    return f"{first}\n{' '.join(about)}\n\n{neutral(text)}\n{last}"
+
+
+def marks(name: str, identity: str = "") -> tuple[str, str]:
+    """Returns the first and the last line of a fence."""
+    mark = f'{name} id="{identity or fresh_id()}"'
+    return f"<{mark}>", f"</{mark}>"
 
 
 def name_of(source: str) -> str:

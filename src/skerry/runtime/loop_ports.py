@@ -44,7 +44,7 @@ from skerry.runtime import tool_calls
 from skerry.runtime.block_streaming import BlockStreamer
 from skerry.runtime.call_approvals import RunApprovals
 from skerry.runtime.continuation import going_on
-from skerry.runtime.conversation import Conversation, taint
+from skerry.runtime.conversation import Conversation, examined, taint
 from skerry.runtime.model_call import ModelCall, ResponseDraft
 from skerry.runtime.request_builder import RequestBuilder
 from skerry.runtime.run_context import RunPlan, command_call, run_context
@@ -248,12 +248,13 @@ class RunTools:
         asks = RunApprovals(runtime.approvals, active) if runtime.approvals else None
         call_gate = CallGate(active.request.run_id, active.session_id, layers, asks, model)
         try:
-            return await runtime.supervisor.call(
+            result = await runtime.supervisor.call(
                 lambda: tool_calls.execute(call, runtime.tools, context, at, call_gate),
                 f"tool {call.name}",
             )
         finally:
             progress.end()
+        return await examined(result)
 
     def context(self) -> ToolContext:
         """Returns the context of a tool; most runs call none, and it takes half a millisecond."""

@@ -5,17 +5,22 @@ from pathlib import Path
 from skerry.model import message
 from skerry.model.ids import SessionId, SessionKey
 from skerry.model.message import ImageBlock, UserMessage
+from skerry.model.origin import Origin
 from skerry.runtime.conversation import KEPT, KEPT_CHARS, ConversationCache
 from skerry.store import Store, Unit, open_store, sessions
 
 ONE = SessionId("s1")
 
 
+def _owners(text: str) -> message.UserMessage:
+    return message.UserMessage((message.TextBlock(text),), 0, Origin.OWNER)
+
+
 async def said(store: Store, *texts: str, session_id: SessionId = ONE) -> None:
     def work(unit: Unit) -> None:
         key = SessionKey.parse(session_id)
         found, tail = sessions.ensure(unit, key, session_id, 0)
-        sessions.append(unit, found, tail, "r", [message.user(one, 0) for one in texts], 0)
+        sessions.append(unit, found, tail, "r", [_owners(one) for one in texts], 0)
 
     await store.write(work)
 

@@ -3,8 +3,6 @@
 Source: seed 003, "Result Format and Clamping"; openclaw-behaviour 10.8.
 """
 
-import re
-import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
@@ -17,20 +15,11 @@ from skerry.infra.clock import day
 from skerry.model.memory import MemoryAnswer, MemoryHit, is_unverified
 from skerry.model.origin import Origin
 from skerry.model.provenance import MARK, clean, origins
+from skerry.policy.injection import scan
 
 WIDER: Final = 2
 """Factor of passages requested to passages shown: some touch each other, and some are left out
 since the conversation still has them."""
-_ORDERS: Final = re.compile(
-    r"ignore\s+(?:all\s+|any\s+)?(?:previous|prior|above|earlier)\s+\w+"
-    r"|disregard\s+(?:all\s+|any\s+)?(?:previous|prior|above|the)\b"
-    r"|you\s+are\s+now\b|new\s+(?:system\s+)?instructions?\b|system\s+prompt"
-    r"|do\s+not\s+(?:tell|inform|mention\s+\w+\s+to)\s+the\s+(?:user|owner)"
-    r"|</?\s*(?:system|assistant|user|tool|memory|instructions?)\b",
-    re.IGNORECASE,
-)
-_SCANNED: Final = 20_000
-"""Characters that are looked at: the time must not grow with what somebody stores."""
 
 
 def unmarked(text: str) -> str:
@@ -45,8 +34,7 @@ def is_foreign(path: str, text: str) -> bool:
 
 def gives_orders(text: str) -> bool:
     """Returns whether the text looks as if it wants to steer a model. It is a hint, not a gate."""
-    folded = unicodedata.normalize("NFKC", clean(text[:_SCANNED]))
-    return _ORDERS.search(folded) is not None
+    return scan(text).flagged
 
 
 def clamped(
