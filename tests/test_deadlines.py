@@ -38,6 +38,7 @@ WITHOUT: Final = {
     "runtime/call_approvals.py:RunApprovals.ask": "has 30 s; the rest ends with a COMMIT",
     "app/extensions.py:LivePlugins.run": OWNER,
     "app/services.py:Services.run": OWNER,
+    "runtime/conversation.py:examined": "computes over at most 65,536 characters",
     "runtime/dispatcher.py:Dispatch.alone.hold": "holds the lane while one change is written",
     "runtime/dispatcher.py:Dispatch.submit": COMMIT,
     "features/memory/checks.py:_look": DISK,
