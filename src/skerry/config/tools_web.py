@@ -1,14 +1,20 @@
-"""Section `tools.web`: what fetches may reach."""
+"""Section `tools.web`: fetching pages and searching the web."""
 
 from functools import cached_property
+from typing import Annotated, Final, Literal
 
-from pydantic import Field, field_validator
+from pydantic import AfterValidator, Field, HttpUrl, SecretStr, field_validator
 
 from skerry.config.base import Section
+from skerry.config.models import plain_address
 from skerry.policy.network import NetworkRules
 from skerry.policy.urls import Target, parse_url
 
+MAX_CHARS: Final = 2_000_000
+"""Characters of a page that a model can be given at most."""
+MAX_RESPONSE: Final = 10 * 1024 * 1024
 _HOSTS = Field(default=(), max_length=1000)
+_BaseUrl = Annotated[HttpUrl, AfterValidator(plain_address)]
 
 
 class SsrfPolicy(Section):
@@ -63,12 +69,66 @@ def _named(text: str) -> tuple[str, int]:
 
 
 class WebFetchConfig(Section):
-    """Fetching pages."""
+    """The tool `web_fetch`, and what every fetch may reach."""
 
+    enabled: bool = True
+    """Offers the tool."""
+    max_chars: int = Field(default=50_000, ge=100, le=MAX_CHARS)
+    """Characters of a result, where the model asks for no other number."""
+    max_chars_cap: int = Field(default=50_000, ge=100, le=MAX_CHARS)
+    """Characters that the model may ask for."""
+    max_response_bytes: int = Field(default=2_000_000, ge=32_000, le=MAX_RESPONSE)
+    """Decoded bytes of a page that are read; the rest is left out."""
+    timeout_seconds: float = Field(default=30.0, ge=1, le=30)
+    """Limit of a fetch with its redirects."""
+    cache_ttl_minutes: float = Field(default=15.0, ge=0, le=1440)
+    """Time for which a page is not fetched again; 0 keeps none."""
+    user_agent: str = Field(
+        default="Mozilla/5.0 (compatible; Skerry)", max_length=200, pattern=r"^[\x20-\x7e]+$"
+    )
+    """Header `User-Agent` of requests."""
     ssrf_policy: SsrfPolicy = SsrfPolicy.model_construct()
+
+
+class PerplexityConfig(Section):
+    """Perplexity, or a server that speaks like it."""
+
+    api_key: SecretStr | None = None
+    """Key; without it `PERPLEXITY_API_KEY` of the environment."""
+    base_url: _BaseUrl = HttpUrl("https://api.perplexity.ai")
+    """Address up to `/chat/completions`."""
+    model: str = Field(default="sonar-pro", min_length=1, max_length=200)
+    """Model that searches and answers."""
+
+
+class SearxngConfig(Section):
+    """A SearXNG of the owner, which must have the format `json` enabled."""
+
+    base_url: _BaseUrl | None = None
+    """Its address; it may be local. Without it `SEARXNG_BASE_URL` of the environment."""
+
+
+class WebSearchConfig(Section):
+    """The tool `web_search`."""
+
+    enabled: bool = True
+    """Offers the tool."""
+    provider: Literal["brave", "searxng", "perplexity"] | None = None
+    """Provider of results; when unset, the first of these that has its key or address."""
+    api_key: SecretStr | None = None
+    """Key of Brave; without it `BRAVE_API_KEY` of the environment."""
+    max_results: int = Field(default=5, ge=1, le=10)
+    """Results, where the model asks for no other number."""
+    timeout_seconds: float = Field(default=30.0, ge=1, le=30)
+    """Limit of a search."""
+    cache_ttl_minutes: float = Field(default=15.0, ge=0, le=1440)
+    """Time for which results are kept; 0 keeps none."""
+    perplexity: PerplexityConfig = PerplexityConfig.model_construct()
+    searxng: SearxngConfig = SearxngConfig.model_construct()
 
 
 class WebToolsConfig(Section):
     """Tools that reach the internet."""
 
     fetch: WebFetchConfig = WebFetchConfig.model_construct()
+    search: WebSearchConfig = WebSearchConfig.model_construct()

@@ -3,6 +3,7 @@
 import ast
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import skerry
 from skerry.app.build import Application
 from skerry.app.extensions import OwnTools
 from skerry.commands import directives
+from skerry.config.root import Config
 from skerry.features.memory.holder import make_tools
 from skerry.features.memory.service import Service
 from skerry.gateway.dispatch import MethodTable
@@ -31,6 +33,7 @@ from skerry.policy.gate import Gate
 from skerry.policy.records import Records
 from skerry.policy.tool_policy import ToolPolicy
 from skerry.ports.tool import Tool, ToolContext, offered, verb_of
+from skerry.sdk.tool_host import ToolHost
 from skerry.testing.clock import FakeClock
 from skerry.workspace.prompt_files import BOOT, ORDER
 from tests.support.whole import whole_gateway
@@ -45,6 +48,8 @@ TOOLS = {
     "memory_write": Verb.NOTE,
     "read": Verb.READ,
     "session_search": Verb.USE,
+    "web_fetch": Verb.USE,
+    "web_search": Verb.USE,
     "write": Verb.WRITE,
 }
 """Effects that our tools declare."""
@@ -116,13 +121,26 @@ def test_each_row_of_a_method_has_one(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(TOOLS.keys() - {"memory_append"}))
-def test_each_tool_declares_its_effect(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    tools = OwnTools(memory_tools)
-    tool = tools[name]
+def test_each_tool_declares_its_effect(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tool = own_tools(tmp_path)[name]
     assert verb_of(tool) is TOOLS[name]
     monkeypatch.delattr(type(tool), "verb")
     with pytest.raises(RuntimeError, match=f"no verb is declared by: {name}$"):
-        _ = list(OwnTools(memory_tools))
+        _ = list(own_tools(tmp_path))
+
+
+def own_tools(home: Path) -> OwnTools:
+    """Returns all tools, those of features too."""
+    tools = OwnTools(memory_tools)
+    tools.host = ToolHost(
+        config=partial(Config, state_dir=home, path=home / "skerry.json"),
+        store=None,  # type: ignore[arg-type]  # no tool is called
+        environ={},
+        clock=FakeClock(),
+    )
+    return tools
 
 
 def memory_tools() -> list[Tool]:

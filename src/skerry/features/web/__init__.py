@@ -1,0 +1,1 @@
+"""Feature `web`: the tools `web_fetch` and `web_search`."""

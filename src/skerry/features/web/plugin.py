@@ -1,0 +1,9 @@
+"""Registers the tools `web_fetch` and `web_search`."""
+
+from skerry.sdk.features import FeatureApi
+
+
+def register(api: FeatureApi) -> None:
+    """Registers what the feature consists of."""
+    api.tools("tools:make")
+    api.check("checks:search_provider")
