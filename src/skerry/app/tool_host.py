@@ -14,4 +14,5 @@ def tool_host(context: GatewayContext, environ: Mapping[str, str]) -> ToolHost:
         environ=environ,
         clock=context.clock,
         notify=context.system_events.add,
+        redact=context.approvals.redact if context.approvals else str,
     )

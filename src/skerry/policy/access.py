@@ -147,7 +147,6 @@ METHODS: Final[Mapping[str, Need]] = MappingProxyType(
         "cron.list": READERS,
         "cron.runs": READERS,
         "cron.status": READERS,
-        "exec.approvals.get": ADMINS,
         "files.get": ADMINS,
         "files.list": READERS,
         "files.trust": ADMINS,

@@ -8,6 +8,8 @@ from msgspec import Struct
 from skerry.config.root import Config
 from skerry.infra.clock import Clock
 from skerry.model.ids import AgentId, SessionKey
+from skerry.ports.allowlist import Allowlist
+from skerry.runtime.allowlist import StoredAllowlist
 from skerry.store import Store
 
 
@@ -26,6 +28,14 @@ class ToolHost(Struct, frozen=True, kw_only=True):
     clock: Clock
     notify: Callable[[SessionKey, str], None] = _tell_nobody
     """Queues a system event that the next run of the session reads."""
+
+    redact: Callable[[str], str] = str
+    """Takes secrets out of text."""
+
+    @property
+    def allowlist(self) -> Allowlist:
+        """Returns the patterns of commands that people allow for good."""
+        return StoredAllowlist(self.store, self.clock, self.redact)
 
     @property
     def state_dir(self) -> Path:

@@ -8,6 +8,7 @@ from skerry.model.run import RunRequest
 from skerry.model.tool import ToolResult
 from skerry.policy.effect import Effect
 from skerry.ports.approval import PendingCall
+from skerry.store import allowlist, audit
 from skerry.store.unit import Reader, Row, Unit
 
 _encode = msgspec.json.encode
@@ -87,6 +88,19 @@ def add(unit: Unit, approval: StoredApproval, run_id: str, call_id: str) -> None
             approval.created_at,
         ),
     )
+    view = approval.subject
+    facts = {
+        "id": approval.id,
+        "tool": view.tool,
+        "command": view.command,
+        "host": view.host,
+        "cwd": view.cwd,
+        "agent": view.agent,
+        "session": view.session_key,
+        "rule": view.rule,
+        "fingerprint": approval.fingerprint,
+    }
+    audit.append(unit, approval.created_at, "approval.requested", facts)
 
 
 def get(reader: Reader, approval_id: str) -> StoredApproval | None:
@@ -147,26 +161,36 @@ def counted(reader: Reader) -> int:
 
 
 def resolve(unit: Unit, approval_id: str, verdict: Verdict, by: str, now: int) -> bool:
-    """Notes the answer of a person; returns False where the approval is not pending any more."""
+    """Notes the answer of a person; returns False where the approval is not pending any more.
+
+    `allow-always` adds the patterns of the call to the allowlist of its agent.
+    """
     state = ApprovalState.DENIED if verdict is Verdict.DENY else ApprovalState.ALLOWED
-    return bool(
-        unit.execute(
-            "UPDATE approval SET state = ?, verdict = ?, resolved_by = ?, updated_at = ?"
-            " WHERE approval_id = ? AND state = ? AND expires_at > ?",
-            (state, verdict, by, now, approval_id, ApprovalState.PENDING, now),
-        )
+    changed = unit.execute(
+        "UPDATE approval SET state = ?, verdict = ?, resolved_by = ?, updated_at = ?"
+        " WHERE approval_id = ? AND state = ? AND expires_at > ?",
+        (state, verdict, by, now, approval_id, ApprovalState.PENDING, now),
     )
+    if not changed:
+        return False
+    audit.append(unit, now, f"approval.{verdict}", {"id": approval_id, "by": by})
+    stored = get(unit, approval_id) if verdict is Verdict.ALWAYS else None
+    if stored is not None:
+        for pattern in stored.subject.patterns:
+            allowlist.add(unit, stored.subject.agent, pattern, Verdict.ALWAYS, by, now)
+    return True
 
 
 def withdraw(unit: Unit, approval_id: str, by: str, now: int) -> bool:
     """Denies an approval whose call has not begun, whatever a person answered before."""
-    return bool(
-        unit.execute(
-            "UPDATE approval SET state = ?, verdict = ?, resolved_by = ?, updated_at = ?"
-            " WHERE approval_id = ? AND state IN (?, ?)",
-            (ApprovalState.DENIED, Verdict.DENY, by, now, approval_id, *OPEN),
-        )
+    changed = unit.execute(
+        "UPDATE approval SET state = ?, verdict = ?, resolved_by = ?, updated_at = ?"
+        " WHERE approval_id = ? AND state IN (?, ?)",
+        (ApprovalState.DENIED, Verdict.DENY, by, now, approval_id, *OPEN),
     )
+    if changed:
+        audit.append(unit, now, "approval.withdrawn", {"id": approval_id, "by": by})
+    return bool(changed)
 
 
 def expire(unit: Unit, now: int) -> list[str]:
@@ -181,26 +205,31 @@ def expire(unit: Unit, now: int) -> list[str]:
             "UPDATE approval SET state = ?, updated_at = ? WHERE approval_id = ?",
             (ApprovalState.EXPIRED, now, approval_id),
         )
+        audit.append(unit, now, "approval.expired", {"id": str(approval_id)})
     return [str(row[0]) for row in rows]
 
 
 def begin(unit: Unit, approval_id: str, now: int) -> bool:
     """Notes that the allowed call begins; only the first caller gets True."""
-    return bool(
-        unit.execute(
-            "UPDATE approval SET state = ?, updated_at = ? WHERE approval_id = ? AND state = ?",
-            (ApprovalState.BEGUN, now, approval_id, ApprovalState.ALLOWED),
-        )
+    changed = unit.execute(
+        "UPDATE approval SET state = ?, updated_at = ? WHERE approval_id = ? AND state = ?",
+        (ApprovalState.BEGUN, now, approval_id, ApprovalState.ALLOWED),
     )
+    if changed:
+        audit.append(unit, now, "approval.begun", {"id": approval_id})
+    return bool(changed)
 
 
 def end(unit: Unit, approval_id: str, outcome: ToolResult, now: int) -> None:
     """Notes the outcome of a call that had begun."""
-    unit.execute(
+    changed = unit.execute(
         "UPDATE approval SET state = ?, outcome = ?, updated_at = ?"
         " WHERE approval_id = ? AND state = ?",
         (ApprovalState.ENDED, _encode(outcome), now, approval_id, ApprovalState.BEGUN),
     )
+    if changed:
+        facts = {"id": approval_id, "failed": outcome.is_error}
+        audit.append(unit, now, "approval.ended", facts)
 
 
 def any_begun(reader: Reader) -> bool:
@@ -216,6 +245,8 @@ def interrupt(unit: Unit, now: int) -> list[str]:
         "UPDATE approval SET state = ?, owed = TRUE, updated_at = ? WHERE state = ?",
         (ApprovalState.UNKNOWN, now, ApprovalState.BEGUN),
     )
+    for (approval_id,) in rows:
+        audit.append(unit, now, "approval.unknown", {"id": str(approval_id)})
     return [str(row[0]) for row in rows]
 
 

@@ -95,4 +95,26 @@ LATER: Final = (
     CREATE INDEX approval_call ON approval (fingerprint);
     CREATE INDEX approval_of_run ON approval (run_id, call_id)
     """,
+    # Patterns that people allow for good, and the chain of what was decided: the digest of a body
+    # is in the chain, so that a body can be erased.
+    """
+    CREATE TABLE allowlist (
+        agent TEXT NOT NULL,
+        pattern TEXT NOT NULL,
+        source TEXT NOT NULL,
+        added_at INTEGER NOT NULL,
+        last_used_at INTEGER,
+        last_command TEXT NOT NULL,
+        last_path TEXT NOT NULL,
+        PRIMARY KEY (agent, pattern)
+    ) WITHOUT ROWID;
+    CREATE TABLE audit (
+        seq INTEGER PRIMARY KEY,
+        at INTEGER NOT NULL,
+        kind TEXT NOT NULL,
+        digest TEXT NOT NULL,
+        body BLOB,
+        hash TEXT NOT NULL
+    )
+    """,
 )

@@ -205,3 +205,59 @@ async def test_jobs_that_are_not_counted_give_no_slots_away(bench: Bench) -> Non
         assert bench.began[3:] == ["a"]
         bench.end("a")
         bench.end("b")
+
+
+async def test_a_job_outside_its_slot_lets_others_run_and_waits_for_one_behind() -> None:
+    began: list[str] = []
+    outside, back, end = anyio.Event(), anyio.Event(), anyio.Event()
+
+    async def asks() -> None:
+        async with lanes.outside("a"):
+            outside.set()
+            await back.wait()
+        began.append("a again")
+
+    async def other() -> None:
+        began.append("b")
+        await end.wait()
+
+    async with Lanes(1) as lanes:
+        lanes.submit("a", asks)
+        lanes.submit("b", other)
+        lanes.submit("c", other)
+        with anyio.fail_after(60):
+            await outside.wait()
+            while began != ["b"]:
+                await anyio.lowlevel.checkpoint()
+            back.set()
+            await anyio.wait_all_tasks_blocked()
+            assert began == ["b"], "the slot is in use"
+            end.set()
+            assert await lanes.drain(60)
+    assert began[:2] == ["b", "a again"]
+
+
+async def test_a_job_that_is_cancelled_outside_its_slot_leaves_the_count_right() -> None:
+    scope, outside = anyio.CancelScope(), anyio.Event()
+
+    async def asks() -> None:
+        with scope:
+            async with lanes.outside("a"):
+                outside.set()
+                await anyio.sleep_forever()
+
+    async with Lanes(1) as lanes:
+        lanes.submit("a", asks)
+        with anyio.fail_after(60):
+            await outside.wait()
+            scope.cancel()
+            while lanes.use()[0].running or not lanes.idle("a"):
+                await anyio.lowlevel.checkpoint()
+            done = anyio.Event()
+
+            async def work() -> None:
+                done.set()
+
+            lanes.submit("b", work)
+            await done.wait()
+        assert lanes.use()[0].running in {0, 1}

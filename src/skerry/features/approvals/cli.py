@@ -2,9 +2,10 @@
 
 from argparse import ArgumentParser
 
-from skerry.cli.options import command, output, reach, subcommands
+from skerry.cli.options import command, group, output, reach, subcommands
 
 _RUN = "skerry.features.approvals.cli_run"
+_LIST = "skerry.features.approvals.cli_allowlist"
 
 
 def add(approvals: ArgumentParser) -> None:
@@ -18,5 +19,16 @@ def add(approvals: ArgumentParser) -> None:
     deny = command(add, "deny", _RUN, "deny a call")
     for parser in (allow, deny):
         parser.add_argument("id", metavar="ID", help="its id, or the beginning of it")
-    for parser in (listing, allow, deny):
+    of_list = group(add, "allowlist", "the commands that run unasked on a host")
+    listed = command(of_list, "list", _LIST, "the patterns, with their last use")
+    added = command(of_list, "add", _LIST, "allow a pattern to an agent, such as 'git status'")
+    removed = command(of_list, "remove", _LIST, "remove a pattern")
+    for parser in (added, removed):
+        parser.add_argument(
+            "pattern", metavar="PATTERN", help="words of a command, as one argument"
+        )
+    for parser in (listed, added, removed):
+        text = "agent; '*' is every agent (default: the default agent)"
+        parser.add_argument("--agent", metavar="ID", help=text)
+    for parser in (listing, allow, deny, listed, added, removed):
         output(reach(parser))

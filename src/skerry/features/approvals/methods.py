@@ -108,8 +108,7 @@ async def approval_resolve(call: Call, params: ResolveParams) -> Json:
         raise RefusedError(f"unknown decision; there are {values}") from error
     desk = _desk(call)
     approval = await _named(desk, params.id)
-    device = call.device_id[:12] if call.device_id else "operator"
-    await desk.resolve(approval.id, verdict, device)
+    await desk.resolve(approval.id, verdict, wire.person(call))
     return {"ok": True}
 
 

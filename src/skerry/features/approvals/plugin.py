@@ -1,6 +1,6 @@
 """Registers the approvals: methods, events, the service that notifies people."""
 
-from skerry.policy.access import APPROVERS
+from skerry.policy.access import ADMINS, APPROVERS
 from skerry.sdk.features import FeatureApi
 
 
@@ -14,6 +14,14 @@ def register(api: FeatureApi) -> None:
         "exec.approval.waitDecision": APPROVERS,
     }
     api.methods(needs, "methods:METHODS")
+    allowlist = {
+        "exec.allowlist.add": ADMINS,
+        "exec.allowlist.list": APPROVERS,
+        "exec.allowlist.remove": APPROVERS,
+        "exec.approvals.get": ADMINS,
+        "exec.approvals.set": ADMINS,
+    }
+    api.methods(allowlist, "allowlist_methods:METHODS")
     api.event(
         "exec.approval.requested", APPROVERS, "A tool call waits for the approval of a person."
     )

@@ -4,6 +4,7 @@ import unicodedata
 from typing import Any, Final
 
 from skerry.gateway.frames import Json
+from skerry.gateway.method import Call
 from skerry.model.approval import ApprovalState, Verdict
 from skerry.store.approvals import StoredApproval
 
@@ -84,3 +85,8 @@ def answer(approval: StoredApproval) -> dict[str, Json]:
         "createdAtMs": approval.created_at,
         "expiresAtMs": approval.expires_at,
     }
+
+
+def person(call: Call) -> str:
+    """Returns a name for whoever answers over a connection: the beginning of the device's id."""
+    return call.device_id[:12] if call.device_id else "operator"

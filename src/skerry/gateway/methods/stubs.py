@@ -133,16 +133,6 @@ def skills_status(call: Call, params: SkillsStatusParams) -> Json:
     }
 
 
-def exec_approvals_get(call: Call, _params: NoParams) -> Json:
-    """Returns the commands with permanent approval: none can be run."""
-    return {
-        "path": str(call.context.config().state_dir / "exec-approvals.json"),
-        "exists": False,
-        "hash": hashlib.sha256(b"").hexdigest(),
-        "file": {"version": 1, "defaults": {}, "agents": {}},
-    }
-
-
 def last_heartbeat(_call: Call, _params: NoParams) -> Json:
     """Returns the last heartbeat: null, for there is none."""
     return raw(None)
@@ -154,6 +144,5 @@ METHODS: Final = (
     Method("cron.runs", CronRunsParams, cron_runs),
     Method("channels.status", ChannelsStatusParams, channels_status),
     Method("skills.status", SkillsStatusParams, skills_status),
-    Method("exec.approvals.get", NoParams, exec_approvals_get),
     Method("last-heartbeat", NoParams, last_heartbeat),
 )

@@ -1,0 +1,1 @@
+"""Shows and verifies the log of what people and gates decided."""

@@ -1,0 +1,24 @@
+"""Check of `skerry doctor` of the audit log."""
+
+import anyio.to_thread
+
+from skerry.features.audit.reading import read
+from skerry.model.errors import StateError
+from skerry.ports.checks import Check, Level
+from skerry.sdk.features import Installation
+from skerry.store import audit
+
+
+async def chain(installation: Installation) -> list[Check]:
+    """Returns whether every entry of the log fits those before it."""
+    try:
+        report = await anyio.to_thread.run_sync(read, installation.state_dir, audit.verify)
+    except StateError as error:
+        return [Check("audit", Level.WARNING, str(error), "skerry doctor --repair")]
+    if report is None:
+        return []
+    if report.broken is not None:
+        message = f"the log of decisions is broken: {report.why}."
+        remedy = "Somebody or something changed the database; compare it with a backup."
+        return [Check("audit", Level.FAILURE, message, remedy)]
+    return [Check("audit", Level.OK, f"{report.entries} decisions, head {report.head[:12]}")]

@@ -1,0 +1,105 @@
+"""Audit log: a chain of hashes over what people and gates decided, in the units of the decisions.
+
+Each entry has the SHA-256 of its own facts and of the hash before it, so that a changed, a removed
+or an inserted entry is noticed. The chain has the digest of a body, which may be erased.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from skerry.infra.untrusted_json import UNREADABLE
+from skerry.store.unit import Reader, Unit
+
+FIRST: Final = "0" * 64
+"""Hash before the first entry."""
+_encode = msgspec.json.encode
+
+
+class AuditEntry(Struct, frozen=True):
+    """One entry of the log."""
+
+    seq: int
+    """Number from 1, without gaps."""
+    at: int
+    """Milliseconds since 1970."""
+    kind: str
+    """Name of what happened, such as `approval.allow-once`."""
+    body: dict[str, Any] | None
+    """Facts; None where they were erased."""
+    hash: str
+
+
+class AuditReport(Struct, frozen=True):
+    """Result of a look at the whole chain."""
+
+    entries: int
+    head: str
+    """Hash of the last entry. A copy of it elsewhere shows later that no entry was cut off."""
+    broken: int | None = None
+    """Number of the first entry that does not fit; None where all do."""
+    why: str = ""
+    erased: int = 0
+    """Number of entries whose body was erased."""
+
+
+def append(unit: Unit, at: int, kind: str, body: Mapping[str, Any]) -> None:
+    """Adds an entry at the end of the chain."""
+    last = unit.one("SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1")
+    seq, before = (int(last[0]) + 1, str(last[1])) if last else (1, FIRST)
+    encoded = _encode(body, order="sorted")
+    digest = hashlib.sha256(encoded).hexdigest()
+    unit.execute(
+        "INSERT INTO audit (seq, at, kind, digest, body, hash) VALUES (?, ?, ?, ?, ?, ?)",
+        (seq, at, kind, digest, encoded, chained(before, seq, at, kind, digest)),
+    )
+
+
+def chained(before: str, seq: int, at: int, kind: str, digest: str) -> str:
+    """Returns the hash of an entry that follows the hash `before`."""
+    return hashlib.sha256(_encode([before, seq, at, kind, digest])).hexdigest()
+
+
+def last(reader: Reader, limit: int) -> list[AuditEntry]:
+    """Returns the last entries, oldest first."""
+    rows = reader.all(
+        "SELECT seq, at, kind, body, hash FROM audit ORDER BY seq DESC LIMIT ?", (limit,)
+    )
+    return [
+        AuditEntry(seq, at, kind, _body(body), hash_) for seq, at, kind, body, hash_ in rows[::-1]
+    ]
+
+
+def verify(reader: Reader) -> AuditReport:
+    """Follows the whole chain."""
+    before, count, erased = FIRST, 0, 0
+    for seq, at, kind, digest, body, hash_ in reader.each(
+        "SELECT seq, at, kind, digest, body, hash FROM audit ORDER BY seq"
+    ):
+        why = ""
+        if seq != count + 1:
+            why = f"entry {count + 1} is missing"
+        elif chained(before, seq, at, kind, digest) != hash_:
+            why = f"entry {seq} was changed, or one before it"
+        elif body is not None and _digest(body) != digest:
+            why = f"the facts of entry {seq} were changed"
+        if why:
+            return AuditReport(count, before, count + 1, why, erased)
+        before, count, erased = hash_, count + 1, erased + (body is None)
+    return AuditReport(count, before, erased=erased)
+
+
+def _digest(body: bytes | str) -> str:
+    return hashlib.sha256(body.encode() if isinstance(body, str) else body).hexdigest()
+
+
+def _body(encoded: bytes | None) -> dict[str, Any] | None:
+    if encoded is None:
+        return None
+    try:
+        return msgspec.json.decode(encoded, type=dict[str, Any])
+    except UNREADABLE:
+        return {"unreadable": True}

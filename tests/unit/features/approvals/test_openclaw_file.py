@@ -1,0 +1,50 @@
+"""OpenClaw's `exec-approvals.json`: what is taken, what is left out, what is no such file."""
+
+import json
+
+import pytest
+
+from skerry.features.approvals.openclaw_file import FileEntry, parse
+
+FILE = {
+    "version": 1,
+    "socket": {"path": "/x.sock", "token": "t"},
+    "defaults": {"security": "allowlist", "ask": "on-miss"},
+    "agents": {
+        "default": {"allowlist": ["/usr/bin/git", {"pattern": "/usr/bin/jq", "lastUsedAt": 5.0}]},
+        "ops": {
+            "allowlist": [
+                {"id": "1", "pattern": "/bin/df", "lastUsedCommand": "df -h"},
+                {"pattern": "/bin/rm", "argPattern": "^/tmp"},
+                " ",
+            ],
+            "mcpTools": [{"server": "s", "tool": "t", "source": "allow-always", "addedAt": 1}],
+        },
+    },
+}
+
+
+def test_patterns_are_taken_by_agent_and_the_old_default_is_main() -> None:
+    file = parse(json.dumps(FILE).encode())
+    assert file is not None
+    assert file.entries() == [
+        FileEntry("main", "/usr/bin/git"),
+        FileEntry("main", "/usr/bin/jq", 5),
+        FileEntry("ops", "/bin/df", None, "df -h"),
+    ]
+
+
+def test_what_would_allow_more_than_before_is_left_out_and_told() -> None:
+    file = parse(json.dumps(FILE).encode())
+    assert file is not None
+    notes = "; ".join(file.left_out())
+    assert "1 patterns of agent ops with an expression of arguments" in notes
+    assert "1 tools of MCP servers" in notes
+    assert "defaults.security=allowlist" in notes
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"[]", b'{"version": 2}', b'{"version": 1, "agents": {"a": 1}}']
+)
+def test_a_damaged_file_or_another_version_gives_nothing(content: bytes) -> None:
+    assert parse(content) is None
