@@ -33,6 +33,7 @@ WITHOUT: Final = {
     "runtime/usage/ledger.py:Ledger._book_unbooked": COMMIT,
     "app/boot.py:boot": DISK,
     "features/approvals/service.py:run": OWNER,
+    "features/audit/checks.py:chain": DISK,
     "lanes/lanes.py:Lanes.outside": "ends when another job of its group ends",
     "runtime/late_calls.py:LateCalls._watch.watch": OWNER,
     "runtime/call_approvals.py:RunApprovals.ask": "has 30 s; the rest ends with a COMMIT",

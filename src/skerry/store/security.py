@@ -24,6 +24,10 @@ FROZEN: Final = ("frozen", "frozen_part", "frozen_text", "frozen_note")
 RECORDS: Final = "file_record"
 """Table in which the rows of the replaced database win; if it is unreadable, the backup's are
 kept."""
+DECISIONS: Final = ("approval", "allowlist", "audit")
+"""Tables of what people decided, which never go back: a pattern that was removed stays removed, and
+a call that was made is not made again. Unreadable, the log stays that of the backup, and the others
+are empty."""
 _QUOTES: Final = re.compile(r'[\s"`\[\]]+')
 _SQLITES: Final = frozenset({"sqlite_sequence", *(f"sqlite_stat{n}" for n in range(1, 5))})
 """Tables that SQLite makes; its indexes have no SQL."""
@@ -50,18 +54,18 @@ def keep(replaced: Path, made: Path) -> KeptDevices:
     """
     rows = _rows(replaced, TABLES)
     records = _rows(replaced, (RECORDS,))  # apart: an earlier version has none
+    decisions = {name: _rows(replaced, (name,)) for name in DECISIONS}
     with closing(sqlite3.connect(made, isolation_level=None)) as connection:
         connection.execute("BEGIN IMMEDIATE")
         before = _paired(connection)
         for name in FROZEN:
             connection.execute(f'DELETE FROM "{name}"')  # noqa: S608 - constant names
         for name in TABLES:
-            connection.execute(f'DELETE FROM "{name}"')  # noqa: S608 - constant names
-            columns, stored = (rows or {}).get(name, ((), ()))
-            listed = ", ".join(f'"{column}"' for column in columns)
-            marks = ", ".join("?" * len(columns))
-            if stored:
-                connection.executemany(f'INSERT INTO "{name}" ({listed}) VALUES ({marks})', stored)  # noqa: S608 - columns of the schema
+            _replace(connection, name, rows)
+        present = {name for _, name in _schema(connection)}
+        for name in DECISIONS:
+            if name in present and not (name == "audit" and decisions[name] is None):
+                _replace(connection, name, decisions[name])
         columns, stored = (records or {}).get(RECORDS, ((), ()))
         if stored:
             marks = ", ".join("?" * len(columns))
@@ -72,6 +76,20 @@ def keep(replaced: Path, made: Path) -> KeptDevices:
         after = _paired(connection)
         connection.execute("COMMIT")
     return KeptDevices(len(after), len(before - after), rows is not None)
+
+
+def _replace(
+    connection: sqlite3.Connection,
+    name: str,
+    rows: dict[str, tuple[tuple[str, ...], list[Any]]] | None,
+) -> None:
+    """Puts the rows of the replaced database in the place of those of a table."""
+    connection.execute(f'DELETE FROM "{name}"')  # noqa: S608 - constant names
+    columns, stored = (rows or {}).get(name, ((), ()))
+    listed = ", ".join(f'"{column}"' for column in columns)
+    marks = ", ".join("?" * len(columns))
+    if stored:
+        connection.executemany(f'INSERT INTO "{name}" ({listed}) VALUES ({marks})', stored)  # noqa: S608 - columns of the schema
 
 
 def foreign(path: Path) -> str:

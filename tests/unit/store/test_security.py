@@ -9,13 +9,27 @@ from pathlib import Path
 
 import pytest
 
+from skerry.model.approval import EXPIRES_MS, ApprovalState, Verdict
 from skerry.model.origin import Origin
+from skerry.model.tool import ToolResult
 from skerry.policy.records import FileRecord
-from skerry.store import DATABASE, Reader, Unit, backups, devices, files, open_store
+from skerry.store import (
+    DATABASE,
+    Reader,
+    Unit,
+    allowlist,
+    approvals,
+    audit,
+    backups,
+    devices,
+    files,
+    open_store,
+)
+from skerry.store.approvals import ApprovalView, StoredApproval
 from skerry.store.backups import Backup, BackupError, BackupKind
 from skerry.store.devices import DeviceGrant, DeviceInfo, DeviceRequest
 from skerry.store.restore import Restored, restore
-from skerry.store.security import TABLES
+from skerry.store.security import DECISIONS, TABLES
 from tests.support.damage import break_pages
 
 NOW = 1_700_000_000_000
@@ -167,7 +181,8 @@ async def test_every_table_that_lets_somebody_in_is_one_that_never_goes_back(
             columns = connection.execute("SELECT name FROM pragma_table_info(?)", (name,))
             if any(lets_in.search(column) for (column,) in columns):
                 found.add(name)
-    assert found == set(TABLES)
+    assert found - {"audit"} == set(TABLES)
+    assert "audit" in DECISIONS
 
 
 async def test_a_restored_backup_revives_no_pin_of_a_device_or_of_a_file_beside_the_database(
@@ -188,3 +203,36 @@ async def test_a_restored_backup_revives_no_pin_of_a_device_or_of_a_file_beside_
     async with open_store(tmp_path / DATABASE) as store:
         back = await store.read(lambda reader: grant(reader, "rotated"))
     assert (back.about.platform, back.scopes) == ("darwin", ("operator.read",))
+
+
+@pytest.mark.parametrize("readable", [True, False])
+async def test_a_restore_revives_no_pattern_and_no_call_that_was_made(
+    tmp_path: Path, *, readable: bool
+) -> None:
+    asked = pending("a1")
+    async with open_store(tmp_path / DATABASE) as store:
+        await store.write(lambda unit: allowlist.add(unit, "main", "rm *", "person", "me", NOW))
+        await store.write(lambda unit: approvals.add(unit, asked, "r", "c"))
+        await store.write(lambda unit: approvals.resolve(unit, "a1", Verdict.ONCE, "me", NOW))
+        made = backups.create(tmp_path, BackupKind.MANUAL, NOW)
+        await store.write(lambda unit: allowlist.remove(unit, "main", "rm *", "me", NOW))
+        await store.write(lambda unit: approvals.begin(unit, "a1", NOW))
+        await store.write(lambda unit: approvals.end(unit, "a1", ToolResult("x"), NOW))
+    if not readable:
+        (tmp_path / DATABASE).unlink()
+    restore(tmp_path, made, NOW)
+    async with open_store(tmp_path / DATABASE) as store:
+        assert await store.read(allowlist.patterns) == []
+        assert await store.read(approvals.due) == []
+        kept = await store.read(lambda reader: approvals.get(reader, "a1"))
+        assert (kept and kept.state) == (ApprovalState.ENDED if readable else None)
+        report = await store.read(audit.verify)
+        assert (report.entries, report.broken) == (6 if readable else 3, None)
+
+
+def pending(approval_id: str) -> StoredApproval:
+    """Returns an approval that a client asked for."""
+    view = ApprovalView("exec", "ls", "gateway", "/", "main", "agent:main:main", "on-miss")
+    return StoredApproval(
+        approval_id, ApprovalState.PENDING, "f", None, view, NOW, NOW + EXPIRES_MS
+    )

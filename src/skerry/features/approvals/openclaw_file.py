@@ -86,7 +86,7 @@ class ApprovalsFile(_Part):
         return list(found.values())
 
     def left_out(self) -> list[str]:
-        """Returns what is not taken, a sentence each."""
+        """Returns the parts that are not taken, a sentence each."""
         notes: list[str] = []
         for name, rules in self.agents.items():
             limited = sum(
@@ -101,7 +101,7 @@ class ApprovalsFile(_Part):
         return notes
 
     def unsupported(self) -> str:
-        """Returns what would have an effect that the allowlist cannot have; empty for nothing."""
+        """Returns the modes that an allowlist does not have, in words; empty without any."""
         sections = {"defaults": self.defaults, **{f"agents.{n}": r for n, r in self.agents.items()}}
         named = [
             f"{path}.{key}={value}"

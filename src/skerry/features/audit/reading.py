@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 def read(state_dir: Path, work: Callable[[Reader], T]) -> T | None:
-    """Returns what `work` reads; None where there is no log yet.
+    """Returns the result of `work`; None where there is no log yet.
 
     Raises:
         StateError: the database cannot be read.
