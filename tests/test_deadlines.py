@@ -138,9 +138,9 @@ WITHOUT: Final = {
     "store/mirror.py:Mirror.repair": DISK,
     "store/store.py:Store.read": "reads the database, on its own disk",
     "store/store.py:open_store": "the last units are committed; what is refused fails at once",
-    "tools/edit.py:Edit.run": DISK,
-    "tools/read.py:Read.run": DISK,
-    "tools/write.py:Write.run": DISK,
+    "features/files/edit.py:Edit.run": DISK,
+    "features/files/read.py:Read.run": DISK,
+    "features/files/write.py:Write.run": DISK,
 }
 
 DEADLINES: Final = {

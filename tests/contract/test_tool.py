@@ -10,6 +10,9 @@ from typing import Any, Final
 import pytest
 from pydantic import BaseModel, ValidationError
 
+from skerry.features.files.edit import Edit
+from skerry.features.files.read import Read
+from skerry.features.files.write import Write
 from skerry.infra.rooted_fs import Beneath
 from skerry.model.caller import Caller
 from skerry.model.errors import SkerryError
@@ -19,9 +22,6 @@ from skerry.model.origin import Origin
 from skerry.model.tool import ToolResult
 from skerry.ports.tool import Tool, ToolContext, reads_only
 from skerry.sdk.tools import FunctionTool
-from skerry.tools.edit import Edit
-from skerry.tools.read import Read
-from skerry.tools.write import Write
 
 OWNER: Final = Caller(SessionKey.main(), PeerKind.DIRECT, Origin.OWNER, is_private=True)
 NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")

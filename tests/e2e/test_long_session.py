@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from skerry.config.agents import AgentDefaults, AgentsConfig
 from skerry.config.context import Compaction, MemoryFlush
+from skerry.features.files.read import Read
 from skerry.model.message import ToolCall, ToolResultMessage, UserMessage
 from skerry.model.run import StopReason
 from skerry.ports.model import ModelRequest
@@ -26,7 +27,6 @@ from skerry.providers.compat_request import request_body
 from skerry.sessions.summary import SYSTEM
 from skerry.store import compactions, sessions
 from skerry.testing.model import MODEL, ScriptedModel, Step
-from skerry.tools.read import Read
 from tests.support.core import MAIN, Core, open_core
 
 TURNS: Final = 2000

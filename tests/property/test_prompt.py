@@ -6,9 +6,9 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
+from skerry.features.files.read import Read
 from skerry.model.ids import AgentId
 from skerry.ports.model import ModelInfo
-from skerry.tools.read import Read
 from skerry.workspace.prompt_files import ORDER, FileLimits, FileText, fitted
 from skerry.workspace.prompt_sections import PromptSubject, Today, joined, system_prompt
 

@@ -9,6 +9,7 @@ from typing import Any
 import anyio
 
 from skerry.config.agents import AgentDefaults, AgentsConfig
+from skerry.features.files.read import Read
 from skerry.hooks.hooks import Hooks
 from skerry.model.event import TextDelta
 from skerry.model.ids import AccountId, ChannelId, RunId, SessionId
@@ -18,7 +19,6 @@ from skerry.model.session import SessionSettings
 from skerry.ports.tool import Tool
 from skerry.store import Unit, archive, outbox, sessions
 from skerry.testing.model import ScriptedModel, Step
-from skerry.tools.read import Read
 from tests.support.core import MAIN, Core, open_core
 
 CHANNEL, ACCOUNT = ChannelId("memory"), AccountId("default")

@@ -16,6 +16,9 @@ from skerry.config.root import Config
 from skerry.config.session import SessionConfig
 from skerry.config.tools import GuestTools, ToolsConfig
 from skerry.config.usage import UsageConfig
+from skerry.features.files.edit import Edit
+from skerry.features.files.read import Read
+from skerry.features.files.write import Write
 from skerry.hooks.hooks import Hooks
 from skerry.infra.clock import Clock, SystemClock
 from skerry.infra.supervise import Supervisor
@@ -39,10 +42,7 @@ from skerry.runtime.usage.ledger import Ledger
 from skerry.store import Store, nothing, open_store, sessions
 from skerry.store.calls import CallLog
 from skerry.testing.model import ScriptedModels
-from skerry.tools.edit import Edit
-from skerry.tools.read import Read
 from skerry.tools.session_search import SessionSearch
-from skerry.tools.write import Write
 from skerry.workspace.prompt_builder import Prompts
 
 MAIN = SessionKey.main()

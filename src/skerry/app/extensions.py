@@ -51,18 +51,12 @@ class OwnTools(Mapping[str, Tool]):
 
     @cached_property
     def _made(self) -> dict[str, Tool]:
-        from skerry.tools.edit import Edit  # noqa: PLC0415 - at first use
-        from skerry.tools.read import Read  # noqa: PLC0415 - at first use
         from skerry.tools.session_search import SessionSearch  # noqa: PLC0415 - at first use
-        from skerry.tools.write import Write  # noqa: PLC0415 - at first use
 
         ours: tuple[Tool, ...] = (
-            Read(),
-            Write(),
-            Edit(),
+            *self._host_tools(),
             SessionSearch(),
             *self._memory(),
-            *self._host_tools(),
             *self.features,
         )
         made = {tool.spec.name: tool for tool in ours}

@@ -73,6 +73,7 @@ FEATURES = (
     Feature("guard", ("what it uses", "examine and fence text of others"), registers=False),
     Feature("sandbox", ("what it uses", "test and explain the sandbox in which commands run")),
     Feature("web"),
+    Feature("files"),
     Feature("config"),
     Feature("prompt"),
     Feature("queue"),

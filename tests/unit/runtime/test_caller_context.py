@@ -6,6 +6,9 @@ import pytest
 from msgspec.structs import replace
 
 from skerry.config.agents import AgentsConfig
+from skerry.features.files.edit import Edit
+from skerry.features.files.read import Read
+from skerry.features.files.write import Write
 from skerry.model import message
 from skerry.model.caller import Caller
 from skerry.model.ids import AccountId, ChannelId, SessionKey
@@ -17,9 +20,6 @@ from skerry.ports.tool import ToolContext
 from skerry.runtime.conversation import taint
 from skerry.runtime.run_context import caller_of
 from skerry.testing.model import MODEL, ScriptedModel, Step
-from skerry.tools.edit import Edit
-from skerry.tools.read import Read
-from skerry.tools.write import Write
 from tests.support.core import open_core, request
 
 SPEC = ToolSpec("fetch", "Fetch a page.", {"type": "object", "properties": {}})

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from skerry.features.files.read import Read
 from skerry.infra.rooted_fs import Beneath
 from skerry.model.errors import ToolError
 from skerry.model.event import ToolUpdated
@@ -14,7 +15,6 @@ from skerry.model.tool import MAX_DETAILS, ToolResult, ToolSpec
 from skerry.ports.tool import ToolContext
 from skerry.runtime.tool_calls import execute
 from skerry.runtime.tool_results import Progress
-from skerry.tools.read import Read
 
 
 class Failing:

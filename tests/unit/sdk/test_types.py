@@ -129,13 +129,16 @@ from skerry.gateway.context import GatewayContext
 from skerry.gateway.method import Method
 from skerry.ports.checks import Check
 from skerry.sdk.features import Installation
+from skerry.ports.tool import Tool
 from skerry.sdk.slots import MemoryHolder, MemoryHost
+from skerry.sdk.tool_host import ToolHost
 
 methods = Sequence[Method[Any]]
 commands = Callable[[CommandDependencies], Sequence[Command]]
 check = Callable[[Installation], Awaitable[Iterable[Check]]]
 status_check = Callable[[Mapping[str, Any]], Iterable[Check]]
 service = Callable[[GatewayContext], Coroutine[Any, Any, None]]
+tools = Callable[[ToolHost], Iterable[Tool]]
 claim_slot = Callable[[MemoryHost], AbstractAsyncContextManager[MemoryHolder]]
 """
 """The type of what a feature names, by the method of `FeatureApi`."""
@@ -160,7 +163,15 @@ def test_what_features_name_has_the_type_of_its_kind(tmp_path: Path) -> None:
         if feature.registers:
             feature.load("plugin:register")(Named(feature, parts))
     kinds = {kind for kind, _ in parts} - {"call"}
-    assert kinds == {"methods", "commands", "check", "status_check", "service", "claim_slot"}
+    assert kinds == {
+        "methods",
+        "commands",
+        "check",
+        "status_check",
+        "service",
+        "claim_slot",
+        "tools",
+    }
     lines = TYPES.strip().splitlines()
     for number, (kind, path) in enumerate(parts):
         module, _, attribute = path.partition(":")

@@ -12,6 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from skerry.config.agents import AgentDefaults, AgentsConfig
+from skerry.features.files.read import Read
 from skerry.hooks.hooks import Hooks
 from skerry.hooks.payloads import BootstrapChange, BootstrapDraft, BootstrapFile
 from skerry.hooks.runner import Handler
@@ -29,7 +30,6 @@ from skerry.providers import (
 )
 from skerry.testing.clock import FakeClock
 from skerry.testing.model import ScriptedModel, Step, echo
-from skerry.tools.read import Read
 from skerry.workspace.prompt_files import BOOTSTRAP, FileText, ShownFile
 from skerry.workspace.prompt_sections import PromptSubject, Today, joined, system_prompt
 from skerry.workspace.workspace_init import seed

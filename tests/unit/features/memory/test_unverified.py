@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from skerry.config.protected import gate
+from skerry.features.files.read import Read
 from skerry.features.memory.recalling import recall
 from skerry.features.memory.tools import MemoryGet, MemorySearch
 from skerry.infra.rooted_fs import Beneath
@@ -13,7 +14,6 @@ from skerry.model.origin import Origin
 from skerry.model.provenance import Provenance, items
 from skerry.ports.tool import ToolContext
 from skerry.testing.memory import FakeBackend, hit
-from skerry.tools.read import Read
 from tests.support.memory import OWNER, Place, place
 from tests.unit.features.memory.test_recalling import draft
 

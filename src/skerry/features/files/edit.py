@@ -6,11 +6,11 @@ from typing import Any
 import anyio.to_thread
 from pydantic import BaseModel, ConfigDict, Field
 
+from skerry.features.files.parameters import MAX_BYTES, FilePath, encoded, explained
 from skerry.model.errors import ToolError
 from skerry.model.tool import ToolResult, ToolSpec
 from skerry.policy.access import Verb
 from skerry.ports.tool import ToolContext
-from skerry.tools.files import MAX_BYTES, FilePath, encoded, explained
 
 
 class EditParams(BaseModel):

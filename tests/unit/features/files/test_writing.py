@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from skerry.features.files.edit import Edit
+from skerry.features.files.parameters import MAX_BYTES
+from skerry.features.files.write import Write
 from skerry.infra.rooted_fs import Beneath
 from skerry.model.errors import OutsideWorkspaceError, ToolError
 from skerry.ports.tool import Tool, ToolContext
-from skerry.tools.edit import Edit
-from skerry.tools.files import MAX_BYTES
-from skerry.tools.write import Write
 
 
 async def run(tool: Tool, workspace: Path, arguments: dict[str, Any]) -> str:

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+from skerry.features.files.read import LINE_BYTES, MAX_CHARS, MAX_LINES, Read
 from skerry.infra.rooted_fs import Beneath
 from skerry.model.errors import OutsideWorkspaceError, ToolError
 from skerry.ports.tool import ToolContext
-from skerry.tools.read import LINE_BYTES, MAX_CHARS, MAX_LINES, Read
 
 
 async def read(workspace: Path, path: str = "a.txt", **arguments: object) -> str:

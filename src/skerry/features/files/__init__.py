@@ -1,0 +1,1 @@
+"""Feature `files`: the tools that read and change files of a workspace."""

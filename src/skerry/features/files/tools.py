@@ -1,0 +1,14 @@
+"""Makes the file tools."""
+
+from collections.abc import Sequence
+
+from skerry.features.files.edit import Edit
+from skerry.features.files.read import Read
+from skerry.features.files.write import Write
+from skerry.ports.tool import Tool
+from skerry.sdk.tool_host import ToolHost
+
+
+def make(_: ToolHost) -> Sequence[Tool]:
+    """Returns the tools, in the order in which a model is offered them."""
+    return Read(), Write(), Edit()
