@@ -130,7 +130,8 @@ from skerry.gateway.method import Method
 from skerry.ports.checks import Check
 from skerry.sdk.features import Installation
 from skerry.ports.tool import Tool
-from skerry.sdk.slots import MemoryHolder, MemoryHost
+from skerry.ports.sandbox import Sandbox
+from skerry.sdk.slots import MemoryHolder, MemoryHost, SandboxHost
 from skerry.sdk.tool_host import ToolHost
 
 methods = Sequence[Method[Any]]
@@ -139,7 +140,10 @@ check = Callable[[Installation], Awaitable[Iterable[Check]]]
 status_check = Callable[[Mapping[str, Any]], Iterable[Check]]
 service = Callable[[GatewayContext], Coroutine[Any, Any, None]]
 tools = Callable[[ToolHost], Iterable[Tool]]
-claim_slot = Callable[[MemoryHost], AbstractAsyncContextManager[MemoryHolder]]
+claim_slot = (
+    Callable[[MemoryHost], AbstractAsyncContextManager[MemoryHolder]]
+    | Callable[[SandboxHost], Sandbox]
+)
 """
 """The type of what a feature names, by the method of `FeatureApi`."""
 
