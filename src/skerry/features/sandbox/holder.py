@@ -103,7 +103,9 @@ class Sandboxes:
 
     async def tested(self, name: str, settings: SandboxConfig) -> SelfTest:
         """Returns the self-test of a backend; it is run once, and again after a failure."""
-        backend = self._backends[name]
+        backend = self._backends.get(name)
+        if backend is None:
+            return SelfTest(name, usable=False, remedy=f"There is no backend {name} yet.")
         key = (name, settings.docker.image)
         async with self._turn:
             if key in self._passed:

@@ -1,6 +1,9 @@
 """Commands in bubblewrap: what they see, what they may change, and how they end."""
 
+import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import anyio
@@ -18,7 +21,7 @@ pytestmark = pytest.mark.anyio
 
 def config_of(state: Path, **sandbox: object) -> Config:
     """Returns a configuration with this sandbox."""
-    tree = {"agents": {"defaults": {"sandbox": {"backend": "bubblewrap", **sandbox}}}}
+    tree = {"agents": {"defaults": {"sandbox": {"backend": "bubblewrap"} | sandbox}}}
     return check(tree, state_dir=state, path=state / "skerry.json")[0]
 
 
@@ -75,6 +78,7 @@ async def test_a_command_writes_the_workspace_as_its_owner(
     assert (workspace / "folder").stat().st_uid == os.getuid()
 
 
+@pytest.mark.abuse(85)
 async def test_what_the_gateway_loads_is_read_only_and_cannot_be_made(
     sandbox: Sandbox, workspace: Path
 ) -> None:
@@ -87,6 +91,37 @@ async def test_what_the_gateway_loads_is_read_only_and_cannot_be_made(
     assert not set(places.split()) & set(text.splitlines())
     assert code == 0
     assert sorted(path.name for path in workspace.iterdir()) == ["hooks", "project"]
+
+
+@pytest.mark.abuse(76)
+async def test_without_a_usable_backend_nothing_runs(workspace: Path) -> None:
+    """Podman is not there: a command is refused, and `usable` tells the remedy."""
+    sandbox = sandbox_of(config_of(workspace.parent, backend="podman"))
+    result = await sandbox.usable()
+    assert not result.usable
+    assert "podman" in result.remedy
+    with pytest.raises(SandboxError) as refused:
+        await output(sandbox, script("touch ran", workspace))
+    assert refused.value.remedy
+    assert list(workspace.iterdir()) == []
+
+
+@pytest.mark.abuse(76)
+def test_without_user_namespaces_bubblewrap_is_not_usable(tmp_path: Path) -> None:
+    """Runs the self-test where no further namespace can be made."""
+    forbid = 'echo 0 > /proc/sys/user/max_user_namespaces || exit 99; exec "$@"'
+    command = [sys.executable, "-m", "skerry", "sandbox", "test", "--json"]
+    done = subprocess.run(
+        ["unshare", "--user", "--map-root-user", "sh", "-c", forbid, "sh", *command],
+        env={**os.environ, "SKERRY_STATE_DIR": str(tmp_path)},
+        capture_output=True,
+        check=False,
+        timeout=120,
+    )
+    result = json.loads(done.stdout)
+    assert done.returncode == 1
+    assert result["usable"] is False
+    assert "user namespaces" in result["remedy"]
 
 
 async def test_more_than_is_granted_is_refused(workspace: Path) -> None:

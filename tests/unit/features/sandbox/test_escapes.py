@@ -108,7 +108,6 @@ def folder() -> Iterator[Path]:
         yield Path(name)
 
 
-@pytest.mark.abuse(77)
 async def test_no_way_leads_out(folder: Path) -> None:
     with Outside(folder) as placed:
         results = await placed.inside(Extended())
