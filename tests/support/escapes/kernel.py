@@ -85,10 +85,11 @@ NOT_OUTSIDE = {"setns-x32", "newer-than-all"}
 
 def reached(name: str, context: Context) -> str | None:
     del context
-    number = CALLS[name][0 if X86 else 1]
+    x86, other, arguments = CALLS[name]
+    number = x86 if X86 else other
     if not number:
         return None
-    words = [ctypes.c_long(argument) for argument in CALLS[name][2]]
+    words = [ctypes.c_long(argument) for argument in arguments]
     result = LIBC.syscall(ctypes.c_long(number), *words)
     code = ctypes.get_errno() if result < 0 else 0
     if code in {errno.EPERM, errno.ENOSYS}:
