@@ -8,7 +8,7 @@ from msgspec import Struct
 from skerry.config.exec import Ask, Security
 from skerry.features.exec import analysis, patterns, safe_bins
 from skerry.features.exec.patterns import Pattern, PatternError
-from skerry.features.exec.programs import SEARCH_PATH, Resolved, resolve
+from skerry.features.exec.programs import SEARCH_PATH, Resolved, is_on_path, resolve
 from skerry.features.exec.runners import PRIVILEGED, is_runner
 from skerry.features.exec.words import RefusedError, Simple
 from skerry.features.exec.wrappers import Peeled, is_wrapper, peel
@@ -169,7 +169,7 @@ class _Judge:
     ) -> tuple[str, str, str | None] | None:
         """Returns rule, reason and pattern by which the command runs; None where none does."""
         rules = self._rules
-        is_filter = program.name in rules.safe_bins and self._is_on_path(program)
+        is_filter = program.name in rules.safe_bins and is_on_path(program, rules.search_path)
         if is_filter and not runs and not safe_bins.problem(peeled.argv):
             return "safe-bin", f"{program.name} reads its standard input alone", None
         for argv in dict.fromkeys((peeled.argv, simple.argv)):
@@ -181,10 +181,6 @@ class _Judge:
                 if patterns.matches(pattern, argv, whole, rules.search_path):
                     return _ALLOWED, f"it matches {pattern.text}", pattern.text
         return None
-
-    def _is_on_path(self, program: Resolved) -> bool:
-        by_name = resolve(program.name, self._rules.search_path)
-        return by_name is not None and by_name.real == program.real
 
 
 _BUILTINS: Final = frozenset({"time", "command"})

@@ -15,7 +15,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from skerry.features.exec.programs import Resolved, resolve
+from skerry.features.exec.programs import Resolved, is_on_path, resolve
 
 MAX_CHARACTERS: Final = 4096
 _STAR: Final = "\ue000"
@@ -92,6 +92,8 @@ def matches(
     wanted = resolve(pattern.program, search_path)
     if wanted is None or (wanted.name, wanted.real) != (program.name, program.real):
         return False
+    if not is_on_path(program, search_path) and program.path != wanted.path:
+        return False
     words, rest = argv[1 : 1 + len(pattern.words)], argv[1 + len(pattern.words) :]
     if len(words) < len(pattern.words) or (rest and not pattern.takes_rest):
         return False
@@ -119,11 +121,12 @@ def _compiled(word: str) -> re.Pattern[str]:
         return re.compile(re.escape(word))
     if word.startswith("-") and _STAR in word.partition("=")[0]:
         raise PatternError(f"{word.replace(_STAR, '*')!r} would take any option")
-    form = "".join(
-        "[^/]*" if part == _STAR else re.escape(part) for part in re.split(f"({_STAR})", word)
-    )
+    parts = re.split(f"({_STAR})", word)
+    form = "".join("[^/]*" if part == _STAR else re.escape(part) for part in parts)
     # As in a shell, no star stands for the dot at the start of a name: `..` is such a name.
     form = re.sub(r"(^|/)\[\^/\]\*", r"\1(?![.])[^/]*", form)
+    # A star that is a whole name stands for one.
+    form = re.sub(r"\(\?!\[\.\]\)\[\^/\]\*(/|$)", r"(?![.])[^/]+\1", form)
     guard = "(?!-)" if word.startswith(_STAR) else ""
     return re.compile(guard + form, re.DOTALL)
 
@@ -134,13 +137,14 @@ def _split(text: str) -> list[str]:
         raise PatternError("it has a control or invisible character")
     words: list[str] = []
     word: list[str] | None = None
-    for piece in _PIECE.finditer(f"{text} "):
+    for piece in _PIECE.finditer(text):
         if piece["blank"]:
             words += [] if word is None else ["".join(word)]
             word = None
             continue
         word = [] if word is None else word
         word.append(_piece(piece))
+    words += [] if word is None else ["".join(word)]
     if not words or not words[0]:
         raise PatternError("it is empty")
     return words

@@ -39,7 +39,7 @@ def resolve(word: str, search_path: Sequence[str] = SEARCH_PATH) -> Resolved | N
     where there is no such program, or where others than root and we can change it.
     """
     if "/" not in word:
-        if word in {"", ".", ".."}:
+        if word in {"", ".", ".."} or "\0" in word:
             return None
         for folder in search_path:
             path = f"{folder}/{word}"
@@ -47,9 +47,18 @@ def resolve(word: str, search_path: Sequence[str] = SEARCH_PATH) -> Resolved | N
                 # A file that would run but cannot be trusted hides those of later folders.
                 return _trusted(path)
         return None
-    if not word.startswith("/") or os.path.normpath(word) != word or word.startswith("//"):
+    if not word.startswith("/") or os.path.normpath(word) != word or "\0" in word:
+        return None
+    if word.startswith(("//", "/proc/", "/dev/")):  # what these name depends on the process
         return None
     return _trusted(word)
+
+
+def is_on_path(program: Resolved, search_path: Sequence[str]) -> bool:
+    """Returns whether the program is the one that the search path has for its name."""
+    by_name = resolve(program.name, search_path)
+    is_inside = program.path.rpartition("/")[0] in search_path
+    return by_name is not None and is_inside and by_name.real == program.real
 
 
 def _trusted(path: str) -> Resolved | None:
@@ -61,17 +70,18 @@ def _trusted(path: str) -> Resolved | None:
     if not stat.S_ISREG(status.st_mode) or not os.access(real, os.X_OK):
         return None
     folders = {str(parent) for file in (path, real) for parent in PurePosixPath(file).parents}
-    if not _only_ours(status) or not all(map(_is_safe_folder, folders)):
+    if not is_ours(status) or not all(map(_is_safe_folder, folders)):
         return None
     return Resolved(path.rpartition("/")[2], path, real)
 
 
 def _is_safe_folder(folder: str) -> bool:
     try:
-        return _only_ours(Path(folder).stat())
+        return is_ours(Path(folder).stat())
     except OSError:
         return False
 
 
-def _only_ours(status: os.stat_result) -> bool:
+def is_ours(status: os.stat_result) -> bool:
+    """Returns whether root or this user owns a file or folder, and nobody else can write to it."""
     return status.st_uid in {0, os.geteuid()} and not status.st_mode & _OTHERS
