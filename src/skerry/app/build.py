@@ -187,7 +187,9 @@ async def open_application(  # noqa: PLR0915 - one for each part, in the order o
                 supervisor=Supervisor(clock),
                 records=records,
                 prompts=live.prompts,
-                approvals=ApprovalDesk(store, clock, lanes.outside, outside.reach, redact),
+                approvals=ApprovalDesk(
+                    store, clock, lanes.outside, outside.reach, redact, delivery
+                ),
             )
             dispatch = Dispatch(runtime, lanes, outside.reach)
             reload = Reload(settings, broadcast, health, lambda: bool(dispatch.active()))

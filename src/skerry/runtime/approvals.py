@@ -23,9 +23,14 @@ from skerry.model.approval import (
     NoPatternError,
     Verdict,
 )
+from skerry.model.escape import escaped
+from skerry.model.ids import RunId
+from skerry.model.inbound import ReplyTo
+from skerry.model.origin import Origin
 from skerry.model.run import RunRequest
 from skerry.ports.approval import PendingCall
-from skerry.store import Store, Unit, approvals, nothing
+from skerry.runtime.delivery import Delivery
+from skerry.store import Store, Unit, approvals, nothing, outbox
 from skerry.store.approvals import ApprovalView, ApprovedCall, StoredApproval
 
 logger = logging.getLogger(__name__)
@@ -47,6 +52,8 @@ class ApprovalDesk(Struct):
     """Called at each named fault point."""
     redact: Callable[[str], str] = str
     """Takes secrets out of what a person is shown."""
+    delivery: Delivery | None = None
+    """Senders of the platforms, for requests to the chats that make the calls."""
     reaches: list[Callable[[StoredApproval], bool]] = field(default_factory=list)
     """Each returns whether it reaches somebody who could answer; called before `requested`."""
     requested: list[Callable[[StoredApproval], None]] = field(default_factory=list)
@@ -65,7 +72,24 @@ class ApprovalDesk(Struct):
 
     def reaches_somebody(self, approval: StoredApproval) -> bool:
         """Returns whether somebody who could answer is connected, or can be asked in a chat."""
-        return any(reaches(approval) for reaches in self.reaches)
+        return self.chat(approval) is not None or any(reaches(approval) for reaches in self.reaches)
+
+    def chat(self, approval: StoredApproval) -> ReplyTo | None:
+        """Returns the chat that is asked: that of the run, where its owner speaks."""
+        request = approval.stored.request if approval.stored else None
+        if request is None or request.origin is not Origin.OWNER or self.delivery is None:
+            return None
+        to = request.reply_to
+        return to if to and (to.channel, to.account) in self.delivery.senders else None
+
+    def ask_chat(self, unit: Unit, approval: StoredApproval) -> None:
+        """Adds the request for the chat to the outbox, in the unit of the approval."""
+        to = self.chat(approval)
+        if to is None or self.delivery is None:
+            return
+        parts = self.delivery.parts(to, chat_text(approval))
+        run_id = RunId(f"approval-request-{approval.id}")
+        outbox.add(unit, run_id, 0, to, parts, approval.created_at)
 
     @contextmanager
     def listening(
@@ -110,7 +134,10 @@ class ApprovalDesk(Struct):
         self.ask_people(asked)
 
     def ask_people(self, asked: StoredApproval) -> None:
-        """Notifies listeners of a new approval."""
+        """Notifies listeners of a new approval, and the chat that makes the call."""
+        to = self.chat(asked)
+        if to is not None and self.delivery is not None:
+            self.delivery.wake(to)
         for listener in self.requested:
             listener(asked)
         self.wake()
@@ -244,6 +271,22 @@ class ApprovalDesk(Struct):
 
         if (withdrawn := await self.store.write(write)) is not None:
             self.tell(withdrawn)
+
+
+def chat_text(approval: StoredApproval) -> str:
+    """Returns the request for a chat, with every hidden character of the command escaped."""
+    view, short = approval.subject, approval.id[:8]
+    where = f" on {view.host}" if view.host else ""
+    folder = f" in {escaped(view.cwd)}" if view.cwd else ""
+    always = " | allow-always" if view.patterns else ""
+    seconds = (approval.expires_at - approval.created_at) // 1000
+    reason = f": {escaped(view.reason)}" if view.reason else ""
+    return (
+        f"🔒 Approval required (id {short}, within {seconds} s)\n"
+        f"{view.tool}{where}{folder}:\n{escaped(view.command)}\n"
+        f"Rule {view.rule}{reason}\n"
+        f"Answer: /approve {short} allow-once{always} | deny"
+    )
 
 
 def fingerprint(call: PendingCall) -> str:

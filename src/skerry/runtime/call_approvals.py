@@ -92,6 +92,7 @@ class RunApprovals(Struct, frozen=True):
             if approvals.counted(unit) >= MAX_PENDING:
                 return None, False
             approvals.add(unit, asked, run_id, call_id)
+            desk.ask_chat(unit, asked)
             return asked, True
 
         stored, new = await desk.store.write(write)

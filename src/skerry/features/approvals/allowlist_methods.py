@@ -6,8 +6,8 @@ from typing import Annotated, Any, Final
 import msgspec
 from pydantic import Field
 
+from skerry.config.exec_approvals import ApprovalsFile, FileEntry
 from skerry.features.approvals import wire
-from skerry.features.approvals.openclaw_file import ApprovalsFile, FileEntry
 from skerry.gateway.frames import Json
 from skerry.gateway.method import Call, Method, NoParams, Params, RefusedError
 from skerry.store import DATABASE, Unit, allowlist

@@ -30,4 +30,5 @@ def register(api: FeatureApi) -> None:
         APPROVERS,
         "An approval was answered, or has expired: `decision` is null then.",
     )
+    api.commands("chat_commands:commands")
     api.service("service:run")

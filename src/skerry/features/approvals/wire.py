@@ -1,31 +1,14 @@
 """Approvals as clients get them. Text of a model is escaped, so that it shows what it is."""
 
-import unicodedata
-from typing import Any, Final
+from typing import Any
 
 from skerry.gateway.frames import Json
 from skerry.gateway.method import Call
 from skerry.model.approval import ApprovalState, Verdict
+from skerry.model.escape import escaped
 from skerry.store.approvals import StoredApproval
 
-_SHORT: Final = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
-_HIDDEN: Final = frozenset({"Cc", "Cf", "Co", "Cs", "Zl", "Zp", "Zs"})
-MOST_TEXT: Final = 65_536
-"""Characters of a command that are shown."""
-
-
-def escaped(text: str) -> str:
-    """Returns the text on one line, with an escape for each character that is not seen as itself.
-
-    Those are control and format characters, separators, and every space but U+0020.
-    """
-    return "".join(_escape(character) for character in text[:MOST_TEXT])
-
-
-def _escape(character: str) -> str:
-    if character == " " or unicodedata.category(character) not in _HIDDEN:
-        return character
-    return _SHORT.get(character) or f"\\u{{{ord(character):x}}}"
+__all__ = ("answer", "decision", "escaped", "person", "request", "requested", "resolved")
 
 
 def request(approval: StoredApproval) -> dict[str, Any]:

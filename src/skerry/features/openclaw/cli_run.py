@@ -24,6 +24,7 @@ from skerry.config.paths import MISSING, lookup, replaced
 from skerry.config.proposal import KeyOutcome, ProposedKey, ProviderDefaults, sorted_out, taken
 from skerry.config.write import Author, rewrite
 from skerry.features.openclaw import files as openclaw_files
+from skerry.features.openclaw.allowlist import Patterns
 from skerry.features.openclaw.home import agents, inside, is_home, missed, name_the_rest
 from skerry.features.openclaw.report import Report, tell
 from skerry.features.openclaw.sessions import REPAIR, Arriving
@@ -64,20 +65,24 @@ def run(arguments: Namespace) -> int:
     report = Report(str(home), applied=arguments.apply)
     theirs = expand(source.read(file), os.environ).merged
     report.missed += missed(home, theirs)
-    loaded, workspaces = _configuration(home, theirs, arguments, report)
+    patterns = Patterns(home, report)
+    loaded, workspaces = _configuration(home, theirs, arguments, report, patterns)
     boot = any(
         line.place == _BOOT_KEY and line.outcome is KeyOutcome.TAKEN for line in report.lines
     )
     openclaw_files.copy(workspaces, loaded.config, report, boot=boot)
     _credentials(home, loaded, report)
     anyio.run(Arriving(home, loaded.config, report, arguments.mine).bring)
+    if report.applied:
+        agreed = [line for line in report.lines if line.outcome is KeyOutcome.TAKEN]
+        anyio.run(patterns.bring, loaded.config, agreed)
     name_the_rest(home, {workspace.path for workspace in workspaces}, report)
     tell(report, as_json=arguments.json)
     return 0
 
 
 def _configuration(
-    home: Path, theirs: dict[str, Any], arguments: Namespace, report: Report
+    home: Path, theirs: dict[str, Any], arguments: Namespace, report: Report, patterns: Patterns
 ) -> tuple[Loaded, list[openclaw_files.Workspace]]:
     """Writes the keys that are taken; returns what holds then, or would hold, and the workspaces.
 
@@ -102,7 +107,7 @@ def _configuration(
         workspaces = openclaw_files.find(home, theirs, config, yes)
         boot_lines = [workspace.line for workspace in workspaces if workspace.line is not None]
         report.unmapped += [key for key in more if key not in report.unmapped]
-        return [*lines, *boot_lines], accepted, workspaces
+        return [*lines, *boot_lines, *patterns.lines(config, yes)], accepted, workspaces
 
     yes = set(arguments.yes_to)
     lines, _, _ = sort(set())

@@ -12,7 +12,7 @@ from skerry.features.openclaw.report import Missed, Report
 from skerry.infra.untrusted_json import UNREADABLE
 from skerry.model.ids import AgentId, agent_id
 
-_HANDLED: Final = frozenset({"openclaw.json", "agents"})
+_HANDLED: Final = frozenset({"openclaw.json", "agents", "exec-approvals.json"})
 _EARLIER: Final = "openclaw.json."
 _LARGEST: Final = 16 * 1024 * 1024
 """Bytes of a file that is looked into for names."""
@@ -24,7 +24,6 @@ _WHY: Final = {
     "cron": "this version has no schedules",
     "delivery-queue": "messages of channels; this version has no channels",
     "devices": "clients of the other gateway; connect each to this one and approve it",
-    "exec-approvals.json": "approved shell commands; this version runs none",
     "extensions": "plugins of OpenClaw are programs of Node",
     "hooks": "hooks of OpenClaw are programs of Node",
     "identity": "keys of a device; this gateway has its own",

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from skerry.features.approvals.openclaw_file import FileEntry, parse
+from skerry.config.exec_approvals import FileEntry, parse
 
 FILE = {
     "version": 1,

@@ -5,7 +5,7 @@ import unicodedata
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from skerry.features.approvals.wire import escaped
+from skerry.model.escape import escaped
 
 
 def test_known_escapes() -> None:

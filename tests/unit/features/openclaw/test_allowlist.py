@@ -1,0 +1,69 @@
+"""The commands that OpenClaw ran unasked arrive with a person's yes, agent by agent."""
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from skerry.cli.main import main
+
+FILE = {
+    "version": 1,
+    "defaults": {"security": "full"},
+    "agents": {
+        "default": {"allowlist": [{"pattern": "/usr/bin/git", "lastUsedAt": 5}]},
+        "gone": {"allowlist": ["/usr/bin/df"]},
+    },
+}
+
+
+@pytest.fixture
+def old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    home, ours = tmp_path / "openclaw", tmp_path / "skerry"
+    (home / "agents").mkdir(parents=True)
+    (home / "openclaw.json").write_text("{}")
+    (home / "exec-approvals.json").write_text(json.dumps(FILE))
+    ours.mkdir(mode=0o700)
+    monkeypatch.setenv("SKERRY_STATE_DIR", str(ours))
+    return home
+
+
+def patterns(home: Path) -> list[Any]:
+    path = home.parent / "skerry" / "state.sqlite"
+    if not path.exists():
+        return []
+    with closing(sqlite3.connect(path)) as connection:
+        return connection.execute(
+            "SELECT agent, pattern, source, last_used_at FROM allowlist"
+        ).fetchall()
+
+
+def test_nothing_is_allowed_without_a_yes(old: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["import", "openclaw", str(old), "--apply", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    (line,) = [one for one in report["configuration"] if one["key"] == "exec-approvals.main"]
+    assert (line["value"], line["outcome"]) == (["/usr/bin/git"], "needs your yes")
+    assert patterns(old) == []
+    left = json.dumps(report["unmapped"])
+    assert "exec-approvals.json: gone" in left
+    assert "defaults.security=full" in left
+
+
+def test_with_a_yes_the_patterns_are_allowed_with_their_last_use(
+    old: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["import", "openclaw", str(old), "--apply", "--yes-to", "exec-approvals.main", "--json"]
+    for _ in range(2):
+        assert main(words) == 0, capsys.readouterr().err
+        assert patterns(old) == [("main", "/usr/bin/git", "import", 5)]
+
+
+def test_a_damaged_file_is_named_and_stops_nothing(
+    old: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (old / "exec-approvals.json").write_text("{")
+    assert main(["import", "openclaw", str(old), "--apply", "--json"]) == 0
+    assert "it is damaged" in capsys.readouterr().out
