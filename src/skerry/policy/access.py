@@ -151,6 +151,7 @@ METHODS: Final[Mapping[str, Need]] = MappingProxyType(
         "files.list": READERS,
         "files.trust": ADMINS,
         "health": READERS,
+        "exec.approval.resolve": APPROVERS,
         "last-heartbeat": READERS,
         "logs.tail": READERS,
         "markdown.render": READERS,
@@ -204,6 +205,7 @@ PATCH: Final = "sessions.patch"
 
 COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
     {
+        "approve": "exec.approval.resolve",
         "commands": "commands.list",
         "compact": "sessions.compact",
         "config": "config.set",

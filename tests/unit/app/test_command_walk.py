@@ -23,6 +23,7 @@ from tests.support.openings import delivered, receive
 ROW = re.compile(r"^\| (`/[^|]*) \| ([^|]*) \|[^|]*\| ([^|]*) \|$", re.MULTILINE)
 OWNER, LISTED, OPEN = "the owner", "whom allowFrom names", "everybody"
 ACCESS = {
+    "approve": OWNER,
     "commands": OPEN,
     "compact": LISTED,
     "config": OWNER,

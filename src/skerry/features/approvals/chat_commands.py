@@ -6,7 +6,6 @@ from skerry.app.command_dependencies import CommandDependencies
 from skerry.commands.table import Argument, Command, CommandCall, CommandError
 from skerry.model.approval import Verdict
 from skerry.model.errors import RequestError
-from skerry.policy.access import APPROVALS
 from skerry.store.approvals import StoredApproval
 
 WORDS: Final = {
@@ -57,7 +56,6 @@ def commands(desk: CommandDependencies) -> tuple[Command, ...]:
                 Argument("decision", choices=tuple(Verdict)),
             ),
             category="tools",
-            scope=APPROVALS,
         ),
     )
 

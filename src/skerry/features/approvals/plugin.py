@@ -10,7 +10,6 @@ def register(api: FeatureApi) -> None:
         "exec.approval.get": APPROVERS,
         "exec.approval.list": APPROVERS,
         "exec.approval.request": APPROVERS,
-        "exec.approval.resolve": APPROVERS,
         "exec.approval.waitDecision": APPROVERS,
     }
     api.methods(needs, "methods:METHODS")
