@@ -138,7 +138,10 @@ WITHOUT: Final = {
     "store/mirror.py:Mirror.repair": DISK,
     "store/store.py:Store.read": "reads the database, on its own disk",
     "store/store.py:open_store": "the last units are committed; what is refused fails at once",
+    "features/files/apply_patch.py:ApplyPatch.run": DISK,
     "features/files/edit.py:Edit.run": DISK,
+    "features/files/methods.py:files_changes": DISK,
+    "features/files/methods.py:files_undo": DISK,
     "features/files/read.py:Read.run": DISK,
     "features/files/write.py:Write.run": DISK,
 }

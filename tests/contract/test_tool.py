@@ -10,6 +10,7 @@ from typing import Any, Final
 import pytest
 from pydantic import BaseModel, ValidationError
 
+from skerry.features.files.apply_patch import ApplyPatch
 from skerry.features.files.edit import Edit
 from skerry.features.files.read import Read
 from skerry.features.files.write import Write
@@ -47,10 +48,12 @@ async def _echo(params: Echo, _: ToolContext) -> str:
     return params.text
 
 
+PATCH: Final = "*** Begin Patch\n*** Update File: a.txt\n@@\n-one\n+two\n*** End Patch"
 ROWS: Final[dict[str, Row]] = {
     "read": Row(Read(), {"path": "a.txt"}, "path"),
     "write": Row(Write(), {"path": "b.txt", "content": "new"}, "path"),
     "edit": Row(Edit(), {"path": "a.txt", "oldText": "one", "newText": "two"}, "path"),
+    "apply_patch": Row(ApplyPatch(), {"input": PATCH}),
     "a plugin's": Row(FunctionTool("echo", "Say it.", Echo, _echo), {"text": "hi"}),
 }
 

@@ -73,7 +73,11 @@ FEATURES = (
     Feature("guard", ("what it uses", "examine and fence text of others"), registers=False),
     Feature("sandbox", ("what it uses", "test and explain the sandbox in which commands run")),
     Feature("web"),
-    Feature("files"),
+    Feature(
+        "files",
+        ("what it uses", "undo what agents changed in files"),
+        command="undo",
+    ),
     Feature("config"),
     Feature("prompt"),
     Feature("queue"),

@@ -170,6 +170,33 @@ class Beneath(Struct, frozen=True):
             os.fsync(folder)
         return was is None
 
+    def remove(self, path: str, check: Callable[[bytes], object], *, most: int) -> None:
+        """Deletes the plain file `path`, relative to the root.
+
+        Args:
+            path: The file.
+            check: Called with its content; what it raises leaves the file as it was.
+            most: Bytes that it may have.
+
+        Raises:
+            EscapeError: as `replace`.
+            OSError: it does not exist, or was changed by another process meanwhile.
+        """
+        parts = _parts(path)
+        with ExitStack() as opened:
+            folders = self._folders(parts[:-1], path, opened)
+            folder = folders[-1]
+            was, old = _present(folder, parts[-1], path, most)
+            if was is None or old is None:
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+            if self.rules is not None:
+                _refuse(path, self.rules.writing(self._opened(folders, parts, was)))
+            check(old)
+            if _mark(was) != _mark(_status(folder, parts[-1])):
+                raise OSError(errno.ESTALE, "it was changed meanwhile; read it again", path)
+            os.unlink(parts[-1], dir_fd=folder)
+            os.fsync(folder)
+
     def _folders(
         self, parts: tuple[str, ...], path: str, opened: ExitStack, *, make: bool = False
     ) -> list[int]:

@@ -74,6 +74,8 @@ class ToolContext(Struct, frozen=True):
     """Origins of text in the model's context that is not the owner's, such as `web`."""
     heard: KnownMessages | None = None
     """Messages in the model's context; None if there are none."""
+    run_id: str = ""
+    """Id of the run that makes the call; empty where there is none."""
     assessment: Assessment | None = None
     """The assessment by which the call runs; effect `ask` means that a person approved it."""
     progress: Callable[[ToolResult], None] = ignore_progress

@@ -35,7 +35,7 @@ from skerry.sessions.window import MessageOverlay, TokenBudget
 from skerry.store import Reader, Store, compactions, frozen, sessions
 
 _NOTED: Final = frozenset({Origin.OWNER, Origin.MEMORY})
-_CONFIRMS: Final = frozenset({"edit", "memory_write", "write"})
+_CONFIRMS: Final = frozenset({"apply_patch", "edit", "memory_write", "write"})
 """Tools that answer what the model did."""
 _FAILS: Final = frozenset({"read"})
 """Tools whose failure repeats what the model asked for, in words of ours."""

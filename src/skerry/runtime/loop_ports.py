@@ -264,7 +264,8 @@ class RunTools:
         actor, who = Actor.of(plan.caller, read), str(plan.caller.key)
         rules = gate(plan.config, actor, plan.runtime.records, who)
         recall = SessionRecall(plan.runtime.store, plan.active)
-        return ToolContext(Beneath(plan.workspace, rules), recall, plan.caller, read, range_)
+        run = str(plan.active.request.run_id)
+        return ToolContext(Beneath(plan.workspace, rules), recall, plan.caller, read, range_, run)
 
 
 class Responder:

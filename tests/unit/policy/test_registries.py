@@ -40,6 +40,7 @@ from tests.support.whole import whole_gateway
 
 SOURCE = Path(skerry.__file__).parent
 TOOLS = {
+    "apply_patch": Verb.WRITE,
     "edit": Verb.WRITE,
     "memory_append": Verb.WRITE,
     "memory_forget": Verb.NOTE,
@@ -207,7 +208,9 @@ class Open:
         return None
 
 
+PATCH = "*** Begin Patch\n*** Add File: other.txt\n+x\n*** End Patch"
 ARGUMENTS: Mapping[str, Mapping[str, object]] = {
+    "apply_patch": {"input": PATCH},
     "edit": {"path": "note.txt", "oldText": "note", "newText": "word"},
     "read": {"path": "note.txt"},
     "write": {"path": "other.txt", "content": "x"},

@@ -47,12 +47,12 @@ async def test_an_unknown_tool_is_an_error_result(tmp_path: Path) -> None:
 
 
 async def test_bad_arguments_are_named_all_at_once_without_their_values(tmp_path: Path) -> None:
-    arguments = {"start": "secret", "wrong": 1}
+    arguments = {"path": 7, "offset": "secret", "wrong": 1}
     result = await run(Read(), ToolCall("c1", "read", arguments), tmp_path)
     text = result.text
     assert result.is_error
     assert text.startswith("Invalid arguments for read: path: ")
-    assert "start: " in text
+    assert "offset: " in text
     assert "wrong: " in text
     assert "secret" not in text
 

@@ -1,16 +1,35 @@
 """The tool `edit`: one passage of a text file in the workspace."""
 
 import codecs
-from typing import Any
+from typing import Any, Final
 
 import anyio.to_thread
 from pydantic import BaseModel, ConfigDict, Field
 
-from skerry.features.files.parameters import MAX_BYTES, FilePath, encoded, explained
+from skerry.features.files.changing import Changer
+from skerry.features.files.diffs import details
+from skerry.features.files.journal import Journal
+from skerry.features.files.parameters import (
+    MAX_BYTES,
+    PATH_ALIASES,
+    FilePath,
+    encoded,
+    named,
+)
 from skerry.model.errors import ToolError
 from skerry.model.tool import ToolResult, ToolSpec
 from skerry.policy.access import Verb
 from skerry.ports.tool import ToolContext
+
+ALIASES: Final = {
+    **PATH_ALIASES,
+    "old_string": "oldText",
+    "old_text": "oldText",
+    "oldString": "oldText",
+    "new_string": "newText",
+    "new_text": "newText",
+    "newString": "newText",
+}
 
 
 class EditParams(BaseModel):
@@ -34,13 +53,18 @@ class Edit:
     verb = Verb.WRITE
     spec = ToolSpec("edit", "Replace a passage of a text file.", EditParams.model_json_schema())
 
+    def __init__(self, journal: Journal | None = None) -> None:
+        self._journal = journal
+
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
         """Replaces the passage and says in which line it begins."""
-        params = EditParams.model_validate(arguments)
-        return ToolResult(await anyio.to_thread.run_sync(_edit, params, context))
+        known = named(arguments, ALIASES, ("path", "oldText", "newText"))
+        params = EditParams.model_validate(known)
+        changer = Changer(context, "edit", self._journal)
+        return await anyio.to_thread.run_sync(_edit, params, changer)
 
 
-def _edit(params: EditParams, context: ToolContext) -> str:
+def _edit(params: EditParams, changer: Changer) -> ToolResult:
     line = 0
 
     def change(old: bytes | None) -> bytes:
@@ -48,9 +72,8 @@ def _edit(params: EditParams, context: ToolContext) -> str:
         new, line = _changed(old, params)
         return new
 
-    with explained("edit", params.path):
-        context.workspace.replace(params.path, change, most=MAX_BYTES)
-    return f"Edited {params.path} at line {line}."
+    made = changer.replace(params.path, change)
+    return ToolResult(f"Edited {params.path} at line {line}.", details=details([made]))
 
 
 def _changed(old: bytes | None, params: EditParams) -> tuple[bytes, int]:

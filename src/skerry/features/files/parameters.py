@@ -1,8 +1,8 @@
-"""Parts shared by the file tools: limits, and errors that name an alternative."""
+"""Parts shared by the file tools: limits, names of parameters, and errors that name a remedy."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 from pydantic import Field
 
@@ -15,6 +15,27 @@ MAX_BYTES: Final = 4 * 1024 * 1024
 FilePath = Annotated[
     str, Field(description="File, relative to the workspace.", min_length=1, max_length=1024)
 ]
+PATH_ALIASES: Final = {"file_path": "path", "filePath": "path"}
+
+
+def named(
+    arguments: Mapping[str, Any], aliases: Mapping[str, str], required: tuple[str, ...]
+) -> dict[str, Any]:
+    """Returns the arguments by the names of the parameters.
+
+    Raises:
+        ToolError: a value is given under two names, or a required one is missing.
+    """
+    result: dict[str, Any] = {}
+    for name, value in arguments.items():
+        target = aliases.get(name, name)
+        if target in result:
+            raise ToolError(f"{target} is given twice, once as {name}. Give it once.")
+        result[target] = value
+    for name in required:
+        if name not in result:
+            raise ToolError(f"{name} required")
+    return result
 
 
 @contextmanager
@@ -39,7 +60,10 @@ def encoded(text: str, path: str) -> bytes:
     Raises:
         ToolError: it is too much.
     """
-    data = text.encode()
+    try:
+        data = text.encode()
+    except UnicodeEncodeError as error:
+        raise ToolError(f"Cannot write {path}: half of a surrogate pair is no text.") from error
     if len(data) > MAX_BYTES:
         raise ToolError(f"Cannot write {path}: a file may have {MAX_BYTES} bytes. Write less.")
     return data

@@ -1,4 +1,4 @@
-"""The tool `read`: lines of a text file in the workspace."""
+"""The tool `read`: lines of a text file in the workspace, or a picture."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -7,7 +7,7 @@ from typing import Any, BinaryIO, Final
 import anyio.to_thread
 from pydantic import BaseModel, ConfigDict, Field
 
-from skerry.features.files.parameters import FilePath, explained
+from skerry.features.files.parameters import PATH_ALIASES, FilePath, explained, named
 from skerry.model.errors import ToolError
 from skerry.model.origin import Origin
 from skerry.model.tool import ToolResult, ToolSpec
@@ -21,6 +21,9 @@ MAX_CHARS: Final = 50_000
 LINE_BYTES: Final = 8192
 """Limit of one line, in bytes; the rest is left out: a file of one endless line must not fill the
 memory."""
+ALIASES: Final = {**PATH_ALIASES, "start": "offset", "lines": "limit"}
+_PICTURES: Final = (b"\x89PNG\r\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a")
+_WEBP: Final = (b"RIFF", b"WEBP")
 
 
 class ReadParams(BaseModel):
@@ -29,8 +32,8 @@ class ReadParams(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     path: FilePath
-    start: int = Field(default=1, ge=1, le=1_000_000_000, description="First line, from 1.")
-    lines: int = Field(default=400, ge=1, le=MAX_LINES, description="How many lines.")
+    offset: int = Field(default=1, ge=1, le=1_000_000_000, description="First line, from 1.")
+    limit: int = Field(default=400, ge=1, le=MAX_LINES, description="How many lines.")
 
 
 class Read:
@@ -39,38 +42,54 @@ class Read:
     reads_only = True
 
     verb = Verb.READ
-    spec = ToolSpec("read", "Read lines of a text file.", ReadParams.model_json_schema())
+    spec = ToolSpec(
+        "read", "Read lines of a text file, or see a picture.", ReadParams.model_json_schema()
+    )
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
-        """Returns the asked lines, each with its number."""
-        params = ReadParams.model_validate(arguments)
+        """Returns the asked lines, each with its number; of a picture the picture."""
+        params = ReadParams.model_validate(named(arguments, ALIASES, ("path",)))
         return await anyio.to_thread.run_sync(_read, params, context)
 
 
 def _read(params: ReadParams, context: ToolContext) -> ToolResult:
     with explained("read", params.path), context.workspace.look(params.path) as (file, opened):
-        text = _window(file, params)
+        head = file.read(1024)
+        file.seek(0)
         gate = context.workspace.rules
+        if head.startswith(_PICTURES) or (head[:4], head[8:12]) == _WEBP:
+            origin = gate.origin(opened, file, "") if isinstance(gate, Gate) else Origin.TOOL
+            return _picture(params.path, file, origin)
+        text = _window(head, file, params)
         origin = gate.origin(opened, file, text) if isinstance(gate, Gate) else Origin.TOOL
         return ToolResult(text, origin=origin)
 
 
-def _window(file: BinaryIO, params: ReadParams) -> str:
-    if b"\0" in file.read(1024):
-        raise ToolError(f"{params.path} is not a text file.")
+def _picture(path: str, file: BinaryIO, origin: Origin) -> ToolResult:
+    from skerry.features.files.pictures import picture  # noqa: PLC0415 - brings Pillow
+
     file.seek(0)
+    block, described = picture(path, file)
+    return ToolResult(described, origin=origin, blocks=(block,))
+
+
+def _window(head: bytes, file: BinaryIO, params: ReadParams) -> str:
+    if b"\0" in head:
+        raise ToolError(f"{params.path} is not a text file.")
     shown: list[str] = []
     room = MAX_CHARS
-    first = params.start - 1
-    window = islice(_lines(file), first, first + params.lines)
-    for number, line in enumerate(window, params.start):
+    first, last = params.offset - 1, params.offset + params.limit
+    lines = _lines(file)
+    for number, line in enumerate(islice(lines, first, last - 1), params.offset):
         text = f"{number}: {line}"
         room -= len(text)
         if room < 0:
-            shown.append(f"[cut at {MAX_CHARS} characters; go on with start={number}]")
-            break
+            shown.append(f"[cut at {MAX_CHARS} characters; go on with offset={number}]")
+            return "\n".join(shown)
         shown.append(text)
-    return "\n".join(shown) or f"{params.path} has no line {params.start}."
+    if len(shown) == params.limit and next(lines, None) is not None:
+        shown.append(f"[more lines follow; go on with offset={last}]")
+    return "\n".join(shown) or f"{params.path} has no line {params.offset}."
 
 
 def _lines(file: BinaryIO) -> Iterator[str]:

@@ -2,13 +2,16 @@
 
 from collections.abc import Sequence
 
+from skerry.features.files.apply_patch import ApplyPatch
 from skerry.features.files.edit import Edit
+from skerry.features.files.journal import Journal
 from skerry.features.files.read import Read
 from skerry.features.files.write import Write
 from skerry.ports.tool import Tool
 from skerry.sdk.tool_host import ToolHost
 
 
-def make(_: ToolHost) -> Sequence[Tool]:
+def make(host: ToolHost) -> Sequence[Tool]:
     """Returns the tools, in the order in which a model is offered them."""
-    return Read(), Write(), Edit()
+    journal = Journal(host.state_dir, host.clock.now_ms)
+    return Read(), Write(journal), Edit(journal), ApplyPatch(journal)

@@ -5,7 +5,16 @@ from typing import Any
 import anyio.to_thread
 from pydantic import BaseModel, ConfigDict, Field
 
-from skerry.features.files.parameters import MAX_BYTES, FilePath, encoded, explained
+from skerry.features.files.changing import Changer
+from skerry.features.files.diffs import details
+from skerry.features.files.journal import Journal
+from skerry.features.files.parameters import (
+    MAX_BYTES,
+    PATH_ALIASES,
+    FilePath,
+    encoded,
+    named,
+)
 from skerry.model.tool import ToolResult, ToolSpec
 from skerry.policy.access import Verb
 from skerry.ports.tool import ToolContext
@@ -26,14 +35,18 @@ class Write:
     verb = Verb.WRITE
     spec = ToolSpec("write", "Make or replace a text file.", WriteParams.model_json_schema())
 
+    def __init__(self, journal: Journal | None = None) -> None:
+        self._journal = journal
+
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
         """Writes the file and says how much there is now."""
-        params = WriteParams.model_validate(arguments)
-        return ToolResult(await anyio.to_thread.run_sync(_write, params, context))
+        params = WriteParams.model_validate(named(arguments, PATH_ALIASES, ("path", "content")))
+        changer = Changer(context, "write", self._journal)
+        return await anyio.to_thread.run_sync(_write, params, changer)
 
 
-def _write(params: WriteParams, context: ToolContext) -> str:
+def _write(params: WriteParams, changer: Changer) -> ToolResult:
     data = encoded(params.content, params.path)
-    with explained("write", params.path):
-        new = context.workspace.replace(params.path, lambda _: data, most=MAX_BYTES, whole=True)
-    return f"{'Made' if new else 'Replaced'} {params.path}: {len(data)} bytes."
+    made = changer.replace(params.path, lambda _: data, whole=True)
+    verb = "Made" if made.kind == "add" else "Replaced"
+    return ToolResult(f"{verb} {params.path}: {len(data)} bytes.", details=details([made]))

@@ -30,11 +30,17 @@ async def test_lines_have_their_numbers(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("start", "lines", "expected"),
-    [(1, 2, "1: 1\n2: 2"), (3, 1, "3: 3"), (5, 9, "5: 5"), (6, 1, "a.txt has no line 6.")],
+    [
+        (1, 2, "1: 1\n2: 2\n[more lines follow; go on with offset=3]"),
+        (3, 1, "3: 3\n[more lines follow; go on with offset=4]"),
+        (5, 9, "5: 5"),
+        (5, 1, "5: 5"),
+        (6, 1, "a.txt has no line 6."),
+    ],
 )
 async def test_a_window_is_shown(tmp_path: Path, start: int, lines: int, expected: str) -> None:
     write(tmp_path, "1\n2\n3\n4\n5\n")
-    assert await read(tmp_path, start=start, lines=lines) == expected
+    assert await read(tmp_path, offset=start, limit=lines) == expected
 
 
 async def test_a_line_that_no_file_has_is_refused(tmp_path: Path) -> None:
@@ -67,7 +73,7 @@ async def test_too_much_text_is_cut_at_a_line_and_says_where_to_go_on(tmp_path: 
     write(tmp_path, ("x" * 995 + "\n") * 100)
     shown = (await read(tmp_path)).splitlines()
     assert len("".join(shown[:-1])) <= MAX_CHARS
-    assert shown[-1] == "[cut at 50000 characters; go on with start=51]"
+    assert shown[-1] == "[cut at 50000 characters; go on with offset=51]"
     assert (await read(tmp_path, start=51)).startswith("51: x")
 
 
@@ -110,5 +116,5 @@ async def test_a_missing_file_is_named(tmp_path: Path) -> None:
     ],
 )
 async def test_bad_arguments_are_refused(tmp_path: Path, arguments: dict[str, object]) -> None:
-    with pytest.raises(ValidationError):
+    with pytest.raises((ValidationError, ToolError)):
         await Read().run(arguments, ToolContext(Beneath(tmp_path)))

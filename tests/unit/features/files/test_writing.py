@@ -120,5 +120,5 @@ async def test_a_directory_in_the_way_is_named(tmp_path: Path) -> None:
 async def test_bad_arguments_are_refused(
     tmp_path: Path, tool: Tool, arguments: dict[str, Any]
 ) -> None:
-    with pytest.raises(ValidationError):
+    with pytest.raises((ValidationError, ToolError)):
         await run(tool, tmp_path, arguments)

@@ -1,0 +1,135 @@
+"""The tool `apply_patch`: changes of several files at once, all of them or none."""
+
+import codecs
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import anyio.to_thread
+from msgspec import Struct
+from pydantic import BaseModel, ConfigDict, Field
+
+from skerry.features.files.changing import Changer
+from skerry.features.files.diffs import FileDiff, details
+from skerry.features.files.journal import Journal
+from skerry.features.files.parameters import MAX_BYTES, encoded, explained, named
+from skerry.features.files.patches import MAX_CHARS, FilePatch, PatchError, applied, parse
+from skerry.model.errors import SkerryError, ToolError
+from skerry.model.tool import ToolResult, ToolSpec
+from skerry.policy.access import Verb
+from skerry.ports.tool import ToolContext
+
+
+class ApplyPatchParams(BaseModel):
+    """Parameters of `apply_patch`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    input: str = Field(
+        description="*** Begin Patch, then *** Add|Update|Delete File: PATH, *** Move to: PATH,"
+        " @@ hunks of ' ', '-', '+' lines, *** End Patch.",
+        min_length=1,
+        max_length=MAX_CHARS,
+    )
+
+
+class Step(Struct, frozen=True):
+    """One file to write, or to delete."""
+
+    path: str
+    old: bytes | None
+    """None for a file that must not exist."""
+    new: bytes | None
+    """None for a file that is deleted."""
+
+
+class ApplyPatch:
+    """Applies a patch to plain files beneath the workspace."""
+
+    verb = Verb.WRITE
+    spec = ToolSpec(
+        "apply_patch", "Change several files by a patch.", ApplyPatchParams.model_json_schema()
+    )
+
+    def __init__(self, journal: Journal | None = None) -> None:
+        self._journal = journal
+
+    async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
+        """Applies the patch, whole or not at all, and lists the files."""
+        known = named(arguments, {"patch": "input"}, ("input",))
+        params = ApplyPatchParams.model_validate(known)
+        changer = Changer(context, "apply_patch", self._journal)
+        return await anyio.to_thread.run_sync(_apply, params.input, context, changer)
+
+
+def _apply(text: str, context: ToolContext, changer: Changer) -> ToolResult:
+    try:
+        files = parse(text)
+        steps = [step for file in files for step in _steps(file, context)]
+    except PatchError as error:
+        raise ToolError(f"Cannot apply the patch: {error}") from error
+    diffs = _carried_out(steps, changer)
+    lines = [f"{'AMD'[('add', 'update', 'delete').index(one.kind)]} {one.path}" for one in diffs]
+    return ToolResult("Applied the patch:\n" + "\n".join(lines), details=details(diffs))
+
+
+def _steps(file: FilePatch, context: ToolContext) -> list[Step]:
+    if file.kind == "add":
+        text = "".join(line + "\n" for line in file.lines)
+        return [Step(file.path, None, encoded(text, file.path))]
+    old = _content(file.path, context)
+    if file.kind == "delete":
+        return [Step(file.path, old, None)]
+    mark = codecs.BOM_UTF8 if old.startswith(codecs.BOM_UTF8) else b""
+    try:
+        text = old[len(mark) :].decode()
+    except UnicodeDecodeError as error:
+        raise PatchError(f"{file.path} is not UTF-8 text.") from error
+    new = mark + encoded(applied(text, file), file.path)
+    if not file.move_to:
+        return [Step(file.path, old, new)]
+    return [Step(file.move_to, None, new), Step(file.path, old, None)]
+
+
+def _content(path: str, context: ToolContext) -> bytes:
+    with explained("apply_patch", path), context.workspace.open(path) as file:
+        data = file.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise PatchError(f"{path} has more than {MAX_BYTES} bytes.")
+    return data
+
+
+def _carried_out(steps: list[Step], changer: Changer) -> list[FileDiff]:
+    """Carries all steps out; when one fails, those before it are taken back."""
+    done: list[tuple[Step, FileDiff]] = []
+    try:
+        for step in steps:
+            made = _step(step, changer)
+            done.append((step, made))
+    except SkerryError as error:
+        for step, _ in reversed(done):
+            try:
+                _step(Step(step.path, step.new, step.old), changer)
+            except SkerryError as second:
+                raise ToolError(f"{error} Then {step.path} was left changed: {second}") from error
+        raise
+    return [made for _, made in done]
+
+
+def _step(step: Step, changer: Changer) -> FileDiff:
+    if step.new is None:
+        return changer.remove(step.path, step.old or b"")
+    return changer.replace(step.path, _only(step.path, step.old, step.new))
+
+
+def _only(path: str, old: bytes | None, new: bytes) -> Callable[[bytes | None], bytes]:
+    """Returns the change from `old`, and from nothing else."""
+    return partial(_checked, path, old, new)
+
+
+def _checked(path: str, old: bytes | None, new: bytes, present: bytes | None) -> bytes:
+    if present == old:
+        return new
+    if old is None:
+        raise ToolError(f"Cannot add {path}: it exists. Update it, or delete it first.")
+    raise ToolError(f"Cannot change {path}: it was changed meanwhile. Read it again.")

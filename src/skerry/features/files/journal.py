@@ -1,0 +1,196 @@
+"""Copies of files as they were before a tool changed them, so that a change can be undone.
+
+Each change has two private files in the folder `undo` of the state directory: `ID.old`, what the
+file held, and `ID.json`, which file it was and what it holds since. Both are written before the
+change, so that a crash leaves none without its copy. Copies expire after seven days, and the oldest
+go when there are more than 1,000 or they have more than 64 MB together.
+"""
+
+import logging
+import secrets
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from hashlib import sha256
+from itertools import pairwise
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from skerry.infra.atomic import write_atomic
+from skerry.infra.rooted_fs import Beneath
+from skerry.ports.tool import ToolContext
+
+logger = logging.getLogger(__name__)
+
+FOLDER: Final = "undo"
+DAYS: Final = 7
+MOST_CHANGES: Final = 1000
+MOST_BYTES: Final = 64 * 1024 * 1024
+_DAY_MS: Final = 24 * 3600 * 1000
+_RECORD_BYTES: Final = 16_384
+
+
+class Change(Struct, frozen=True, rename="camel"):
+    """One change of one file by a tool."""
+
+    id: str
+    """Begins with the time in milliseconds, so that ids sort by time."""
+    at: int
+    agent_id: str
+    session_key: str
+    turn: str
+    """Id of the run; empty where there was none."""
+    tool: str
+    workspace: str
+    """Absolute path of the workspace."""
+    path: str
+    """Path within the workspace."""
+    before: str | None
+    """SHA-256 of what the file held; None for a file that was made."""
+    after: str | None
+    """SHA-256 of what it holds since; None for a file that was deleted."""
+
+    @property
+    def kind(self) -> str:
+        """Returns `add`, `update` or `delete`."""
+        return "add" if self.before is None else "delete" if self.after is None else "update"
+
+
+def digest(data: bytes | None) -> str | None:
+    """Returns the SHA-256 of a content; None for a file that does not exist."""
+    return None if data is None else sha256(data).hexdigest()
+
+
+class Journal:
+    """The stored changes of an installation."""
+
+    def __init__(self, state_dir: Path, now_ms: Callable[[], int]) -> None:
+        self._folder = state_dir / FOLDER
+        self._now_ms = now_ms
+
+    @contextmanager
+    def kept(
+        self,
+        context: ToolContext,
+        tool: str,
+        path: str,
+        before: bytes | None,
+        after: bytes | None,
+    ) -> Iterator[None]:
+        """Stores a copy for the block that makes the change; drops it when the block fails."""
+        change = self._keep(context, tool, path, before, after)
+        try:
+            yield
+        except BaseException:
+            self._drop(change.id)
+            raise
+
+    def _keep(
+        self,
+        context: ToolContext,
+        tool: str,
+        path: str,
+        before: bytes | None,
+        after: bytes | None,
+    ) -> Change:
+        at = self._now_ms()
+        caller = context.caller
+        change = Change(
+            id=f"{at:013d}-{secrets.token_hex(4)}",
+            at=at,
+            agent_id=str(caller.key.agent) if caller else "",
+            session_key=str(caller.key) if caller else "",
+            turn=context.run_id,
+            tool=tool,
+            workspace=str(context.workspace.root.resolve()),
+            path=path,
+            before=digest(before),
+            after=digest(after),
+        )
+        if before is not None:
+            write_atomic(self._folder / f"{change.id}.old", before)
+        write_atomic(self._folder / f"{change.id}.json", msgspec.json.encode(change))
+        self.expire()
+        return change
+
+    def changes(self) -> list[Change]:
+        """Returns the stored changes, the newest first; what cannot be read is left out."""
+        changes = []
+        for file in sorted(self._folder.glob("*.json"), reverse=True)[:MOST_CHANGES]:
+            try:
+                with file.open("rb") as opened:
+                    changes.append(msgspec.json.decode(opened.read(_RECORD_BYTES), type=Change))
+            except (OSError, msgspec.MsgspecError):
+                logger.warning("%s is no record of a change; it is left out", file)
+        oldest = self._now_ms() - DAYS * _DAY_MS
+        return [change for change in changes if change.at >= oldest]
+
+    def expire(self) -> None:
+        """Removes copies that are too old, too many or too large together."""
+        files = sorted(self._folder.glob("*.json"), reverse=True)
+        oldest, total = f"{self._now_ms() - DAYS * _DAY_MS:013d}", 0
+        for count, file in enumerate(files):
+            with suppress(FileNotFoundError):
+                total += file.with_suffix(".old").stat().st_size
+            if count >= MOST_CHANGES or total > MOST_BYTES or file.stem < oldest:
+                self._drop(file.stem)
+
+    def undo(
+        self, changes: Iterable[Change], open_: Callable[[Path], Beneath]
+    ) -> tuple[list[str], list[tuple[str, str]]]:
+        """Takes changes back, and returns the paths, and those that were refused, with the reason.
+
+        A file gets what it held before the first of its changes here, if it holds what the last of
+        them left: whatever anybody wrote since stays.
+        """
+        undone: list[str] = []
+        refused: list[tuple[str, str]] = []
+        by_file: dict[tuple[str, str], list[Change]] = {}
+        for change in sorted(changes, key=lambda change: change.id):
+            by_file.setdefault((change.workspace, change.path), []).append(change)
+        for (workspace, path), chain in reversed(by_file.items()):
+            try:
+                self._restore(open_(Path(workspace)), chain)
+            except _RefusedError as error:
+                refused.append((path, str(error)))
+            except (OSError, ValueError) as error:
+                refused.append((path, getattr(error, "strerror", None) or str(error)))
+            else:
+                undone.append(path)
+                for change in chain:
+                    self._drop(change.id)
+        return undone, refused
+
+    def _restore(self, workspace: Beneath, chain: list[Change]) -> None:
+        first, last = chain[0], chain[-1]
+        for earlier, later in pairwise(chain):
+            if earlier.after != later.before:
+                raise _RefusedError("somebody else changed it between these changes")
+        old = None if first.before is None else (self._folder / f"{first.id}.old").read_bytes()
+        if digest(old) != first.before:
+            raise _RefusedError("its stored copy is damaged")
+
+        def check(present: bytes | None) -> None:
+            if digest(present) != last.after:
+                raise _RefusedError("somebody else changed it since")
+
+        def change(present: bytes | None) -> bytes:
+            check(present)
+            return old or b""
+
+        most = MOST_BYTES
+        if old is None:
+            workspace.remove(first.path, check, most=most)
+        else:
+            workspace.replace(first.path, change, most=most)
+
+    def _drop(self, identity: str) -> None:
+        for suffix in (".json", ".old"):
+            with suppress(FileNotFoundError):
+                (self._folder / f"{identity}{suffix}").unlink()
+
+
+class _RefusedError(Exception):
+    """A change that is not undone; the message says why."""

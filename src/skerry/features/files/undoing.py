@@ -1,0 +1,84 @@
+"""Lists and undoes changes of the file tools, for the command line and the gateway."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from skerry.config.protected import gate
+from skerry.config.root import Config
+from skerry.features.files.journal import Change, Journal
+from skerry.infra.clock import Clock
+from skerry.infra.rooted_fs import Beneath
+
+
+class Selection(Struct, frozen=True):
+    """Changes to choose; an empty field chooses all."""
+
+    agent: str = ""
+    session: str = ""
+    turn: str = ""
+    path: str = ""
+    ids: frozenset[str] = frozenset()
+
+    def takes(self, change: Change) -> bool:
+        """Returns whether the change is chosen."""
+        return (
+            self.agent in {"", change.agent_id}
+            and self.session in {"", change.session_key}
+            and self.turn in {"", change.turn}
+            and self.path in {"", change.path}
+            and (not self.ids or change.id in self.ids)
+        )
+
+
+def journal_of(config: Config, clock: Clock) -> Journal:
+    """Returns the stored changes of an installation."""
+    return Journal(config.state_dir, clock.now_ms)
+
+
+def chosen(journal: Journal, selection: Selection) -> list[Change]:
+    """Returns the chosen changes, the newest first. Blocks."""
+    return [change for change in journal.changes() if selection.takes(change)]
+
+
+def last_turn(changes: Sequence[Change]) -> list[Change]:
+    """Returns the changes of the turn of the newest; without a turn the newest alone."""
+    if not changes:
+        return []
+    newest = changes[0]
+    if not newest.turn:
+        return [newest]
+    return [change for change in changes if change.turn == newest.turn]
+
+
+def undone(config: Config, journal: Journal, changes: Sequence[Change]) -> dict[str, Any]:
+    """Takes changes back; returns what is undone and what is refused. Blocks."""
+    rules = gate(config)
+
+    def open_(workspace: Path) -> Beneath:
+        known = {path.resolve() for path in rules.workspaces}
+        if workspace not in known:
+            raise ValueError("its workspace is no longer configured")
+        return Beneath(workspace, rules)
+
+    paths, refused = journal.undo(changes, open_)
+    return {
+        "undone": paths,
+        "refused": [{"path": path, "reason": reason} for path, reason in refused],
+    }
+
+
+def row(change: Change) -> dict[str, Any]:
+    """Returns a change as clients get it."""
+    return {
+        "id": change.id,
+        "at": change.at,
+        "agentId": change.agent_id,
+        "sessionKey": change.session_key,
+        "turn": change.turn,
+        "tool": change.tool,
+        "kind": change.kind,
+        "path": change.path,
+    }

@@ -1,0 +1,157 @@
+"""Stored copies of changed files, and `skerry undo`."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from skerry.cli.main import main
+from skerry.config.protected import gate
+from skerry.config.root import Config
+from skerry.features.files import journal as journals
+from skerry.features.files.apply_patch import ApplyPatch
+from skerry.features.files.edit import Edit
+from skerry.features.files.journal import Journal
+from skerry.features.files.write import Write
+from skerry.infra.rooted_fs import Beneath
+from skerry.model.caller import Caller
+from skerry.model.errors import SkerryError
+from skerry.model.ids import SessionKey
+from skerry.model.inbound import PeerKind
+from skerry.model.origin import Origin
+from skerry.ports.tool import ToolContext
+
+OWNER = Caller(SessionKey.main(), PeerKind.DIRECT, Origin.OWNER, is_private=True)
+
+
+class Place:
+    """An installation with one workspace, and tools that store copies."""
+
+    def __init__(self, home: Path) -> None:
+        self.now = 1_700_000_000_000
+        self.config = Config(state_dir=home, path=home / "skerry.json")
+        self.root = home / "workspace"
+        self.root.mkdir(parents=True)
+        self.journal = Journal(home, lambda: self.now)
+
+    def context(self, turn: str = "r1") -> ToolContext:
+        return ToolContext(Beneath(self.root, gate(self.config)), caller=OWNER, run_id=turn)
+
+    async def write(self, path: str, content: str, turn: str = "r1") -> None:
+        self.now += 1
+        await Write(self.journal).run({"path": path, "content": content}, self.context(turn))
+
+    def undo(self, turn: str) -> tuple[list[str], list[tuple[str, str]]]:
+        changes = [change for change in self.journal.changes() if change.turn == turn]
+        return self.journal.undo(changes, lambda root: Beneath(root, gate(self.config)))
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+async def test_a_turn_is_taken_back_as_a_whole(place: Place) -> None:
+    (place.root / "a.txt").write_text("one\n")
+    (place.root / "d.txt").write_text("dee\n")
+    await place.write("a.txt", "two\n")
+    place.now += 1
+    arguments = {"path": "a.txt", "oldText": "two", "newText": "three"}
+    await Edit(place.journal).run(arguments, place.context())
+    await place.write("sub/new.txt", "new\n")
+    patch = "*** Begin Patch\n*** Delete File: d.txt\n*** End Patch"
+    await ApplyPatch(place.journal).run({"input": patch}, place.context())
+    undone, refused = place.undo("r1")
+    assert (sorted(undone), refused) == (["a.txt", "d.txt", "sub/new.txt"], [])
+    assert (place.root / "a.txt").read_text() == "one\n"
+    assert (place.root / "d.txt").read_text() == "dee\n"
+    assert not (place.root / "sub/new.txt").exists()
+    assert place.journal.changes() == []
+    assert list((place.config.state_dir / "undo").iterdir()) == []
+
+
+async def test_what_somebody_else_changed_since_stays(place: Place) -> None:
+    await place.write("a.txt", "one\n")
+    await place.write("b.txt", "one\n")
+    (place.root / "a.txt").write_text("mine\n")
+    undone, refused = place.undo("r1")
+    assert undone == ["b.txt"]
+    assert refused == [("a.txt", "somebody else changed it since")]
+    assert (place.root / "a.txt").read_text() == "mine\n"
+    assert [change.path for change in place.journal.changes()] == ["a.txt"]
+
+
+async def test_a_later_turn_must_be_undone_first(place: Place) -> None:
+    await place.write("a.txt", "one\n", "r1")
+    await place.write("a.txt", "two\n", "r2")
+    assert place.undo("r1")[0] == []
+    assert place.undo("r2")[0] == ["a.txt"]
+    assert place.undo("r1")[0] == ["a.txt"]
+    assert not (place.root / "a.txt").exists()
+
+
+async def test_a_damaged_copy_restores_nothing(place: Place) -> None:
+    await place.write("a.txt", "one\n", "r1")
+    await place.write("a.txt", "two\n", "r2")
+    (copy,) = (place.config.state_dir / "undo").glob("*.old")
+    copy.write_text("evil\n")
+    assert place.undo("r2") == ([], [("a.txt", "its stored copy is damaged")])
+    assert (place.root / "a.txt").read_text() == "two\n"
+
+
+async def test_a_change_that_fails_leaves_no_copy(place: Place) -> None:
+    (place.root / "a.txt").write_text("one\n")
+    (place.root / "a.txt").chmod(0o400)
+    with pytest.raises(SkerryError):
+        await place.write("a.txt", "two\n")
+    assert place.journal.changes() == []
+
+
+@pytest.mark.abuse(91)
+async def test_copies_are_private_and_expire(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    await place.write("a.txt", "one\n")
+    await place.write("a.txt", "two\n")
+    folder = place.config.state_dir / "undo"
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert {file.stat().st_mode & 0o777 for file in folder.iterdir()} == {0o600}
+    monkeypatch.setattr(journals, "MOST_CHANGES", 2)
+    await place.write("a.txt", "three\n")
+    assert len(place.journal.changes()) == 2
+    monkeypatch.setattr(journals, "MOST_BYTES", 3)
+    await place.write("a.txt", "four\n")
+    assert place.journal.changes() == []
+    monkeypatch.undo()
+    await place.write("a.txt", "five\n")
+    place.now += (journals.DAYS + 1) * 24 * 3600 * 1000
+    assert place.journal.changes() == []
+    await place.write("b.txt", "one\n")
+    assert len(list(folder.glob("*.json"))) == 1
+
+
+async def test_no_copy_is_stored_of_what_later_runs_read(place: Place) -> None:
+    await place.write("SOUL.md", "Be kind.\n")
+    await place.write("memory/2026-01-01.md", "- secret\n")
+    assert place.journal.changes() == []
+
+
+async def test_the_command_lists_and_undoes_the_last_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("SKERRY_STATE_DIR", str(tmp_path / "state"))
+    place = Place(tmp_path / "state")
+    monkeypatch.setattr(journals, "_DAY_MS", 10**13)
+    await place.write("a.txt", "one\n", "r1")
+    await place.write("b.txt", "one\n", "r2")
+    assert main(["undo", "--list", "--json"]) == 0
+    listed = json.loads(capsys.readouterr().out)["changes"]
+    assert [(one["path"], one["turn"], one["kind"]) for one in listed] == [
+        ("b.txt", "r2", "add"),
+        ("a.txt", "r1", "add"),
+    ]
+    assert main(["undo", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"undone": ["b.txt"], "refused": []}
+    (place.root / "a.txt").write_text("mine\n")
+    assert main(["undo", "--file", "a.txt"]) == 1
+    assert "somebody else changed it since" in capsys.readouterr().err
+    assert (place.root / "a.txt").read_text() == "mine\n"
