@@ -35,6 +35,7 @@ WITHOUT: Final = {
     "features/approvals/service.py:run": OWNER,
     "features/audit/checks.py:chain": DISK,
     "lanes/lanes.py:Lanes.outside": "ends when another job of its group ends",
+    "runtime/late_calls.py:LateCalls._tell": "computes over at most 262,144 characters",
     "runtime/late_calls.py:LateCalls._watch.watch": OWNER,
     "runtime/call_approvals.py:RunApprovals.ask": "has 30 s; the rest ends with a COMMIT",
     "app/extensions.py:LivePlugins.run": OWNER,

@@ -8,11 +8,16 @@ from typing import Any
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from skerry.app.build import Application
 from skerry.hooks.hooks import Hooks
+from skerry.hooks.payloads import AfterToolCall, AfterToolCallChange
+from skerry.hooks.runner import Handler
 from skerry.model.ids import AgentId
+from skerry.model.message import TextBlock
 from skerry.runtime import call_approvals
+from skerry.testing.clock import FakeClock
 from tests.support.asking_tool import AskingTool
 from tests.support.whole import whole_gateway
 from tests.support.wire import Wire, connected
@@ -54,6 +59,7 @@ def ran(application: Application) -> list[str]:
     return file.read_text().split() if file.exists() else []
 
 
+@pytest.mark.abuse(68)
 async def test_an_allowed_call_runs_once_in_its_run(tmp_path: Path) -> None:
     async with gateway(tmp_path / "home", AskingTool()) as (application, wire):
         await begin(wire, asking("a"))
@@ -174,6 +180,7 @@ async def test_the_wait_takes_no_time_of_the_run_and_no_slot_of_others(tmp_path:
         assert ran(application) == ["a"]
 
 
+@pytest.mark.abuse(67)
 async def test_what_the_approval_is_bound_to_is_compared_again_at_the_start(tmp_path: Path) -> None:
     tool = AskingTool()
     async with gateway(tmp_path / "home", tool) as (application, wire):
@@ -205,6 +212,8 @@ async def test_a_request_that_reached_nobody_says_so(
         assert refused["error"]["details"]["missingScope"] == "operator.approvals"
 
 
+@pytest.mark.abuse(66)
+@pytest.mark.abuse(69)
 async def test_hidden_characters_of_a_command_are_shown_as_escapes(tmp_path: Path) -> None:
     async with gateway(tmp_path / "home", AskingTool()) as (_, wire):
         await begin(wire, asking("x\u202egnp\u200b\n\u00a0"))
@@ -237,3 +246,47 @@ async def test_a_client_asks_about_a_command_of_its_own(tmp_path: Path) -> None:
         }
         waited = await wire.call("exec.approval.waitDecision", {"id": asked["id"]})
         assert waited["decision"] == "allow-once"
+
+
+async def test_hooks_of_results_see_a_late_outcome_before_the_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(call_approvals, "WAIT_SECONDS", 0.05)
+    async with gateway(tmp_path / "home", AskingTool()) as (application, wire):
+
+        async def hide(payload: AfterToolCall) -> AfterToolCallChange | None:
+            if "ran secret" not in payload.result.text:
+                return None
+            hidden = replace(payload.result, content=(TextBlock("hidden"),))
+            return AfterToolCallChange(result=hidden)
+
+        application.hooks.after_tool_call.add(Handler("test", hide))
+        await begin(wire, asking("secret"))
+        asked = (await wire.event(REQUESTED))["payload"]
+        await final(wire, runId="r1")
+        await wire.call("exec.approval.resolve", {"id": asked["id"], "decision": "allow-once"})
+        told = await final(wire, runId=f"approval-{asked['id']}")
+        assert "hidden" in told
+        assert "ran secret" not in told
+
+
+@pytest.mark.abuse(68)
+@pytest.mark.requirement("exec-approval-expires")
+async def test_an_answer_to_an_expired_request_has_no_effect(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(call_approvals, "WAIT_SECONDS", 0.05)
+    clock = FakeClock()
+    async with gateway(tmp_path / "home", AskingTool(), clock=clock) as (application, wire):
+        await begin(wire, asking("a"))
+        asked = (await wire.event(REQUESTED))["payload"]
+        await final(wire, runId="r1")
+        clock.advance(120_000)
+        params = {"id": asked["id"], "decision": "allow-once"}
+        assert not (await wire.ask("exec.approval.resolve", params))["ok"]
+        assert await wire.call("exec.approval.list") == []
+        await begin(wire, asking("b"), "r2")  # what is new is looked at, and what has expired
+        resolved = await wire.event(RESOLVED, id=asked["id"])
+        assert resolved["payload"]["decision"] is None
+        assert "was not approved in time" in await final(wire, runId=f"approval-{asked['id']}")
+        assert ran(application) == []

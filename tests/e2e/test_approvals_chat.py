@@ -6,8 +6,10 @@ from typing import Any
 
 import anyio
 import anyio.lowlevel
+import pytest
 
 from skerry.hooks.hooks import Hooks
+from skerry.runtime import call_approvals
 from skerry.testing.channel import Platform
 from tests.e2e.test_approvals import asking, ran
 from tests.support.asking_tool import AskingTool
@@ -44,6 +46,27 @@ async def test_the_owner_is_asked_in_the_chat_and_answers_there(tmp_path: Path) 
         await until(platform, "No pending approval")
 
 
+@pytest.mark.abuse(59)
+async def test_a_chat_of_somebody_else_is_not_asked_about_the_call_of_its_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(call_approvals, "WAIT_SECONDS", 0.05)
+    platform = Platform(tmp_path / "platform")
+    config = {**OWNED, "tools": {"guests": {"allow": ["asking"]}}}
+    async with (
+        whole_gateway(tmp_path / "home", Hooks(), platform, config) as (application, address),
+        connected(address.url, auth={"token": address.token}) as wire,
+    ):
+        tools: Any = application.dispatch.runtime.tools
+        tools.features.append(AskingTool())
+        platform.say(asking("a"), peer="mallory", message_id="m1")
+        asked = (await wire.event("exec.approval.requested"))["payload"]
+        assert asked["request"]["command"] == "ask a"
+        assert "approval-pending" in await until(platform, "result: ", "mallory")
+        assert not [one for one in platform.received() if "/approve" in one.text]
+
+
+@pytest.mark.abuse(74)
 async def test_nobody_else_and_no_other_conversation_can_answer(tmp_path: Path) -> None:
     platform = Platform(tmp_path / "platform")
     async with (

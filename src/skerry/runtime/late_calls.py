@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Final
 
 import anyio
+import anyio.to_thread
 from anyio.abc import TaskGroup
 from msgspec import Struct, field
 
@@ -18,17 +19,21 @@ from skerry.lanes.running import ActiveRun
 from skerry.model.approval import ApprovalState
 from skerry.model.errors import BusyError, SkerryError, StateError
 from skerry.model.ids import RunId
+from skerry.model.message import ToolCall
 from skerry.model.run import Purpose, RunRequest
 from skerry.model.tool import ToolResult
+from skerry.policy import fences
 from skerry.policy.decide import Actor
-from skerry.policy.fences import about, fence
-from skerry.policy.injection import scan
+from skerry.policy.injection import Scan, scan
 from skerry.ports.approval import Approval, PendingCall
 from skerry.ports.tool import ToolContext
 from skerry.runtime.approvals import ABORTED, ApprovalDesk
 from skerry.runtime.call_approvals import kept
 from skerry.runtime.dispatcher import Dispatch
+from skerry.runtime.run_context import run_context
+from skerry.runtime.run_hooks import RunHooks, TranscriptHooks
 from skerry.runtime.tool_calls import CallGate, SessionRecall, run_approved
+from skerry.runtime.tool_results import result_message
 from skerry.store import Unit, approvals
 from skerry.store.approvals import ApprovedCall, StoredApproval
 
@@ -148,14 +153,25 @@ class LateCalls(Struct):
             return ToolResult(f"Tool {call.tool} not found", is_error=True)
         layers = runtime.layers(call.caller, runtime.config(), call.model)
         call_gate = CallGate(call.run_id, call.session_id, layers)
-        late = _LateApproval(self.desk)
+        late, began = _LateApproval(self.desk), runtime.clock.now_ms()
         result = await runtime.supervisor.call(
             lambda: run_approved(
                 tool, self._context(made), call_gate, late, Approval(stored.id, call)
             ),
             f"tool {call.tool}",
         )
-        return None if late.lost else result
+        return None if late.lost else await self._hooked(made, result, began)
+
+    async def _hooked(self, made: ApprovedCall, result: ToolResult, began: int) -> ToolResult:
+        """Returns the result as the hooks of a tool's result leave it."""
+        runtime, made_call, request = self.dispatch.runtime, made.call, made.request
+        workspace = runtime.config().workspace(request.key.agent)
+        context = run_context(request, made_call.session_id, workspace, made_call.caller)
+        hooks = RunHooks(runtime.hooks, context, TranscriptHooks(runtime.hooks), runtime.clock)
+        call = ToolCall(made_call.call_id, made_call.tool, made_call.arguments)
+        at = runtime.clock.now_ms()
+        final = await hooks.late(call, result_message(call, result, at), at - began)
+        return ToolResult(final.text, final.is_error, final.origin)
 
     def _context(self, made: ApprovedCall) -> ToolContext:
         """Returns the context of a call whose run is over, with the rights that the run had."""
@@ -182,8 +198,11 @@ class LateCalls(Struct):
             end(unit)
             approvals.settled(unit, stored.id, now)
 
+        outcome = result or stored.outcome
+        text = outcome.text if outcome else ""
+        scanned = await anyio.to_thread.run_sync(scan, text) if text else None
         try:
-            await self.dispatch.submit(message(stored, made, result), beside)
+            await self.dispatch.submit(message(stored, made, outcome, scanned), beside)
         except BusyError:  # the gateway stops: the next start tells it
             await desk.store.write(end)
         except StateError:
@@ -220,16 +239,21 @@ class _LateApproval(Struct):
         self.desk.reach("approval.ran")
 
 
-def message(stored: StoredApproval, made: ApprovedCall, result: ToolResult | None) -> RunRequest:
+def message(
+    stored: StoredApproval,
+    made: ApprovedCall,
+    outcome: ToolResult | None,
+    scanned: Scan | None = None,
+) -> RunRequest:
     """Returns the message about the end of a call, with the rights of the run that made it.
 
     Its id is the approval's, so that it is accepted once.
     """
-    request, outcome = made.request, result or stored.outcome
+    request = made.request
     return RunRequest(
         RunId(f"approval-{stored.id}"),
         request.key,
-        _text(stored, outcome),
+        _text(stored, outcome, scanned),
         reply_to=request.reply_to,
         origin=request.origin,
         purpose=Purpose.APPROVAL,
@@ -239,7 +263,7 @@ def message(stored: StoredApproval, made: ApprovedCall, result: ToolResult | Non
     )
 
 
-def _text(stored: StoredApproval, outcome: ToolResult | None) -> str:
+def _text(stored: StoredApproval, outcome: ToolResult | None, scanned: Scan | None) -> str:
     tool = stored.subject.tool
     begin = f"The call of the tool {tool} that waited for approval (id {stored.id[:8]})"
     match stored.state:
@@ -254,6 +278,7 @@ def _text(stored: StoredApproval, outcome: ToolResult | None) -> str:
                 " unknown; it is not repeated. Look at what it has done before anything else."
             )
         case _:
-            text = fence(outcome.text, "result", about=about(scan(outcome.text))) if outcome else ""
             how = "failed" if outcome and outcome.is_error else "ended"
-            return f"{begin} was approved and has {how}. Its result:\n{text}"
+            text = outcome.text if outcome else ""
+            result = fences.fence(text, "result", about=fences.about(scanned))
+            return f"{begin} was approved and has {how}. Its result:\n{result}"

@@ -257,6 +257,15 @@ class RunHooks(Struct, frozen=True):
         self.writing.keep(final, stored if final is result else final)
         return final
 
+    async def late(
+        self, call: ToolCall, result: ToolResultMessage, duration: int
+    ) -> ToolResultMessage:
+        """Returns the result of a call that ended behind its run, as the model is to read it."""
+        with anyio.CancelScope(shield=True):
+            stored = await self.writing.persist(result, self.context)
+            final = await self._after(call, result, duration)
+        return stored if final is result else final
+
     async def _after(
         self, call: ToolCall, result: ToolResultMessage, duration: int
     ) -> ToolResultMessage:

@@ -6,7 +6,6 @@ from msgspec import Struct
 from skerry.model.approval import ApprovalState, Verdict
 from skerry.model.run import RunRequest
 from skerry.model.tool import ToolResult
-from skerry.policy.effect import Effect
 from skerry.ports.approval import PendingCall
 from skerry.store import allowlist, audit
 from skerry.store.unit import Reader, Row, Unit
@@ -57,7 +56,10 @@ class ApprovalView(Struct, frozen=True):
     env_keys: tuple[str, ...] = ()
     patterns: tuple[str, ...] = ()
     """Patterns that `allow-always` adds; without any it is not offered."""
-    effect: Effect = Effect.ASK
+    security: str = ""
+    """Modes and path that a client tells of its own command."""
+    ask: str = ""
+    resolved_path: str = ""
 
 
 _calls = msgspec.json.Decoder(ApprovedCall)

@@ -49,7 +49,7 @@ REFUSED: Final = {
     "update.run": "An update is made by who owns the machine: `skerry update`.",
     "cron.add": "Cron jobs are not built yet.",
     "cron.runs": "Cron jobs are not built yet.",
-    "exec.approvals.set": "Running programs is not built yet.",
+    "exec.approvals.set": "Modes of commands are keys of the configuration.",
     "system.info": "Nothing about the machine is told to a page.",
     "config.schema.lookup": "`config.schema` has the whole, and the page goes on with that.",
     "doctor.memory.status": "`memory.status` and `skerry doctor` tell of the memory.",

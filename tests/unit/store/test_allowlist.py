@@ -16,6 +16,7 @@ async def added(store: Store, *pairs: tuple[str, str]) -> list[bool]:
     return await store.write(write)
 
 
+@pytest.mark.requirement("exec-allowlist-per-agent")
 async def test_an_agent_has_its_own_patterns_and_those_of_all(tmp_path: Path) -> None:
     async with open_store(tmp_path / DATABASE) as store:
         pairs = (("main", "git status"), ("*", "ls"), ("ops", "df"), ("main", "git status"))
@@ -30,6 +31,7 @@ async def test_an_agent_has_its_own_patterns_and_those_of_all(tmp_path: Path) ->
         assert kinds == ["allowlist.added"] * 3 + ["allowlist.removed"]
 
 
+@pytest.mark.requirement("exec-allowlist-audit")
 async def test_the_last_use_is_noted_without_secrets(tmp_path: Path) -> None:
     async with open_store(tmp_path / DATABASE) as store:
         await added(store, ("main", "git *"), ("ops", "git *"))

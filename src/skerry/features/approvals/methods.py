@@ -27,8 +27,8 @@ class ResolveParams(IdParams):
     """Parameters of `exec.approval.resolve`."""
 
     refused = {  # noqa: RUF012 - as the base class declares it
-        "reviewer": "a person answers in the chat that was asked, with /approve",
-        "grantExpiresInDays": "an allowed pattern does not expire; remove it from the allowlist",
+        "reviewer": "A person answers in the chat that was asked, with /approve.",
+        "grantExpiresInDays": "An allowed pattern does not expire; remove it from the allowlist.",
     }
     decision: Name
 
@@ -37,21 +37,21 @@ class RequestParams(Params):
     """Parameters of `exec.approval.request`: a command that the client itself carries out."""
 
     ignored = {  # noqa: RUF012 - as the base class declares it
-        "systemRunPlan": "the client carries out the command itself",
-        "scope": "the person reads the command",
-        "unavailableDecisions": "a client's command is allowed once or denied",
-        "commandSpans": "the person reads the whole command",
-        "sessionId": "the session key names the conversation",
-        "runId": "the session key names the conversation",
-        "toolCallId": "the session key names the conversation",
-        "turnSourceChannel": "connected clients are asked",
-        "turnSourceTo": "connected clients are asked",
-        "turnSourceAccountId": "connected clients are asked",
-        "turnSourceThreadId": "connected clients are asked",
-        "approvalReviewerDeviceIds": "every client with the approvals scope may answer",
-        "requireDeliveryRoute": "connected clients are asked",
-        "suppressDelivery": "connected clients are asked",
-        "deliverToApprovalClientsOnly": "connected clients are asked",
+        "systemRunPlan": "The client carries out the command itself.",
+        "scope": "The person reads the command.",
+        "unavailableDecisions": "A client's command is allowed once or denied.",
+        "commandSpans": "The person reads the whole command.",
+        "sessionId": "The session key names the conversation.",
+        "runId": "The session key names the conversation.",
+        "toolCallId": "The session key names the conversation.",
+        "turnSourceChannel": "Connected clients are asked.",
+        "turnSourceTo": "Connected clients are asked.",
+        "turnSourceAccountId": "Connected clients are asked.",
+        "turnSourceThreadId": "Connected clients are asked.",
+        "approvalReviewerDeviceIds": "Every client with the approvals scope may answer.",
+        "requireDeliveryRoute": "Connected clients are asked.",
+        "suppressDelivery": "Connected clients are asked.",
+        "deliverToApprovalClientsOnly": "Connected clients are asked.",
     }
     id: Name | None = None
     command: _Text = ""
@@ -131,6 +131,9 @@ async def approval_request(call: Call, params: RequestParams) -> Json:
         reason=params.warning_text or "",
         argv=argv or None,
         env_keys=tuple(sorted(params.env or ())),
+        security=params.security or "",
+        ask=params.ask or "",
+        resolved_path=params.resolved_path or "",
     )
     approval = StoredApproval(
         params.id or str(uuid.uuid4()),
