@@ -225,6 +225,9 @@ class ApprovalDesk(Struct):
     async def expire(self) -> None:
         """Ends the approvals that no person answered in time."""
         now = self.clock.now_ms()
+        first = await self.store.read(approvals.next_expiry)
+        if first is None or first > now:
+            return  # mostly nothing is to be written
 
         def write(unit: Unit) -> list[StoredApproval]:
             ids = approvals.expire(unit, now)

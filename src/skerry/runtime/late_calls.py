@@ -39,6 +39,9 @@ from skerry.store.approvals import ApprovedCall, StoredApproval
 
 logger = logging.getLogger(__name__)
 
+KEPT_DAYS: Final = 7
+"""Days for which an approval is kept after its end."""
+_DAY_MS: Final = 86_400_000
 RETRY_SECONDS: Final = 1.0
 """Seconds between two tries of a store that fails."""
 
@@ -52,6 +55,8 @@ class LateCalls(Struct):
     """Approvals that are worked on."""
     _watched: set[str] = field(default_factory=set)
     """Runs whose end is waited for."""
+    _pruned: int = 0
+    """Time of the last look for old approvals, in milliseconds since 1970."""
 
     async def run(self) -> None:
         """Takes up what an earlier process left, then follows every answer and every expiry."""
@@ -88,8 +93,18 @@ class LateCalls(Struct):
 
         await store.write(write)
 
+    async def _prune(self) -> None:
+        """Deletes approvals that ended long ago, once a day; the audit log keeps the decisions."""
+        now, store = self.desk.clock.now_ms(), self.desk.store
+        if now - self._pruned < _DAY_MS:
+            return
+        self._pruned, before = now, now - KEPT_DAYS * _DAY_MS
+        if await store.read(lambda reader: approvals.any_old(reader, before)):
+            await store.write(lambda unit: approvals.prune(unit, before))
+
     async def _look(self, tasks: TaskGroup) -> None:
         await self.desk.expire()
+        await self._prune()
         for stored, run_id in await self.desk.store.read(approvals.due):
             if stored.stored is None or stored.id in self._busy:
                 continue

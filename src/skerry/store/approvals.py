@@ -300,6 +300,24 @@ def next_expiry(reader: Reader) -> int | None:
     return int(row[0]) if row and row[0] is not None else None
 
 
+def prune(unit: Unit, before: int) -> int:
+    """Deletes the approvals that ended before that time and owe nothing; returns their number."""
+    return unit.execute(
+        "DELETE FROM approval WHERE updated_at < ? AND owed = FALSE AND state NOT IN (?, ?, ?)",
+        (before, *OPEN, ApprovalState.BEGUN),
+    )
+
+
+def any_old(reader: Reader, before: int) -> bool:
+    """Returns whether `prune` would delete an approval."""
+    row = reader.one(
+        "SELECT 1 FROM approval WHERE updated_at < ? AND owed = FALSE AND state NOT IN (?, ?, ?)"
+        " LIMIT 1",
+        (before, *OPEN, ApprovalState.BEGUN),
+    )
+    return row is not None
+
+
 def waits(reader: Reader, run_id: str, call_id: str) -> bool:
     """Returns whether the call of a run waits for an approval, so that it has not begun."""
     row = reader.one(

@@ -45,6 +45,8 @@ class Redacted(Struct, frozen=True):
     labels: int = 0
     prompts: int = 0
     """Texts that system prompts began with, and notes of what changed since."""
+    approvals: int = 0
+    """Approvals of tool calls, notes of the last use of patterns, entries of the audit log."""
     sessions: tuple[str, ...] = ()
     """Ids of the sessions whose transcripts changed."""
 
@@ -64,6 +66,7 @@ class Redacted(Struct, frozen=True):
             self.answers + other.answers,
             self.labels + other.labels,
             self.prompts + other.prompts,
+            self.approvals + other.approvals,
             tuple(dict.fromkeys((*self.sessions, *other.sessions))),
         )
 
@@ -253,9 +256,26 @@ _TABLES: Final = (
         "outbox",
         ("serial",),
         ("text", "error"),
-        "run_id IN (SELECT run_id FROM run JOIN session USING (session_id) WHERE agent_id = ?)",
+        "run_id IN (SELECT run_id FROM run JOIN session USING (session_id) WHERE agent_id = ?)"
+        " OR run_id LIKE 'approval-request-%'",
         lambda _: Redacted(replies=1),
     ),
+    # An approval, and a request for it in a chat, name their agent in no column either.
+    _Table(
+        "approval",
+        ("approval_id",),
+        ("call", "subject", "outcome"),
+        "TRUE",
+        lambda _: Redacted(approvals=1),
+    ),
+    _Table(
+        "allowlist",
+        ("agent", "pattern"),
+        ("last_command", "last_path"),
+        "agent IN (?, '*')",
+        lambda _: Redacted(approvals=1),
+    ),
+    _Table("audit", ("seq",), ("body",), "TRUE", lambda _: Redacted(approvals=1)),
     # Their requests name no agent in a column: what is the same is forgotten for all of them.
     _Table("answered", ("serial",), ("answer",), "TRUE", lambda _: Redacted(answers=1)),
     _Table("session", ("session_id",), ("label",), "agent_id = ?", _label),
@@ -326,6 +346,10 @@ def _follow(unit: Unit, table: _Table, key: tuple[Any, ...], old: Any, new: Any)
             unit.touched.append(key[0])
         case "run":  # else it could be guessed, and tried
             unit.execute("UPDATE run SET digest = NULL WHERE serial = ?", key)
+        case "approval":
+            unit.execute("UPDATE approval SET fingerprint = '' WHERE approval_id = ?", key)
+        case "audit":  # the chain has the digest of what it was
+            unit.execute("UPDATE audit SET body = NULL WHERE seq = ?", key)
         case "frozen_text":  # half a text would not be what the file says either
             frozen.melt_text(unit, key[0])
 

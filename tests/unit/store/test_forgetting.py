@@ -9,11 +9,25 @@ import pytest
 from skerry.infra import sqlite
 from skerry.infra.atomic import make_private
 from skerry.model import message
+from skerry.model.approval import ApprovalState, Verdict
 from skerry.model.ids import AgentId, RunId, SessionId, SessionKey
 from skerry.model.message import COMPACTION, CompactionMessage, TextBlock, Usage
 from skerry.model.redaction import MARK, Redaction
 from skerry.model.run import RunRequest
-from skerry.store import DATABASE, Store, Unit, backups, open_store, runs, sessions
+from skerry.model.tool import ToolResult
+from skerry.store import (
+    DATABASE,
+    Store,
+    Unit,
+    allowlist,
+    approvals,
+    audit,
+    backups,
+    open_store,
+    runs,
+    sessions,
+)
+from skerry.store.approvals import ApprovalView, StoredApproval
 from skerry.store.backups import BackupKind
 from skerry.store.forgetting import begin, begun, finish, found, holds, redact
 from skerry.store.indexing import fill
@@ -67,7 +81,25 @@ async def everywhere(store: Store) -> None:
         )
 
     await store.write(work)
+    await store.write(approve)
     await fill(store, ["agent-main-main", "agent-other-main"])
+
+
+def approve(unit: Unit) -> None:
+    """Lets the text stand in an approval, its request in a chat, the log, and a note of use."""
+    view = ApprovalView("exec", f"echo {SAID}", "gateway", "/", "main", str(MAIN), "on-miss")
+    pending = StoredApproval("a1", ApprovalState.PENDING, "digest", None, view, 1, 2)
+    approvals.add(unit, pending, "", "")
+    approvals.resolve(unit, "a1", Verdict.ONCE, "me", 1)
+    approvals.begin(unit, "a1", 1)
+    approvals.end(unit, "a1", ToolResult(SAID), 1)
+    unit.execute(
+        "INSERT INTO outbox (run_id, block, part, channel, account, destination, text,"
+        " created_at, updated_at) VALUES ('approval-request-a1', 0, 0, 'c', 'a', '{}', ?, 1, 1)",
+        (SAID,),
+    )
+    allowlist.add(unit, "main", "echo *", "person", "me", 1)
+    allowlist.used(unit, "main", ("echo *",), f"echo {SAID}", "/bin/echo", 1)
 
 
 async def test_a_statement_goes_from_every_table_and_everything_else_stays(tmp_path: Path) -> None:
@@ -78,7 +110,8 @@ async def test_a_statement_goes_from_every_table_and_everything_else_stays(tmp_p
         done = await redact(store, AGENT, redaction)
         assert done == before
         assert (done.entries, done.summaries, done.runs) == (1, 1, 1)
-        assert (done.replies, done.answers, done.labels) == (1, 1, 1)
+        assert (done.replies, done.answers, done.labels) == (2, 1, 1)
+        assert done.approvals == 3
         assert done.sessions == ("agent-main-main",)
         assert (await store.read(lambda reader: found(reader, AGENT, redaction))).rows == 0
         texts = await store.read(
@@ -194,3 +227,14 @@ async def test_what_an_older_version_began_is_gone_on_with_and_leaves_extra_path
             (("zebra",), False),
             (("tea",), True),
         ]
+
+
+async def test_the_log_of_decisions_stays_a_chain_when_facts_are_forgotten(tmp_path: Path) -> None:
+    async with open_store(tmp_path / DATABASE) as store:
+        await store.write(approve)
+        await redact(store, AGENT, Redaction([WORD]))
+        report = await store.read(audit.verify)
+        assert (report.broken, report.erased, report.entries) == (None, 1, 5)
+        row = await store.read(lambda reader: approvals.get(reader, "a1"))
+        assert row is not None
+        assert (row.subject.command, row.fingerprint) == (f"echo I like tea. {MARK} It rains.", "")
