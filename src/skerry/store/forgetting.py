@@ -12,13 +12,14 @@ from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import fields, replace
+from msgspec.structs import replace
 
 from skerry.infra import sqlite
 from skerry.model import message
 from skerry.model.ids import AgentId
 from skerry.model.redaction import Redaction
 from skerry.store import engine, frozen, tally, text_index
+from skerry.store.redacted import Redacted
 from skerry.store.store import Store
 from skerry.store.unit import Reader, Unit
 from skerry.store.words import indexed
@@ -27,48 +28,6 @@ BATCH: Final = 100
 """Rows in one unit: other units wait behind it."""
 PASSES: Final = 5
 """Number of passes over the tables, for text that arrived in the meantime."""
-
-
-class Redacted(Struct, frozen=True):
-    """Rows from which statements were taken, or in which they stand."""
-
-    entries: int = 0
-    """Messages of transcripts."""
-    summaries: int = 0
-    """Compactions that repeated it."""
-    runs: int = 0
-    """Requests, partial answers and results."""
-    replies: int = 0
-    """Parts in the outbox."""
-    answers: int = 0
-    """Stored answers to repeated requests."""
-    labels: int = 0
-    prompts: int = 0
-    """Texts that system prompts began with, and notes of what changed since."""
-    approvals: int = 0
-    """Approvals of tool calls, notes of the last use of patterns, entries of the audit log."""
-    sessions: tuple[str, ...] = ()
-    """Ids of the sessions whose transcripts changed."""
-
-    @property
-    def rows(self) -> int:
-        """Returns how many there are."""
-        return sum(
-            value for field in fields(self) if isinstance(value := getattr(self, field.name), int)
-        )
-
-    def __add__(self, other: "Redacted") -> "Redacted":
-        return Redacted(
-            self.entries + other.entries,
-            self.summaries + other.summaries,
-            self.runs + other.runs,
-            self.replies + other.replies,
-            self.answers + other.answers,
-            self.labels + other.labels,
-            self.prompts + other.prompts,
-            self.approvals + other.approvals,
-            tuple(dict.fromkeys((*self.sessions, *other.sessions))),
-        )
 
 
 class Forgetting(Struct, frozen=True):

@@ -29,9 +29,10 @@ from skerry.model.redaction_report import Forgotten
 from skerry.ports.memory import Memories, MemoryForgets
 from skerry.sdk.slots import Live
 from skerry.store import Reader, Store, nothing
-from skerry.store.forgetting import Forgetting, Redacted, begin, begun, finish, found, redact
+from skerry.store.forgetting import Forgetting, begin, begun, finish, found, redact
 from skerry.store.listing import SessionFilter, recent
 from skerry.store.mirror import Mirror
+from skerry.store.redacted import Redacted
 from skerry.workspace.prompt_files import ORDER
 
 if TYPE_CHECKING:  # loaded when something is to be forgotten, not with each start

@@ -1,0 +1,46 @@
+"""Counts of the rows from which a forget takes statements."""
+
+from msgspec import Struct
+from msgspec.structs import fields
+
+
+class Redacted(Struct, frozen=True):
+    """Rows from which statements were taken, or in which they stand."""
+
+    entries: int = 0
+    """Messages of transcripts."""
+    summaries: int = 0
+    """Compactions that repeated it."""
+    runs: int = 0
+    """Requests, partial answers and results."""
+    replies: int = 0
+    """Parts in the outbox."""
+    answers: int = 0
+    """Stored answers to repeated requests."""
+    labels: int = 0
+    prompts: int = 0
+    """Texts that system prompts began with, and notes of what changed since."""
+    approvals: int = 0
+    """Approvals of tool calls, notes of the last use of patterns, entries of the audit log."""
+    sessions: tuple[str, ...] = ()
+    """Ids of the sessions whose transcripts changed."""
+
+    @property
+    def rows(self) -> int:
+        """Returns how many there are."""
+        return sum(
+            value for field in fields(self) if isinstance(value := getattr(self, field.name), int)
+        )
+
+    def __add__(self, other: "Redacted") -> "Redacted":
+        return Redacted(
+            self.entries + other.entries,
+            self.summaries + other.summaries,
+            self.runs + other.runs,
+            self.replies + other.replies,
+            self.answers + other.answers,
+            self.labels + other.labels,
+            self.prompts + other.prompts,
+            self.approvals + other.approvals,
+            tuple(dict.fromkeys((*self.sessions, *other.sessions))),
+        )
