@@ -40,6 +40,8 @@ HERE = {
         "guard fence",
         "usage",
         "sandbox explain",
+        "sandbox list",
+        "sandbox recreate",
         "sandbox test",
     ),
 }

@@ -23,6 +23,7 @@ import anyio
 from msgspec.structs import replace
 
 from skerry.config.check import check
+from skerry.config.sandbox import SandboxConfig
 from skerry.features.sandbox.bubblewrap import Bubblewrap, Bwrap, found_program
 from skerry.features.sandbox.canaries import processes
 from skerry.features.sandbox.command import Command
@@ -57,18 +58,21 @@ def interpreter() -> str:
     return "/usr/bin/python3" if Path("/usr/bin/python3").exists() else str(own)
 
 
-class Extended(Bubblewrap):
-    """Bubblewrap with the probes inside, and with the interpreter where `/usr` has none."""
+class Extended:
+    """A backend with the probes inside, and with the interpreter where `/usr` has none."""
 
-    def __init__(self, bwrap: Bwrap | None = None) -> None:
-        super().__init__({"PATH": os.defpath})
-        self._bwrap = bwrap
-        self.probes = PROBES if bwrap is None else bwrap.path.parents[2] / "probes"
+    def __init__(self, backend: Backend, probes: Path = PROBES) -> None:
+        self.name = backend.name
+        self._backend = backend
+        self._probes = probes
+
+    async def lacks(self, settings: SandboxConfig) -> str:
+        return await self._backend.lacks(settings)
 
     @asynccontextmanager
     async def running(self, command: Command) -> AsyncGenerator[Child]:
         flags = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
-        sources = {"/opt/probes": str(self.probes)}
+        sources = {"/opt/probes": str(self._probes)}
         if not interpreter().startswith("/usr/"):
             sources[sys.base_prefix] = sys.base_prefix
         with ExitStack() as stack:
@@ -77,8 +81,15 @@ class Extended(Bubblewrap):
                 descriptor = os.open(source, flags)
                 stack.callback(os.close, descriptor)
                 mounts.append(Mount(descriptor, target))
-            async with super().running(replace(command, mounts=mounts)) as child:
+            async with self._backend.running(replace(command, mounts=mounts)) as child:
                 yield child
+
+
+def bubblewrap(bwrap: Bwrap | None = None) -> Bubblewrap:
+    """Returns bubblewrap, of this program or another."""
+    backend = Bubblewrap({"PATH": os.defpath})
+    backend._bwrap = bwrap
+    return backend
 
 
 class Outside:
@@ -293,7 +304,7 @@ def run_as(user: int, folder: Path, work: Callable[[Path], T]) -> T:
 
 
 def reachable(folder: Path) -> Bwrap:
-    """Returns a copy of bubblewrap that every user can run, with one of the probes beside it."""
+    """Returns a copy of bubblewrap that every user can run, with one of the probes in `folder`."""
     found = found_program({"PATH": os.defpath})
     assert found is not None
     copies = [Path(shutil.copytree(source, folder / source.name)) for source in found.folders]

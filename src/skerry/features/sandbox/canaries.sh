@@ -41,7 +41,7 @@ is keyring "$(cat /proc/keys 2>/dev/null)" ""
 set -- /proc/[0-9]*
 [ $# -lt 12 ] && say processes ok || say processes fail "$# processes are visible"
 names=$(env | while read -r line; do case ${line%%=*} in
-  PATH|HOME|TMPDIR|LANG|PWD|OLDPWD|SHLVL|_|OUTSIDE|CLOSED|SOCKETS|HOSTNAME) ;; *=*|?*) echo "${line%%=*}" ;;
+  PATH|HOME|TMPDIR|LANG|PWD|OLDPWD|SHLVL|_|OUTSIDE|CLOSED|SOCKETS|HOSTNAME|SKERRY_COMMAND) ;; *=*|?*) echo "${line%%=*}" ;;
 esac; done)
 is environment "$names" ""
 set -- /proc/self/fd/*

@@ -10,6 +10,7 @@ from skerry.cli.failure import FailedError
 from skerry.cli.render import notice, one_line, show, show_json, table
 from skerry.config.load import load
 from skerry.config.root import Config
+from skerry.features.sandbox.containers import Kept
 from skerry.features.sandbox.holder import Sandboxes
 from skerry.features.sandbox.opening import open_sandbox
 from skerry.features.sandbox.view import closed_names
@@ -25,6 +26,10 @@ def run(arguments: Namespace) -> int:
     match arguments.action:
         case "test":
             return anyio.run(_test, sandboxes, config, arguments)
+        case "list":
+            return anyio.run(_list, sandboxes, arguments)
+        case "recreate":
+            return anyio.run(_recreate, sandboxes, config, arguments)
         case _:
             return _explain(sandboxes, config, arguments)
 
@@ -55,6 +60,42 @@ def _wire(result: SelfTest) -> dict[str, Any]:
         "checks": checks,
         "remedy": result.remedy,
     }
+
+
+async def _list(sandboxes: Sandboxes, arguments: Namespace) -> int:
+    listed = await _kept(sandboxes)
+    if arguments.json:
+        rows = [{name: getattr(row, name) for name in row.__struct_fields__} for row in listed]
+        show_json({"containers": rows})
+    elif not listed:
+        show("No container is kept. Bubblewrap keeps none.")
+    else:
+        lines = [(row.name, row.backend, row.scope, row.image, row.status) for row in listed]
+        show(table([("CONTAINER", "BACKEND", "SCOPE", "IMAGE", "STATUS"), *lines]))
+    return 0
+
+
+async def _recreate(sandboxes: Sandboxes, config: Config, arguments: Namespace) -> int:
+    listed = await _kept(sandboxes)
+    if not arguments.all:
+        agent = _agent(config, arguments)
+        session = SessionKey.parse(arguments.session or "main", agent)
+        spec = SandboxSpec((), config.workspace(agent), agent, str(session))
+        scope = sandboxes.granted(spec).scope
+        listed = [row for row in listed if row.scope == scope]
+    for backend in sandboxes.containers:
+        await backend.remove([row.id for row in listed if row.backend == backend.name])
+    removed = [row.name for row in listed]
+    if arguments.json:
+        show_json({"removed": removed})
+    else:
+        show("\n".join(f"{name} is removed." for name in removed) or "No container is kept.")
+    return 0
+
+
+async def _kept(sandboxes: Sandboxes) -> list[Kept]:
+    """Returns the containers of those backends that answer."""
+    return [row for backend in sandboxes.containers for row in await backend.kept()]
 
 
 def _explain(sandboxes: Sandboxes, config: Config, arguments: Namespace) -> int:

@@ -14,6 +14,7 @@ from skerry.config.root import Config
 from skerry.config.sandbox import SandboxConfig, size
 from skerry.features.sandbox import binds, view
 from skerry.features.sandbox.command import Command, Running
+from skerry.features.sandbox.containers import Containers
 from skerry.features.sandbox.stage import Mount
 from skerry.infra.atomic import make_private
 from skerry.infra.process import Child, NotStartedError
@@ -85,6 +86,12 @@ class Sandboxes:
     def names(self) -> tuple[str, ...]:
         """Returns the backends in the order in which `auto` tries them."""
         return tuple(self._backends)
+
+    @property
+    def containers(self) -> tuple[Containers, ...]:
+        """Returns the backends that keep containers."""
+        backends = self._backends.values()
+        return tuple(backend for backend in backends if isinstance(backend, Containers))
 
     def applies(self, agent: AgentId, session: str) -> bool:
         """Returns whether commands of this session run inside."""

@@ -2,6 +2,7 @@
 
 from skerry.config.sandbox import SandboxConfig
 from skerry.features.sandbox.bubblewrap import Bubblewrap
+from skerry.features.sandbox.containers import Containers
 from skerry.features.sandbox.holder import Backend, Sandboxes
 from skerry.features.sandbox.selftest import test
 from skerry.ports.sandbox import SelfTest
@@ -14,4 +15,6 @@ def open_sandbox(host: SandboxHost) -> Sandboxes:
     async def tested(sandboxes: Sandboxes, backend: Backend, settings: SandboxConfig) -> SelfTest:
         return await test(sandboxes, backend, settings, host.config())
 
-    return Sandboxes(host, [Bubblewrap(host.environ)], tested)
+    state = host.config().state_dir.resolve()
+    containers = [Containers(name, host.environ, state) for name in ("docker", "podman")]
+    return Sandboxes(host, [*containers, Bubblewrap(host.environ)], tested)

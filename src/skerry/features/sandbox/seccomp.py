@@ -22,7 +22,7 @@ ERRNO: Final = 0x00050000
 _X32: Final = 0x40000000
 """Bit of the calls of the x32 interface, which would have other numbers."""
 
-_REFUSED: Final = (
+REFUSED: Final = (
     "_sysctl",
     "acct",
     "add_key",
@@ -94,7 +94,7 @@ _REFUSED: Final = (
     "vserver",
 )
 """Calls that are answered with EPERM."""
-_MISSING: Final = (
+MISSING: Final = (
     "clone3",  # its flags are in memory, where a filter cannot read them: libraries use clone
     "io_uring_enter",  # does what other calls do, past the filter
     "io_uring_register",
@@ -102,24 +102,24 @@ _MISSING: Final = (
     "openat2",  # its mode is in memory
 )
 """Calls that are answered with ENOSYS: programs do without."""
-_NAMESPACES: Final = 0x7E020000
+NAMESPACES: Final = 0x7E020000
 """All bits `CLONE_NEW*` that `clone` takes."""
 _SET_IDS: Final = 0o6000
 _CREATES: Final = 0o100 | 0o20000000
 """`O_CREAT` and `O_TMPFILE`: without these there is no mode."""
-_FAMILIES: Final = (1, 2, 10)
+FAMILIES: Final = (1, 2, 10)
 """AF_UNIX, AF_INET, AF_INET6. AF_NETLINK has a rule of its own."""
-_NETLINK: Final = 16
-_IOCTLS: Final = (0x5412, 0x541C, 0x5423)
+NETLINK: Final = 16
+IOCTLS: Final = (0x5412, 0x541C, 0x5423)
 """TIOCSTI and TIOCLINUX put text into a terminal; TIOCSETD loads drivers of lines."""
 _PERSONALITIES: Final = (0, 0xFFFFFFFF)
 """Linux, and the question."""
-_MODES: Final = {"chmod": 1, "fchmod": 1, "fchmodat": 2, "fchmodat2": 2, "creat": 1} | {
+MODES: Final = {"chmod": 1, "fchmod": 1, "fchmodat": 2, "fchmodat2": 2, "creat": 1} | {
     "mknod": 1,
     "mknodat": 2,
 }
 """Argument of each call that is a mode."""
-_OPENS: Final = {"open": 1, "openat": 2}
+OPENS: Final = {"open": 1, "openat": 2}
 """Argument of each call that is the flags; the mode follows."""
 
 
@@ -180,18 +180,18 @@ def program(machine: str) -> bytes:
     code.add(_LOAD, _NUMBER)
     code.refuse_if(_AT_LEAST, _X32, errno.ENOSYS)
     code.refuse_if(_AT_LEAST, LAST + 1, errno.ENOSYS)
-    for name in _REFUSED:
+    for name in REFUSED:
         if name in numbers:
             code.refuse_if(_EQUAL, numbers[name], errno.EPERM)
-    for name in _MISSING:
+    for name in MISSING:
         code.refuse_if(_EQUAL, numbers[name], errno.ENOSYS)
-    for name, argument in _MODES.items():
+    for name, argument in MODES.items():
         _rule(code, numbers.get(name), [(argument, _ANY_BIT, _SET_IDS)])
-    for name, argument in _OPENS.items():
+    for name, argument in OPENS.items():
         modes = [(argument, _ANY_BIT, _CREATES), (argument + 1, _ANY_BIT, _SET_IDS)]
         _rule(code, numbers.get(name), modes)
-    _rule(code, numbers["clone"], [(0, _ANY_BIT, _NAMESPACES)])
-    for request in _IOCTLS:
+    _rule(code, numbers["clone"], [(0, _ANY_BIT, NAMESPACES)])
+    for request in IOCTLS:
         _rule(code, numbers["ioctl"], [(1, _EQUAL, request)])
     for name in ("socket", "socketpair"):
         _families(code, numbers[name])
@@ -234,12 +234,12 @@ def _families(code: _Program, number: int) -> None:
     after, other = code.name(), code.name()
     code.add(_EQUAL, number, "", after)
     code.load(0)
-    for value in _FAMILIES:
+    for value in FAMILIES:
         allowed = code.name()
         code.add(_EQUAL, value, "", allowed)
         code.add(_RETURN, ALLOW)
         code.label(allowed)
-    code.add(_EQUAL, _NETLINK, "", other)
+    code.add(_EQUAL, NETLINK, "", other)
     code.load(2)
     code.add(_EQUAL, 0, "", other)
     code.add(_RETURN, ALLOW)

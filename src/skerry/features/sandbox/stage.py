@@ -19,13 +19,14 @@ import stat
 import struct
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
 
+from skerry.infra.atomic import make_private
 from skerry.infra.process import Program, Worker
 from skerry.model.errors import SandboxError
 
@@ -42,6 +43,7 @@ _NEW_MOUNTS: Final = 0x20000
 _READ_ONLY, _NO_SETUID, _NO_DEVICES, _MAPPED = 1, 2, 4, 0x100000
 _PRIVATE: Final = 0x40000 | 0x4000
 _ATTRIBUTES: Final = struct.Struct("QQQQ")
+_DETACH: Final = 2
 _MAP_SECONDS: Final = 10.0
 
 Owner = tuple[int, int]
@@ -129,11 +131,7 @@ def staged(mounts: Iterable[Mount], maps: Maps) -> Iterator[Staged]:
         namespace = _namespace(trees)
         yield Staged(namespace, tuple(tree.path for tree in trees))
     except OSError as error:
-        raise SandboxError(
-            f"The folders of the sandbox cannot be prepared: {error.strerror}.",
-            "Run the gateway as an ordinary user, or put the workspace on a file system with"
-            " ID-mapped mounts (ext4, xfs, btrfs) under Linux 5.12 or newer.",
-        ) from error
+        raise _unprepared(error) from error
     finally:
         for tree in trees:
             os.close(tree.descriptor)
@@ -147,6 +145,60 @@ class _Tree(Struct, frozen=True):
     descriptor: int
     path: str
     is_directory: bool
+
+
+@contextmanager
+def placed(mounts: Sequence[Mount], maps: Maps, folder: Path) -> Iterator[list[Path]]:
+    """Mounts copies of the mounts in a folder of this machine for a block, and gives their paths.
+
+    A container runtime, which is another process, takes them from there; what it took stays its.
+
+    Raises:
+        SandboxError: the kernel, or the file system of one of them, cannot do it.
+    """
+    done: list[Path] = []
+    trees: list[_Tree] = []
+    try:
+        make_private(folder)
+        for index, mount in enumerate(mounts):
+            trees.append(_tree(mount, str(folder / str(index)), maps))
+            _attach(trees[-1])
+            done.append(folder / str(index))
+        yield list(done)
+    except OSError as error:
+        raise _unprepared(error) from error
+    finally:
+        for tree in trees:
+            os.close(tree.descriptor)
+        for path in done:
+            _detach(path)
+        with suppress(OSError):
+            folder.rmdir()
+
+
+def _detach(path: Path) -> None:
+    """Unmounts a path and removes the empty mount point; what is still mounted is left alone."""
+    if ctypes.CDLL(None).umount2(str(path).encode(), _DETACH) == 0:
+        with suppress(OSError):
+            path.rmdir() if path.is_dir() else path.unlink()
+
+
+def _unprepared(error: OSError) -> SandboxError:
+    return SandboxError(
+        f"The folders of the sandbox cannot be prepared: {error.strerror}.",
+        "Run the gateway as an ordinary user, or put the workspace on a file system with"
+        " ID-mapped mounts (ext4, xfs, btrfs) under Linux 5.12 or newer.",
+    )
+
+
+def _attach(tree: "_Tree") -> None:
+    """Makes a mount point and puts the mount there."""
+    if tree.is_directory:
+        Path(tree.path).mkdir(exist_ok=True)
+    else:
+        Path(tree.path).touch()
+    move = (ctypes.c_int(_CWD), tree.path.encode(), ctypes.c_uint(_FROM_EMPTY))
+    _call(_MOVE_MOUNT, ctypes.c_int(tree.descriptor), b"", *move)
 
 
 def _tree(mount: Mount, path: str, maps: Maps) -> _Tree:
@@ -189,12 +241,7 @@ def _filled(trees: list[_Tree]) -> int:
     _mount(b"none", b"/", None, _PRIVATE, None)
     _mount(b"tmpfs", BASE.encode(), b"tmpfs", 2 | 4, b"mode=0755,size=256k")
     for tree in trees:
-        if tree.is_directory:
-            Path(tree.path).mkdir()
-        else:
-            Path(tree.path).touch()
-        move = (ctypes.c_int(_CWD), tree.path.encode(), ctypes.c_uint(_FROM_EMPTY))
-        _call(_MOVE_MOUNT, ctypes.c_int(tree.descriptor), b"", *move)
+        _attach(tree)
     return os.open("/proc/thread-self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
 
 

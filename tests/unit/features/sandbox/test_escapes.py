@@ -9,7 +9,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from tests.support.escaping import Extended, Outside, Results, listed, reachable, run_as
+from tests.support.escaping import Extended, Outside, Results, bubblewrap, listed, reachable, run_as
 
 pytestmark = pytest.mark.anyio
 
@@ -110,7 +110,7 @@ def folder() -> Iterator[Path]:
 
 async def test_no_way_leads_out(folder: Path) -> None:
     with Outside(folder) as placed:
-        results = await placed.inside(Extended())
+        results = await placed.inside(Extended(bubblewrap()))
         assert held(results) == {}
         assert placed.staying() == []
 
@@ -118,7 +118,8 @@ async def test_no_way_leads_out(folder: Path) -> None:
 @needs_root
 def test_no_way_leads_out_for_an_ordinary_user(folder: Path) -> None:
     (folder / "first").mkdir()
-    backend = Extended(reachable(folder / "program"))
+    program = folder / "program"
+    backend = Extended(bubblewrap(reachable(program)), program / "probes")
     own = folder / "own"
     own.mkdir()
     work = partial(_results, backend)
@@ -152,6 +153,6 @@ def _unseen(names: list[str]) -> list[str]:
 async def test_a_terminal_takes_no_input_from_the_command(folder: Path) -> None:
     with Outside(folder) as placed:
         wanted = [name for name in listed() if name.startswith("terminal-")]
-        results = await placed.inside(Extended(), wanted, pty=True)
+        results = await placed.inside(Extended(bubblewrap()), wanted, pty=True)
     assert len(results) == 2
     assert not any(out for out, _ in results.values())

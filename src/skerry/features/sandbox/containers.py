@@ -1,0 +1,324 @@
+"""Docker and podman: a container is kept warm for each scope, and commands are run in it.
+
+A container ends with this process, however that happens: it reads from a pipe whose other end only
+we hold open. What a command started ends with the command. Nothing inside has the user id 0.
+"""
+
+import os
+import re
+import shutil
+import time
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager, suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+import anyio
+import anyio.to_thread
+import msgspec
+from msgspec import Struct
+
+from skerry.config.sandbox import SandboxConfig
+from skerry.features.sandbox import seccomp_profile, stage
+from skerry.features.sandbox.command import Command
+from skerry.features.sandbox.stage import NOBODY, Maps
+from skerry.infra.atomic import make_private, write_atomic
+from skerry.infra.process import Child, Finished, ProcessError, Program, allowed, child, run
+from skerry.model.errors import SandboxError
+
+PREFIX: Final = "skerry-sbx-"
+STATE_LABEL: Final = "org.skerry.state"
+SCOPE_LABEL: Final = "org.skerry.scope"
+PROCESS_LABEL: Final = "org.skerry.process"
+LIFE: Final = "/run/skerry/life"
+"""Path inside of the pipe that ends with this process."""
+IDLE_SECONDS: Final = 24 * 3600.0
+AGE_SECONDS: Final = 7 * 24 * 3600.0
+MOST_LEFT: Final = 32
+"""Processes, dead ones included, with which a container is still used again."""
+_ENVIRON: Final = re.compile("PATH|HOME|XDG_RUNTIME_DIR|DOCKER_[A-Z_]+|CONTAINER_[A-Z_]+")
+_SECONDS: Final = 120.0
+_END: Final = """
+if [ "$1" = all ]; then kill -9 -1 2>/dev/null; else
+  for one in /proc/[0-9]*; do
+    if grep -qz "^SKERRY_COMMAND=$1\\$" "$one/environ" 2>/dev/null; then
+      kill -9 "${one#/proc/}" 2>/dev/null
+    fi
+  done
+fi
+set -- /proc/[0-9]*
+echo $#
+"""
+"""Ends what a command has left: all, or in a container that others use, what has its variable."""
+
+
+class Warm(Struct):
+    """A container that is kept."""
+
+    name: str
+    scope: str
+    life: int
+    """Descriptor of our end of its pipe."""
+    fifo: Path
+    pid: int
+    """Process id of its first process."""
+    made: float
+    used: float
+    commands: int = 0
+    """Commands that run in it."""
+
+
+class Kept(Struct, frozen=True):
+    """A container as `skerry sandbox list` shows it."""
+
+    id: str
+    name: str
+    backend: str
+    scope: str
+    image: str
+    status: str
+    process: int
+    """Process id of the gateway, or of the command, that keeps it."""
+
+
+class Containers:
+    """A backend. Implements `holder.Backend`."""
+
+    def __init__(self, name: str, environ: Mapping[str, str], state: Path) -> None:
+        self.name = name
+        self._environ = allowed(environ, _ENVIRON)
+        self._folder = state / "sandbox"
+        self._state = sha256(str(state).encode()).hexdigest()[:16]
+        self._warm: dict[str, Warm] = {}
+        self._turn = anyio.Lock()
+        self._maps = Maps({"PATH": os.defpath})
+
+    async def lacks(self, settings: SandboxConfig) -> str:
+        """Returns the missing part, with the remedy; empty where it can be tried."""
+        if shutil.which(self.name, path=self._environ.get("PATH", os.defpath)) is None:
+            return f"The program {self.name} is not there. Install {self.name}."
+        try:
+            version = await self._call("version", "--format", "{{.Server.Version}}")
+            image = await self._call("image", "inspect", "--format", "{{.Id}}", _image(settings))
+        except ProcessError as error:
+            return f"{self.name} does not answer: {error} Start it."
+        if version.code:
+            return f"{self.name} does not answer: {_last(version)} Start it."
+        if image.code:
+            return (
+                f"The image {_image(settings)} is not on this machine. Make or load it, and name it"
+                " in agents.defaults.sandbox.docker.image."
+            )
+        return ""
+
+    @asynccontextmanager
+    async def running(self, command: Command) -> AsyncGenerator[Child]:
+        """Runs a command for a block, whose end ends everything that it started."""
+        if command.terminal is not None:
+            raise SandboxError(
+                f"{self.name} gives commands no terminal.",
+                "Run the command without one, or use the backend bubblewrap.",
+            )
+        mark = os.urandom(12).hex()
+        async with self._turn:
+            warm = await self._container(command)
+            warm.commands += 1
+        try:
+            with ExitStack() as stack:
+                start = self._exec(warm, command, mark, stack)
+                async with child(start, listens=command.listens) as process:
+                    yield process
+        finally:
+            with anyio.CancelScope(shield=True):
+                await self._end(warm, mark)
+
+    async def kept(self) -> list[Kept]:
+        """Returns the containers of this installation, of other processes too; none raises."""
+        if shutil.which(self.name, path=self._environ.get("PATH", os.defpath)) is None:
+            return []
+        columns = ["{{.ID}}", "{{.Names}}", "{{.Image}}", "{{.Status}}"]
+        columns += [f'{{{{.Label "{label}"}}}}' for label in (SCOPE_LABEL, PROCESS_LABEL)]
+        chosen = ("--all", "--filter", f"label={STATE_LABEL}={self._state}")
+        done = await self._call("ps", *chosen, "--format", "\t".join(columns))
+        rows = [row.split("\t") for row in done.out.decode().splitlines()]
+        return [
+            Kept(row[0], row[1], self.name, row[4], row[2], row[3], int(row[5]))
+            for row in rows
+            if len(row) == len(columns) and row[-1].isdecimal()
+        ]
+
+    async def remove(self, names: Sequence[str]) -> None:
+        """Removes containers, with all that runs in them."""
+        if names:
+            await self._call("rm", "--force", *names)
+
+    async def _container(self, command: Command) -> Warm:
+        """Returns a container for the command; prunes those that nobody used."""
+        now = time.monotonic()
+        for name, warm in list(self._warm.items()):
+            is_old = now - warm.used > IDLE_SECONDS or now - warm.made > AGE_SECONDS
+            if not warm.commands and (is_old or not _lives(warm.pid)):
+                await self._drop(name)
+        sources = _sources(command)
+        name = (
+            PREFIX
+            + re.sub("[^a-z0-9-]", "-", command.scope)[:40]
+            + "-"
+            + self._digest(command, sources)
+        )
+        if name not in self._warm:
+            self._warm[name] = await self._start(name, command, sources)
+        self._warm[name].used = now
+        return self._warm[name]
+
+    def _digest(self, command: Command, sources: Sequence[Path]) -> str:
+        """Returns the digest of all that decides on the container of a command."""
+        mounts = [
+            (str(source), mount.target, mount.is_writable)
+            for source, mount in zip(sources, command.mounts, strict=True)
+        ]
+        parts = (os.getpid(), _image(command.settings), mounts, command.hidden, command.limits)
+        data = msgspec.json.encode(parts) + self._state.encode()
+        return sha256(data).hexdigest()[:16]
+
+    async def _start(self, name: str, command: Command, sources: Sequence[Path]) -> Warm:
+        make_private(self._folder)
+        if not self._warm:  # a process that was killed before its container read from it
+            await self.remove([kept.id for kept in await self.kept() if not _lives(kept.process)])
+        profile = self._folder / "seccomp.json"
+        write_atomic(profile, seccomp_profile.profile())
+        fifo = self._folder / f"{name}.life"
+        with suppress(FileNotFoundError):
+            fifo.unlink()
+        os.mkfifo(fifo, 0o600)
+        life = os.open(fifo, os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK)
+        fifo.chmod(0o444)  # a command must not hold the other end
+        try:
+            with ExitStack() as stack:
+                if stage.is_needed():
+                    folder = self._folder / "mounts" / name
+                    placed = stage.placed(command.mounts, self._maps, folder)
+                    sources = await anyio.to_thread.run_sync(stack.enter_context, placed)
+                words = self._options(name, command, [*zip(sources, command.mounts, strict=True)])
+                words += [*_bind(fifo, LIFE, is_writable=False), "--security-opt"]
+                words += [f"seccomp={profile}", "--entrypoint", "/bin/cat"]
+                done = await self._call("run", *words, _image(command.settings), LIFE)
+            self._check(done)
+            shown = await self._call("inspect", "--format", "{{.State.Pid}}", name)
+            pid = int(shown.out.decode().strip() or "0")
+        except BaseException:
+            os.close(life)
+            fifo.unlink(missing_ok=True)
+            raise
+        now = time.monotonic()
+        return Warm(name, command.scope, life, fifo, pid, now, now)
+
+    def _check(self, done: Finished) -> None:
+        if done.code:
+            message = f"{self.name} cannot start a container: {_last(done)}"
+            raise SandboxError(message, f"`skerry sandbox test --backend {self.name}` shows why.")
+
+    def _options(
+        self, name: str, command: Command, mounts: Sequence[tuple[Path, stage.Mount]]
+    ) -> list[str]:
+        limits = command.limits
+        user = NOBODY if stage.is_needed() else os.getuid()
+        group = NOBODY if stage.is_needed() else os.getgid()
+        words = ["--detach", "--rm", "--name", name, "--hostname", "sandbox", "--network", "none"]
+        words += ["--label", f"{STATE_LABEL}={self._state}"]
+        words += ["--label", f"{SCOPE_LABEL}={command.scope}"]
+        words += ["--label", f"{PROCESS_LABEL}={os.getpid()}"]
+        words += ["--read-only", "--cap-drop", "ALL", "--security-opt", "no-new-privileges"]
+        words += ["--ipc", "private", "--user", f"{user}:{group}", "--workdir", "/workspace"]
+        if self.name == "podman" and not stage.is_needed():
+            words += ["--userns", "keep-id"]
+        memory = str(limits.memory_bytes)
+        words += ["--memory", memory, "--memory-swap", memory]
+        words += ["--pids-limit", str(limits.processes), "--shm-size", str(limits.tmp_bytes)]
+        words += ["--cpus", str(limits.cpus)] if limits.cpus else []
+        for kind, limit in (
+            ("core", 0),
+            ("nofile", limits.open_files),
+            ("fsize", limits.file_bytes),
+            ("cpu", limits.cpu_seconds),
+        ):
+            words += ["--ulimit", f"{kind}={limit}:{limit}"]
+        tmp = f"rw,nosuid,nodev,exec,mode=1777,size={limits.tmp_bytes}"
+        words += ["--tmpfs", f"/tmp:{tmp}"]  # noqa: S108 - a path inside
+        for source, mount in mounts:
+            words += _bind(source, mount.target, is_writable=mount.is_writable)
+        for path in command.hidden:
+            words += ["--tmpfs", f"{path}:ro,size=4k"]
+        return words
+
+    def _exec(self, warm: Warm, command: Command, mark: str, stack: ExitStack) -> Program:
+        environ = {**command.environ, "SKERRY_COMMAND": mark}
+        wrong = next((name for name, value in environ.items() if "\n" in name + value), None)
+        if wrong is not None:
+            raise SandboxError(
+                f"The variable {wrong!r} has a line break, which {self.name} cannot hand over.",
+                "Leave it out, or use the backend bubblewrap.",
+            )
+        descriptor = os.memfd_create("skerry")
+        stack.callback(os.close, descriptor)
+        os.write(descriptor, "".join(f"{n}={v}\n" for n, v in environ.items()).encode())
+        words = [self.name, "exec", "--workdir", str(command.cwd)]
+        words += ["--env-file", f"/proc/self/fd/{descriptor}"]
+        words += ["--interactive"] if command.listens else []
+        words += [warm.name, *command.argv]
+        return Program(words, self._environ, descriptors=[descriptor], merges=True)
+
+    async def _end(self, warm: Warm, mark: str) -> None:
+        """Ends what a command left behind; removes the container where that is in doubt."""
+        async with self._turn:
+            warm.commands -= 1
+            which = mark if warm.commands else "all"
+            try:
+                done = await self._call("exec", warm.name, "/bin/sh", "-c", _END, "sh", which)
+                left = int(done.out.decode().strip() or MOST_LEFT + 1)
+            except (ProcessError, ValueError):
+                left = MOST_LEFT + 1
+            if left > MOST_LEFT and not warm.commands:
+                await self._drop(warm.name)
+
+    async def _drop(self, name: str) -> None:
+        warm = self._warm.pop(name)
+        os.close(warm.life)
+        warm.fifo.unlink(missing_ok=True)
+        with suppress(ProcessError):
+            await self._call("rm", "--force", name)
+
+    async def _call(self, *words: str) -> Finished:
+        """Calls the program. Raises `ProcessError` where it does not answer."""
+        return await run(Program([self.name, *words], self._environ), seconds=_SECONDS)
+
+
+def _lives(pid: int) -> bool:
+    """Returns whether there is such a process on this machine."""
+    return os.path.exists(f"/proc/{pid}")  # noqa: PTH110 - called in an event loop
+
+
+def _image(settings: SandboxConfig) -> str:
+    return settings.docker.image
+
+
+def _sources(command: Command) -> list[Path]:
+    return [Path(f"/proc/self/fd/{mount.descriptor}").readlink() for mount in command.mounts]
+
+
+def _bind(source: Path, target: str, *, is_writable: bool) -> list[str]:
+    """Returns the option of a mount. Raises `SandboxError` for a path that it cannot express."""
+    for path in (str(source), target):
+        if any(mark in path for mark in ',"\n'):
+            message = f"The path {path!r} has a comma or a quote, which a container cannot get."
+            raise SandboxError(message, "Rename it, or use the backend bubblewrap.")
+    mode = "" if is_writable else ",readonly"
+    return ["--mount", f"type=bind,source={source},target={target}{mode}"]
+
+
+def _last(done: Finished) -> str:
+    """Returns the last line of its errors."""
+    return (
+        done.err.strip() or done.out.decode(errors="replace").strip() or "no reason"
+    ).splitlines()[-1]

@@ -1,0 +1,111 @@
+"""Containers of docker: what holds in bubblewrap holds in them; they are kept, and end with us."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import anyio
+import pytest
+
+from skerry.config.check import check
+from skerry.features.sandbox.containers import Containers
+from skerry.features.sandbox.opening import open_sandbox
+from skerry.model.ids import MAIN_AGENT
+from skerry.ports.sandbox import Sandbox, SandboxSpec
+from skerry.sdk.slots import SandboxHost
+from tests.support.escaping import Extended, Outside
+
+IMAGE = "skerry-sandbox:latest"
+OF_CONTAINERS = {
+    "users",  # the users are those of the image
+    "same-namespace-user",  # rights are missing all the same, and nothing has the user id 0
+    "same-namespace-cgroup",  # the first version of control groups has no namespace
+    "tells-proc-key-users",  # numbers, no key
+}
+"""Probes that find in a container what is no way out."""
+
+
+def answers() -> bool:
+    """Returns whether an engine has the image."""
+    if shutil.which("docker") is None:
+        return False
+    command = ["docker", "image", "inspect", IMAGE]
+    return subprocess.run(command, capture_output=True, timeout=60, check=False).returncode == 0
+
+
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.skipif(not answers(), reason="no docker engine with the image answers"),
+]
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="skerry-docker-", ignore_cleanup_errors=True) as name:
+        yield Path(name)
+
+
+def sandbox_of(state: Path) -> Sandbox:
+    tree = {"agents": {"defaults": {"sandbox": {"backend": "docker"}}}}
+    config = check(tree, state_dir=state, path=state / "skerry.json")[0]
+    return open_sandbox(SandboxHost(lambda: config, os.environ))
+
+
+async def output(sandbox: Sandbox, workspace: Path, text: str) -> str:
+    spec = SandboxSpec(["/bin/sh", "-c", text], workspace, MAIN_AGENT)
+    data = bytearray()
+    with anyio.fail_after(120):
+        async with sandbox.open(spec) as process:
+            async for part in process.stdout:
+                data += part
+            await process.wait()
+    return data.decode()
+
+
+async def test_no_way_leads_out_of_a_container(folder: Path) -> None:
+    with Outside(folder) as placed:
+        backend = Containers("docker", os.environ, placed.state)
+        results = await placed.inside(Extended(backend))
+        assert len(results) >= 250
+        got_out = {name for name, (out, _) in results.items() if out}
+        assert got_out - OF_CONTAINERS == set()
+        assert placed.staying() == []
+
+
+async def test_the_second_command_finds_the_container_of_the_first(folder: Path) -> None:
+    workspace = folder / "workspace"
+    workspace.mkdir(mode=0o700)
+    sandbox = sandbox_of(folder)
+    await output(sandbox, workspace, "echo kept > /tmp/of-the-first; sleep 600 & sleep 0.1")
+    text = await output(sandbox, workspace, "cat /tmp/of-the-first; ps ax; echo x > made")
+    assert text.startswith("kept")
+    assert "sleep 600" not in text
+    assert (workspace / "made").stat().st_uid == os.getuid()
+
+
+async def test_the_container_ends_with_its_process(folder: Path) -> None:
+    """A process that is killed leaves no container behind."""
+    script = (
+        "import anyio, os, sys; sys.path.insert(0, sys.argv[2]);"
+        "from pathlib import Path;"
+        "from tests.unit.features.sandbox.test_containers import sandbox_of, output;"
+        "state = Path(sys.argv[1]);"
+        "anyio.run(output, sandbox_of(state), state / 'workspace', 'touch ready; sleep 600')"
+    )
+    (folder / "workspace").mkdir()
+    root = str(Path(__file__).parents[4])
+    engine = Containers("docker", os.environ, folder.resolve())
+    process = await anyio.open_process([sys.executable, "-c", script, str(folder), root])
+    with anyio.fail_after(120):
+        async with process:
+            ready = anyio.Path(folder, "workspace", "ready")
+            while not await ready.exists():  # noqa: ASYNC110 - another process makes it
+                await anyio.sleep(0.2)
+            assert await engine.kept()
+            process.kill()
+        while await engine.kept():  # noqa: ASYNC110 - another process ends
+            await anyio.sleep(0.2)
