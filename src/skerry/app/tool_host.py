@@ -1,9 +1,24 @@
 """Parts of the gateway that tools of features get."""
 
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+from msgspec import Raw
 
 from skerry.gateway.context import GatewayContext
+from skerry.gateway.frames import Json, RequestFrame
+from skerry.model.errors import ToolError
+from skerry.model.origin import Origin
+from skerry.model.rights import Rights
+from skerry.policy.access import Role
+from skerry.policy.decide import Actor
 from skerry.sdk.tool_host import ToolHost
+
+if TYPE_CHECKING:
+    from skerry.gateway.dispatch import MethodTable
+
+_PROTOCOL: Final = 4
 
 
 def tool_host(context: GatewayContext, environ: Mapping[str, str]) -> ToolHost:
@@ -14,5 +29,43 @@ def tool_host(context: GatewayContext, environ: Mapping[str, str]) -> ToolHost:
         environ=environ,
         clock=context.clock,
         notify=context.system_events.add,
+        call=MethodCalls(context),
+        dispatcher=context.dispatcher,
         redact=context.approvals.redact if context.approvals else str,
     )
+
+
+class MethodCalls:
+    """Calls gateway methods for tools, as a client with the given scopes would."""
+
+    def __init__(self, context: GatewayContext) -> None:
+        self._context = context
+        self._table: MethodTable | None = None
+
+    async def __call__(
+        self, method: str, params: Mapping[str, Any], scopes: tuple[str, ...]
+    ) -> Any:
+        """Returns the payload.
+
+        Raises:
+            ToolError: the method refused, with its message.
+        """
+        from skerry.gateway.dispatch import MethodTable, shape  # noqa: PLC0415 - at first use
+        from skerry.gateway.method import Call  # noqa: PLC0415 - at first use
+
+        if self._table is None:
+            self._table = MethodTable(self._context.plugins)
+        frame = RequestFrame("tool", method, Raw(msgspec.json.encode(params)))
+        actor = Actor(Origin.OWNER, role=Role.OPERATOR, scopes=scopes, rights=Rights.NONE)
+        call = Call(self._context, actor, scopes, _PROTOCOL, "tool", None, _ignore)
+        try:
+            answer = self._table.call(frame, call)
+            payload = await answer if isinstance(answer, Coroutine) else answer
+        except Exception as error:
+            # A method may fail in any way; the model gets what a client would get.
+            raise ToolError(shape(error, method)[0].message) from error
+        return msgspec.json.decode(msgspec.json.encode(payload))  # parts of it may be JSON
+
+
+def _ignore(_: Json) -> None:
+    """Drops a first answer: a tool waits for the last."""

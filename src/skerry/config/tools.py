@@ -164,6 +164,27 @@ class ChannelConfig(Section):
     """Rules by id of the group; `*` is every group."""
 
 
+class SessionToolsConfig(Section):
+    """Tools about conversations."""
+
+    visibility: Literal["self", "tree", "agent", "all"] = "tree"
+    """Conversations that a model may list, read and address: its own; also those that it started;
+    all of its agent; all of the agents in `tools.agentToAgent`."""
+
+
+class AgentToAgent(Section):
+    """Agents that may see and address each other's conversations."""
+
+    enabled: bool = False
+    """Permits it, where `tools.sessions.visibility` is `all`."""
+    allow: tuple[ToolName, ...] = Field(default=(), max_length=100)
+    """Ids of the agents; `*` is every agent, an empty list is none."""
+
+    def allows(self, agent: str) -> bool:
+        """Returns whether the agent takes part."""
+        return self.enabled and ("*" in self.allow or agent in self.allow)
+
+
 class ToolsConfig(ToolsScope):
     """Tools of all agents."""
 
@@ -172,6 +193,10 @@ class ToolsConfig(ToolsScope):
     guests: GuestTools = GuestTools.model_construct()
     """Tools of whoever is not the owner."""
     web: WebToolsConfig = WebToolsConfig.model_construct()
+    sessions: SessionToolsConfig = SessionToolsConfig.model_construct()
+    """Tools about conversations."""
+    agent_to_agent: AgentToAgent = AgentToAgent.model_construct()
+    """Agents that may see and address each other's conversations."""
 
     def rules(
         self,

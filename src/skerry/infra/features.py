@@ -78,6 +78,7 @@ FEATURES = (
         ("what it uses", "undo what agents changed in files"),
         command="undo",
     ),
+    Feature("session_tools"),
     Feature("config"),
     Feature("prompt"),
     Feature("queue"),

@@ -1,16 +1,23 @@
 """Parts of a gateway that the tools of features work with."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 
 from skerry.config.root import Config
 from skerry.infra.clock import Clock
+from skerry.model.errors import StateError
 from skerry.model.ids import AgentId, SessionKey
 from skerry.ports.allowlist import Allowlist
+from skerry.ports.dispatch import Dispatcher
 from skerry.runtime.allowlist import StoredAllowlist
 from skerry.store import Store
+
+
+async def _refuse(method: str, _: Mapping[str, Any], __: tuple[str, ...]) -> Any:
+    raise StateError(f"{method} needs a running gateway.")
 
 
 def _tell_nobody(_: SessionKey, __: str) -> None:
@@ -29,6 +36,14 @@ class ToolHost(Struct, frozen=True, kw_only=True):
     notify: Callable[[SessionKey, str], None] = _tell_nobody
     """Queues a system event that the next run of the session reads."""
 
+    call: Callable[[str, Mapping[str, Any], tuple[str, ...]], Awaitable[Any]] = _refuse
+    """Calls a gateway method with parameters and scopes, for the owner; returns the payload.
+
+    Raises:
+        ToolError: the method refused.
+    """
+    dispatcher: Dispatcher | None = None
+    """Takes requests to run; None where no gateway runs."""
     redact: Callable[[str], str] = str
     """Takes secrets out of text."""
 

@@ -40,6 +40,12 @@ from tests.support.whole import whole_gateway
 
 SOURCE = Path(skerry.__file__).parent
 TOOLS = {
+    "agents_list": Verb.USE,
+    "gateway": Verb.USE,
+    "session_status": Verb.USE,
+    "sessions_history": Verb.USE,
+    "sessions_list": Verb.USE,
+    "sessions_send": Verb.USE,
     "apply_patch": Verb.WRITE,
     "edit": Verb.WRITE,
     "memory_append": Verb.WRITE,
@@ -54,6 +60,15 @@ TOOLS = {
     "write": Verb.WRITE,
 }
 """Effects that our tools declare."""
+CHOSEN = {
+    "agents_list",
+    "gateway",
+    "session_status",
+    "sessions_history",
+    "sessions_list",
+    "sessions_send",
+}
+"""Tools that are offered only where the configuration names them."""
 GUEST = Caller(SessionKey.parse("agent:main:telegram:direct:9"), PeerKind.DIRECT, Origin.STRANGER)
 
 
@@ -274,7 +289,8 @@ async def test_the_tools_of_the_memory_are_never_a_guests(tmp_path: Path) -> Non
         tools = list(application.dispatch.runtime.tools.values())
     given = {one.spec.name for one in offered(tools, GUEST, ToolPolicy(frozenset(TOOLS)))}
     assert given == {n for n, v in TOOLS.items() if v not in {Verb.RECALL, Verb.NOTE}} - {
-        "memory_append"
+        "memory_append",
+        *CHOSEN,
     }
     for name, verb in TOOLS.items():
         asked = decide.Request(

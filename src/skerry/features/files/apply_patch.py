@@ -12,12 +12,13 @@ from pydantic import BaseModel, ConfigDict, Field
 from skerry.features.files.changing import Changer
 from skerry.features.files.diffs import FileDiff, details
 from skerry.features.files.journal import Journal
-from skerry.features.files.parameters import MAX_BYTES, encoded, explained, named
+from skerry.features.files.parameters import MAX_BYTES, encoded, explained
 from skerry.features.files.patches import MAX_CHARS, FilePatch, PatchError, applied, parse
 from skerry.model.errors import SkerryError, ToolError
 from skerry.model.tool import ToolResult, ToolSpec
 from skerry.policy.access import Verb
 from skerry.ports.tool import ToolContext
+from skerry.sdk.arguments import named
 
 
 class ApplyPatchParams(BaseModel):

@@ -9,17 +9,12 @@ from pydantic import BaseModel, ConfigDict, Field
 from skerry.features.files.changing import Changer
 from skerry.features.files.diffs import details
 from skerry.features.files.journal import Journal
-from skerry.features.files.parameters import (
-    MAX_BYTES,
-    PATH_ALIASES,
-    FilePath,
-    encoded,
-    named,
-)
+from skerry.features.files.parameters import MAX_BYTES, PATH_ALIASES, FilePath, encoded
 from skerry.model.errors import ToolError
 from skerry.model.tool import ToolResult, ToolSpec
 from skerry.policy.access import Verb
 from skerry.ports.tool import ToolContext
+from skerry.sdk.arguments import named
 
 ALIASES: Final = {
     **PATH_ALIASES,

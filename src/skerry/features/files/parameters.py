@@ -1,8 +1,8 @@
 """Parts shared by the file tools: limits, names of parameters, and errors that name a remedy."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 from pydantic import Field
 
@@ -16,26 +16,6 @@ FilePath = Annotated[
     str, Field(description="File, relative to the workspace.", min_length=1, max_length=1024)
 ]
 PATH_ALIASES: Final = {"file_path": "path", "filePath": "path"}
-
-
-def named(
-    arguments: Mapping[str, Any], aliases: Mapping[str, str], required: tuple[str, ...]
-) -> dict[str, Any]:
-    """Returns the arguments by the names of the parameters.
-
-    Raises:
-        ToolError: a value is given under two names, or a required one is missing.
-    """
-    result: dict[str, Any] = {}
-    for name, value in arguments.items():
-        target = aliases.get(name, name)
-        if target in result:
-            raise ToolError(f"{target} is given twice, once as {name}. Give it once.")
-        result[target] = value
-    for name in required:
-        if name not in result:
-            raise ToolError(f"{name} required")
-    return result
 
 
 @contextmanager

@@ -7,13 +7,14 @@ from typing import Any, BinaryIO, Final
 import anyio.to_thread
 from pydantic import BaseModel, ConfigDict, Field
 
-from skerry.features.files.parameters import PATH_ALIASES, FilePath, explained, named
+from skerry.features.files.parameters import PATH_ALIASES, FilePath, explained
 from skerry.model.errors import ToolError
 from skerry.model.origin import Origin
 from skerry.model.tool import ToolResult, ToolSpec
 from skerry.policy.access import Verb
 from skerry.policy.gate import Gate
 from skerry.ports.tool import ToolContext
+from skerry.sdk.arguments import named
 
 MAX_LINES: Final = 2000
 MAX_CHARS: Final = 50_000

@@ -1,0 +1,115 @@
+"""Parts shared by the tools about conversations: the offer, visibility, and the reply as JSON."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
+
+import msgspec
+
+from skerry.config.root import Config
+from skerry.model.caller import Caller
+from skerry.model.errors import ToolError
+from skerry.model.ids import AgentId, SessionKey
+from skerry.model.origin import Origin
+from skerry.model.tool import ToolResult, ToolSpec
+from skerry.policy.access import READ, Verb
+from skerry.policy.tool_layers import Selection
+from skerry.policy.tool_names import PROFILES
+from skerry.ports.tool import ToolContext
+from skerry.sdk.tool_host import ToolHost
+
+READ_ONLY: Final = (READ,)
+ALIASES: Final = {
+    "session_key": "sessionKey",
+    "active_minutes": "activeMinutes",
+    "message_limit": "messageLimit",
+    "include_tools": "includeTools",
+    "agent_id": "agentId",
+    "timeout_seconds": "timeoutSeconds",
+    "base_hash": "baseHash",
+}
+
+
+class HostTool:
+    """Common base: the parts of the gateway, and the offer where the configuration names it.
+
+    The schemas of these tools are longer than what every first request may have, so a model gets
+    them only by a profile, `allow` or `alsoAllow`.
+    """
+
+    verb: ClassVar[Verb]
+    spec: ClassVar[ToolSpec]
+
+    def __init__(self, host: ToolHost) -> None:
+        self._host = host
+
+    def is_offered(self, caller: Caller) -> bool:
+        """Returns whether the configuration chooses the tool for the agent."""
+        return is_chosen(self._host.config(), caller.key.agent, self.spec.name)
+
+    async def _ask(self, method: str, params: Mapping[str, Any]) -> Any:
+        return await self._host.call(method, params, READ_ONLY)
+
+
+def is_chosen(config: Config, agent: AgentId, name: str) -> bool:
+    """Returns whether a profile or a list of allowed tools selects the tool by its name."""
+    rules = config.tool_rules(agent)
+    lists = rules.scope.lists
+    if rules.agent is not None:
+        lists = rules.agent.lists.over(lists)
+    if lists.profile is not None:
+        profile = PROFILES.get(lists.profile)
+        if profile is None or name in profile:
+            return True
+    return bool(Selection((*(lists.allow or ()), *lists.also_allow)).entry(name))
+
+
+def caller_of(context: ToolContext) -> Caller:
+    """Returns the caller.
+
+    Raises:
+        ToolError: nobody asks.
+    """
+    if context.caller is None:
+        raise ToolError("No conversation makes this call.")
+    return context.caller
+
+
+def is_visible(config: Config, caller: Caller, other: SessionKey) -> bool:
+    """Returns whether a conversation may see another, by `tools.sessions.visibility`.
+
+    One in which others than the owner take part sees itself alone: they would read the answer.
+
+    `self` is the own one; `tree` also what it started, of which there are none yet; `agent` those
+    of the same agent; `all` those of every agent that `tools.agentToAgent` allows.
+    """
+    own = caller.key
+    if own == other:
+        return True
+    visibility = config.tools.sessions.visibility
+    if visibility in {"self", "tree"} or not caller.is_private:
+        return False
+    if own.agent == other.agent:
+        return True
+    between = config.tools.agent_to_agent
+    return visibility == "all" and between.allows(own.agent) and between.allows(other.agent)
+
+
+def seen(config: Config, caller: Caller, text: str) -> SessionKey:
+    """Returns the conversation that a model names.
+
+    Raises:
+        ToolError: the conversation may not see it. It says the same of one that does not exist.
+    """
+    key = SessionKey.parse(text, caller.key.agent)
+    if not is_visible(config, caller, key):
+        raise ToolError(
+            f"{key} is not visible to this conversation (tools.sessions.visibility is"
+            f" {config.tools.sessions.visibility}). Ask your owner."
+        )
+    return key
+
+
+def reply(value: object, origin: Origin = Origin.TOOL) -> ToolResult:
+    """Returns a JSON object as the text and the details of a result."""
+    details: dict[str, Any] = msgspec.to_builtins(value)
+    return ToolResult(msgspec.json.encode(value).decode(), origin=origin, details=details)

@@ -1,0 +1,106 @@
+"""The tool `sessions_send`: a message to another conversation, and its answer."""
+
+import secrets
+from typing import Any, Final
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from skerry.features.session_tools.common import ALIASES, HostTool, caller_of, reply, seen
+from skerry.model.errors import ToolError
+from skerry.model.ids import RunId, SessionKey
+from skerry.model.origin import Origin
+from skerry.model.rights import Rights
+from skerry.model.run import RunRequest
+from skerry.model.tool import ToolResult, ToolSpec
+from skerry.policy.access import Verb
+from skerry.ports.tool import ToolContext
+from skerry.sdk.arguments import named
+
+MOST_SECONDS: Final = 300
+
+
+class SessionsSendParams(BaseModel):
+    """Parameters of `sessions_send`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    # The names that OpenClaw's tool has, and models know.
+    sessionKey: str | None = Field(default=None, max_length=512)  # noqa: N815
+    label: str | None = Field(default=None, max_length=512)
+    agentId: str | None = Field(default=None, max_length=64)  # noqa: N815
+    message: str = Field(min_length=1, max_length=100_000)
+    timeoutSeconds: int = Field(  # noqa: N815
+        default=30, ge=0, le=MOST_SECONDS, description="0 does not wait."
+    )
+
+
+class SessionsSend(HostTool):
+    """Starts a turn in another conversation that the present one may see.
+
+    The message does not count as the owner's word there: its origin is a tool, so that the run is
+    tainted, and a text that looks like a command is none.
+    """
+
+    verb = Verb.USE
+    spec = ToolSpec(
+        "sessions_send",
+        "Send a message to another session and get its reply.",
+        SessionsSendParams.model_json_schema(),
+    )
+
+    async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
+        """Returns `{runId, status, reply?, error?, sessionKey, delivery}` as JSON."""
+        params = SessionsSendParams.model_validate(named(arguments, ALIASES, ("message",)))
+        caller, config = caller_of(context), self._host.config()
+        key = seen(config, caller, params.sessionKey or await self._labelled(params))
+        if key == caller.key:
+            raise ToolError("This is the session that you are in. Answer here instead.")
+        dispatcher = self._host.dispatcher
+        if dispatcher is None:
+            raise ToolError("No gateway runs.")
+        run = RunId(f"send-{secrets.token_hex(8)}")
+        text = f"[Message of session {caller.key}]\n{params.message}"
+        request = RunRequest(
+            run,
+            key,
+            text,
+            origin=caller.origin,
+            rights=Rights.NONE,
+            scopes=(),
+            text_origin=Origin.TOOL,
+        )
+        await dispatcher.submit(request)
+        answer: dict[str, Any] = {
+            "runId": run,
+            "status": "accepted",
+            "sessionKey": str(key),
+            "delivery": {"status": "none", "mode": "session"},
+        }
+        if params.timeoutSeconds == 0:
+            return reply(answer)
+        result = await dispatcher.wait(run, params.timeoutSeconds)
+        if result is None:
+            return reply(answer | {"status": "timeout"})
+        if result.error is not None:
+            return reply(answer | {"status": "error", "error": result.error.message})
+        return reply(answer | {"status": "ok", "reply": "\n\n".join(result.payloads)})
+
+    async def _labelled(self, params: SessionsSendParams) -> str:
+        """Returns the key of the conversation with the label.
+
+        Raises:
+            ToolError: there is none, or several.
+        """
+        if params.label is None:
+            raise ToolError("sessionKey required")
+        rows = (await self._ask("sessions.list", {"limit": 1000}))["sessions"]
+        keys = [
+            row["key"]
+            for row in rows
+            if row.get("label") == params.label
+            and params.agentId in {None, SessionKey.parse(row["key"]).agent}
+        ]
+        if len(keys) != 1:
+            count = "several sessions have" if keys else "no session has"
+            raise ToolError(f"{count} the label {params.label}. Give its sessionKey.")
+        return str(keys[0])

@@ -1,0 +1,26 @@
+"""Makes the tools about conversations, agents and the gateway itself."""
+
+from collections.abc import Sequence
+
+from skerry.features.session_tools.gateway_tool import GatewayTool
+from skerry.features.session_tools.reading import (
+    AgentsList,
+    SessionsHistory,
+    SessionsList,
+    SessionStatus,
+)
+from skerry.features.session_tools.sending import SessionsSend
+from skerry.ports.tool import Tool
+from skerry.sdk.tool_host import ToolHost
+
+
+def make(host: ToolHost) -> Sequence[Tool]:
+    """Returns the tools, in the order in which a model is offered them."""
+    return (
+        SessionStatus(host),
+        SessionsList(host),
+        SessionsHistory(host),
+        SessionsSend(host),
+        AgentsList(host),
+        GatewayTool(host),
+    )
