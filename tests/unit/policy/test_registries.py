@@ -31,6 +31,7 @@ from skerry.policy.decide import Actor
 from skerry.policy.files import INSTRUCTIONS, FileKind, kind_of
 from skerry.policy.gate import Gate
 from skerry.policy.records import Records
+from skerry.policy.tool_names import OWNER_ONLY
 from skerry.policy.tool_policy import ToolPolicy
 from skerry.ports.tool import Tool, ToolContext, offered, verb_of
 from skerry.sdk.tool_host import ToolHost
@@ -296,7 +297,8 @@ async def test_the_tools_of_the_memory_are_never_a_guests(tmp_path: Path) -> Non
         asked = decide.Request(
             Actor.of(GUEST), Verb.USE, name, effect=verb, tools=ToolPolicy(frozenset(TOOLS))
         )
-        assert decide.decide(asked).allowed is (verb not in {Verb.RECALL, Verb.NOTE}), name
+        mine = verb in {Verb.RECALL, Verb.NOTE} or name in OWNER_ONLY
+        assert decide.decide(asked).allowed is not mine, name
 
 
 def test_every_file_that_a_prompt_or_a_boot_reads_is_kept_for_the_owner() -> None:
