@@ -143,7 +143,7 @@ WITHOUT: Final = {
     "features/files/apply_patch.py:ApplyPatch.run": DISK,
     "features/files/edit.py:Edit.run": DISK,
     "features/files/methods.py:files_changes": DISK,
-    "features/session_tools/sending.py:SessionsSend.run": "waits the seconds that are asked, at most 300",
+    "features/session_tools/sending.py:SessionsSend.run": "waits at most 300 s",
     "features/files/methods.py:files_undo": DISK,
     "features/files/read.py:Read.run": DISK,
     "features/files/write.py:Write.run": DISK,
