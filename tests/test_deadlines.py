@@ -27,6 +27,8 @@ RUN: Final = "ends with its run, which has `agents.defaults.timeoutSeconds`"
 
 WITHOUT: Final = {
     "runtime/typing_indicator.py:TypingIndicator.run": OWNER,
+    "net/proxy.py:_head": "within the deadline of `Proxy._serve`",
+    "net/proxy.py:Proxy._upwards": "within the deadline that `_Watch` moves",
     "workspace/prompt_files.py:WorkspaceFiles.daily": DISK,
     "workspace/prompt_files.py:WorkspaceFiles.read": DISK,
     "runtime/compaction/memory_flush.py:MemoryAppend.run": DISK,

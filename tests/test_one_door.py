@@ -11,6 +11,7 @@ CLIENTS: Final = {
     "skerry/infra/http11.py": "a connection of the pool",
     "skerry/infra/sockets.py": "the streams of the pool",
     "skerry/net/connect.py": "connects after the policy allowed it",
+    "skerry/net/proxy.py": "passes bytes between programs and what the policy allowed",
     "skerry/net/safe_fetch.py": "the client of what others chose",
     "skerry/app/build.py": MODEL,
     "skerry/app/trial.py": MODEL,

@@ -86,6 +86,10 @@ class Lab:
     resolved: list[str] = field(default_factory=list)
     ports: dict[tuple[str, int], int] = field(default_factory=dict)
     listeners: list[anyio.abc.AsyncResource] = field(default_factory=list)
+    close_after: bool = False
+    """True when servers close each connection after the first answer."""
+    ended: anyio.Event = field(default_factory=anyio.Event)
+    """Set when a client has ended a connection."""
 
     async def serve(
         self, address: str, port: int, answer: Answer, tls: ssl.SSLContext | None = None
@@ -103,7 +107,7 @@ class Lab:
                 try:
                     await self._serve(stream, address, port, answer)
                 except (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError):
-                    return
+                    self.ended.set()
 
         accept = TLSListener(listener, tls, standard_compatible=False) if tls else listener
         self.group.start_soon(accept.serve, serve)
@@ -124,6 +128,8 @@ class Lab:
             asked.body, data = body[:length], body[length:]
             self.asked.append(asked)
             await answer(stream, asked)
+            if self.close_after:
+                return
 
     async def resolve(self, host: str) -> list[str]:
         """Answers as a name server; an empty list of turns never answers."""

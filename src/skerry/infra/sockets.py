@@ -174,6 +174,10 @@ class Stream(asyncio.Protocol):
         if self._ended:
             raise httpx2.WriteError("the connection broke while it was written to")
 
+    def flush(self) -> None:
+        """Sends what was written; for who writes while somebody else reads."""
+        self._send()
+
     def _send(self) -> None:
         if self._unsent and not self._ended:
             self._transport.writelines(self._unsent)

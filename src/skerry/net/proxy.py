@@ -1,0 +1,234 @@
+"""An HTTP proxy for programs without a network: each host passes an allowlist, then the policy.
+
+It serves `CONNECT` and plain `http://` requests, one per connection. What leads to a host that is
+not allowed gets 403 with the reason, so that the program can show it.
+"""
+
+import re
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Final
+
+import anyio
+import anyio.abc
+import httpx2
+from msgspec import Struct
+
+from skerry.infra.sockets import Stream
+from skerry.net.connect import RefusedError
+from skerry.policy.urls import Refusal, Target, parse_url
+
+Connect = Callable[[str, int, float | None], Awaitable[Stream]]
+"""Opens a connection under the policy, as `net.connect.CheckedConnect` does."""
+Admit = Callable[[Target], Awaitable[Refusal | None]]
+"""Returns why a host is not allowed; may wait for a person."""
+
+MAX_HEAD: Final = 32 * 1024
+HEAD_SECONDS: Final = 15.0
+"""Limit of the head of a request."""
+CONNECT_SECONDS: Final = 30.0
+IDLE_SECONDS: Final = 120.0
+"""Silence in both directions after which a connection ends."""
+_CHUNK: Final = 64 * 1024
+_LINE: Final = re.compile(r"([A-Z]{1,20}) (\S{1,8192}) HTTP/1\.[01]")
+_HEADER: Final = re.compile(r"([A-Za-z0-9!#$%&'*+.^_`|~-]+):[ \t]*([^\x00\r\n]*)")
+_HOP: Final = frozenset(
+    {"connection", "host", "keep-alive", "proxy-authenticate", "proxy-authorization"}
+    | {"proxy-connection", "te", "trailer", "transfer-encoding", "upgrade", "expect"}
+)
+_SECURE_PORT: Final = 443
+
+
+class _Request(Struct, frozen=True):
+    """Head of a request, and the bytes that came with it."""
+
+    method: str
+    target: Target
+    headers: tuple[tuple[str, str], ...]
+    rest: bytes
+    length: int
+    """Bytes of the body."""
+
+
+class _RefusedRequestError(Exception):
+    """The request is answered with a status and a reason."""
+
+    def __init__(self, status: str, reason: str) -> None:
+        self.status = status
+        super().__init__(reason)
+
+
+def _refused(refusal: Refusal) -> _RefusedRequestError:
+    return _RefusedRequestError("403 Forbidden", f"{refusal.reason} [{refusal.rule}]")
+
+
+class Proxy:
+    """Serves connections of programs; each connection is one call of `serve`."""
+
+    def __init__(
+        self, connect: Connect, admit: Admit, *, idle_seconds: float = IDLE_SECONDS
+    ) -> None:
+        self._connect = connect
+        self._admit = admit
+        self._idle_seconds = idle_seconds
+
+    async def serve(self, client: anyio.abc.ByteStream) -> None:
+        """Answers the request of a connection, and closes the connection. Raises nothing."""
+        async with client:
+            with suppress(
+                anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError, OSError
+            ):
+                await self._serve(client)
+
+    async def _serve(self, client: anyio.abc.ByteStream) -> None:
+        try:
+            with anyio.fail_after(HEAD_SECONDS):
+                request = _parsed(*await _head(client))
+            upstream = await self._opened(request.target)
+        except TimeoutError:
+            await _answer(client, "408 Request Timeout", "The request did not arrive in time.")
+            return
+        except _RefusedRequestError as error:
+            await _answer(client, error.status, str(error))
+            return
+        try:
+            await self._carry(client, upstream, request)
+        finally:
+            upstream.close()
+
+    async def _opened(self, target: Target) -> Stream:
+        refusal = await self._admit(target)
+        if refusal is not None:
+            raise _refused(refusal)
+        try:
+            return await self._connect(target.host, target.port, CONNECT_SECONDS)
+        except RefusedError as error:
+            raise _refused(error.refusal) from error
+        except httpx2.HTTPError as error:
+            reason = f"{target.host} cannot be reached: {error}"
+            raise _RefusedRequestError("502 Bad Gateway", reason) from error
+
+    async def _carry(
+        self, client: anyio.abc.ByteStream, upstream: Stream, request: _Request
+    ) -> None:
+        """Passes bytes both ways until one side ends or both are silent."""
+        is_tunnel = request.method == "CONNECT"
+        if is_tunnel:
+            await client.send(b"HTTP/1.1 200 Connection established\r\n\r\n")
+            first, rest = request.rest, None
+        else:
+            # What follows the body is another request, which could name another host.
+            first = _forwarded(request) + request.rest[: request.length]
+            rest = max(0, request.length - len(request.rest))
+        with suppress(httpx2.HTTPError):
+            await upstream.write(first, self._idle_seconds)
+            upstream.flush()
+            async with anyio.create_task_group() as both:
+                watch = _Watch(both.cancel_scope, self._idle_seconds)
+                both.start_soon(self._upwards, client, upstream, rest, watch)
+                await self._downwards(client, upstream, watch)
+                both.cancel_scope.cancel()
+
+    async def _downwards(
+        self, client: anyio.abc.ByteStream, upstream: Stream, watch: "_Watch"
+    ) -> None:
+        with suppress(httpx2.HTTPError, anyio.BrokenResourceError, anyio.ClosedResourceError):
+            while data := await upstream.read(_CHUNK, None):
+                watch.note()
+                await client.send(data)
+
+    async def _upwards(
+        self,
+        client: anyio.abc.ByteStream,
+        upstream: Stream,
+        rest: int | None,
+        watch: "_Watch",
+    ) -> None:
+        """Passes on what the program sends: in a tunnel all, else `rest` bytes of a body."""
+        try:
+            while rest is None or rest > 0:
+                data = await client.receive(_CHUNK if rest is None else min(rest, _CHUNK))
+                watch.note()
+                if rest is not None:
+                    rest -= len(data)
+                await upstream.write(data, self._idle_seconds)
+                upstream.flush()
+        except (anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError):
+            watch.cancel()
+        except httpx2.HTTPError:
+            return  # what the server still sends is passed on
+
+
+class _Watch:
+    """Ends a connection that is silent in both directions."""
+
+    def __init__(self, scope: anyio.CancelScope, seconds: float) -> None:
+        self._scope = scope
+        self._seconds = seconds
+        self.note()
+
+    def note(self) -> None:
+        """Notes that bytes passed."""
+        self._scope.deadline = anyio.current_time() + self._seconds
+
+    def cancel(self) -> None:
+        """Ends the connection."""
+        self._scope.cancel()
+
+
+async def _head(client: anyio.abc.ByteStream) -> tuple[str, bytes]:
+    data = b""
+    while b"\r\n\r\n" not in data and len(data) <= MAX_HEAD:
+        data += await client.receive(_CHUNK)
+    head, _, rest = data.partition(b"\r\n\r\n")
+    if len(head) > MAX_HEAD:
+        raise _RefusedRequestError("431 Request Header Fields Too Large", "The head is long.")
+    return head.decode("latin-1"), rest
+
+
+def _parsed(head: str, rest: bytes) -> _Request:
+    line, *rows = head.split("\r\n")
+    match = _LINE.fullmatch(line)
+    pairs = [_HEADER.fullmatch(row) for row in rows]
+    if match is None or None in pairs:
+        raise _RefusedRequestError("400 Bad Request", "The request cannot be read.")
+    method, place = match.groups()
+    is_tunnel = method == "CONNECT"
+    target = parse_url(f"https://{place}" if is_tunnel else place)
+    if isinstance(target, Refusal):
+        raise _refused(target)
+    if is_tunnel and (target.path != "/" or place.endswith("/") or ":" not in place):
+        raise _RefusedRequestError("400 Bad Request", "CONNECT takes HOST:PORT.")
+    if not is_tunnel and target.scheme != "http":
+        raise _RefusedRequestError("400 Bad Request", "https goes through CONNECT.")
+    headers = tuple((pair[1], pair[2].rstrip()) for pair in pairs if pair is not None)
+    return _Request(method, target, headers, rest, 0 if is_tunnel else _length(headers))
+
+
+def _length(headers: tuple[tuple[str, str], ...]) -> int:
+    names = [name.lower() for name, _ in headers]
+    if "transfer-encoding" in names:
+        raise _RefusedRequestError("411 Length Required", "Send the body with its length.")
+    lengths = {value for name, value in headers if name.lower() == "content-length"}
+    if not lengths:
+        return 0
+    if len(lengths) > 1 or not (text := lengths.pop()).isascii() or not text.isdecimal():
+        raise _RefusedRequestError("400 Bad Request", "The length of the body cannot be read.")
+    return int(text[:18])
+
+
+def _forwarded(request: _Request) -> bytes:
+    """Returns the head for the server: for this host, and for one request."""
+    kept = [f"{name}: {value}" for name, value in request.headers if name.lower() not in _HOP]
+    first = f"{request.method} {request.target.path} HTTP/1.1"
+    own = [f"Host: {request.target.authority}", "Connection: close"]
+    return "\r\n".join((first, *own, *kept, "", "")).encode("latin-1")
+
+
+async def _answer(client: anyio.abc.ByteStream, status: str, reason: str) -> None:
+    body = f"{reason}\n".encode()
+    head = (
+        f"HTTP/1.1 {status}\r\nContent-Type: text/plain; charset=utf-8\r\n"
+        f"Content-Length: {len(body)}\r\nConnection: close\r\nX-Proxy-Error: denied\r\n\r\n"
+    )
+    await client.send(head.encode() + body)
