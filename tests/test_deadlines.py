@@ -144,6 +144,7 @@ WITHOUT: Final = {
     "store/store.py:open_store": "the last units are committed; what is refused fails at once",
     "features/files/apply_patch.py:ApplyPatch.run": DISK,
     "features/files/edit.py:Edit.run": DISK,
+    "features/files/image.py:Image.run": DISK,
     "features/files/methods.py:files_changes": DISK,
     "features/session_tools/sending.py:SessionsSend.run": "waits at most 300 s",
     "features/files/methods.py:files_undo": DISK,

@@ -1,5 +1,6 @@
 """Parts of the gateway that tools of features get."""
 
+import secrets
 from collections.abc import Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
@@ -9,11 +10,15 @@ from msgspec import Raw
 from skerry.gateway.context import GatewayContext
 from skerry.gateway.frames import Json, RequestFrame
 from skerry.model.errors import ToolError
+from skerry.model.ids import ChannelId, RunId
+from skerry.model.inbound import Peer, PeerKind, ReplyTo
 from skerry.model.origin import Origin
 from skerry.model.rights import Rights
 from skerry.policy.access import Role
 from skerry.policy.decide import Actor
+from skerry.runtime.delivery import Delivery
 from skerry.sdk.tool_host import ToolHost
+from skerry.store import outbox
 
 if TYPE_CHECKING:
     from skerry.gateway.dispatch import MethodTable
@@ -21,7 +26,9 @@ if TYPE_CHECKING:
 _PROTOCOL: Final = 4
 
 
-def tool_host(context: GatewayContext, environ: Mapping[str, str]) -> ToolHost:
+def tool_host(
+    context: GatewayContext, environ: Mapping[str, str], delivery: Delivery | None = None
+) -> ToolHost:
     """Returns the host of tools; they are made of it at the first request to a model."""
     return ToolHost(
         config=context.config,
@@ -31,6 +38,7 @@ def tool_host(context: GatewayContext, environ: Mapping[str, str]) -> ToolHost:
         notify=context.system_events.add,
         call=MethodCalls(context),
         dispatcher=context.dispatcher,
+        outgoing=DirectMessages(context, delivery) if delivery else None,
         redact=context.approvals.redact if context.approvals else str,
     )
 
@@ -65,6 +73,30 @@ class MethodCalls:
             # A method may fail in any way; the model gets what a client would get.
             raise ToolError(shape(error, method)[0].message) from error
         return msgspec.json.decode(msgspec.json.encode(payload))  # parts of it may be JSON
+
+
+class DirectMessages:
+    """Adds direct messages to the outbox. Implements `sdk.tool_host.Outgoing`."""
+
+    def __init__(self, context: GatewayContext, delivery: Delivery) -> None:
+        self._context = context
+        self._delivery = delivery
+
+    @property
+    def channels(self) -> tuple[str, ...]:
+        """Returns the names of the platforms that have an account here."""
+        return tuple(dict.fromkeys(str(channel) for channel, _ in self._delivery.senders))
+
+    async def send(self, channel: str, person: str, text: str) -> int:
+        """Adds a direct message to the outbox, from the first account of the platform."""
+        accounts = {str(name): account for name, account in reversed(self._delivery.senders)}
+        account = accounts[channel]
+        to = ReplyTo(ChannelId(channel), account, Peer(PeerKind.DIRECT, person), "")
+        parts = self._delivery.parts(to, text)
+        run_id, now = RunId(f"message-{secrets.token_hex(8)}"), self._context.clock.now_ms()
+        await self._context.store.write(lambda unit: outbox.add(unit, run_id, 0, to, parts, now))
+        self._delivery.wake(to)
+        return len(parts)
 
 
 def _ignore(_: Json) -> None:

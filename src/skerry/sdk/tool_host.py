@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from msgspec import Struct
 
@@ -10,6 +10,8 @@ from skerry.config.root import Config
 from skerry.infra.clock import Clock
 from skerry.model.errors import StateError
 from skerry.model.ids import AgentId, SessionKey
+from skerry.policy.tool_layers import Selection
+from skerry.policy.tool_names import PROFILES
 from skerry.ports.allowlist import Allowlist
 from skerry.ports.dispatch import Dispatcher
 from skerry.runtime.allowlist import StoredAllowlist
@@ -22,6 +24,23 @@ async def _refuse(method: str, _: Mapping[str, Any], __: tuple[str, ...]) -> Any
 
 def _tell_nobody(_: SessionKey, __: str) -> None:
     """Drops a notice: no gateway runs."""
+
+
+class Outgoing(Protocol):
+    """Sends messages to persons on chat platforms, by the outbox."""
+
+    @property
+    def channels(self) -> tuple[str, ...]:
+        """Returns the names of the platforms that have an account here."""
+        ...
+
+    async def send(self, channel: str, person: str, text: str) -> int:
+        """Adds a direct message to the outbox; returns the number of its parts.
+
+        Raises:
+            KeyError: the platform has no account here.
+        """
+        ...
 
 
 class ToolHost(Struct, frozen=True, kw_only=True):
@@ -44,6 +63,8 @@ class ToolHost(Struct, frozen=True, kw_only=True):
     """
     dispatcher: Dispatcher | None = None
     """Takes requests to run; None where no gateway runs."""
+    outgoing: Outgoing | None = None
+    """None where no gateway runs."""
     redact: Callable[[str], str] = str
     """Takes secrets out of text."""
 
@@ -56,6 +77,21 @@ class ToolHost(Struct, frozen=True, kw_only=True):
     def state_dir(self) -> Path:
         """Returns the state directory."""
         return self.config().state_dir
+
+    def is_chosen(self, agent: AgentId, name: str) -> bool:
+        """Returns whether a profile or a list of allowed tools selects a tool by its name.
+
+        Tools whose schemas are too long for every first request are offered only then.
+        """
+        rules = self.config().tool_rules(agent)
+        lists = rules.scope.lists
+        if rules.agent is not None:
+            lists = rules.agent.lists.over(lists)
+        if lists.profile is not None:
+            profile = PROFILES.get(lists.profile)
+            if profile is None or name in profile:
+                return True
+        return bool(Selection((*(lists.allow or ()), *lists.also_allow)).entry(name))
 
     def workspace(self, agent: AgentId) -> Path:
         """Returns the workspace of an agent."""

@@ -1,6 +1,7 @@
 """Walks the registries: each method, command, directive and tool has a row, each row its object."""
 
 import ast
+from base64 import b64decode
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
@@ -41,6 +42,8 @@ from tests.support.whole import whole_gateway
 
 SOURCE = Path(skerry.__file__).parent
 TOOLS = {
+    "image": Verb.READ,
+    "message": Verb.USE,
     "agents_list": Verb.USE,
     "gateway": Verb.USE,
     "session_status": Verb.USE,
@@ -62,6 +65,8 @@ TOOLS = {
 }
 """Effects that our tools declare."""
 CHOSEN = {
+    "image",
+    "message",
     "agents_list",
     "gateway",
     "session_status",
@@ -224,9 +229,13 @@ class Open:
         return None
 
 
+DOT = b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
 PATCH = "*** Begin Patch\n*** Add File: other.txt\n+x\n*** End Patch"
 ARGUMENTS: Mapping[str, Mapping[str, object]] = {
     "apply_patch": {"input": PATCH},
+    "image": {"image": "dot.png"},
     "edit": {"path": "note.txt", "oldText": "note", "newText": "word"},
     "read": {"path": "note.txt"},
     "write": {"path": "other.txt", "content": "x"},
@@ -246,6 +255,7 @@ async def test_a_tool_asks_the_policy_for_what_it_declares(tmp_path: Path, name:
     asked: list[Verb] = []
     gate = Seen(Open(), frozenset({root}), records=Records(), asked=asked)
     workspace = Beneath(root, rules=gate)
+    (root / "dot.png").write_bytes(DOT)
     arguments = dict(ARGUMENTS.get(name, {"text": "A note."}))
     result = await tool.run(arguments, ToolContext(workspace))
     assert not result.is_error

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from skerry.features.files.apply_patch import ApplyPatch
 from skerry.features.files.edit import Edit
+from skerry.features.files.image import Image
 from skerry.features.files.journal import Journal
 from skerry.features.files.read import Read
 from skerry.features.files.write import Write
@@ -14,4 +15,4 @@ from skerry.sdk.tool_host import ToolHost
 def make(host: ToolHost) -> Sequence[Tool]:
     """Returns the tools, in the order in which a model is offered them."""
     journal = Journal(host.state_dir, host.clock.now_ms)
-    return Read(), Write(journal), Edit(journal), ApplyPatch(journal)
+    return Read(), Write(journal), Edit(journal), ApplyPatch(journal), Image(host)

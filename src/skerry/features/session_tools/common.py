@@ -8,12 +8,10 @@ import msgspec
 from skerry.config.root import Config
 from skerry.model.caller import Caller
 from skerry.model.errors import ToolError
-from skerry.model.ids import AgentId, SessionKey
+from skerry.model.ids import SessionKey
 from skerry.model.origin import Origin
 from skerry.model.tool import ToolResult, ToolSpec
 from skerry.policy.access import READ, Verb
-from skerry.policy.tool_layers import Selection
-from skerry.policy.tool_names import PROFILES
 from skerry.ports.tool import ToolContext
 from skerry.sdk.tool_host import ToolHost
 
@@ -44,23 +42,10 @@ class HostTool:
 
     def is_offered(self, caller: Caller) -> bool:
         """Returns whether the configuration chooses the tool for the agent."""
-        return is_chosen(self._host.config(), caller.key.agent, self.spec.name)
+        return self._host.is_chosen(caller.key.agent, self.spec.name)
 
     async def _ask(self, method: str, params: Mapping[str, Any]) -> Any:
         return await self._host.call(method, params, READ_ONLY)
-
-
-def is_chosen(config: Config, agent: AgentId, name: str) -> bool:
-    """Returns whether a profile or a list of allowed tools selects the tool by its name."""
-    rules = config.tool_rules(agent)
-    lists = rules.scope.lists
-    if rules.agent is not None:
-        lists = rules.agent.lists.over(lists)
-    if lists.profile is not None:
-        profile = PROFILES.get(lists.profile)
-        if profile is None or name in profile:
-            return True
-    return bool(Selection((*(lists.allow or ()), *lists.also_allow)).entry(name))
 
 
 def caller_of(context: ToolContext) -> Caller:

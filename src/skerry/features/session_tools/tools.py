@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from skerry.features.session_tools.gateway_tool import GatewayTool
+from skerry.features.session_tools.message_tool import MessageTool
 from skerry.features.session_tools.reading import (
     AgentsList,
     SessionsHistory,
@@ -22,5 +23,6 @@ def make(host: ToolHost) -> Sequence[Tool]:
         SessionsHistory(host),
         SessionsSend(host),
         AgentsList(host),
+        MessageTool(host),
         GatewayTool(host),
     )

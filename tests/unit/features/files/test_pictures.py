@@ -4,17 +4,25 @@ import io
 import zlib
 from base64 import b64decode
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 import pytest
 from PIL import Image
 
+from skerry.config.root import Config
+from skerry.features.files.image import Image as ImageTool
 from skerry.features.files.pictures import MAX_SENT, MAX_SIDE
 from skerry.features.files.read import Read
 from skerry.infra.rooted_fs import Beneath
-from skerry.model.errors import ToolError
+from skerry.model.errors import OutsideWorkspaceError, ToolError
 from skerry.model.message import ImageBlock
 from skerry.model.tool import ToolResult
 from skerry.ports.tool import ToolContext
+from skerry.sdk.tool_host import ToolHost
+from skerry.testing.clock import FakeClock
+
+if TYPE_CHECKING:
+    from skerry.store import Store
 
 
 async def read(root: Path, name: str, data: bytes) -> ToolResult:
@@ -67,3 +75,23 @@ async def test_a_small_file_with_a_huge_picture_is_refused_before_it_is_decoded(
 async def test_a_damaged_picture_is_refused(tmp_path: Path, data: bytes) -> None:
     with pytest.raises(ToolError, match="picture"):
         await read(tmp_path, "a.png", data)
+
+
+async def images(root: Path, **arguments: object) -> ToolResult:
+    host = ToolHost(config=Config, store=cast("Store", None), environ={}, clock=FakeClock())
+    return await ImageTool(host).run(arguments, ToolContext(Beneath(root)))
+
+
+async def test_the_tool_image_shows_several_pictures_beside_the_question(tmp_path: Path) -> None:
+    for name in ("a.png", "b.png"):
+        (tmp_path / name).write_bytes(encoded("PNG", (4, 4)))
+    result = await images(tmp_path, prompt="Which is larger?", image="a.png", images=["b.png"])
+    assert len(result.blocks) == 2
+    assert result.text.splitlines()[0] == "Which is larger?"
+    with pytest.raises(ToolError, match="image required"):
+        await images(tmp_path)
+    with pytest.raises(ToolError, match="more than 1"):
+        await images(tmp_path, images=["a.png", "b.png"], maxImages=1)
+    (tmp_path / "link.png").symlink_to(tmp_path / "a.png")
+    with pytest.raises(OutsideWorkspaceError):
+        await images(tmp_path, image="link.png")

@@ -30,6 +30,7 @@ CALLER: Final = Caller(OWN, PeerKind.DIRECT, Origin.OWNER, is_private=True)
 NAMES: Final = {
     "agents_list",
     "gateway",
+    "message",
     "session_status",
     "sessions_history",
     "sessions_list",

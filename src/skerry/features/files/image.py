@@ -1,0 +1,81 @@
+"""The tool `image`: pictures of the workspace beside a question about them."""
+
+from functools import partial
+from typing import Any, Final
+
+import anyio.to_thread
+from pydantic import BaseModel, ConfigDict, Field
+
+from skerry.features.files.parameters import explained
+from skerry.model.caller import Caller
+from skerry.model.errors import ToolError
+from skerry.model.message import Content
+from skerry.model.origin import Origin
+from skerry.model.tool import ToolResult, ToolSpec
+from skerry.policy.access import Verb
+from skerry.policy.gate import Gate
+from skerry.ports.tool import ToolContext
+from skerry.sdk.arguments import named
+from skerry.sdk.tool_host import ToolHost
+
+MOST_IMAGES: Final = 20
+MOST_CHARS: Final = 8 * 1024 * 1024
+"""Characters of all pictures together, as base64."""
+_PATH: Final = 1024
+
+
+class ImageParams(BaseModel):
+    """Parameters of `image`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    prompt: str = Field(default="Describe the picture.", max_length=4000)
+    image: str | None = Field(default=None, max_length=_PATH)
+    images: tuple[str, ...] = Field(default=(), max_length=MOST_IMAGES)
+    maxImages: int = Field(default=MOST_IMAGES, ge=1, le=MOST_IMAGES)  # noqa: N815 - OpenClaw's name
+
+
+class Image:
+    """Shows pictures to the model that answers; one that does not see gets their descriptions."""
+
+    reads_only = True
+    verb = Verb.READ
+    spec = ToolSpec("image", "See pictures of the workspace.", ImageParams.model_json_schema())
+
+    def __init__(self, host: ToolHost) -> None:
+        self._host = host
+
+    def is_offered(self, caller: Caller) -> bool:
+        """Returns whether the configuration chooses the tool for the agent."""
+        return self._host.is_chosen(caller.key.agent, self.spec.name)
+
+    async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
+        """Returns the question and the pictures."""
+        aliases = {"path": "image", "file_path": "image", "max_images": "maxImages"}
+        params = ImageParams.model_validate(named(arguments, aliases))
+        paths = tuple(dict.fromkeys((*([params.image] if params.image else ()), *params.images)))
+        if not paths:
+            raise ToolError("image required")
+        if len(paths) > params.maxImages:
+            raise ToolError(f"{len(paths)} pictures are more than {params.maxImages}. Ask again.")
+        return await anyio.to_thread.run_sync(partial(_shown, params.prompt, paths, context))
+
+
+def _shown(prompt: str, paths: tuple[str, ...], context: ToolContext) -> ToolResult:
+    from skerry.features.files.pictures import picture  # noqa: PLC0415 - brings Pillow
+
+    lines, blocks, size = [prompt], list[Content](), 0
+    origins: set[Origin] = set()
+    for path in paths:
+        with explained("see", path), context.workspace.look(path) as (file, opened):
+            gate = context.workspace.rules
+            origins.add(gate.origin(opened, file, "") if isinstance(gate, Gate) else Origin.TOOL)
+            file.seek(0)
+            block, described = picture(path, file)
+        size += len(block.data)
+        if size > MOST_CHARS:
+            raise ToolError("The pictures are too large together. Ask for fewer at once.")
+        lines.append(described)
+        blocks.append(block)
+    worst = next((one for one in (Origin.WEB, Origin.TOOL) if one in origins), Origin.MEMORY)
+    return ToolResult("\n".join(lines), origin=worst, blocks=tuple(blocks))

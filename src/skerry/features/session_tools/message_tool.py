@@ -1,0 +1,73 @@
+"""The tool `message`: a direct message to the owner on a chat platform."""
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from skerry.features.session_tools.common import ALIASES, HostTool, caller_of, reply
+from skerry.model.errors import ToolError
+from skerry.model.origin import Origin
+from skerry.model.tool import ToolResult, ToolSpec
+from skerry.policy.access import Verb
+from skerry.policy.decide import Actor
+from skerry.ports.tool import ToolContext
+from skerry.sdk.arguments import named
+
+
+class MessageParams(BaseModel):
+    """Parameters of `message`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    action: Literal["send"] = "send"
+    channel: str | None = Field(default=None, max_length=64)
+    target: str | None = Field(default=None, max_length=256, description="The owner's id there.")
+    message: str = Field(min_length=1, max_length=20_000)
+    dryRun: bool = False  # noqa: N815 - OpenClaw's name
+
+
+class MessageTool(HostTool):
+    """Sends to the persons of `commands.ownerAllowFrom`, and to nobody else.
+
+    The message goes through the outbox: it is sent once, also over a restart.
+    """
+
+    verb = Verb.USE
+    spec = ToolSpec(
+        "message", "Send a message to your owner's chat.", MessageParams.model_json_schema()
+    )
+
+    async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
+        """Returns `{ok, channel, target, parts, dryRun}` as JSON."""
+        aliases = {**ALIASES, "to": "target", "text": "message", "dry_run": "dryRun"}
+        params = MessageParams.model_validate(named(arguments, aliases, ("message",)))
+        if not Actor.of(caller_of(context)).acts_for_owner:
+            raise ToolError("Only the owner's conversations may send messages to the owner.")
+        channel, person = self._recipient(params)
+        answer = {"ok": True, "channel": channel, "target": person, "dryRun": params.dryRun}
+        if params.dryRun or self._host.outgoing is None:
+            return reply(answer, Origin.MEMORY)
+        parts = await self._host.outgoing.send(channel, person, params.message)
+        return reply({**answer, "parts": parts}, Origin.MEMORY)
+
+    def _recipient(self, params: MessageParams) -> tuple[str, str]:
+        """Returns the platform and the owner's id there.
+
+        Raises:
+            ToolError: the target is not the owner, or the owner is on no platform with an account.
+        """
+        channels = self._host.outgoing.channels if self._host.outgoing else ()
+        by_name = {name.lower(): name for name in channels}
+        target = (params.target or "").removeprefix(f"{params.channel}:")
+        for owner in self._host.config().commands.owner_allow_from:
+            channel, _, person = owner.partition(":")
+            name = by_name.get(channel.lower())
+            if name is None or (params.channel and params.channel.lower() != channel.lower()):
+                continue
+            if not target or target in {person, owner}:
+                return name, person
+        raise ToolError(
+            "Nobody was sent anything: the target is not in commands.ownerAllowFrom, or its"
+            " platform has no account here"
+            f" (accounts: {', '.join(channels) or 'none'}). Answer in this conversation instead."
+        )
