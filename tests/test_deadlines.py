@@ -36,6 +36,7 @@ WITHOUT: Final = {
     "app/boot.py:boot": DISK,
     "features/approvals/service.py:run": OWNER,
     "features/audit/checks.py:chain": DISK,
+    "features/exec/tool.py:Exec.assess": "within the ten seconds of the gate of a tool",
     "lanes/lanes.py:Lanes.outside": "ends when another job of its group ends",
     "runtime/late_calls.py:LateCalls._tell": "computes over at most 262,144 characters",
     "runtime/late_calls.py:LateCalls._watch.watch": OWNER,

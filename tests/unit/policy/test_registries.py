@@ -52,6 +52,7 @@ TOOLS = {
     "sessions_send": Verb.USE,
     "apply_patch": Verb.WRITE,
     "edit": Verb.WRITE,
+    "exec": Verb.USE,
     "memory_append": Verb.WRITE,
     "memory_forget": Verb.NOTE,
     "memory_get": Verb.RECALL,

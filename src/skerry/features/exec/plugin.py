@@ -4,5 +4,6 @@ from skerry.sdk.features import FeatureApi
 
 
 def register(api: FeatureApi) -> None:
-    """Registers the check of patterns."""
+    """Registers the tool, and the check of patterns."""
+    api.tools("tool:make")
     api.check("checks:patterns")

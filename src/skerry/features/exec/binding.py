@@ -1,0 +1,62 @@
+"""Digest of all that an approval of a command is for, with the content of the files it names."""
+
+import hashlib
+import os
+import stat
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+MOST_FILES: Final = 64
+MOST_BYTES: Final = 8 * 1024 * 1024
+"""Bytes of one file; of a longer one its size and times count too."""
+
+
+def binding(
+    command: str,
+    words: Iterable[str],
+    cwd: Path,
+    env: Mapping[str, str],
+    about: Iterable[str],
+) -> bytes:
+    """Returns the digest. Blocks: it reads files.
+
+    Args:
+        command: Text of the command.
+        words: Words of its simple commands, and the paths of its programs.
+        cwd: Folder in which it starts.
+        env: Variables that the call sets.
+        about: Host, agent and session.
+
+    """
+    made = hashlib.sha256()
+    facts = (command, str(cwd), sorted(env.items()), list(about))
+    made.update(msgspec.json.encode(facts))
+    for word in sorted(set(words))[:MOST_FILES]:
+        made.update(f"\0{word}\0".encode("utf-8", "surrogateescape"))
+        made.update(_content(cwd / word))
+    return made.digest()
+
+
+def _content(path: Path) -> bytes:
+    """Returns a digest of a regular file; empty for anything else."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (OSError, ValueError):
+        return b""
+    try:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
+            return b""
+        made = hashlib.sha256(f"{found.st_dev} {found.st_ino} {found.st_size}".encode())
+        with os.fdopen(os.dup(descriptor), "rb") as file:
+            made.update(file.read(MOST_BYTES))
+        if found.st_size > MOST_BYTES:
+            made.update(str(found.st_mtime_ns).encode())
+        return made.digest()
+    except OSError:
+        return b"?"
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,235 @@
+"""The tool `exec`: a command in the sandbox, or on this machine behind the analysis of commands."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path, PurePosixPath
+from typing import Any, Final, Literal, Protocol
+
+import anyio
+import anyio.abc
+import anyio.to_thread
+from pydantic import BaseModel, ConfigDict, Field
+
+from skerry.config.exec import Ask, Security
+from skerry.features.exec.binding import binding
+from skerry.features.exec.check import CommandDecision, check
+from skerry.features.exec.output import Output
+from skerry.features.exec.programs import SEARCH_PATH
+from skerry.features.exec.settings import host_of, rules_of
+from skerry.infra.process import NotStartedError, Program, child
+from skerry.model.caller import Caller
+from skerry.model.errors import SandboxError, ToolError
+from skerry.model.tool import ToolResult, ToolSpec
+from skerry.policy.access import Verb
+from skerry.policy.effect import Effect
+from skerry.ports.sandbox import WORKDIR, Sandbox, SandboxSpec
+from skerry.ports.tool import ApprovalSubject, Assessment, Tool, ToolContext
+from skerry.sdk.slots import SandboxHost, open_sandbox
+from skerry.sdk.tool_host import ToolHost
+
+SHELL: Final = ("/bin/bash", "--noprofile", "--norc", "-c")
+INSIDE: Final = ("/bin/sh", "-c")
+LINGER_SECONDS: Final = 1.0
+"""Seconds for the output of a command that has ended."""
+_NAME: Final = r"^[A-Za-z_][A-Za-z0-9_]{0,127}$"
+
+
+class ExecParams(BaseModel):
+    """Parameters of `exec`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    command: str = Field(min_length=1, max_length=65_536)
+    workdir: str | None = Field(default=None, max_length=4096, description="Below the workspace.")
+    env: dict[str, str] | None = Field(default=None, max_length=64)
+    timeout: float | None = Field(default=None, gt=0, le=86_400, description="Seconds.")
+    host: Literal["sandbox", "gateway"] | None = None
+    security: Security | None = None
+    ask: Ask | None = None
+
+
+class Running(Protocol):
+    """A command that runs, in the sandbox or on this machine."""
+
+    @property
+    def stdout(self) -> anyio.abc.ByteReceiveStream:
+        """Returns its output."""
+        ...
+
+    async def wait(self) -> int:
+        """Waits until it has ended; returns its exit code."""
+        ...
+
+    def kill(self) -> None:
+        """Ends it and all that it started."""
+        ...
+
+
+class Exec:
+    """Runs a command and returns its output. What may run is decided by `assess`."""
+
+    verb = Verb.USE
+    spec = ToolSpec("exec", "Run a shell command.", ExecParams.model_json_schema())
+
+    def __init__(self, host: ToolHost, sandbox: Sandbox) -> None:
+        self._host = host
+        self._sandbox = sandbox
+
+    async def assess(self, arguments: dict[str, Any], context: ToolContext) -> Assessment:
+        """Returns the decision on a command; on this machine it is analysed first."""
+        params = ExecParams.model_validate(arguments)
+        caller = _caller(context)
+        host = self._place(caller)
+        if params.host not in {None, host}:
+            reason = f"commands of this agent run on the host {host}"
+            return Assessment(Effect.DENY, "exec-host", reason)
+        if host == "node":
+            return Assessment(Effect.DENY, "exec-host", "no node runs commands")
+        if host == "gateway" and params.env:
+            return Assessment(Effect.DENY, "exec-env", "a command on this machine takes no env")
+        decision = await self._decision(params, caller, host)
+        if decision.decision is Effect.DENY:
+            return Assessment(Effect.DENY, decision.rule, decision.reason)
+        words = [word for part in decision.segments for word in (*part.argv, part.program or "")]
+        cwd = self._cwd(params, context)
+        about = (host, caller.key.agent, str(caller.key))
+        digest = await anyio.to_thread.run_sync(
+            binding, params.command, words, cwd, params.env or {}, about
+        )
+        argv = decision.segments[0].argv if len(decision.segments) == 1 else None
+        subject = ApprovalSubject(
+            params.command, argv, host, str(cwd), tuple(sorted(params.env or ())), digest
+        )
+        patterns = decision.patterns if host == "gateway" else ()
+        return Assessment(decision.decision, decision.rule, decision.reason, subject, patterns)
+
+    async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
+        """Runs the command until it ends, or its time is over."""
+        params = ExecParams.model_validate(arguments)
+        caller = _caller(context)
+        host, config = self._place(caller), self._host.config()
+        seconds = params.timeout or config.tools.exec.timeout_sec
+        seconds = min(seconds, config.tools.exec.timeout_sec)
+        if host == "sandbox":
+            opened = self._inside(params, context, caller)
+        else:
+            await self._note(params, caller)
+            opened = self._outside(params, self._cwd(params, context))
+        output = Output(lambda text: context.progress(ToolResult(text)))
+        began = self._host.clock.now_ms()
+        try:
+            code = await _ended(opened, output, seconds)
+        except (SandboxError, NotStartedError) as error:
+            remedy = getattr(error, "remedy", "")
+            raise ToolError(f"The command was not run: {error} {remedy}".strip()) from error
+        details = {
+            "status": "completed" if code is not None else "failed",
+            "exitCode": code,
+            "host": host,
+            "command": params.command,
+            "durationMs": max(0, self._host.clock.now_ms() - began),
+        }
+        text = output.text.rstrip("\n") or "(no output)"
+        if code is None:
+            return ToolResult(
+                f"{text}\n\n(Command was ended after {seconds:g} s)", is_error=True, details=details
+            )
+        note = f"\n\n(Command exited with code {code})" if code else ""
+        return ToolResult(f"{text}{note}", is_error=code < 0, details=details)
+
+    def _place(self, caller: Caller) -> str:
+        """Returns the machine of the command; without a sandbox for the session, this one."""
+        host = host_of(self._host.config(), caller.key.agent)
+        if host == "sandbox" and not self._sandbox.applies(caller.key.agent, str(caller.key)):
+            return "gateway"
+        return host
+
+    async def _decision(self, params: ExecParams, caller: Caller, host: str) -> CommandDecision:
+        agent = caller.key.agent
+        more = await self._host.allowlist.patterns(agent) if host == "gateway" else ()
+        rules = rules_of(
+            self._host.config(),
+            agent,
+            host=host,
+            security=params.security,
+            ask=params.ask,
+            more=more,
+        )
+        return await check(params.command, rules)
+
+    async def _note(self, params: ExecParams, caller: Caller) -> None:
+        """Notes the use of the patterns by which a command runs on this machine."""
+        decision = await self._decision(params, caller, "gateway")
+        if decision.used:
+            path = next((part.program for part in decision.segments if part.program), "")
+            agent = caller.key.agent
+            await self._host.allowlist.used(agent, decision.used, params.command, path)
+
+    def _cwd(self, params: ExecParams, context: ToolContext) -> Path:
+        root = context.workspace.root
+        if params.workdir is None:
+            return root
+        inside = PurePosixPath(params.workdir)
+        if inside.is_relative_to(WORKDIR):
+            inside = inside.relative_to(WORKDIR)
+        cwd = (root / inside).resolve()
+        if not cwd.is_relative_to(root.resolve()) or not cwd.is_dir():
+            raise ToolError(f"{params.workdir} is not a folder of the workspace.")
+        return cwd
+
+    def _inside(
+        self, params: ExecParams, context: ToolContext, caller: Caller
+    ) -> AbstractAsyncContextManager[Running]:
+        root = context.workspace.root
+        cwd = WORKDIR / self._cwd(params, context).relative_to(
+            root.resolve() if params.workdir else root
+        )
+        spec = SandboxSpec(
+            argv=(*INSIDE, params.command),
+            workspace=root,
+            agent=caller.key.agent,
+            session=str(caller.key),
+            is_tainted=bool(context.taint),
+            env=params.env or {},
+            cwd=cwd,
+        )
+        return self._sandbox.open(spec)
+
+    def _outside(self, params: ExecParams, cwd: Path) -> AbstractAsyncContextManager[Running]:
+        environ = _environment(self._host.environ)
+        return child(Program((*SHELL, params.command), environ, cwd, merges=True))
+
+
+def _environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """Returns the whole environment of a command on this machine; no variable of ours is in it."""
+    return {
+        "PATH": ":".join(SEARCH_PATH),
+        "HOME": environ.get("HOME", "/"),
+        "LANG": "C.UTF-8",
+        "TERM": "dumb",
+    }
+
+
+def _caller(context: ToolContext) -> Caller:
+    if context.caller is None:
+        raise ToolError("Nobody asks for the command.")
+    return context.caller
+
+
+async def _ended(
+    opened: AbstractAsyncContextManager[Running], output: Output, seconds: float
+) -> int | None:
+    """Returns the exit code of a command; None where it was ended after `seconds`."""
+    code: int | None = None
+    with anyio.move_on_after(seconds):
+        async with opened as process, anyio.create_task_group() as tasks:
+            tasks.start_soon(output.read, process.stdout)
+            code = await process.wait()
+            # What it left behind may hold the output open.
+            tasks.cancel_scope.deadline = anyio.current_time() + LINGER_SECONDS
+    return code
+
+
+def make(host: ToolHost) -> Sequence[Tool]:
+    """Returns `exec`."""
+    return (Exec(host, open_sandbox(SandboxHost(host.config, host.environ))),)

@@ -1,0 +1,125 @@
+"""The tool `exec` through policy, approval and sandbox, in a whole gateway."""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from skerry.app.build import Application
+from skerry.hooks.hooks import Hooks
+from skerry.model.ids import AgentId
+from tests.e2e.test_approvals import begin, final
+from tests.support.whole import whole_gateway
+from tests.support.wire import Wire, connected
+
+HOST = {"tools": {"exec": {"host": "gateway"}}}
+
+
+def call(command: str, **more: Any) -> str:
+    return f"call exec {json.dumps({'command': command, **more})}"
+
+
+@asynccontextmanager
+async def gateway(home: Path, config: Any = None) -> AsyncIterator[tuple[Application, Wire, Path]]:
+    async with (
+        whole_gateway(home, Hooks(), config=config or {}) as (application, address),
+        connected(address.url, auth={"token": address.token}, caps=["tool-events"]) as wire,
+    ):
+        yield application, wire, application.settings.config.workspace(AgentId("main"))
+
+
+async def test_a_command_runs_in_the_sandbox_unasked_and_the_workspace_is_its_folder(
+    tmp_path: Path,
+) -> None:
+    async with gateway(tmp_path / "home") as (_, wire, workspace):
+        await begin(wire, call("pwd; echo made > made.txt; ls /root 2>&1 | head -1; id -u"))
+        said = await final(wire)
+        assert "/workspace" in said
+        assert (workspace / "made.txt").read_text() == "made\n"
+        tool = [
+            one["payload"]["data"]
+            for one in wire.frames
+            if one.get("event") == "agent" and one["payload"].get("stream") == "tool"
+        ]
+        assert [one["phase"] for one in tool if one["phase"] != "update"] == ["start", "result"]
+
+
+async def test_a_command_of_the_sandbox_that_is_asked_about_runs_once_when_it_is_allowed(
+    tmp_path: Path,
+) -> None:
+    config = {"tools": {"exec": {"ask": "always"}}}
+    async with gateway(tmp_path / "home", config) as (_, wire, workspace):
+        await begin(wire, call("echo x >> made.txt"))
+        asked = (await wire.event("exec.approval.requested"))["payload"]
+        assert asked["request"]["command"] == "echo x >> made.txt"
+        assert (asked["request"]["host"], asked["request"]["rule"]) == ("sandbox", "ask-always")
+        assert asked["request"]["allowAlways"] is False
+        await wire.call("exec.approval.resolve", {"id": asked["id"], "decision": "allow-once"})
+        await final(wire)
+        assert (workspace / "made.txt").read_text() == "x\n"
+
+
+async def test_on_this_machine_a_command_is_asked_about_and_allowed_for_good(
+    tmp_path: Path,
+) -> None:
+    async with gateway(tmp_path / "home", HOST) as (_, wire, workspace):
+        await begin(wire, call("ls note.txt"), "r1")
+        asked = (await wire.event("exec.approval.requested"))["payload"]
+        assert (asked["request"]["host"], asked["request"]["allowAlways"]) == ("gateway", True)
+        assert asked["request"]["cwd"] == str(workspace)
+        answer = {"id": asked["id"], "decision": "allow-always"}
+        await wire.call("exec.approval.resolve", answer)
+        assert "note.txt" in await final(wire, runId="r1")
+        await begin(wire, call("ls note.txt"), "r2")
+        assert "note.txt" in await final(wire, runId="r2")
+        assert await wire.call("exec.approval.list") == []
+        (pattern,) = (await wire.call("exec.allowlist.list"))["patterns"]
+        assert pattern["lastUsedCommand"] in {"ls note.txt", None}
+
+
+@pytest.mark.parametrize(
+    ("config", "command", "more", "rule"),
+    [
+        (HOST, "ls", {"env": {"LD_PRELOAD": "x"}}, "exec-env"),
+        (HOST, "ls", {"host": "sandbox"}, "exec-host"),
+        ({}, "ls", {"host": "gateway"}, "exec-host"),
+        (
+            {"tools": {"exec": {**HOST["tools"]["exec"], "ask": "off"}}},
+            "rm x",
+            {},
+            "allowlist-miss",
+        ),
+        ({"tools": {"exec": {"security": "deny"}}}, "ls", {}, "security-deny"),
+        ({"tools": {"deny": ["exec"]}}, "ls", {}, ""),
+    ],
+)
+async def test_what_is_denied_does_not_run_and_names_its_rule(
+    tmp_path: Path, config: Any, command: str, more: Any, rule: str
+) -> None:
+    async with gateway(tmp_path / "home", config) as (_, wire, _):
+        await begin(wire, call(command, **more))
+        assert f"was denied by the rule {rule}" in await final(wire)
+
+
+async def test_a_script_that_changes_after_the_answer_does_not_run(tmp_path: Path) -> None:
+    config = {"tools": {"exec": {"ask": "always"}}}
+    async with gateway(tmp_path / "home", config) as (application, wire, workspace):
+        script = workspace / "run.sh"
+        script.write_text("echo one > out.txt\n")
+        await begin(wire, call("sh run.sh"))
+        asked = (await wire.event("exec.approval.requested"))["payload"]
+        script.write_text("echo two > out.txt\n")
+        await wire.call("exec.approval.resolve", {"id": asked["id"], "decision": "allow-once"})
+        assert "denied by the rule approval-changed" in await final(wire)
+        assert not (workspace / "out.txt").exists()
+        assert application
+
+
+async def test_a_command_ends_with_its_time(tmp_path: Path) -> None:
+    async with gateway(tmp_path / "home") as (_, wire, workspace):
+        await begin(wire, call("sleep 600", timeout=0.5))
+        assert "was ended after 0.5 s" in await final(wire)
+        assert workspace.is_dir()
