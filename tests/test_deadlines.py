@@ -27,6 +27,7 @@ RUN: Final = "ends with its run, which has `agents.defaults.timeoutSeconds`"
 
 WITHOUT: Final = {
     "runtime/typing_indicator.py:TypingIndicator.run": OWNER,
+    "features/sandbox/network.py:proxied.serve": OWNER,
     "net/proxy.py:_head": "within the deadline of `Proxy._serve`",
     "net/proxy.py:Proxy._upwards": "within the deadline that `_Watch` moves",
     "workspace/prompt_files.py:WorkspaceFiles.daily": DISK,

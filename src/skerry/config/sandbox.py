@@ -7,6 +7,7 @@ from pydantic import Field, field_validator
 
 from skerry.config.base import Section
 from skerry.policy.binds import BindError, parsed
+from skerry.policy.network import is_host_pattern
 
 _SIZE: Final = re.compile(r"(\d{1,9})([bkmgBKMG]?)")
 _UNITS: Final = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
@@ -77,5 +78,18 @@ class SandboxConfig(Section):
     backend: Literal["auto", "docker", "podman", "bubblewrap"] = "auto"
     """`auto` is the first that passes its self-test: docker and podman where they have the image,
     then bubblewrap. Without any no command runs."""
+    allowed_hosts: tuple[Annotated[str, Field(max_length=253)], ...] = Field(
+        default=(), max_length=1000
+    )
+    """Names that commands reach with the network `proxy`, such as `pypi.org`; `*.example.com` is
+    each name below."""
     docker: SandboxLimits = SandboxLimits.model_construct()
     """Limits; they hold for each backend."""
+
+    @field_validator("allowed_hosts")
+    @classmethod
+    def _are_names(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for text in value:
+            if not is_host_pattern(text):
+                raise ValueError(f"{text!r} is not a name: write example.com or *.example.com")
+        return value

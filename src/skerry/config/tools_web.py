@@ -7,7 +7,7 @@ from pydantic import AfterValidator, Field, HttpUrl, SecretStr, field_validator
 
 from skerry.config.base import Section
 from skerry.config.models import plain_address
-from skerry.policy.network import NetworkRules
+from skerry.policy.network import NetworkRules, is_host_pattern
 from skerry.policy.urls import Target, parse_url
 
 MAX_CHARS: Final = 2_000_000
@@ -39,9 +39,7 @@ class SsrfPolicy(Section):
     @classmethod
     def _are_names(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for text in value:
-            name = text.removeprefix("*.")
-            parsed = parse_url(f"http://{name}/")
-            if not isinstance(parsed, Target) or parsed.authority != name.lower().rstrip("."):
+            if not is_host_pattern(text):
                 raise ValueError(f"{text!r} is not a name: write example.com or *.example.com")
         return value
 

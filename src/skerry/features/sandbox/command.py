@@ -1,6 +1,6 @@
 """One command as a backend gets it, and as it runs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import PurePosixPath
 
 import anyio.abc
@@ -30,6 +30,8 @@ class Command(Struct, frozen=True):
     """Paths inside that an empty folder covers."""
     listens: bool = False
     terminal: Terminal | None = None
+    join: Callable[[int], Awaitable[None]] | None = None
+    """Opens the proxy's port in the network namespace of a process, before the command starts."""
 
 
 class Running:

@@ -85,6 +85,8 @@ class Kept(Struct, frozen=True):
 class Containers:
     """A backend. Implements `holder.Backend`."""
 
+    has_proxy = False
+
     def __init__(self, name: str, environ: Mapping[str, str], state: Path) -> None:
         self.name = name
         self._environ = allowed(environ, _ENVIRON)

@@ -1,7 +1,12 @@
 """The sandboxes of an installation: chooses the backend, and prepares what a command gets."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    ExitStack,
+    asynccontextmanager,
+)
 from hashlib import sha256
 from typing import Final, Protocol
 
@@ -15,6 +20,7 @@ from skerry.config.sandbox import SandboxConfig, size
 from skerry.features.sandbox import binds, view
 from skerry.features.sandbox.command import Command, Running
 from skerry.features.sandbox.containers import Containers
+from skerry.features.sandbox.network import ENVIRON, Hosts, Join, proxied
 from skerry.features.sandbox.stage import Mount
 from skerry.infra.atomic import make_private
 from skerry.infra.process import Child, NotStartedError
@@ -37,6 +43,11 @@ class Backend(Protocol):
     @property
     def name(self) -> str:
         """Returns its name in the configuration."""
+        ...
+
+    @property
+    def has_proxy(self) -> bool:
+        """Returns whether it can give a command the network `proxy`."""
         ...
 
     async def lacks(self, settings: SandboxConfig) -> str:
@@ -140,16 +151,19 @@ class Sandboxes:
     async def within(self, backend: Backend, granted: Granted) -> AsyncGenerator[SandboxProcess]:
         """Runs a command in a backend that need not have passed its self-test."""
         spec = granted.spec
-        with ExitStack() as held:
+        async with AsyncExitStack() as served:
+            held = served.enter_context(ExitStack())
             terminal = None
             if spec.pty:
                 terminal = Terminal(spec.rows, spec.columns)
             try:
                 mounts, hidden = await self._mounts(granted, held)
+                join = await self._joined(backend, granted, served)
                 command = Command(
                     argv=spec.argv,
                     mounts=mounts,
-                    environ={**_BASE, **_checked(spec.env)},
+                    environ={**_BASE, **(ENVIRON if join else {}), **_checked(spec.env)},
+                    join=join,
                     limits=granted.limits,
                     cwd=spec.cwd,
                     hidden=hidden,
@@ -166,6 +180,21 @@ class Sandboxes:
                 if terminal is not None:
                     with anyio.CancelScope(shield=True):
                         await terminal.aclose()
+
+    async def _joined(
+        self, backend: Backend, granted: Granted, served: AsyncExitStack
+    ) -> Join | None:
+        """Returns what opens the proxy's port, which is served until the end of the stack."""
+        if granted.network == "none":
+            return None
+        if not backend.has_proxy:
+            raise SandboxError(
+                f"The backend {backend.name} has no network `proxy` yet.",
+                "Use the backend bubblewrap, or agents.defaults.sandbox.docker.network `none`.",
+            )
+        rules = granted.config.tools.web.fetch.ssrf_policy.rules
+        hosts = Hosts(granted.settings.allowed_hosts, rules)
+        return await served.enter_async_context(proxied(hosts, self._host.environ))
 
     def granted(self, spec: SandboxSpec) -> Granted:
         """Returns a spec with the grants of the configuration.

@@ -1,0 +1,105 @@
+"""Network `proxy` of a command: one port inside, whose connections the gateway serves.
+
+The command has no network but the loopback device of its own namespace. A listener there belongs
+to the gateway, which passes what is allowed through its guarded client.
+"""
+
+import socket
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Final
+
+import anyio
+import anyio.abc
+from msgspec import Struct
+
+from skerry.infra.process import ProcessError, Program, allowed, module, run
+from skerry.infra.supervise import beside
+from skerry.model.errors import SandboxError
+from skerry.net.proxy import Proxy
+from skerry.net.safe_fetch import SafeClient
+from skerry.policy.network import NetworkRules, matches_host
+from skerry.policy.urls import Refusal, Target
+
+PORT: Final = 3128
+"""Port inside."""
+_ADDRESS: Final = f"http://127.0.0.1:{PORT}"
+_LOCAL: Final = "localhost,127.0.0.1,::1"
+ENVIRON: Final = {
+    **dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), _ADDRESS),
+    **dict.fromkeys(("NO_PROXY", "no_proxy"), _LOCAL),
+}
+"""Variables that lead programs to the proxy."""
+_SECONDS: Final = 20.0
+
+Join = Callable[[int], Awaitable[None]]
+"""Opens the port in the network namespace of a process, which is given by its id."""
+
+
+class Hosts(Struct, frozen=True):
+    """Hosts that commands may reach."""
+
+    allowed: tuple[str, ...]
+    """Names; `*.example.com` is each name below."""
+    rules: NetworkRules
+    """Policy for what they resolve to."""
+
+    async def admit(self, target: Target) -> Refusal | None:
+        """Returns why a host is refused; None where it is allowed."""
+        if any(matches_host(pattern, target.host) for pattern in self.allowed):
+            return None
+        return Refusal(
+            "host-not-allowed",
+            f"{target.host} is not in agents.defaults.sandbox.allowedHosts; the owner can add it.",
+        )
+
+
+@asynccontextmanager
+async def proxied(hosts: Hosts, environ: Mapping[str, str]) -> AsyncGenerator[Join]:
+    """Serves one command for a block; gives what opens its port."""
+    listeners: list[anyio.abc.SocketListener] = []
+    is_open = anyio.Event()
+    async with SafeClient(hosts.rules, idle_limit=0) as client:
+        proxy = Proxy(client.connect, hosts.admit)
+
+        async def serve() -> None:
+            await is_open.wait()
+            async with listeners[0] as listener:
+                await listener.serve(proxy.serve)
+
+        async def join(pid: int) -> None:
+            listener = await _listener(pid, environ)
+            listeners.append(await anyio.abc.SocketListener.from_socket(listener))
+            is_open.set()
+
+        async with beside(serve):
+            yield join
+
+
+async def _listener(pid: int, environ: Mapping[str, str]) -> socket.socket:
+    """Returns the listener that a program of ours opened in the namespace of a process.
+
+    Raises:
+        SandboxError: it cannot be opened.
+    """
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        numbers = map(str, (pid, theirs.fileno(), PORT))
+        program = Program(
+            module("skerry.features.sandbox.network_child", *numbers),
+            allowed(environ),
+            descriptors=[theirs.fileno()],
+        )
+        try:
+            finished = await run(program, seconds=_SECONDS)
+        except ProcessError as error:
+            raise SandboxError(f"The network of the sandbox cannot be opened: {error}") from error
+        try:
+            _, descriptors, _, _ = socket.recv_fds(ours, 1, 1, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            descriptors = []
+        if finished.code or not descriptors:
+            lines = finished.err.strip().splitlines() or [f"code {finished.code}"]
+            message = f"The network of the sandbox cannot be opened: {lines[-1][:200]}"
+            raise SandboxError(message, "Use the network `none`.")
+        return socket.socket(fileno=descriptors[0])
