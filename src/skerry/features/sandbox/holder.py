@@ -184,7 +184,7 @@ class Sandboxes:
     async def _joined(
         self, backend: Backend, granted: Granted, served: AsyncExitStack
     ) -> Join | None:
-        """Returns what opens the proxy's port, which is served until the end of the stack."""
+        """Returns the function that opens the proxy's port; the stack serves it until its end."""
         if granted.network == "none":
             return None
         if not backend.has_proxy:
