@@ -63,6 +63,7 @@ class Extended:
 
     def __init__(self, backend: Backend, probes: Path = PROBES) -> None:
         self.name = backend.name
+        self.has_proxy = backend.has_proxy
         self._backend = backend
         self._probes = probes
 
