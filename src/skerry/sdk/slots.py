@@ -1,6 +1,6 @@
 """Slots that a feature claims, memory and sandbox: what it is given, and what it gives back."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Protocol
 
@@ -96,6 +96,9 @@ class SandboxHost(Struct, frozen=True):
     """Returns the present configuration; it is read for each command that is run."""
     environ: Mapping[str, str]
     """Environment of this process, in which the programs of the backends are looked up."""
+    ask: Callable[[str, str, str, int], Awaitable[bool]] | None = None
+    """Asks a person whether commands of an agent and session may reach a host on a port; None
+    where nobody can be asked."""
 
 
 def open_sandbox(host: SandboxHost, features: Features | None = None) -> Sandbox:

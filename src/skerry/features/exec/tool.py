@@ -24,6 +24,7 @@ from skerry.policy.access import Verb
 from skerry.policy.effect import Effect
 from skerry.ports.sandbox import WORKDIR, Sandbox, SandboxSpec
 from skerry.ports.tool import ApprovalSubject, Assessment, Tool, ToolContext
+from skerry.sdk.host_approvals import HostApprovals
 from skerry.sdk.slots import SandboxHost, open_sandbox
 from skerry.sdk.tool_host import ToolHost
 
@@ -232,4 +233,5 @@ async def _ended(
 
 def make(host: ToolHost) -> Sequence[Tool]:
     """Returns `exec`."""
-    return (Exec(host, open_sandbox(SandboxHost(host.config, host.environ))),)
+    sandbox = SandboxHost(host.config, host.environ, HostApprovals(host.call))
+    return (Exec(host, open_sandbox(sandbox)),)

@@ -7,6 +7,7 @@ from contextlib import (
     ExitStack,
     asynccontextmanager,
 )
+from functools import partial
 from hashlib import sha256
 from typing import Final, Protocol
 
@@ -193,7 +194,9 @@ class Sandboxes:
                 "Use the backend bubblewrap, or agents.defaults.sandbox.docker.network `none`.",
             )
         rules = granted.config.tools.web.fetch.ssrf_policy.rules
-        hosts = Hosts(granted.settings.allowed_hosts, rules)
+        spec, ask = granted.spec, self._host.ask
+        asked = partial(ask, str(spec.agent), spec.session) if ask else None
+        hosts = Hosts(granted.settings.allowed_hosts, rules, asked)
         return await served.enter_async_context(proxied(hosts, self._host.environ))
 
     def granted(self, spec: SandboxSpec) -> Granted:

@@ -18,7 +18,7 @@ from skerry.infra.supervise import beside
 from skerry.model.errors import SandboxError
 from skerry.net.proxy import Proxy
 from skerry.net.safe_fetch import SafeClient
-from skerry.policy.network import NetworkRules, matches_host
+from skerry.policy.network import NetworkRules, check_target, matches_host
 from skerry.policy.urls import Refusal, Target
 
 PORT: Final = 3128
@@ -43,14 +43,21 @@ class Hosts(Struct, frozen=True):
     """Names; `*.example.com` is each name below."""
     rules: NetworkRules
     """Policy for what they resolve to."""
+    ask: Callable[[str, int], Awaitable[bool]] | None = None
+    """Asks a person about a host that is not listed; None where nobody can be asked."""
 
     async def admit(self, target: Target) -> Refusal | None:
         """Returns why a host is refused; None where it is allowed."""
         if any(matches_host(pattern, target.host) for pattern in self.allowed):
             return None
+        # Nobody is asked about what the policy refuses whatever the answer is.
+        if (refusal := check_target(target, self.rules)) is not None:
+            return refusal
+        if self.ask is not None and await self.ask(target.host, target.port):
+            return None
         return Refusal(
             "host-not-allowed",
-            f"{target.host} is not in agents.defaults.sandbox.allowedHosts; the owner can add it.",
+            f"{target.host} is not in agents.defaults.sandbox.allowedHosts, and nobody allowed it.",
         )
 
 

@@ -66,9 +66,11 @@ def config_of(state: Path, port: int, **sandbox: object) -> Config:
     return check(tree, state_dir=state, path=state / "skerry.json")[0]
 
 
-async def output(config: Config, workspace: Path, *argv: str) -> str:
+async def output(
+    config: Config, workspace: Path, *argv: str, host: SandboxHost | None = None
+) -> str:
     text = bytearray()
-    sandbox = open_sandbox(SandboxHost(lambda: config, {"PATH": os.environ["PATH"]}))
+    sandbox = open_sandbox(host or SandboxHost(lambda: config, {"PATH": os.environ["PATH"]}))
     with anyio.fail_after(60):
         async with sandbox.open(SandboxSpec(argv, workspace, MAIN_AGENT)) as process:
             async for part in process.stdout:
@@ -92,8 +94,8 @@ async def test_an_allowed_host_is_reached_through_the_gateway(
 async def test_another_host_or_a_closed_address_is_refused(
     workspace: Path, server: Server, hosts: list[str], rule: str
 ) -> None:
-    config = config_of(workspace.parent, 1, allowedHosts=hosts)
-    url = "http://127.0.0.1:8080/"
+    config = config_of(workspace.parent, 1 if hosts else server.port, allowedHosts=hosts)
+    url = f"http://127.0.0.1:{8080 if hosts else server.port}/"
     shown = await output(config, workspace, "bash", "-c", ASK, "sh", url)
     assert shown.startswith("HTTP/1.1 403 ")
     assert rule in shown
@@ -131,3 +133,23 @@ async def test_without_the_grant_there_is_no_port(workspace: Path, server: Serve
         async with sandbox.open(spec):
             pass
     assert server.heads == []
+
+
+async def test_a_person_is_asked_about_a_host_that_is_not_listed(
+    workspace: Path, server: Server
+) -> None:
+    config = config_of(workspace.parent, server.port)
+    asked: list[tuple[str, str, str, int]] = []
+
+    async def ask(agent: str, session: str, host: str, port: int) -> bool:
+        asked.append((agent, session, host, port))
+        return True
+
+    url = f"http://127.0.0.1:{server.port}/page"
+    host = SandboxHost(lambda: config, {"PATH": os.environ["PATH"]}, ask)
+    shown = await output(config, workspace, "bash", "-c", ASK, "sh", url, host=host)
+    assert shown.endswith("hello")
+    closed = "http://127.0.0.1:8080/"
+    shown = await output(config, workspace, "bash", "-c", ASK, "sh", closed, host=host)
+    assert "address-loopback" in shown
+    assert asked == [("main", "", "127.0.0.1", server.port)]

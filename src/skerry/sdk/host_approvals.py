@@ -1,0 +1,84 @@
+"""Asks a person about a host that a command in the sandbox wants to reach."""
+
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+import anyio
+
+from skerry.model.errors import ToolError
+
+SECONDS: Final = 120.0
+"""Time that the person has; the connection of the command waits so long."""
+ALLOWED_SECONDS: Final = 3600.0
+"""Time for which an answer holds in its session."""
+REFUSED_SECONDS: Final = 60.0
+"""Time after a refusal, or without an answer, in which nobody is asked again."""
+MOST_OPEN: Final = 5
+"""Hosts that a session may ask about at the same time."""
+MOST_KEPT: Final = 1000
+_SCOPES: Final = ("operator.approvals",)
+_REASON: Final = (
+    "a command in the sandbox wants to reach it; allowed for this conversation for an hour"
+)
+
+Request = Callable[[str, Mapping[str, Any], tuple[str, ...]], Awaitable[Any]]
+"""Calls a gateway method with parameters and scopes, and returns its payload."""
+_Key = tuple[str, str, str, int]
+
+
+class HostApprovals:
+    """Answers for one gateway; equal questions at the same time are asked once."""
+
+    def __init__(self, request: Request, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._request = request
+        self._monotonic = monotonic
+        self._answers: dict[_Key, tuple[float, bool]] = {}
+        self._open: dict[_Key, anyio.Event] = {}
+
+    async def __call__(self, agent: str, session: str, host: str, port: int) -> bool:
+        """Returns whether a person allowed the host; False without an answer in time."""
+        key = (agent, session, host, port)
+        if (kept := self._kept(key)) is not None:
+            return kept
+        if key in self._open:
+            with anyio.move_on_after(SECONDS):
+                await self._open[key].wait()
+            return self._kept(key) or False
+        if sum(other[:2] == key[:2] for other in self._open) >= MOST_OPEN:
+            return False
+        answered = self._open[key] = anyio.Event()
+        try:
+            is_allowed = await self._asked(key)
+            until = self._monotonic() + (ALLOWED_SECONDS if is_allowed else REFUSED_SECONDS)
+            self._keep(key, until, is_allowed)
+            return is_allowed
+        finally:
+            del self._open[key]
+            answered.set()
+
+    async def _asked(self, key: _Key) -> bool:
+        agent, session, host, port = key
+        params = {
+            "command": f"connect to {host}:{port}",
+            "host": "sandbox",
+            "agentId": agent,
+            "sessionKey": session,
+            "warningText": _REASON,
+            "timeoutMs": int(SECONDS * 1000),
+        }
+        try:
+            answer = await self._request("exec.approval.request", params, _SCOPES)
+        except ToolError:
+            return False  # nobody can be asked here
+        return isinstance(answer, dict) and answer.get("decision") == "allow-once"
+
+    def _kept(self, key: _Key) -> bool | None:
+        until, is_allowed = self._answers.get(key, (0.0, False))
+        return is_allowed if self._monotonic() < until else None
+
+    def _keep(self, key: _Key, until: float, is_allowed: bool) -> None:  # noqa: FBT001 - an answer
+        self._answers.pop(key, None)
+        self._answers[key] = until, is_allowed
+        while len(self._answers) > MOST_KEPT:
+            del self._answers[next(iter(self._answers))]
