@@ -64,6 +64,9 @@ def own() -> list[tuple[str, int, float]]:
     rows += [(plant(text, documents), 1, 0.5) for text in planted for _ in range(2)]
     rows += [(plant(text, documents), 1, 0.5) for text in attacks]
     rows += [(plant(text, technical), 1, 0.3) for text in attacks + planted]
+    mixed = ["\n".join(choose.sample(technical + documents, 3)) for _ in range(120)]
+    rows += [(text, 0, 1.5) for text in mixed]
+    rows += [(plant(text, mixed), 1, 0.3) for text in attacks]
     rows += [("\n".join(choose.sample(notes, choose.randrange(3, 8))), 0, 0.5) for _ in range(100)]
     rows += [(plant(text, documents), 0, 1.0) for text in notes]
     return rows

@@ -81,7 +81,7 @@ PATTERNS: Final = {
 _ORDER: Final = (
     r"(?:^|[.!?:;\n>*#-]\s{0,3}|\b(?:please|now|must|should|then|and|to you)[,:]?\s{1,3})"
 )
-_WORDS: Final = r"(?:[^\w\n\"'“]{1,3}\w{1,20}){0,6}?[^\w\n]{1,3}"
+_WORDS: Final = r"(?:[^\w\"'“.!?:;|<>]{1,3}\w{1,20}){0,6}?[^\w\"'“.!?:;|<>]{1,3}"
 DECISIVE: Final = {
     "override-order": re.compile(
         _ORDER
