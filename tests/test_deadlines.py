@@ -100,6 +100,7 @@ WITHOUT: Final = {
     "features/sandbox/bubblewrap.py:Bubblewrap.running": "prepares mounts, within milliseconds",
     "features/sandbox/command.py:Running.wait": CALLER,
     "features/sandbox/holder.py:Sandboxes._mounts": DISK,
+    "features/sandbox/holder.py:Sandboxes.within": DISK,
     "features/sandbox/selftest.py:_ended": "looks a hundred times",
     "infra/sockets.py:Stream.read": "has `seconds`",
     "infra/sockets.py:Stream.write": "has `seconds`",

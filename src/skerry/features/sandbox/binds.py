@@ -84,7 +84,8 @@ def _within(real: Path, descriptor: int) -> str:
 
 def _ours(real: Path, guard: Protected, *, writes: bool) -> str:
     """Returns why a path is refused since it is the gateway's."""
-    reason = (guard.writing if writes else guard.reading)(real / "x")
+    inside = real / "x" if real.is_dir() else real
+    reason = (guard.writing if writes else guard.reading)(inside)
     written = (*guard.code, *guard.workspaces) if writes else ()
     kept = (guard.state, *guard.configuration, *written)
     inner = next((path for path in kept if path.is_relative_to(real)), None)

@@ -206,7 +206,7 @@ def _arguments(
         words += ["--tmpfs", path, "--remount-ro", path]
     for name, value in command.environ.items():
         words += ["--setenv", name, value]
-    words += ["--remount-ro", "/", "--chdir", str(command.cwd)]
+    words += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", str(command.cwd)]
     return words, [filtering, *files]
 
 

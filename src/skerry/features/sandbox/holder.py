@@ -9,10 +9,11 @@ from contextlib import (
 )
 from functools import partial
 from hashlib import sha256
+from pathlib import Path
 from typing import Final, Protocol
 
 import anyio
-import anyio.to_thread
+from anyio import to_thread
 from msgspec import Struct
 
 from skerry.config.protected import protected
@@ -152,13 +153,14 @@ class Sandboxes:
     async def within(self, backend: Backend, granted: Granted) -> AsyncGenerator[SandboxProcess]:
         """Runs a command in a backend that need not have passed its self-test."""
         spec = granted.spec
+        made: list[Path] = []
         async with AsyncExitStack() as served:
             held = served.enter_context(ExitStack())
             terminal = None
             if spec.pty:
                 terminal = Terminal(spec.rows, spec.columns)
             try:
-                mounts, hidden = await self._mounts(granted, held)
+                mounts, hidden = await self._mounts(granted, held, made)
                 join = await self._joined(backend, granted, served)
                 command = Command(
                     argv=spec.argv,
@@ -178,9 +180,11 @@ class Sandboxes:
             except NotStartedError as error:
                 raise SandboxError(f"The sandbox cannot be started: {error}", REMEDY) from error
             finally:
-                if terminal is not None:
-                    with anyio.CancelScope(shield=True):
+                with anyio.CancelScope(shield=True):
+                    if terminal is not None:
                         await terminal.aclose()
+                    if made:
+                        await to_thread.run_sync(self._placeholders.release, made)
 
     async def _joined(
         self, backend: Backend, granted: Granted, served: AsyncExitStack
@@ -228,26 +232,29 @@ class Sandboxes:
         return None, SelfTest("none", usable=False, remedy=" ".join(reasons))
 
     async def _mounts(
-        self, granted: Granted, held: ExitStack
+        self, granted: Granted, held: ExitStack, made: list[Path]
     ) -> tuple[list[Mount], tuple[str, ...]]:
-        """Returns the mounts and the hidden paths; they are held until the end of the stack."""
+        """Returns the mounts and the hidden paths; they are open until the end of the stack.
+
+        Placeholders are added to `made`.
+        """
         config, spec = granted.config, granted.spec
         guard = protected(config)
         if granted.access == "none":
             workspace = config.state_dir.resolve() / "sandboxes" / granted.scope
             make_private(workspace)
-            opened = await anyio.to_thread.run_sync(view.opened, workspace, view.Names(()), None)
+            opened = await to_thread.run_sync(view.opened, workspace, view.Names(()), None)
         else:
             workspace = spec.workspace.resolve()
             names = view.closed_names(is_tainted=spec.is_tainted)
-            if granted.access == "rw":
-                held.enter_context(self._placeholders.hold(workspace, names))
             writes = granted.access == "rw"
-            opened = await anyio.to_thread.run_sync(
+            if writes:
+                made += await to_thread.run_sync(self._placeholders.hold, workspace, names)
+            opened = await to_thread.run_sync(
                 lambda: view.opened(workspace, names, guard, spec.closed, writes=writes)
             )
         held.callback(opened.close)
-        bound = await anyio.to_thread.run_sync(
+        bound = await to_thread.run_sync(
             binds.opened, granted.settings.docker.binds, config, guard, self._host.environ
         )
         held.callback(binds.close, bound)

@@ -10,8 +10,9 @@ import os
 import stat
 import unicodedata
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
+from threading import Lock
 from typing import Final
 
 from msgspec import Struct, field
@@ -66,28 +67,36 @@ class View(Struct, frozen=True):
 class Placeholders:
     """Empty files and directories that exist in workspaces while commands run there.
 
-    For one event loop. What was made for a command is removed when no other needs it.
+    What was made for a command is removed when no other needs it. For threads: the kernel takes a
+    millisecond to remove a directory over which something was mounted.
     """
 
     def __init__(self) -> None:
         self._used: dict[Path, int] = {}
+        self._turn = Lock()
 
-    @contextmanager
-    def hold(self, workspace: Path, names: Names) -> Iterator[None]:
-        """Makes those of the names that do not exist, for a block.
+    def hold(self, workspace: Path, names: Names) -> list[Path]:
+        """Makes those of the names that do not exist; `release` them.
 
         Raises:
             SandboxError: one cannot be made.
         """
         held: list[Path] = []
         try:
-            for name in (*names.folders, *names.files):
-                path = workspace / name
-                if path in self._used or _made(path, is_folder=name in names.folders):
-                    self._used[path] = self._used.get(path, 0) + 1
-                    held.append(path)
-            yield
-        finally:
+            with self._turn:
+                for name in (*names.folders, *names.files):
+                    path = workspace / name
+                    if path in self._used or _made(path, is_folder=name in names.folders):
+                        self._used[path] = self._used.get(path, 0) + 1
+                        held.append(path)
+        except SandboxError:
+            self.release(held)
+            raise
+        return held
+
+    def release(self, held: list[Path]) -> None:
+        """Removes those that no other command holds."""
+        with self._turn:
             for path in held:
                 self._used[path] -= 1
                 if not self._used[path]:

@@ -12,7 +12,7 @@ import pytest
 from skerry.config.check import check
 from skerry.config.root import Config
 from skerry.model.errors import SandboxError
-from skerry.model.ids import MAIN_AGENT
+from skerry.model.ids import MAIN_AGENT, AgentId
 from skerry.ports.sandbox import Sandbox, SandboxSpec
 from skerry.sdk.slots import SandboxHost, open_sandbox
 
@@ -48,7 +48,8 @@ async def output(sandbox: Sandbox, spec: SandboxSpec) -> tuple[int, str]:
 
 
 def script(text: str, workspace: Path, **more: object) -> SandboxSpec:
-    return SandboxSpec(["/bin/sh", "-c", text], workspace, MAIN_AGENT, **more)  # type: ignore[arg-type] # of one test each
+    agent = AgentId(str(more.pop("agent", MAIN_AGENT)))
+    return SandboxSpec(["/bin/sh", "-c", text], workspace, agent, **more)  # type: ignore[arg-type] # of one test each
 
 
 @pytest.fixture
@@ -122,6 +123,78 @@ def test_without_user_namespaces_bubblewrap_is_not_usable(tmp_path: Path) -> Non
     assert done.returncode == 1
     assert result["usable"] is False
     assert "user namespaces" in result["remedy"]
+
+
+@pytest.mark.requirement("sandbox-mode")
+@pytest.mark.parametrize(
+    ("mode", "main", "other"),
+    [("all", True, True), ("non-main", False, True), ("off", False, False)],
+)
+def test_the_mode_names_the_sessions_that_run_inside(
+    workspace: Path, mode: str, *, main: bool, other: bool
+) -> None:
+    sandbox = sandbox_of(config_of(workspace.parent, mode=mode))
+    assert sandbox.applies(MAIN_AGENT, "agent:main:main") is main
+    assert sandbox.applies(MAIN_AGENT, "agent:main:telegram:direct:7") is other
+
+
+@pytest.mark.requirement("sandbox-workspace-access")
+@pytest.mark.requirement("sandbox-scope")
+@pytest.mark.parametrize("scope", ["session", "agent", "shared"])
+async def test_without_access_a_scope_has_a_folder_of_its_own(workspace: Path, scope: str) -> None:
+    (workspace / "secret").write_text("secret")
+    sandbox = sandbox_of(config_of(workspace.parent, workspaceAccess="none", scope=scope))
+    text = "ls; echo x > made"
+    listed = [
+        (await output(sandbox, script(text, workspace, agent=agent, session=session)))[1]
+        for agent, session in (("main", "a"), ("main", "a"), ("main", "b"), ("other", "c"))
+    ]
+    again = {"session": ["", ""], "agent": ["made\n", ""], "shared": ["made\n", "made\n"]}
+    assert listed == ["", "made\n", *again[scope]]
+    assert [path.name for path in workspace.iterdir()] == ["secret"]
+
+
+@pytest.mark.requirement("sandbox-no-new-privileges")
+@pytest.mark.requirement("sandbox-cap-drop")
+async def test_a_command_has_no_rights_and_gets_none(sandbox: Sandbox, workspace: Path) -> None:
+    _, text = await output(sandbox, script("cat /proc/self/status", workspace))
+    lines = dict(line.split(":\t", 1) for line in text.splitlines() if ":\t" in line)
+    assert lines["NoNewPrivs"] == "1"
+    assert {lines[f"Cap{kind}"] for kind in ("Prm", "Eff", "Bnd", "Amb")} == {"0" * 16}
+
+
+@pytest.mark.requirement("sandbox-readonly-root")
+async def test_nothing_but_the_workspace_and_tmp_can_be_written(
+    sandbox: Sandbox, workspace: Path
+) -> None:
+    places = "/ /usr /usr/bin /etc /dev /proc /proc/sys /workspace"
+    text = f"for p in {places}; do touch $p/x 2>/dev/null && echo $p; done"
+    _, printed = await output(sandbox, script(text, workspace))
+    assert printed.split() == ["/workspace"]
+
+
+async def test_in_a_tainted_run_memory_and_prompt_files_are_read_only(
+    sandbox: Sandbox, workspace: Path
+) -> None:
+    (workspace / "AGENTS.md").write_text("own\n")
+    places = "AGENTS.md MEMORY.md HEARTBEAT.md memory/x plain.txt"
+    text = f"for p in {places}; do (echo x >> $p) 2>/dev/null && echo $p; done"
+    _, printed = await output(sandbox, script(text, workspace, is_tainted=True))
+    assert printed.split() == ["plain.txt"]
+    assert sorted(path.name for path in workspace.iterdir()) == ["AGENTS.md", "plain.txt"]
+    _, printed = await output(sandbox, script("echo x >> AGENTS.md && echo done", workspace))
+    assert printed == "done\n"
+
+
+async def test_the_state_directory_in_a_workspace_is_hidden(tmp_path: Path) -> None:
+    state = tmp_path / "home" / ".state"
+    (state / "agents").mkdir(parents=True)
+    (state / "agents" / "secret").write_text("secret")
+    workspace = tmp_path / "home"
+    tree = {"agents": {"defaults": {"workspace": str(workspace)}}}
+    config = check(tree, state_dir=state, path=state / "skerry.json")[0]
+    _, text = await output(sandbox_of(config), script("ls -A .state; cat .state/*/*", workspace))
+    assert "secret" not in text.replace("cat", "")
 
 
 async def test_more_than_is_granted_is_refused(workspace: Path) -> None:

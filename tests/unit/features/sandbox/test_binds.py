@@ -1,0 +1,105 @@
+"""Folders that are given to sandboxes: where they lead is checked on what was opened."""
+
+import os
+from pathlib import Path
+
+import anyio
+import pytest
+
+from skerry.config.check import check
+from skerry.config.protected import protected
+from skerry.features.sandbox import binds
+from skerry.model.errors import ConfigInvalidError, SandboxError
+from skerry.model.ids import MAIN_AGENT
+from skerry.ports.sandbox import SandboxSpec
+from skerry.sdk.slots import SandboxHost, open_sandbox
+
+
+@pytest.fixture
+def given(tmp_path: Path) -> Path:
+    folder = tmp_path / "given"
+    folder.mkdir()
+    (folder / "file").write_text("given\n")
+    (tmp_path / "state" / "workspace").mkdir(parents=True)
+    return folder
+
+
+def opened(tmp_path: Path, *texts: str) -> list[str]:
+    """Opens the binds; returns where they lead."""
+    config = check({}, state_dir=tmp_path / "state", path=tmp_path / "state" / "c.json")[0]
+    mounts = binds.opened(texts, config, protected(config), {"HOME": "/home/ann"})
+    try:
+        return [str(Path(f"/proc/self/fd/{mount.descriptor}").readlink()) for mount in mounts]
+    finally:
+        binds.close(mounts)
+
+
+@pytest.mark.requirement("sandbox-bind-realpath-check")
+def test_a_link_is_judged_by_where_it_leads(tmp_path: Path, given: Path) -> None:
+    (tmp_path / "good").symlink_to(given)
+    assert opened(tmp_path, f"{tmp_path}/good:/data") == [str(given)]
+    (tmp_path / "shadow").symlink_to("/etc/passwd")
+    (tmp_path / "above").symlink_to("/etc")
+    for path in ("shadow", "above/ssl", "above/passwd"):
+        with pytest.raises(SandboxError, match="nothing beneath /etc"):
+            opened(tmp_path, f"{tmp_path}/{path}:/data")
+
+
+def test_the_gateways_own_and_credentials_are_refused(tmp_path: Path, given: Path) -> None:
+    (given / ".ssh").mkdir()
+    for path in (given, tmp_path, tmp_path / "state", tmp_path / "missing"):
+        with pytest.raises(SandboxError):
+            opened(tmp_path, f"{path}:/data")
+    with pytest.raises(SandboxError, match="lies in it"):
+        opened(tmp_path, f"{tmp_path}/state/workspace:/data:rw")
+    (tmp_path / "state" / "workspace" / "sub").mkdir()
+    with pytest.raises(SandboxError, match="workspaceAccess"):
+        opened(tmp_path, f"{tmp_path}/state/workspace/sub:/data:rw")
+
+
+def test_a_second_name_and_a_pipe_are_refused(tmp_path: Path, given: Path) -> None:
+    os.link(given / "file", given / "second")
+    os.mkfifo(given / "pipe")
+    for name in ("second", "pipe"):
+        with pytest.raises(SandboxError):
+            opened(tmp_path, f"{given}/{name}:/data")
+
+
+def test_a_link_that_is_swapped_meanwhile_leads_nowhere(tmp_path: Path, given: Path) -> None:
+    """What is mounted is what was checked: the descriptor, not the path."""
+    link = tmp_path / "link"
+    for turn in range(1000):
+        link.unlink(missing_ok=True)
+        link.symlink_to(given if turn % 2 else "/etc")
+        try:
+            assert opened(tmp_path, f"{link}:/data") == [str(given)]
+        except SandboxError:
+            assert not turn % 2
+
+
+def test_a_wrong_bind_is_an_error_of_the_configuration(tmp_path: Path) -> None:
+    docker = {"binds": ["/etc:/data"]}
+    tree = {"agents": {"defaults": {"sandbox": {"docker": docker}}}}
+    with pytest.raises(ConfigInvalidError, match="/etc"):
+        check(tree, state_dir=tmp_path, path=tmp_path / "skerry.json")
+
+
+@pytest.mark.anyio
+async def test_a_folder_is_read_only_unless_it_is_given_for_writing(
+    tmp_path: Path, given: Path
+) -> None:
+    (tmp_path / "free").mkdir()
+    docker = {"binds": [f"{given}:/given", f"{tmp_path}/free:/free:rw"]}
+    tree = {"agents": {"defaults": {"sandbox": {"backend": "bubblewrap", "docker": docker}}}}
+    state = tmp_path / "state"
+    config = check(tree, state_dir=state, path=state / "skerry.json")[0]
+    sandbox = open_sandbox(SandboxHost(lambda: config, {"HOME": "/home/ann"}))
+    text = "cat /given/file; touch /given/new /free/new; ls /given /free"
+    spec = SandboxSpec(["/bin/sh", "-c", text], state / "workspace", MAIN_AGENT)
+    with anyio.fail_after(60):
+        async with sandbox.open(spec) as process:
+            output = b"".join([part async for part in process.stdout]).decode()
+    assert output.startswith("given\n")
+    assert "Read-only" in output
+    assert (tmp_path / "free" / "new").exists()
+    assert [path.name for path in given.iterdir()] == ["file"]
