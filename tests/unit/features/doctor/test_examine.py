@@ -76,7 +76,7 @@ async def test_a_port_that_another_program_has_is_a_failure(environ: dict[str, s
 
 async def test_every_error_of_the_configuration_is_a_failure(environ: dict[str, str]) -> None:
     file = prepare(environ).config.path
-    file.write_text('{"channels": {}, "gateway": {"prot": 1}}')
+    file.write_text('{"approvals": {}, "gateway": {"prot": 1}}')
     checks = await found(environ, "configuration")
     assert [check.level for check in checks] == [Level.FAILURE] * 2
     assert all(check.remedy for check in checks)
