@@ -47,3 +47,36 @@ async def test_a_model_reads_a_page_and_is_tainted_and_reaches_nothing_that_is_c
             search = await chat(wire, 'call web_search {"query": "boats"}')
             assert "missing_brave_api_key" in search
     assert len(world.connections) == 1
+
+
+ASK = "exec 3<>/dev/tcp/127.0.0.1/3128; printf 'GET %s HTTP/1.1\\r\\n\\r\\n' {url} >&3; cat <&3"
+
+
+@pytest.mark.parametrize(("decision", "shown"), [("allow-once", "it says"), ("deny", "403")])
+async def test_a_person_is_asked_about_a_host_that_a_command_wants_to_reach(
+    tmp_path: Path, decision: str, shown: str
+) -> None:
+    async with lab() as world:
+        await world.serve("10.0.0.1", 80, reply(PAGE, content_type="text/html"))
+        world.close_after = True
+        port = world.ports["10.0.0.1", 80]
+        url = f"http://127.0.0.1:{port}/"
+        sandbox = {"backend": "bubblewrap", "docker": {"network": "proxy"}}
+        config = opened(port) | {"agents": {"defaults": {"sandbox": sandbox}}}
+        async with (
+            whole_gateway(tmp_path / "home", Hooks(), config=config) as (_, address),
+            connected(address.url, auth={"token": address.token}) as wire,
+        ):
+            command = f"bash -c {json.dumps(ASK.format(url=url))}"
+            message = f"call exec {json.dumps({'command': command})}"
+            params = {"sessionKey": "main", "message": message, "idempotencyKey": "r1"}
+            await wire.send({"type": "req", "id": "r1", "method": "chat.send", "params": params})
+            asked = (await wire.event("exec.approval.requested"))["payload"]
+            (listed,) = await wire.call("exec.approval.list")
+            assert listed["request"]["command"] == f"connect to 127.0.0.1:{port}"
+            assert listed["request"]["host"] == "sandbox"
+            answer = {"id": asked["id"], "decision": decision}
+            await wire.call("exec.approval.resolve", answer)
+            final = await wire.event("chat", state="final")
+    assert shown in json.dumps(final["payload"]["message"])
+    assert len(world.connections) == (1 if decision == "allow-once" else 0)
