@@ -22,6 +22,7 @@ from tests.support.chaos import until
 from tests.support.moments import Life, Moments, echoing, life
 from tests.support.wire import Wire, connected
 
+ALLOW = "allow-once"
 CALL = 'call asking {"text": "a"}'
 IN_RUN = ("approval.asked:1", "approval.resolved:1", "approval.begun:1", "approval.ran:1")
 LATE = ("approval.left:1", "approval.resolved:1", "approval.begun:1", "approval.ran:1")
@@ -190,3 +191,27 @@ async def test_a_real_kill_leaves_the_same(tmp_path: Path, fault: str) -> None:
             while wanted not in await history(gateway.address):
                 await anyio.lowlevel.checkpoint()
         assert ran(tmp_path) == ([] if fault == "approval.begun:1" else ["a"])
+
+
+EXEC = "call exec " + json.dumps({"command": "echo x >> ran.txt; sleep 600", "timeout": 900})
+
+
+async def test_a_command_that_a_kill_ends_is_told_as_unknown_and_not_run_again(
+    tmp_path: Path,
+) -> None:
+    home = tmp_path / "home"
+    asks = {"tools": {"exec": {"ask": "always"}}}
+    async with running_gateway(home=home, config=asks) as gateway:
+        async with connected(gateway.address.url, auth={"token": gateway.token}) as wire:
+            params = {"sessionKey": "main", "message": EXEC, "idempotencyKey": "r1"}
+            await wire.send({"type": "req", "id": "r1", "method": "chat.send", "params": params})
+            asked = (await wire.event("exec.approval.requested"))["payload"]
+            await ask(gateway.address, "exec.approval.resolve", id=asked["id"], decision=ALLOW)
+            await until(lambda: ran(tmp_path) == ["x"], lambda: ran(tmp_path))
+            await gateway.kill()
+        await gateway.start()
+        with anyio.fail_after(60):
+            while "outcome is unknown" not in await history(gateway.address):
+                await anyio.lowlevel.checkpoint()
+        assert await ask(gateway.address, "exec.approval.list") == []
+        assert ran(tmp_path) == ["x"]

@@ -6,7 +6,9 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncGenerator, Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -276,3 +278,36 @@ async def test_pipes_that_were_not_asked_for_are_an_error(tmp_path: Path) -> Non
         assert isinstance(running, Child)
         with pytest.raises(TypeError):
             _ = running.stdin
+
+
+@pytest.mark.parametrize("uvloop", [False, True])
+def test_a_child_gets_no_descriptor_that_is_not_named(*, uvloop: bool) -> None:
+    """Loops differ: uvloop leaves its own open, and those that may be inherited."""
+    stray, named = os.open(os.devnull, os.O_RDONLY), os.open(os.devnull, os.O_RDONLY)
+    high = os.dup2(stray, 123, inheritable=True)
+    os.set_inheritable(stray, True)  # noqa: FBT003 - it takes no keyword
+
+    async def main() -> set[int]:
+        environ = {"PATH": os.environ["PATH"]}
+        program = Program(["sh", "-c", "echo /proc/self/fd/*"], environ, descriptors=[named])
+        done = await run(program, seconds=60)
+        return {int(path.rpartition("/")[2]) for path in done.out.decode().split()}
+
+    try:
+        with ThreadPoolExecutor(1) as thread:
+            options = {"use_uvloop": uvloop}
+            work = partial(anyio.run, main, backend_options=options)
+            inherited = thread.submit(work).result()
+        assert named in inherited
+        assert not {stray, high} & inherited
+        assert len(inherited - {0, 1, 2, named}) <= 2, "the lifeline, and the folder that is read"
+    finally:
+        for descriptor in (stray, named, high):
+            os.close(descriptor)
+
+
+async def test_the_limit_on_files_is_in_bytes(tmp_path: Path) -> None:
+    command = ["sh", "-c", "head -c 9000 /dev/zero > big; wc -c < big"]
+    program = Program(command, {"PATH": os.environ["PATH"]}, tmp_path, file_bytes=4096)
+    await run(program, seconds=60)
+    assert (tmp_path / "big").stat().st_size == 4096
