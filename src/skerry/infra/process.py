@@ -24,6 +24,7 @@ import anyio
 import anyio.abc
 from msgspec import Struct
 
+from skerry.infra.child_guard import guarded
 from skerry.infra.supervise import beside
 
 T = TypeVar("T")
@@ -37,27 +38,6 @@ LINGER_SECONDS: Final = 1.0
 it open."""
 LIFELINE: Final = "@lifeline@"
 """Word of a command that is replaced by the descriptor of the guard, which the program closes."""
-_GUARD: Final = """
-lifeline=/dev/fd/$1
-for path in /proc/self/fd/*; do
-  number=${path##*/}
-  case $number in *[!0-9]*|[012]) continue;; esac
-  case $4 in *" $number "*) continue;; esac
-  if [ -n "$BASH" ] || [ "$number" -lt 10 ]; then eval "exec $number>&-"; fi
-done
-ulimit -c 0
-[ -z "$2" ] || ulimit -v "$2" || exit 126
-[ -z "$3" ] || ulimit -f "$3" || exit 126
-shift 4
-{ trap '' TERM; read -r _; kill -KILL 0; } <"$lifeline" >/dev/null 2>&1 &
-exec "$@"
-"""
-"""Sets the limits and becomes the program. Beside it a reader waits for the end of a pipe that only
-we hold open, and ends the group then: the death of a parent would reach its first process alone. No
-core is dumped: it would hold what the child was given. Descriptors that are not named are closed:
-uvloop leaves some open in a child, its own and those with which we were started. Only bash can
-close a number of two digits."""
-_SHELLS: Final = ("/bin/bash", "/usr/bin/bash", "/bin/sh")
 
 
 class ProcessError(Exception):
@@ -127,13 +107,7 @@ class Program(Struct, frozen=True):
         pairs = ((self.memory_bytes, 1024), (self.file_bytes, 512))  # the units of `ulimit`
         limits = ["" if limit is None else str(limit // unit) for limit, unit in pairs]
         rest = (str(lifeline) if word == LIFELINE else word for word in self.command[1:])
-        shell = next(filter(os.path.exists, _SHELLS), "/bin/sh")
-        keep = f" {' '.join(map(str, (lifeline, *self.descriptors)))} "
-        options = ("--noprofile", "--norc", "--posix", "-p") if "bash" in shell else ()
-        return [
-            *(shell, *options, "-c", _GUARD, "sh"),
-            *(str(lifeline), *limits, keep, path, *rest),
-        ]
+        return guarded((path, *rest), lifeline, limits, self.descriptors)
 
 
 class Finished(Struct, frozen=True):
