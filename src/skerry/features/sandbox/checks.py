@@ -1,5 +1,7 @@
 """Check of `skerry doctor` of the sandboxes."""
 
+from pathlib import Path
+
 from skerry.config.root import Config
 from skerry.model.ids import AgentId
 from skerry.ports.checks import Check, Level
@@ -22,12 +24,24 @@ async def usable(installation: Installation) -> list[Check]:
             continue
         result = await sandbox.usable(agent)
         if result.usable:
-            message = f"{name}: {result.backend}, {len(result.checks)} checks of isolation hold"
+            held = f"{len(result.checks)} checks of isolation hold{_apparmor(result.backend)}"
+            message = f"{name}: {result.backend}, {held}"
             checks.append(Check("sandbox", Level.OK, message))
         else:
             message = f"{name}: commands are refused, since no sandbox is usable."
             checks.append(Check("sandbox", Level.WARNING, message, result.remedy))
     return checks
+
+
+def _apparmor(backend: str) -> str:
+    """Returns the state of AppArmor, whose profile containers get where there is one."""
+    if backend == "bubblewrap":
+        return ""
+    try:
+        is_on = Path("/sys/module/apparmor/parameters/enabled").read_text("ascii").startswith("Y")
+    except OSError:
+        is_on = False
+    return ", AppArmor holds besides" if is_on else "; this machine has no AppArmor"
 
 
 def _kinds(config: Config) -> dict[str, AgentId]:

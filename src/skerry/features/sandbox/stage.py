@@ -207,14 +207,22 @@ def _tree(mount: Mount, path: str, maps: Maps) -> _Tree:
     tree = _call(_OPEN_TREE, ctypes.c_int(mount.descriptor), b"", flags)
     try:
         attributes = _NO_SETUID | _NO_DEVICES | (0 if mount.is_writable else _READ_ONLY)
-        user_namespace = maps.of((status.st_uid, status.st_gid))
-        data = _ATTRIBUTES.pack(attributes | _MAPPED, 0, 0, user_namespace)
-        size = ctypes.c_size_t(len(data))
-        _call(_MOUNT_SETATTR, ctypes.c_int(tree), b"", ctypes.c_uint(_EMPTY_PATH), data, size)
+        try:
+            _set(tree, attributes | _MAPPED, maps.of((status.st_uid, status.st_gid)))
+        except OSError:
+            if not mount.name:
+                raise
+            _set(tree, attributes, 0)  # a program, which everybody may read as a rule
     except OSError:
         os.close(tree)
         raise
     return _Tree(tree, path, stat.S_ISDIR(status.st_mode))
+
+
+def _set(tree: int, attributes: int, user_namespace: int) -> None:
+    data = _ATTRIBUTES.pack(attributes, 0, 0, user_namespace)
+    size = ctypes.c_size_t(len(data))
+    _call(_MOUNT_SETATTR, ctypes.c_int(tree), b"", ctypes.c_uint(_EMPTY_PATH), data, size)
 
 
 def _namespace(trees: list[_Tree]) -> int:

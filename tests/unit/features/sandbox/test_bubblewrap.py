@@ -80,6 +80,7 @@ async def test_a_command_writes_the_workspace_as_its_owner(
 
 
 @pytest.mark.abuse(85)
+@pytest.mark.requirement("sandbox-workspace-access")
 async def test_what_the_gateway_loads_is_read_only_and_cannot_be_made(
     sandbox: Sandbox, workspace: Path
 ) -> None:

@@ -108,6 +108,7 @@ def folder() -> Iterator[Path]:
         yield Path(name)
 
 
+@pytest.mark.requirement("sandbox-seccomp")
 async def test_no_way_leads_out(folder: Path) -> None:
     with Outside(folder) as placed:
         results = await placed.inside(Extended(bubblewrap()))
