@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from skerry.config.root import Config
-from skerry.features.web.client import LiveClient, make_client
 from skerry.features.web.web_fetch import WebFetch
 from skerry.features.web.web_search import WebSearch
 from skerry.model.tool import ToolResult
+from skerry.net.live_client import LiveClient, make_client
 from skerry.ports.tool import Tool, ToolContext
 from skerry.sdk.tool_host import ToolHost
 from skerry.testing.clock import FakeClock

@@ -46,7 +46,8 @@ async def _command(plugin: str) -> CliCommand | None:
     reason = source.refusal(config)
     if reason is not None:
         raise PluginError(f"The plugin {plugin} is not loaded: {reason}", "skerry plugins list")
-    registered = await register(config, source, source.package(config))
+    rules = config.tools.web.fetch.ssrf_policy.rules
+    registered = await register(config, source, source.package(config), lambda: rules)
     if registered.cli is None:
         raise PluginError(f"The plugin {plugin} has no command.", "skerry plugins list")
     return registered.cli

@@ -32,9 +32,11 @@ from skerry.plugins.guarded import (
 )
 from skerry.plugins.packages import Package, read_plugin
 from skerry.plugins.registered import check
+from skerry.policy.network import NetworkRules
 from skerry.ports.checks import Check
 from skerry.ports.plugins import PluginReport, PluginStatus
 from skerry.sdk.api import PluginApi, sealed
+from skerry.sdk.fetch import LiveRules
 from skerry.sdk.http import HttpRoute
 from skerry.sdk.methods import GatewayMethod
 from skerry.sdk.parts import Event, Panel, Registered
@@ -125,6 +127,7 @@ class Plugins:
         self._taken = taken
         self._gateway = gateway or Unconnected()
         self._loaded: dict[str, _Loaded] = {}
+        self._network = NetworkRules()
 
     @property
     def events(self) -> list[Event]:
@@ -165,6 +168,7 @@ class Plugins:
 
         A plugin whose files or entry changed is removed and loaded anew.
         """
+        self._network = config.tools.web.fetch.ssrf_policy.rules
         every = candidates(config, installed=False)
         outcomes = await self._outcomes(config, every)
         before = {report.id: report.status for report in self.reports}
@@ -216,7 +220,7 @@ class Plugins:
         if loaded and loaded.entry == entry and loaded.package.sha256 == package.sha256:
             return loaded
         self.remove(candidate.id)
-        return _Ready(await register(config, candidate, package), package)
+        return _Ready(await register(config, candidate, package, lambda: self._network), package)
 
     def _report(
         self, config: Config, candidate: Candidate, outcome: _Ready | _Loaded | PluginError | str
@@ -333,7 +337,9 @@ def inspect(config: Config) -> list[PluginReport]:
     return reports
 
 
-async def register(config: Config, candidate: Candidate, package: Package) -> Registered:
+async def register(
+    config: Config, candidate: Candidate, package: Package, network: LiveRules
+) -> Registered:
     """Runs the code of a plugin; returns its registrations, none of which takes effect.
 
     Raises:
@@ -346,6 +352,7 @@ async def register(config: Config, candidate: Candidate, package: Package) -> Re
         data=config.state_dir / DATA / candidate.id,
         allow_conversation=entry.hooks.allow_conversation_access,
         allow_prompt=entry.hooks.allow_prompt_injection,
+        network=network,
     )
     try:
         with anyio.move_on_after(REGISTER_SECONDS) as time:

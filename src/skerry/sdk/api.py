@@ -18,10 +18,12 @@ from skerry.infra.atomic import make_private
 from skerry.infra.spelling import spelt_like
 from skerry.model.errors import PluginError
 from skerry.policy.access import READ
+from skerry.policy.network import NetworkRules
 from skerry.ports.channel import ChannelAdapter
 from skerry.ports.model import ModelInfo, ModelProvider
 from skerry.ports.tool import Tool
 from skerry.sdk.cli import CliCall, CliCommand
+from skerry.sdk.fetch import LiveRules, PluginHttp
 from skerry.sdk.http import HttpRequest, HttpResponse, HttpRoute
 from skerry.sdk.methods import GatewayMethod, MethodCall
 from skerry.sdk.parts import DoctorCheck, Event, Models, Panel, Registered, Service
@@ -52,6 +54,7 @@ class PluginApi:
         data: The folder for the plugin's own files; a test gives one of its own.
         allow_conversation: Whether it may use hooks that tell what is said.
         allow_prompt: Whether it may change what the model is told.
+        network: Returns the present rules for addresses that the plugin fetches.
 
     """
 
@@ -63,8 +66,11 @@ class PluginApi:
         data: Path | None = None,
         allow_conversation: bool = True,
         allow_prompt: bool = True,
+        network: LiveRules = NetworkRules,
     ) -> None:
         self.plugin = plugin
+        self.http: Final = PluginHttp(network)
+        """Fetches addresses under the network policy; it can be used as long as the plugin runs."""
         self.config = copy.deepcopy(dict(config or {}))
         self._data = data
         self.logger = logging.getLogger(f"skerry.plugin.{plugin}")

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from skerry.features.web.client import LiveClient
 from skerry.features.web.web_fetch import WebFetch
 from skerry.features.web.web_search import WebSearch
+from skerry.net.live_client import LiveClient
 from skerry.ports.tool import Tool
 from skerry.sdk.tool_host import ToolHost
 

@@ -10,7 +10,6 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 from skerry.config.tools_web import MAX_CHARS, WebFetchConfig
 from skerry.features.web.cache import Cache
-from skerry.features.web.client import LiveClient
 from skerry.features.web.text import decoded, visible
 from skerry.infra.clock import iso
 from skerry.infra.expendable import Expendable, ExpendableError
@@ -18,6 +17,7 @@ from skerry.model.caller import Caller
 from skerry.model.errors import ToolError
 from skerry.model.origin import Origin
 from skerry.model.tool import ToolResult, ToolSpec
+from skerry.net.live_client import LiveClient
 from skerry.net.safe_fetch import Fetched, FetchRequest, Outcome
 from skerry.policy.access import Verb
 from skerry.policy.network import NetworkRules

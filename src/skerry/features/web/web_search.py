@@ -7,7 +7,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from skerry.config.tools_web import WebSearchConfig
 from skerry.features.web.cache import Cache
-from skerry.features.web.client import LiveClient
 from skerry.features.web.providers import (
     Provider,
     Query,
@@ -20,6 +19,7 @@ from skerry.model.caller import Caller
 from skerry.model.errors import ToolError
 from skerry.model.origin import Origin
 from skerry.model.tool import ToolResult, ToolSpec
+from skerry.net.live_client import LiveClient
 from skerry.net.safe_fetch import Fetched, FetchRequest, Outcome
 from skerry.policy.access import Verb
 from skerry.ports.tool import ToolContext

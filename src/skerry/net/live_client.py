@@ -1,4 +1,4 @@
-"""The client of the tools, made anew when the owner changes what may be fetched."""
+"""A client that follows the rules of the owner: it is made anew when they change."""
 
 from collections.abc import Callable
 
