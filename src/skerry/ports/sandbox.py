@@ -139,8 +139,8 @@ class Sandbox(Protocol):
     async def usable(self, agent: AgentId | None = None) -> SelfTest:
         """Returns the self-test of the backend that is configured for the agent.
 
-        It runs once, and again after a failure. It never raises: without a backend, `usable` is
-        false and `remedy` tells what to do.
+        It runs once, and a minute after a failure again. It never raises: without a backend,
+        `usable` is false and `remedy` tells what to do.
         """
         ...
 

@@ -1,5 +1,7 @@
 """The sandboxes of an installation: chooses the backend, and prepares what a command gets."""
 
+import math
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import (
     AbstractAsyncContextManager,
@@ -33,6 +35,8 @@ from skerry.ports.sandbox import Limits, SandboxProcess, SandboxSpec, SelfTest
 from skerry.sdk.slots import SandboxHost
 
 REMEDY: Final = "`skerry sandbox test` shows why; `skerry doctor` names the remedies."
+AGAIN_SECONDS: Final = 60.0
+"""After a failure the self-test is run again: to ask an engine takes a tenth of a second."""
 _ACCESS: Final = ("none", "ro", "rw")
 _NETWORK: Final = ("none", "proxy")
 PATH: Final = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
@@ -91,7 +95,8 @@ class Sandboxes:
         self._host = host
         self._backends = {backend.name: backend for backend in backends}
         self._test = test
-        self._passed: dict[tuple[str, str], SelfTest] = {}
+        self._known: dict[tuple[str, str], tuple[SelfTest, float]] = {}
+        """Results of self-tests, and until when each counts."""
         self._turn = anyio.Lock()
         self._placeholders = view.Placeholders()
 
@@ -122,20 +127,21 @@ class Sandboxes:
         return (await self._chosen(settings))[1]
 
     async def tested(self, name: str, settings: SandboxConfig) -> SelfTest:
-        """Returns the self-test of a backend; it is run once, and again after a failure."""
+        """Returns the self-test of a backend, run once, and a minute after a failure again."""
         backend = self._backends.get(name)
         if backend is None:
             return SelfTest(name, usable=False, remedy=f"There is no backend {name} yet.")
         key = (name, settings.docker.image)
         async with self._turn:
-            if key in self._passed:
-                return self._passed[key]
+            known = self._known.get(key)
+            if known is not None and time.monotonic() < known[1]:
+                return known[0]
             lacking = await backend.lacks(settings)
-            if lacking:
-                return SelfTest(name, usable=False, remedy=lacking)
-            result = await self._test(self, backend, settings)
-            if result.usable:
-                self._passed[key] = result
+            result = SelfTest(name, usable=False, remedy=lacking)
+            if not lacking:
+                result = await self._test(self, backend, settings)
+            until = math.inf if result.usable else time.monotonic() + AGAIN_SECONDS
+            self._known[key] = (result, until)
             return result
 
     @asynccontextmanager

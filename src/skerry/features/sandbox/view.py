@@ -24,6 +24,8 @@ from skerry.model.memory import FOLDER, LONG_TERM
 from skerry.policy.files import INSTRUCTIONS, LOADED
 from skerry.ports.sandbox import WORKDIR
 
+HOOK_FILE: Final = "HOOK.md"
+"""Name of `HOOK` as the loader of hooks has it; a directory of that name makes no hook."""
 MOST_ENTRIES: Final = 50_000
 """Entries of a workspace that are looked at; a folder at the top with more is read-only."""
 MOST_MOUNTS: Final = 200
@@ -42,7 +44,7 @@ class Names(Struct, frozen=True):
 
 def closed_names(*, is_tainted: bool) -> Names:
     """Returns the names that the gateway loads, and in a tainted run those that it reads."""
-    folders = LOADED | CLOSED
+    folders = LOADED | CLOSED | {HOOK_FILE}
     if not is_tainted:
         return Names(tuple(sorted(folders)))
     prompts = {name.removesuffix(".md").upper() + ".md" for name in INSTRUCTIONS}

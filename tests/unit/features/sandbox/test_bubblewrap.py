@@ -86,7 +86,7 @@ async def test_what_the_gateway_loads_is_read_only_and_cannot_be_made(
 ) -> None:
     (workspace / "project" / ".git").mkdir(parents=True)
     (workspace / "hooks").mkdir()
-    places = "hooks/x skills/x plugins/x .git/x .skerry/x .openclaw/x project/.git/x"
+    places = "hooks/x skills/x plugins/x .git/x .skerry/x .openclaw/x project/.git/x HOOK.md"
     loop = f"for p in {places}; do (: > $p) 2>/dev/null && echo $p; done; rm -rf hooks skills; "
     code, text = await output(sandbox, script(loop + "mv hooks h; ls -d hooks", workspace))
     assert text.splitlines()[-1] == "hooks"
