@@ -232,6 +232,9 @@ async def _ended(
 
 
 def make(host: ToolHost) -> Sequence[Tool]:
-    """Returns `exec`."""
-    sandbox = SandboxHost(host.config, host.environ, HostApprovals(host.call))
-    return (Exec(host, open_sandbox(sandbox)),)
+    """Returns `exec`; no tool where nothing holds the slot of the sandbox."""
+    try:
+        sandbox = open_sandbox(SandboxHost(host.config, host.environ, HostApprovals(host.call)))
+    except SandboxError:
+        return ()
+    return (Exec(host, sandbox),)
