@@ -31,6 +31,7 @@ async def gateway(home: Path, config: Any = None) -> AsyncIterator[tuple[Applica
         yield application, wire, application.settings.config.workspace(AgentId("main"))
 
 
+@pytest.mark.requirement("exec-host-sandbox-default")
 async def test_a_command_runs_in_the_sandbox_unasked_and_the_workspace_is_its_folder(
     tmp_path: Path,
 ) -> None:
@@ -62,6 +63,7 @@ async def test_a_command_of_the_sandbox_that_is_asked_about_runs_once_when_it_is
         assert (workspace / "made.txt").read_text() == "x\n"
 
 
+@pytest.mark.requirement("exec-host-gateway", "exec-two-stage-approval")
 async def test_on_this_machine_a_command_is_asked_about_and_allowed_for_good(
     tmp_path: Path,
 ) -> None:

@@ -34,6 +34,13 @@ class Output:
 
     def add(self, part: bytes) -> None:
         """Adds a part, and reports the output so far if the last report is old enough."""
+        self._take(part)
+        now = anyio.current_time()
+        if now - self._reported >= REPORT_SECONDS:
+            self._reported = now
+            self._report(self.text)
+
+    def _take(self, part: bytes) -> None:
         room = _HEAD - len(self._head)
         self._head += part[: max(room, 0)]
         self._tail += part[max(room, 0) :]
@@ -41,10 +48,6 @@ class Output:
         if over > 0:
             del self._tail[:over]
             self._left_out += over
-        now = anyio.current_time()
-        if now - self._reported >= REPORT_SECONDS:
-            self._reported = now
-            self._report(self.text)
 
     async def read(self, stream: anyio.abc.ByteReceiveStream) -> None:
         """Reads a stream until its end."""

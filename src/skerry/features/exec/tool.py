@@ -19,9 +19,11 @@ from skerry.features.exec.settings import host_of, rules_of
 from skerry.infra.process import NotStartedError, Program, child
 from skerry.model.caller import Caller
 from skerry.model.errors import SandboxError, ToolError
+from skerry.model.origin import Origin
 from skerry.model.tool import ToolResult, ToolSpec
 from skerry.policy.access import Verb
 from skerry.policy.effect import Effect
+from skerry.policy.taint import foreign, guarded_act, reason
 from skerry.ports.sandbox import WORKDIR, Sandbox, SandboxSpec
 from skerry.ports.tool import ApprovalSubject, Assessment, Tool, ToolContext
 from skerry.sdk.host_approvals import HostApprovals
@@ -82,8 +84,8 @@ class Exec:
         caller = _caller(context)
         host = self._place(caller)
         if params.host not in {None, host}:
-            reason = f"commands of this agent run on the host {host}"
-            return Assessment(Effect.DENY, "exec-host", reason)
+            why = f"commands of this agent run on the host {host}"
+            return Assessment(Effect.DENY, "exec-host", why)
         if host == "node":
             return Assessment(Effect.DENY, "exec-host", "no node runs commands")
         if host == "gateway" and params.env:
@@ -102,6 +104,11 @@ class Exec:
             params.command, argv, host, str(cwd), tuple(sorted(params.env or ())), digest
         )
         patterns = decision.patterns if host == "gateway" else ()
+        taint = foreign(context.taint) - {Origin.TOOL}  # the output of a command is such text
+        rule = guarded_act(self.spec.name, host=host) if taint else ""
+        if rule and decision.decision is Effect.ALLOW:
+            # A run that has read words of others needs a person for what leaves the sandbox.
+            return Assessment(Effect.ASK, rule, reason(rule, taint), subject)
         return Assessment(decision.decision, decision.rule, decision.reason, subject, patterns)
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:

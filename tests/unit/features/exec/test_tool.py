@@ -1,0 +1,123 @@
+"""The gate of the tool `exec`: taint, folders, and what an approval is bound to."""
+
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from skerry.config.root import Config
+from skerry.features.exec.binding import binding
+from skerry.features.exec.output import MOST_CHARS, Output
+from skerry.features.exec.tool import Exec
+from skerry.infra.rooted_fs import Beneath
+from skerry.model.caller import Caller
+from skerry.model.errors import ToolError
+from skerry.model.ids import AgentId, SessionKey
+from skerry.model.inbound import PeerKind
+from skerry.model.origin import Origin
+from skerry.policy.effect import Effect
+from skerry.ports.sandbox import SandboxProcess, SandboxSpec, SelfTest
+from skerry.ports.tool import ToolContext
+from skerry.sdk.tool_host import ToolHost
+from skerry.store import DATABASE, Store, open_store
+from skerry.testing.clock import FakeClock
+
+OWNER = Caller(SessionKey.main(), PeerKind.DIRECT, Origin.OWNER, is_private=True)
+
+
+class Everywhere:
+    """Sandboxes that take every session and open none."""
+
+    def applies(self, agent: AgentId, session: str) -> bool:
+        return bool(agent and session)
+
+    async def usable(self, agent: AgentId | None = None) -> SelfTest:
+        raise NotImplementedError(agent)
+
+    def open(self, spec: SandboxSpec) -> AbstractAsyncContextManager[SandboxProcess]:
+        raise NotImplementedError(spec)
+
+
+def tool(store: Store, place: str, folder: Path) -> Exec:
+    section = {"exec": {"host": place, "allowlist": ["ls *"]}}
+    config = Config.model_validate(
+        {"tools": section, "state_dir": folder, "path": folder / "skerry.json"}
+    )
+    host = ToolHost(config=lambda: config, store=store, environ={}, clock=FakeClock())
+    return Exec(host, Everywhere())
+
+
+@pytest.mark.parametrize(
+    ("place", "taint", "effect", "rule"),
+    [
+        ("gateway", set[Origin](), Effect.ALLOW, "allowlist"),
+        ("gateway", {Origin.TOOL, Origin.MEMORY}, Effect.ALLOW, "allowlist"),
+        ("gateway", {Origin.WEB}, Effect.ASK, "tainted-host"),
+        ("gateway", {Origin.STRANGER}, Effect.ASK, "tainted-host"),
+        ("sandbox", {Origin.WEB}, Effect.ALLOW, "security-full"),
+    ],
+)
+async def test_a_run_with_words_of_others_needs_a_person_on_this_machine_and_not_inside(
+    tmp_path: Path, place: str, taint: set[Origin], effect: Effect, rule: str
+) -> None:
+    async with open_store(tmp_path / DATABASE) as store:
+        context = ToolContext(Beneath(tmp_path), caller=OWNER, taint=frozenset(taint))
+        found = await tool(store, place, tmp_path).assess({"command": "ls x"}, context)
+    assert (found.effect, found.rule) == (effect, rule)
+    assert found.patterns == ()
+
+
+@pytest.mark.parametrize("workdir", ["..", "/", "missing", "link"])
+async def test_a_folder_outside_of_the_workspace_is_refused(tmp_path: Path, workdir: str) -> None:
+    workspace = tmp_path / "workspace"
+    workspace.mkdir()
+    (workspace / "link").symlink_to(tmp_path)
+    async with open_store(tmp_path / DATABASE) as store:
+        context = ToolContext(Beneath(workspace), caller=OWNER)
+        arguments: dict[str, Any] = {"command": "ls x", "workdir": workdir}
+        with pytest.raises(ToolError, match="not a folder of the workspace"):
+            await tool(store, "gateway", tmp_path).assess(arguments, context)
+
+
+def test_the_binding_changes_with_each_fact_and_with_the_content_of_each_file(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "run.sh").write_text("echo 1")
+    (tmp_path / "other").mkdir()
+
+    def bound(**changes: Any) -> bytes:
+        facts = {
+            "command": "sh run.sh",
+            "words": ["sh", "run.sh"],
+            "cwd": tmp_path,
+            "env": {"A": "1"},
+            "about": ("gateway", "main", "s"),
+        } | changes
+        return binding(**cast("Any", facts))
+
+    first = bound()
+    assert bound() == first
+    changed = {
+        bound(command="sh run.sh "),
+        bound(words=["sh"]),
+        bound(cwd=tmp_path / "other"),
+        bound(env={"A": "2"}),
+        bound(about=("gateway", "main", "t")),
+        bound(about=("sandbox", "main", "s")),
+    }
+    (tmp_path / "run.sh").write_text("echo 2")
+    changed.add(bound())
+    assert len(changed) == 7
+    assert first not in changed
+
+
+def test_of_a_long_output_the_beginning_and_the_end_are_kept() -> None:
+    output = Output(lambda _: None)
+    for number in range(20_000):
+        output._take(f"{number:05}\n".encode())
+    text = output.text
+    assert text.startswith("00000\n00001\n")
+    assert text.endswith("19999\n")
+    assert "bytes left out" in text
+    assert len(text) < MOST_CHARS + 100
