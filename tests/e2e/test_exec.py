@@ -63,7 +63,8 @@ async def test_a_command_of_the_sandbox_that_is_asked_about_runs_once_when_it_is
         assert (workspace / "made.txt").read_text() == "x\n"
 
 
-@pytest.mark.requirement("exec-host-gateway", "exec-two-stage-approval")
+@pytest.mark.requirement("exec-host-gateway")
+@pytest.mark.requirement("exec-two-stage-approval")
 async def test_on_this_machine_a_command_is_asked_about_and_allowed_for_good(
     tmp_path: Path,
 ) -> None:
