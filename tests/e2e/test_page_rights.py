@@ -69,7 +69,7 @@ async def test_the_page_holds_no_administrator_rights_until_a_person_allows_them
 ) -> None:
     async with running_gateway(tmp_path) as rig:
         page = await offered(browser, rig)
-        assert await scopes(rig) == [["operator.read", "operator.write"]]
+        assert await scopes(rig) == [["operator.approvals", "operator.read", "operator.write"]]
         use = page.get_by_role("button", name="Use Ollama")
         await use.click()
         dialog = page.get_by_role("dialog", name="Administrator rights")
@@ -79,15 +79,17 @@ async def test_the_page_holds_no_administrator_rights_until_a_person_allows_them
         await dialog.get_by_role("button", name="Cancel").click()
         await expect(page.locator("#setup-result")).to_contain_text("Nothing was changed.")
         assert rig.models.trusted == {}
-        assert await scopes(rig) == [["operator.read", "operator.write"]]
+        assert await scopes(rig) == [["operator.approvals", "operator.read", "operator.write"]]
         await use.click()
         await allow(page)
         await expect(page.locator("#setup-offers li")).to_have_count(0)
         assert rig.models.trusted == {"ollama": True}
-        assert await scopes(rig) == [["operator.admin", "operator.read", "operator.write"]]
+        assert await scopes(rig) == [
+            ["operator.admin", "operator.approvals", "operator.read", "operator.write"]
+        ]
         await page.reload()
         await expect_online(page)
-        assert await scopes(rig) == [["operator.read", "operator.write"]]
+        assert await scopes(rig) == [["operator.approvals", "operator.read", "operator.write"]]
 
 
 async def test_rights_end_when_nothing_is_done_in_the_tab_for_a_quarter_of_an_hour(
@@ -101,9 +103,11 @@ async def test_rights_end_when_nothing_is_done_in_the_tab_for_a_quarter_of_an_ho
         await allow(page)
         await expect(page.locator("#setup-offers li")).to_have_count(0)
         await page.evaluate("later(14 * 60_000)")
-        assert await scopes(rig) == [["operator.admin", "operator.read", "operator.write"]]
+        assert await scopes(rig) == [
+            ["operator.admin", "operator.approvals", "operator.read", "operator.write"]
+        ]
         with anyio.fail_after(60):
-            while await scopes(rig) != [["operator.read", "operator.write"]]:
+            while await scopes(rig) != [["operator.approvals", "operator.read", "operator.write"]]:
                 await page.evaluate("later(16 * 60_000)")  # not while an answer is waited for
         await expect_online(page)
 

@@ -153,7 +153,7 @@ export function watch(state, payload) {
   if (stream === "lifecycle" && data.notices) {
     return { ...state, notes: { ...state.notes, [runId]: data.notices } };
   }
-  if (stream === "tool") return useTool(lead(state, runId), runId, data);
+  if (stream === "tool") return useTool(lead(state, runId), runId, data, payload.ts);
   if (stream === "thinking") return think(lead(state, runId), runId, data);
   if (stream === "compaction" && data.completed) return summarise(lead(state, runId), runId);
   return state;
@@ -312,11 +312,11 @@ function summarise(state, runId) {
   return change(state, runId, (run) => ({ ...run, summarised: true }));
 }
 
-function useTool(state, runId, data) {
+function useTool(state, runId, data, at) {
   const { toolCallId: id, name, args, phase, isError = false, result, partialResult } = data;
   return change(state, runId, (run) => {
     const known = run.tools.find((tool) => tool.id === id);
-    const tool = known ?? { id, name, args, state: "working", result: "" };
+    const tool = known ?? { id, name, args, state: "working", result: "", startedAt: at };
     const tools = known ? run.tools : [...run.tools, tool];
     if (phase === "start" || (phase === "update" && tool.state !== "working")) return { ...run, tools };
     const shown = (phase === "update" ? partialResult : result) ?? {};

@@ -1,5 +1,6 @@
 // The state of the gateway for the page: connection, model, conversations. No DOM.
 
+import { Approvals } from "./approvals.js";
 import { freshId } from "./ids.js";
 import { seen, unsent } from "./keep.js";
 import { Markdown } from "./markdown.js";
@@ -41,6 +42,7 @@ export class Gateway {
   commands = [];
   panels = []; // of plugins
   names = new Map(); // of the agents that have one, by id
+  approvals = new Approvals(this);
   #connection;
   #listeners = new Set(); // of panels: [event, callback]
   #sessions = new Map();
@@ -265,6 +267,7 @@ export class Gateway {
       this.#refreshModel();
       this.#readAgents();
       this.#subscribe();
+      void this.approvals.read();
     }
     this.changed();
   }
@@ -312,6 +315,7 @@ export class Gateway {
     if (name === "shutdown") this.changed();
     if (name === "health") this.#setHealth(payload);
     if (name === "config.changed") this.#readPanels();
+    if (name.startsWith("exec.approval.")) this.approvals.event(name, payload);
     for (const [event, callback] of this.#listeners) if (event === name) callback(payload);
     if (name.startsWith("sessions.") || name === "session.message") this.refreshList();
     if (name !== "chat" && name !== "agent") return;

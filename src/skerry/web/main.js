@@ -20,6 +20,8 @@ const PANELS = {
   model: "./setup.js",
   memory: "./memory/panel.js",
   usage: "./usage.js",
+  approvals: "./inbox.js",
+  waiting: "./inbox.js",
 };
 
 // Failures of a model that another key can mend.
@@ -44,6 +46,9 @@ class Page {
     resend: (key) => this.gateway.session.send(key),
     discard: (key) => this.gateway.session.discard(key),
     takeBack: (item) => this.#takeBack(item),
+    decide: (id, decision) => this.gateway.approvals.decide(id, decision),
+    canUndo: () => this.gateway.can("files.undo"),
+    undo: (tool) => this.#undo(tool),
   });
   #composer = new Composer({
     write: (text, images) => this.#write(text, images),
@@ -83,7 +88,10 @@ class Page {
       this.#draw();
     });
     document.addEventListener("click", (event) => this.#follow(event));
-    setInterval(() => status.showCountdown(this.gateway.phase), 1000);
+    setInterval(() => {
+      status.showCountdown(this.gateway.phase);
+      this.#conversation.tick(Date.now());
+    }, 1000);
   }
 
   /**
@@ -217,6 +225,13 @@ class Page {
     this.focus();
   }
 
+  /** Take back what a call changed; returns what is shown then. */
+  async #undo({ id, details }) {
+    const { sessionKey } = this.gateway.session.conversation;
+    const params = { sessionKey: sessionKey ?? this.gateway.session.key, toolCallId: id, id: details.undo };
+    return (await this.gateway.request("files.undo", params)).message;
+  }
+
   /** Take back a message that waits, to be written anew. */
   async #takeBack({ key, text, images }) {
     if (await this.gateway.session.takeBack(key)) this.#composer.putBack(text, images);
@@ -258,7 +273,8 @@ class Page {
     this.#list.render(gateway);
     showPanels(gateway);
     for (const panel of this.#panels.values()) panel.render?.();
-    if (!preparing) this.#conversation.render(session.key, items, loaded, markdown);
+    status.showApprovals(gateway.approvals);
+    if (!preparing) this.#conversation.render(session.key, items, loaded, markdown, gateway.approvals);
     byId("earlier").hidden = !conversation.more;
     byId("memory").hidden = !gateway.can("memory.search");
     byId("usage").hidden = !gateway.can("usage.cost");

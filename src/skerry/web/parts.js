@@ -1,8 +1,7 @@
 // Parts of an item that fold: what was thought, what tools did; and its pictures and its cost.
 
 import { make, setText } from "./dom.js";
-
-const TOOL_STATES = { working: "…", failed: "(failed)", done: "", unknown: "" };
+import { ToolCard } from "./toolcard.js";
 
 /** The folded thoughts before an answer. */
 export class Thinking {
@@ -27,62 +26,40 @@ export class Thinking {
   }
 }
 
-/** The tool calls of an answer, each folded over its arguments and its result. */
+/** The tool calls of an answer, each a card. `actions` are those of cards. */
 export class Tools {
   #shown = new Map();
+  #actions;
 
-  constructor() {
+  constructor(actions) {
+    this.#actions = actions;
     this.root = make("ul", { className: "tools", ariaLabel: "Tools used", hidden: true });
   }
 
-  /** Show these calls. */
-  show(tools) {
+  /** Show these calls, and what of `approvals` is about them. */
+  show(tools, approvals) {
     this.root.hidden = tools.length === 0;
     for (const [id, { root }] of this.#shown) {
       if (tools.some((tool) => tool.id === id)) continue;
       root.remove();
       this.#shown.delete(id);
     }
-    for (const tool of tools) this.#show(tool);
+    for (const tool of tools) {
+      const card = this.#shown.get(tool.id) ?? this.#create(tool);
+      card.show(tool, approvals?.of(tool.id), approvals?.decided.get(tool.id));
+    }
   }
 
-  #show(tool) {
-    const parts = this.#shown.get(tool.id) ?? this.#create(tool);
-    parts.root.dataset.state = tool.state;
-    setText(parts.state, TOOL_STATES[tool.state]);
-    setText(parts.result, tool.result);
-    parts.resultPart.hidden = !tool.result;
+  /** Show what changes with the time alone. */
+  tick(now) {
+    for (const card of this.#shown.values()) card.tick(now);
   }
 
-  #create({ id, name, args }) {
-    const about = Object.values(args ?? {}).find((value) => typeof value === "string") ?? "";
-    const state = make("span", { className: "tool-state" });
-    const result = make("pre", { tabIndex: 0 });
-    const resultPart = make("div", {}, make("p", { className: "label" }, "Result"), result);
-    const root = make(
-      "li",
-      {},
-      make(
-        "details",
-        { className: "fold" },
-        make(
-          "summary",
-          {},
-          make("code", {}, name),
-          " ",
-          make("span", { className: "about" }, about),
-          " ",
-          state,
-        ),
-        make("p", { className: "label" }, "Arguments"),
-        make("pre", { tabIndex: 0 }, JSON.stringify(args ?? {}, null, 2)),
-        resultPart,
-      ),
-    );
-    const parts = { root, state, result, resultPart };
-    this.#shown.set(id, parts);
-    this.root.append(root);
-    return parts;
+  #create(tool) {
+    const card = new ToolCard(tool, this.#actions);
+    this.#shown.set(tool.id, card);
+    this.root.append(card.root);
+    return card;
   }
 }
 

@@ -6,7 +6,8 @@ import { deviceToken } from "./keep.js";
 const PROTOCOL = 4;
 const ROLE = "operator";
 /** What the page claims, and what it claims besides when a person allows it. */
-export const SCOPES = ["operator.read", "operator.write"];
+export const SCOPES = ["operator.read", "operator.write", "operator.approvals"];
+const EARLIER = ["operator.read", "operator.write"]; // a browser that was paired before has these
 export const ADMIN = "operator.admin";
 const HANDSHAKE_MS = 10_000;
 const FIRST_DELAY_MS = 400;
@@ -49,6 +50,7 @@ export class Connection {
   #retryTimer = 0;
   #watchTimer = 0;
   #tickMs = 30_000;
+  #usual = SCOPES;
   #scopes = SCOPES;
   #claim = null; // {resolve, reject} of a connection with other scopes that is being made
 
@@ -78,7 +80,7 @@ export class Connection {
   /** Connect anew with these scopes; raises `LostError`, or `RefusedError` and keeps the usual ones. */
   claim(scopes) {
     this.#settle("reject", new LostError());
-    this.#scopes = scopes;
+    this.#scopes = scopes === SCOPES ? this.#usual : scopes;
     this.#detach();
     return new Promise((resolve, reject) => {
       this.#claim = { resolve, reject };
@@ -155,10 +157,14 @@ export class Connection {
       this.#settle("resolve");
     } catch (error) {
       if (error instanceof LostError || socket !== this.#socket) return;
-      if (this.#claim && this.#scopes !== SCOPES) {
-        this.#scopes = SCOPES;
+      if (this.#claim && this.#scopes !== this.#usual) {
+        this.#scopes = this.#usual;
         this.#settle("reject", error);
         return; // the gateway closes next, and we come again as before
+      }
+      if (error.details.reason === "scope-upgrade" && this.#usual === SCOPES) {
+        this.#usual = this.#scopes = EARLIER; // the page works; approvals wait for the owner's word
+        return;
       }
       if (error.retryable) return; // the gateway closes next, and we come again
       if (error.details.code === "AUTH_DEVICE_TOKEN_MISMATCH") deviceToken.save("");

@@ -5,6 +5,7 @@ import { titleOf } from "./list.js";
 import { costOf, count } from "./parts.js";
 import { MAIN } from "./route.js";
 import { add } from "./transcript.js";
+import { line } from "./visible.js";
 
 const CONNECTION = { connecting: "Connecting", online: "Online" };
 const STORAGE = {
@@ -14,6 +15,7 @@ const STORAGE = {
   corrupt: "The gateway's database is damaged: it accepts no new messages.",
   failing: "The gateway cannot store anything: it accepts no new messages.",
 };
+const toldOf = new Set(); // approvals of which a screen reader was told
 const MODEL = { ready: "", failing: " (its last call failed)", starting: " (starting)", unavailable: "No model" };
 
 /** Show the connection; `since` is when it was lost, in milliseconds. */
@@ -23,6 +25,20 @@ export function showConnection({ phase, since, retryAt }, stopping) {
   setText(byId("connection-text"), stopping && phase === "online" ? "The gateway is stopping" : usual);
   byId("retry").hidden = phase !== "offline";
   showCountdown({ phase, retryAt });
+}
+
+/** Show how many calls wait for a person; tell a screen reader of each that is new. */
+export function showApprovals({ isOffered, pending }) {
+  byId("approvals").hidden = !isOffered;
+  byId("waiting").hidden = pending.length === 0;
+  setText(byId("waiting-count"), String(pending.length));
+  const last = pending.at(-1);
+  const isNew = last && !toldOf.has(last.id);
+  for (const { id } of pending) toldOf.add(id);
+  if (isNew) setText(byId("alert"), `${last.tool} needs your approval: ${line(last.command).slice(0, 200)}`);
+  if (pending.length === 0) setText(byId("alert"), "");
+  const title = document.title.replace(/^\(\d+\) /, "");
+  document.title = pending.length > 0 ? `(${pending.length}) ${title}` : title;
 }
 
 /** Show in how many seconds the page tries again. */

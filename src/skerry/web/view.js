@@ -26,7 +26,7 @@ const EXAMPLES = [
 /**
  * Shows items. `actions` are what the buttons do: `again(item)` asks once more, `takeBack(item)` a
  * message that waits, `changeKey()` opens the panel where `needsKey()`, `resend(key)` and `discard(key)` settle one that was not sent, `example(text)`
- * sends an example.
+ * sends an example; `decide(id, decision)`, `canUndo()` and `undo(tool)` are for tool calls.
  */
 export class ConversationView {
   #log = byId("log");
@@ -65,11 +65,16 @@ export class ConversationView {
     this.#settle();
   }
 
+  /** Show what changes with the time alone. */
+  tick(now) {
+    for (const { tools } of this.#shown.values()) tools.tick(now);
+  }
+
   /**
    * Show exactly these items of the conversation `key`, in this order. `loaded` says whether its
-   * transcript is known; `markdown` renders answers.
+   * transcript is known; `markdown` renders answers; `approvals` says what of them waits.
    */
-  render(key, items, loaded, markdown) {
+  render(key, items, loaded, markdown, approvals) {
     if (this.#key !== key) this.#clear(key);
     byId("welcome").hidden = !loaded || items.length > 0;
     const kept = new Set(items.map((item) => item.id));
@@ -82,7 +87,8 @@ export class ConversationView {
     const first = this.#log.firstElementChild;
     let place = first;
     for (const item of items) {
-      const { root } = this.#part(item, markdown);
+      const { root, tools } = this.#part(item, markdown, approvals);
+      if (item.tools?.length > 0) tools.show(item.tools, approvals);
       if (root === place) place = place.nextElementSibling;
       else this.#log.insertBefore(root, place);
     }
@@ -109,14 +115,14 @@ export class ConversationView {
   }
 
   /** Return the item's element and its parts, made or brought up to date. */
-  #part(item, markdown) {
+  #part(item, markdown, approvals) {
     const parts = this.#shown.get(item.id) ?? this.#create(item);
     const isPerson = item.kind === "person";
     if (parts.item === item && (isPerson || parts.prose.isWhole(item.text))) return parts;
     if (isPerson) {
       setText(parts.text, item.text);
     } else {
-      this.#answer(parts, item, markdown);
+      this.#answer(parts, item, markdown, approvals);
     }
     parts.root.dataset.state = item.state;
     parts.root.classList.toggle("summarised", Boolean(item.summarised));
@@ -127,13 +133,13 @@ export class ConversationView {
     return parts;
   }
 
-  #answer(parts, item, markdown) {
+  #answer(parts, item, markdown, approvals) {
     const writing = item.state === "writing";
     parts.root.setAttribute("aria-busy", String(writing));
     parts.prose.show(item.id, item.text, markdown, writing);
     const isThinking = writing && item.text === "" && item.thinking !== "";
     parts.thinking.show(item.thinking, isThinking);
-    parts.tools.show(item.tools);
+    parts.tools.show(item.tools, approvals);
     const isBusy = isThinking || item.tools.some(({ state }) => state === "working");
     parts.waiting.hidden = !writing || item.text !== "" || isBusy;
   }
@@ -142,7 +148,7 @@ export class ConversationView {
     const isPerson = item.kind === "person";
     const parts = {
       thinking: new Thinking(),
-      tools: new Tools(),
+      tools: new Tools(this.actions),
       prose: new Prose(),
       images: make("div", { className: "pictures", hidden: true }),
       waiting: make("div", { className: "waiting" }, make("span", {}, "Thinking")),

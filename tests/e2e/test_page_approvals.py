@@ -1,0 +1,165 @@
+"""Approvals on the page: the question in the card of a call, and the inbox of all that wait."""
+
+import json
+import re
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.async_api import Browser, Locator, Page, WebSocketRoute, expect
+
+from skerry.model import message
+from skerry.model.event import RunStarted, ToolFinished, ToolStarted, ToolUpdated
+from skerry.model.message import ToolCall, ToolResultMessage
+from tests.e2e.browser import Chromium, expect_online, say, watched
+from tests.e2e.test_page_text import answer, write
+from tests.e2e.test_page_tools import AXE, complaints, play
+from tests.support.gateway import TOKEN, Rig, running_gateway
+
+pytestmark = pytest.mark.full("Chromium")
+
+PHONE = {"viewport": {"width": 360, "height": 640}}
+COMMAND = "git push origin main && echo done"
+HOSTILE = "echo ok \u202e# mr\u200b -fr\x1b[2K <img src=x onerror=alert(1)>"
+LIST, RESOLVE = "exec.approval.list", "exec.approval.resolve"
+
+
+@dataclass(slots=True)
+class Desk:
+    """Approvals of a gateway, scripted: what waits, what was decided, and its events."""
+
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    decided: list[tuple[str, str]] = field(default_factory=list)
+    refusal: str = ""
+    route: WebSocketRoute | None = None
+
+    async def stand_before(self, page: Page) -> None:
+        """Answers the methods of approvals in front of the real gateway."""
+        await play(page, {LIST: self._list, RESOLVE: self._resolve})
+
+    def ask(self, name: str, command: str, **request: Any) -> None:
+        """Tells the page of a call that waits, as the gateway does."""
+        row = pending(name, command, **request)
+        self.rows.append(row)
+        self._event("exec.approval.requested", row)
+
+    def end(self, name: str, decision: str | None, by: str = "") -> None:
+        """Tells the page that a call was decided elsewhere, or expired."""
+        self.rows = [row for row in self.rows if row["id"] != name]
+        payload = {"id": name, "decision": decision, "resolvedBy": by, "ts": now()}
+        self._event("exec.approval.resolved", payload)
+
+    def _event(self, name: str, payload: dict[str, Any]) -> None:
+        assert self.route is not None
+        self.route.send(json.dumps({"type": "event", "event": name, "payload": payload}))
+
+    def _list(self, route: WebSocketRoute, frame: dict[str, Any]) -> None:
+        self.route = route
+        self._answer(route, frame, {"pending": self.rows})
+
+    def _resolve(self, route: WebSocketRoute, frame: dict[str, Any]) -> None:
+        if self.refusal:
+            error = {"code": "APPROVAL_NOT_FOUND", "message": self.refusal}
+            response = {"type": "res", "id": frame["id"], "ok": False, "error": error}
+            route.send(json.dumps(response))
+            return
+        name, decision = frame["params"]["id"], frame["params"]["decision"]
+        self.decided.append((name, decision))
+        self._answer(route, frame, {"ok": True})
+        self.end(name, decision)
+
+    @staticmethod
+    def _answer(route: WebSocketRoute, frame: dict[str, Any], payload: dict[str, Any]) -> None:
+        response = {"type": "res", "id": frame["id"], "ok": True, "payload": payload}
+        route.send(json.dumps(response))
+
+
+def now() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def pending(name: str, command: str, **request: Any) -> dict[str, Any]:
+    """Returns an approval that waits, as the gateway lists it."""
+    about = {
+        "command": command,
+        "cwd": "/workspace",
+        "host": "gateway",
+        "agentId": "main",
+        "sessionKey": "agent:main:main",
+        "rule": "exec.allowlist-miss",
+        "reason": "git push is not on the allowlist",
+        **request,
+    }
+    began = now()
+    return {"id": name, "request": about, "createdAtMs": began, "expiresAtMs": began + 120_000}
+
+
+@pytest.fixture
+async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
+    async with running_gateway(tmp_path) as rig:
+        yield rig
+
+
+@pytest.fixture
+async def browser(rig: Rig, process: Browser) -> AsyncIterator[Chromium]:  # noqa: ARG001 - so it ends before the gateway
+    async with watched(process) as browser:
+        yield browser
+
+
+async def opened(browser: Chromium, rig: Rig, desk: Desk, **profile: Any) -> Page:
+    page = await browser.tab(**profile)
+    await desk.stand_before(page)
+    await page.goto(f"{rig.http}/#token={TOKEN}")
+    await expect_online(page)
+    await expect(page.locator("#approvals")).not_to_have_attribute("hidden", "")
+    return page
+
+
+async def working(page: Page, rig: Rig, command: str = COMMAND) -> str:
+    """Has a run call `exec`; returns the id of the run."""
+    await say(page, "push it")
+    await expect(page.get_by_role("button", name="Stop")).to_be_visible()
+    (run_id,) = rig.dispatcher.runs
+    rig.dispatcher.tell(run_id, RunStarted(1))
+    rig.dispatcher.tell(run_id, ToolStarted("t1", "exec", {"command": command}))
+    return run_id
+
+
+def question(page: Page) -> Locator:
+    return page.locator("#log .question")
+
+
+async def test_a_call_that_waits_is_allowed_in_its_card_without_taking_the_focus(
+    browser: Chromium, rig: Rig
+) -> None:
+    desk = Desk()
+    page = await opened(browser, rig, desk)
+    run_id = await working(page, rig)
+    box = page.get_by_label("Message", exact=True)
+    await expect(box).to_be_focused()
+    desk.ask("a1", COMMAND, toolCallId="t1", patterns=["git push *"])
+    card = question(page)
+    await expect(card.locator(".command")).to_have_text(COMMAND)
+    await expect(card).to_contain_text("on gateway, in /workspace")
+    await expect(card).to_contain_text("exec.allowlist-miss: git push is not on the allowlist")
+    await expect(card.locator(".left")).to_have_text(re.compile(r"^\d:\d\d left$"))
+    await expect(card.get_by_role("button", name="Always allow")).to_be_enabled()
+    await expect(box).to_be_focused()
+    await expect(page.locator("#alert")).to_have_text(f"exec needs your approval: {COMMAND}")
+    await expect(page.locator("#waiting-count")).to_have_text("1")
+    await card.get_by_role("button", name="Always allow").focus()
+    await page.keyboard.press("Shift+Tab")
+    await expect(card.get_by_role("button", name="Allow once")).to_be_focused()
+    await page.keyboard.press("Enter")
+    await expect(question(page)).to_have_count(0)
+    assert desk.decided == [("a1", "allow-once")]
+    await expect(page.locator("#log .decided")).to_have_text("Allowed once")
+    await expect(page.locator("#waiting")).to_be_hidden()
+    rig.dispatcher.tell(run_id, ToolUpdated("t1", "exec", "Counting objects\n"))
+    await expect(page.locator("#log .fold[open] pre").last).to_have_text("Counting objects\n")
+    details = {"exitCode": 1, "durationMs": 2300, "host": "gateway"}
+    rig.dispatcher.tell(run_id, ToolFinished("t1", "exec", True, "rejected\n", details))
+    await expect(page.locator("#log .tool-state")).to_have_text("exit 1 · 2.3 s")
