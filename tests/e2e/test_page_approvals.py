@@ -11,13 +11,12 @@ from typing import Any
 import pytest
 from playwright.async_api import Browser, Locator, Page, WebSocketRoute, expect
 
-from skerry.model import message
+from skerry.hooks.hooks import Hooks
 from skerry.model.event import RunStarted, ToolFinished, ToolStarted, ToolUpdated
-from skerry.model.message import ToolCall, ToolResultMessage
 from tests.e2e.browser import Chromium, expect_online, say, watched
-from tests.e2e.test_page_text import answer, write
 from tests.e2e.test_page_tools import AXE, complaints, play
 from tests.support.gateway import TOKEN, Rig, running_gateway
+from tests.support.whole import whole_gateway
 
 pytestmark = pytest.mark.full("Chromium")
 
@@ -161,5 +160,79 @@ async def test_a_call_that_waits_is_allowed_in_its_card_without_taking_the_focus
     rig.dispatcher.tell(run_id, ToolUpdated("t1", "exec", "Counting objects\n"))
     await expect(page.locator("#log .fold[open] pre").last).to_have_text("Counting objects\n")
     details = {"exitCode": 1, "durationMs": 2300, "host": "gateway"}
-    rig.dispatcher.tell(run_id, ToolFinished("t1", "exec", True, "rejected\n", details))
+    rig.dispatcher.tell(
+        run_id, ToolFinished("t1", "exec", is_error=True, text="rejected\n", details=details)
+    )
     await expect(page.locator("#log .tool-state")).to_have_text("exit 1 · 2.3 s")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_the_inbox_shows_each_call_whole_on_a_phone_and_is_worked_by_keyboard(
+    browser: Chromium, rig: Rig, scheme: str
+) -> None:
+    desk = Desk()
+    page = await opened(browser, rig, desk, color_scheme=scheme, reduced_motion="reduce", **PHONE)
+    desk.ask("a1", COMMAND, reason="it sends", taint=["web"], patterns=["git push *"])
+    desk.ask("a2", HOSTILE, sessionKey="agent:main:other")
+    badge = page.locator("#waiting")
+    await expect(badge).to_have_text(re.compile("2"))
+    await badge.focus()
+    await page.keyboard.press("Enter")
+    inbox = page.get_by_role("dialog", name="Approvals")
+    rows = inbox.locator(".question")
+    await expect(rows).to_have_count(2)
+    await expect(rows.first).to_contain_text("This run has read text that others wrote (web).")
+    await expect(rows.last.locator(".command")).to_have_text(
+        "echo ok <U+202E># mr<U+200B> -fr<U+001B>[2K <img src=x onerror=alert(1)>"
+    )
+    assert await page.locator("dialog img").count() == 0
+    width = await page.evaluate("document.documentElement.scrollWidth")
+    assert width <= PHONE["viewport"]["width"]
+    await expect(rows.last.get_by_role("button", name="Deny")).to_be_enabled()
+    await page.evaluate(AXE.read_text())
+    assert await complaints(page) == []
+    await rows.first.get_by_role("button", name="Deny").focus()
+    await page.keyboard.press("Enter")
+    await expect(rows).to_have_count(1)
+    await expect(rows.first).to_be_focused()
+    await page.keyboard.press("Enter")  # a second press decides nothing
+    assert desk.decided == [("a1", "deny")]
+    desk.end("a2", None)
+    await expect(inbox).to_contain_text("Nothing waits for your approval.")
+
+
+async def test_a_decision_that_the_gateway_refuses_is_told_and_can_be_made_again(
+    browser: Chromium, rig: Rig
+) -> None:
+    desk = Desk(refusal="This approval is no longer open.")
+    page = await opened(browser, rig, desk)
+    await working(page, rig)
+    desk.ask("a1", COMMAND, toolCallId="t1")
+    await expect(question(page).get_by_role("button", name="Always allow")).to_have_count(0)
+    await question(page).get_by_role("button", name="Allow once").click()
+    await expect(question(page).get_by_role("alert")).to_have_text(desk.refusal)
+    desk.refusal = ""
+    await question(page).get_by_role("button", name="Deny").click()
+    await expect(page.locator("#log .decided")).to_have_text("Denied")
+    assert desk.decided == [("a1", "deny")]
+
+
+async def test_a_command_is_allowed_on_the_page_and_runs_in_the_sandbox(
+    tmp_path: Path, process: Browser
+) -> None:
+    config = {"tools": {"exec": {"ask": "always"}}}
+    async with (
+        whole_gateway(tmp_path / "home", Hooks(), config=config) as (_, address),
+        watched(process) as browser,
+    ):
+        page = await browser.open(f"{address.url.replace('ws:', 'http:')}/#token={address.token}")
+        await expect_online(page)
+        await say(page, f"call exec {json.dumps({'command': 'echo harbour; exit 3'})}")
+        card = question(page)
+        await expect(card.locator(".command")).to_have_text("echo harbour; exit 3")
+        await expect(card).to_contain_text("on sandbox")
+        await card.get_by_role("button", name="Allow once").click()
+        await expect(page.locator("#log .tool-state")).to_have_text(re.compile("^exit 3 · "))
+        await page.locator("#log .tools summary").first.click()
+        await expect(page.locator("#log .tools pre").last).to_contain_text("harbour")
+        await expect(page.locator("#waiting")).to_be_hidden()

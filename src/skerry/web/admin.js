@@ -6,6 +6,7 @@ const ACTS = {
   "agents.": "Changing agents",
   "chat.send": "This command",
   "config.": "Changing the configuration",
+  "files.undo": "Undoing a change of files",
   "files.get": "Reading a file of the workspace",
   "files.": "Trusting a file as the owner's word",
   "memory.save": "Saving a file as its owner",

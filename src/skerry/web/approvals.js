@@ -8,7 +8,8 @@ const WORDS = { "allow-once": "Allowed once", "allow-always": "Always allowed", 
  * What waits for a person's decision, the oldest first. `gateway` has `request(method, params)`,
  * `can(method)` and `changed()`. Each has
  *   id, command, host, cwd, sessionKey, agentId, tool, toolCallId
- *   why       lines that say which rule asks, and for what reason
+ *   why       which rule asks, and for what reason
+ *   taint     origins of foreign text that the run has read, such as "web"
  *   patterns  what "always" would allow; empty where only this call can be allowed
  *   endsAt    when it expires, in milliseconds of this machine's clock
  */
@@ -95,6 +96,7 @@ function pendingOf(row, began) {
     sessionKey: request.sessionKey ?? "",
     toolCallId: request.toolCallId ?? request.callId ?? "",
     why: [request.rule, request.reason ?? request.warningText].filter(Boolean),
+    taint: request.taint ?? [],
     patterns: request.patterns ?? [],
     createdAtMs: row.createdAtMs ?? 0,
     endsAt: began + lasts,

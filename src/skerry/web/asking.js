@@ -24,7 +24,7 @@ export class Question {
   constructor(approval, decide, isWhole = false) {
     this.approval = approval;
     this.#decide = decide;
-    const { tool, command, host, cwd, why, patterns } = approval;
+    const { tool, command, host, cwd, why, taint, patterns } = approval;
     const label = `Approval of ${tool}: ${line(command).slice(0, 200)}`;
     this.root = make("div", { className: "question", role: "group", ariaLabel: label, tabIndex: -1 });
     const where = [host && `on ${host}`, cwd && `in ${line(cwd)}`].filter(Boolean).join(", ");
@@ -32,6 +32,10 @@ export class Question {
     this.root.append(facts);
     if (isWhole) this.root.append(commandBox(command));
     if (why.length > 0) this.root.append(make("p", { className: "why" }, ...exact(why.join(": "))));
+    if (taint.length > 0) {
+      const read = `This run has read text that others wrote (${taint.join(", ")}).`;
+      this.root.append(make("p", { className: "why foreign" }, read));
+    }
     if (patterns.length > 0) {
       const text = make("p", { className: "why" }, "Always: ");
       for (const pattern of patterns) text.append(make("code", {}, ...exact(patternOf(pattern))), " ");

@@ -48,7 +48,7 @@ class Page {
     takeBack: (item) => this.#takeBack(item),
     decide: (id, decision) => this.gateway.approvals.decide(id, decision),
     canUndo: () => this.gateway.can("files.undo"),
-    undo: (tool) => this.#undo(tool),
+    undo: (run, files) => this.#undo(run, files),
   });
   #composer = new Composer({
     write: (text, images) => this.#write(text, images),
@@ -225,11 +225,14 @@ class Page {
     this.focus();
   }
 
-  /** Take back what a call changed; returns what is shown then. */
-  async #undo({ id, details }) {
-    const { sessionKey } = this.gateway.session.conversation;
-    const params = { sessionKey: sessionKey ?? this.gateway.session.key, toolCallId: id, id: details.undo };
-    return (await this.gateway.request("files.undo", params)).message;
+  /** Restore files as they were before a run; returns why some were not, or "". */
+  async #undo(turn, files) {
+    const problems = [];
+    for (const path of new Set(files.map((file) => file.path))) {
+      const { refused = [] } = await this.gateway.request("files.undo", { turn, path });
+      problems.push(...refused.map(({ reason }) => `${path}: ${reason}`));
+    }
+    return problems.join(" ");
   }
 
   /** Take back a message that waits, to be written anew. */

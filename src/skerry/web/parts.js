@@ -36,8 +36,8 @@ export class Tools {
     this.root = make("ul", { className: "tools", ariaLabel: "Tools used", hidden: true });
   }
 
-  /** Show these calls, and what of `approvals` is about them. */
-  show(tools, approvals) {
+  /** Show these calls of a run, and what of `approvals` is about them. */
+  show(tools, approvals, run) {
     this.root.hidden = tools.length === 0;
     for (const [id, { root }] of this.#shown) {
       if (tools.some((tool) => tool.id === id)) continue;
@@ -46,7 +46,7 @@ export class Tools {
     }
     for (const tool of tools) {
       const card = this.#shown.get(tool.id) ?? this.#create(tool);
-      card.show(tool, approvals?.of(tool.id), approvals?.decided.get(tool.id));
+      card.show(tool, approvals?.of(tool.id), approvals?.decided.get(tool.id), run);
     }
   }
 

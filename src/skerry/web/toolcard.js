@@ -10,7 +10,7 @@ const STATUSES = { "approval-pending": "waits for approval", denied: "denied", k
 const COMMANDS = ["exec", "process", "bash"]; // tools whose argument is a command, or its session
 const NEAR_END = 24; // pixels from the bottom at which the reader still follows the output
 
-/** The card. `actions` has `decide(id, decision)` and `undo(tool)`. */
+/** The card. `actions` has `decide(id, decision)`, `canUndo()` and `undo(run, files)`. */
 export class ToolCard {
   #summary = make("summary");
   #state = make("span", { className: "tool-state" });
@@ -27,6 +27,7 @@ export class ToolCard {
   #isChosen = false; // whether a person has folded or unfolded it
   #follows = true;
   #tool = null;
+  #run = ""; // id of the run that made the call
   #actions;
 
   constructor({ name, args }, actions) {
@@ -51,8 +52,9 @@ export class ToolCard {
     });
   }
 
-  /** Show the call as it is now; `approval` is what it waits for, `decided` what was decided. */
-  show(tool, approval, decided) {
+  /** Show the call of `run` as it is now, with the `approval` that it waits for, or the one `decided`. */
+  show(tool, approval, decided, run) {
+    this.#run = run;
     if (tool !== this.#tool) this.#become(tool);
     if (approval?.id !== this.#question?.approval.id) this.#ask(approval);
     this.root.dataset.asks = approval ? "yes" : "";
@@ -78,7 +80,7 @@ export class ToolCard {
     this.#outputPart.hidden = !result;
     this.#show(result ?? "");
     this.#tellSource(tool.origin, details);
-    this.#showDiff(tool, details);
+    this.#showDiff(details);
     if (state === "working" && result && !this.#isChosen) this.#details.open = true;
   }
 
@@ -100,20 +102,21 @@ export class ToolCard {
     this.root.dataset.source = words ? (origin ?? "web") : "";
   }
 
-  #showDiff(tool, { diff = "", undo, undone }) {
-    const seen = `${diff}\n${undo}\n${undone}`;
-    if (seen === this.#seenDiff) return;
-    this.#seenDiff = seen;
+  #showDiff({ diff = "", files = [] }) {
+    if (diff === this.#seenDiff) return;
+    this.#seenDiff = diff;
     this.#diff.hidden = !diff;
-    const undoes = undo && !undone && this.#actions.canUndo?.();
     const nodes = diff ? [diffBox(diff)] : [];
-    if (undoes) {
+    if (diff && files.length > 0 && this.#actions.canUndo?.()) {
       const problem = make("span", { className: "problem", role: "alert" });
       const button = make("button", { type: "button", className: "quiet" }, "Undo");
+      button.title = "Restore these files as they were before this answer";
       button.addEventListener("click", async () => {
         button.disabled = true;
         try {
-          setText(button, (await this.#actions.undo(this.#tool)) || "Undone");
+          const refused = await this.#actions.undo(this.#run, files);
+          setText(button, refused ? "Not undone" : "Undone");
+          setText(problem, refused);
         } catch (error) {
           button.disabled = false;
           setText(problem, error.message);

@@ -26,7 +26,7 @@ const EXAMPLES = [
 /**
  * Shows items. `actions` are what the buttons do: `again(item)` asks once more, `takeBack(item)` a
  * message that waits, `changeKey()` opens the panel where `needsKey()`, `resend(key)` and `discard(key)` settle one that was not sent, `example(text)`
- * sends an example; `decide(id, decision)`, `canUndo()` and `undo(tool)` are for tool calls.
+ * sends an example; `decide(id, decision)`, `canUndo()` and `undo(run, files)` are for tool calls.
  */
 export class ConversationView {
   #log = byId("log");
@@ -88,7 +88,7 @@ export class ConversationView {
     let place = first;
     for (const item of items) {
       const { root, tools } = this.#part(item, markdown, approvals);
-      if (item.tools?.length > 0) tools.show(item.tools, approvals);
+      if (item.tools?.length > 0) tools.show(item.tools, approvals, item.key);
       if (root === place) place = place.nextElementSibling;
       else this.#log.insertBefore(root, place);
     }
@@ -139,7 +139,7 @@ export class ConversationView {
     parts.prose.show(item.id, item.text, markdown, writing);
     const isThinking = writing && item.text === "" && item.thinking !== "";
     parts.thinking.show(item.thinking, isThinking);
-    parts.tools.show(item.tools, approvals);
+    parts.tools.show(item.tools, approvals, item.key);
     const isBusy = isThinking || item.tools.some(({ state }) => state === "working");
     parts.waiting.hidden = !writing || item.text !== "" || isBusy;
   }

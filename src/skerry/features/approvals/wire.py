@@ -13,7 +13,7 @@ __all__ = ("answer", "decision", "escaped", "person", "request", "requested", "r
 
 def request(approval: StoredApproval) -> dict[str, Any]:
     """Returns the facts that a person reads before the answer."""
-    view = approval.subject
+    view, call = approval.subject, approval.stored.call if approval.stored else None
     return {
         "command": escaped(view.command),
         "commandArgv": [escaped(word) for word in view.argv] if view.argv else None,
@@ -25,6 +25,9 @@ def request(approval: StoredApproval) -> dict[str, Any]:
         "resolvedPath": escaped(view.resolved_path) or None,
         "sessionKey": view.session_key or None,
         "tool": view.tool,
+        "toolCallId": call.call_id if call else None,
+        "runId": call.run_id if call else None,
+        "taint": sorted(call.taint) if call else [],
         "rule": view.rule,
         "reason": escaped(view.reason),
         "envKeys": [escaped(name) for name in view.env_keys],
