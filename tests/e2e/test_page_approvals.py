@@ -13,6 +13,7 @@ from playwright.async_api import Browser, Locator, Page, WebSocketRoute, expect
 
 from skerry.hooks.hooks import Hooks
 from skerry.model.event import RunStarted, ToolFinished, ToolStarted, ToolUpdated
+from skerry.model.ids import RunId
 from tests.e2e.browser import Chromium, expect_online, say, watched
 from tests.e2e.test_page_tools import AXE, complaints, play
 from tests.support.gateway import TOKEN, Rig, running_gateway
@@ -117,7 +118,7 @@ async def opened(browser: Chromium, rig: Rig, desk: Desk, **profile: Any) -> Pag
     return page
 
 
-async def working(page: Page, rig: Rig, command: str = COMMAND) -> str:
+async def working(page: Page, rig: Rig, command: str = COMMAND) -> RunId:
     """Has a run call `exec`; returns the id of the run."""
     await say(page, "push it")
     await expect(page.get_by_role("button", name="Stop")).to_be_visible()
