@@ -188,6 +188,7 @@ class Containers:
         make_private(self._folder)
         if not self._warm:  # a process that was killed before its container read from it
             await self.remove([kept.id for kept in await self.kept() if not _lives(kept.process)])
+            await anyio.to_thread.run_sync(_unmount_left, self._folder / "mounts")
         profile = self._folder / "seccomp.json"
         write_atomic(profile, seccomp_profile.profile())
         fifo = self._folder / f"{name}.life"
@@ -199,7 +200,7 @@ class Containers:
         try:
             with ExitStack() as stack:
                 if stage.is_needed():
-                    folder = self._folder / "mounts" / name
+                    folder = self._folder / "mounts" / str(os.getpid()) / name
                     placed = stage.placed(command.mounts, self._maps, folder)
                     sources = await anyio.to_thread.run_sync(stack.enter_context, placed)
                 words = self._options(name, command, [*zip(sources, command.mounts, strict=True)])
@@ -294,6 +295,16 @@ class Containers:
     async def _call(self, *words: str) -> Finished:
         """Calls the program. Raises `ProcessError` where it does not answer."""
         return await run(Program([self.name, *words], self._environ), seconds=_SECONDS)
+
+
+def _unmount_left(folder: Path) -> None:
+    """Unmounts what a process left that was killed while its container started."""
+    for process in folder.iterdir() if folder.is_dir() else ():
+        if process.name.isdecimal() and not _lives(int(process.name)):
+            for left in process.iterdir():
+                stage.unmount(left)
+            with suppress(OSError):
+                process.rmdir()
 
 
 def _lives(pid: int) -> bool:

@@ -156,31 +156,34 @@ def placed(mounts: Sequence[Mount], maps: Maps, folder: Path) -> Iterator[list[P
     Raises:
         SandboxError: the kernel, or the file system of one of them, cannot do it.
     """
-    done: list[Path] = []
     trees: list[_Tree] = []
     try:
         make_private(folder)
         for index, mount in enumerate(mounts):
             trees.append(_tree(mount, str(folder / str(index)), maps))
             _attach(trees[-1])
-            done.append(folder / str(index))
-        yield list(done)
+        yield [Path(tree.path) for tree in trees]
     except OSError as error:
         raise _unprepared(error) from error
     finally:
         for tree in trees:
             os.close(tree.descriptor)
-        for path in done:
-            _detach(path)
-        with suppress(OSError):
-            folder.rmdir()
+        unmount(folder)
+
+
+def unmount(folder: Path) -> None:
+    """Unmounts what `placed` has mounted in a folder, and removes it; nothing that is mounted."""
+    for path in folder.iterdir() if folder.is_dir() else ():
+        _detach(path)
+    with suppress(OSError):
+        folder.rmdir()
 
 
 def _detach(path: Path) -> None:
     """Unmounts a path and removes the empty mount point; what is still mounted is left alone."""
-    if ctypes.CDLL(None).umount2(str(path).encode(), _DETACH) == 0:
-        with suppress(OSError):
-            path.rmdir() if path.is_dir() else path.unlink()
+    ctypes.CDLL(None).umount2(str(path).encode(), _DETACH)
+    with suppress(OSError):  # the kernel removes nothing over which something is mounted
+        path.rmdir() if path.is_dir() else path.unlink()
 
 
 def _unprepared(error: OSError) -> SandboxError:
