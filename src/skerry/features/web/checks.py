@@ -1,4 +1,4 @@
-"""Check of `skerry doctor`: what `web_search` has to search with."""
+"""Checks of `skerry doctor`: the provider of `web_search`, and what fetches reach."""
 
 from collections.abc import Iterable
 
@@ -18,3 +18,15 @@ async def search_provider(installation: Installation) -> Iterable[Check]:
         message = f"web_search has no provider ({error.error}); docs/guide/web.md lists them."
         return [Check("web search", Level.OK, message)]
     return [Check("web search", Level.OK, f"web_search asks {provider.name}.")]
+
+
+async def open_network(installation: Installation) -> Iterable[Check]:
+    """Returns a warning where fetches reach the whole local network."""
+    if installation.config is None:
+        return []
+    if not installation.config.tools.web.fetch.ssrf_policy.allow_private_network:
+        return []
+    key = "tools.web.fetch.ssrfPolicy"
+    message = f"{key}.allowPrivateNetwork opens the local network to what a web page says."
+    remedy = f"Name the hosts in {key}.allowedHostnames, such as nas.lan:8080, and unset it."
+    return [Check("network", Level.WARNING, message, remedy)]

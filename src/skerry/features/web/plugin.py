@@ -7,3 +7,4 @@ def register(api: FeatureApi) -> None:
     """Registers what the feature consists of."""
     api.tools("tools:make")
     api.check("checks:search_provider")
+    api.check("checks:open_network")
