@@ -221,6 +221,7 @@ class ToolsConfig(ToolsScope):
                 for name, channel in channels.items()
             },
             plugins.named | plugin_tools,
+            (agent.exec.host if agent else None) or self.exec.host,
         )
         self._kept[key] = (parts, rules)
         return rules

@@ -104,6 +104,23 @@ class Beneath(Struct, frozen=True):
                 _refuse(path, self.rules.reading(file))
             yield opened.enter_context(os.fdopen(descriptor, "rb", closefd=False)), file
 
+    def target(self, path: str) -> Opened:
+        """Returns what writing `path` would open, without regard to rules; nothing is made.
+
+        Where a directory on the way does not exist, the names alone tell the place.
+
+        Raises:
+            EscapeError: as `look`.
+            OSError: it may not be opened.
+        """
+        parts = _parts(path)
+        with ExitStack() as opened:
+            try:
+                folders = self._folders(parts[:-1], path, opened)
+            except FileNotFoundError:
+                return Opened(self.root.resolve().joinpath(*parts))
+            return self._opened(folders, parts, _status(folders[-1], parts[-1]))
+
     def contents(self, paths: Iterable[str], most: int) -> Iterator[tuple[str, bytes]]:
         """Yields what plain files hold; those are left out that `open` would refuse, or are larger.
 

@@ -16,7 +16,9 @@ class Origin(StrEnum):
     BOOT = "boot"
     """The checklist BOOT.md at a start: a file of the owner's, in nobody's presence."""
     TOOL = "tool"
-    """Text that a tool read on this machine."""
+    """Text of a tool that may be anybody's, such as a file that a tainted run wrote."""
+    LOCAL = "local"
+    """Text of the workspace without a record of foreign words, or words of a tool of ours."""
     WEB = "web"
     """Text that a tool fetched from the network."""
     MEMORY = "memory"
@@ -25,5 +27,5 @@ class Origin(StrEnum):
     """Text that a plugin, or a client in the assistant's name, put in place of the original."""
 
 
-FOUND = frozenset({Origin.TOOL, Origin.WEB, Origin.MEMORY})
+FOUND = frozenset({Origin.TOOL, Origin.LOCAL, Origin.WEB, Origin.MEMORY})
 """Origins that a tool may give its result."""

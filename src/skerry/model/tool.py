@@ -27,7 +27,7 @@ class ToolResult(Struct, frozen=True):
     text: str
     is_error: bool = False
     origin: Origin = Origin.TOOL
-    """`web` or `memory` where the text is from there."""
+    """`web`, `memory` or `local` where the text is from there."""
     blocks: tuple[Content, ...] = ()
     """Blocks that follow the text, such as pictures; the model gets them."""
     details: dict[str, Any] | None = None

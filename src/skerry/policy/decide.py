@@ -22,7 +22,7 @@ from skerry.policy.taint import foreign, guarded_act
 from skerry.policy.taint import reason as taint_reason
 from skerry.policy.tool_layers import Step
 from skerry.policy.tool_names import HOST_TOOLS, OWNER_ONLY, canonical
-from skerry.policy.tool_policy import ToolPolicy
+from skerry.policy.tool_policy import SANDBOX, ToolPolicy
 
 OTHERS: Final = frozenset({Origin.KNOWN, Origin.STRANGER})
 """People whose words show that a conversation is not the owner's alone."""
@@ -42,9 +42,17 @@ class Actor(Struct, frozen=True):
     rights: Rights = Rights.NONE
     taint: frozenset[Origin] = frozenset()
     """Origins, other than the owner, of the text that the run has read."""
+    is_approved: bool = False
+    """True for a call that a person approved, with the arguments that it has."""
 
     @classmethod
-    def of(cls, caller: Caller | None, taint: frozenset[Origin] = frozenset()) -> "Actor":
+    def of(
+        cls,
+        caller: Caller | None,
+        taint: frozenset[Origin] = frozenset(),
+        *,
+        is_approved: bool = False,
+    ) -> "Actor":
         """Returns the actor of a run; nobody is a stranger.
 
         A checklist that several people would hear the answer to acts for none of them.
@@ -53,12 +61,17 @@ class Actor(Struct, frozen=True):
             return cls(taint=taint)
         if caller.origin is Origin.BOOT and caller.chat is not PeerKind.DIRECT:
             return cls(taint=taint)
-        return cls(caller.origin, caller.is_private, taint=taint)
+        return cls(caller.origin, caller.is_private, taint=taint, is_approved=is_approved)
 
     @property
     def is_owner(self) -> bool:
         """Returns whether the owner asks, or a run in a conversation of the owner's alone."""
         return self.is_private or self.origin is Origin.OWNER
+
+    @property
+    def is_tainted(self) -> bool:
+        """Returns whether the run has read words of others, and nobody approved what it does."""
+        return bool(foreign(self.taint)) and not self.is_approved
 
     @property
     def acts_for_owner(self) -> bool:
@@ -92,7 +105,7 @@ class Request(Struct, frozen=True):
     plugin: str = ""
     """Id of the plugin that the tool belongs to; empty for a tool of ours."""
     host: str = ""
-    """Host that the call asks for in place of the configured one: `gateway` or `node`."""
+    """Host that the call asks for; empty for the configured one."""
     is_call: bool = False
     """True for a call of the tool, false for the offer of it: only a call can be tainted."""
     reads: bool = False
@@ -260,7 +273,7 @@ RULES: Final = (
     Rule(
         "tainted-run",
         frozenset({Verb.WRITE}),
-        lambda r: _writes_kept_file(r) and bool(r.actor.taint),
+        lambda r: _writes_kept_file(r) and r.actor.is_tainted,
         allowed=False,
         reason=lambda r: (
             f"{_origins_read(r)}, and every later run reads the file. Show your owner what is to"
@@ -285,7 +298,7 @@ RULES: Final = (
     Rule(
         "memory-tainted",
         frozenset({Verb.NOTE}),
-        lambda r: bool(r.actor.taint),
+        lambda r: r.actor.is_tainted,
         allowed=False,
         reason=_origins_read,
     ),
@@ -366,11 +379,11 @@ _ELEVATED_REASONS: Final = {
 
 def _tainted(request: Request, name: str) -> Step:
     """Returns the step of a call that a tainted run may not make without a person."""
-    if foreign(request.actor.taint):
+    if request.actor.is_tainted:
         rule = guarded_act(
             name,
             plugin=request.plugin,
-            host=request.host,
+            host=request.host or request.tools.host,
             thing=request.thing,
             reads=request.reads,
         )
@@ -380,7 +393,7 @@ def _tainted(request: Request, name: str) -> Step:
 
 def _elevated(request: Request, name: str) -> Step:
     """Returns the step of a command that asks for another host than the sandbox."""
-    if name not in HOST_TOOLS or request.host in {"", "sandbox"}:
+    if name not in HOST_TOOLS or request.host in {"", SANDBOX, request.tools.host}:
         return _NOT_ELEVATED
     situation, elevations = request.tools.situation, request.tools.elevations
     if not all(elevation.enabled for elevation in elevations):

@@ -17,6 +17,7 @@ from skerry.policy.access import Verb
 from skerry.policy.decide import OWNER, Actor, Decision, Request, decide
 from skerry.policy.files import FileKind, Thing, kind_of
 from skerry.policy.records import FileRecord, Records
+from skerry.policy.taint import foreign
 
 GATEWAY: Final = "gateway"
 
@@ -59,7 +60,9 @@ class Gate(Struct, frozen=True):
         if self.records is None:
             return
         path = str(opened.path)
-        taint = self.actor.taint | self.heard
+        # What a person approved, with its content, is as if they had written it.
+        taint = frozenset() if self.actor.is_approved else foreign(self.actor.taint)
+        taint |= self.heard
         if not self.actor.is_owner:
             taint |= {self.actor.origin}
         before = self.records.of(path)
@@ -74,21 +77,23 @@ class Gate(Struct, frozen=True):
     def origin(self, opened: Opened, file: BinaryIO, text: str) -> Origin:
         """Returns whose words the opened file has, of which `text` is shown.
 
-        The owner's are those that a prompt would take as such, and what an untainted run wrote.
-        Anything else may have come from anywhere.
+        Foreign is what a tainted run wrote, or a command with access to the network, wherever a
+        copy of it is, and what belongs to another user. Of what a prompt reads, the owner's is
+        what the prompt would take as such.
         """
         kind = kind_of(opened, self.workspaces)
-        if kind in {FileKind.UNVERIFIED, FileKind.LOADED}:
+        if self.records is None or kind is FileKind.UNVERIFIED:
             return Origin.TOOL
-        record = self.records.of(str(opened.path)) if self.records else None
-        if kind is FileKind.PLAIN:
-            same = record is not None and record.size == opened.size and not record.taint
-            if same and record is not None and _digest(file) == record.digest:
-                return Origin.MEMORY
-            return _origin_of(record.taint if record else frozenset())
+        if kind in {FileKind.PLAIN, FileKind.LOADED}:
+            taint = self.records.of_file(str(opened.path), opened.size or 0, lambda: _digest(file))
+            return _origin_of(taint) if taint or opened.is_foreign else Origin.LOCAL
         if not self.obeyed(opened, file).allowed:
-            return _origin_of(record.taint if record else frozenset())
+            return _origin_of(self.records.taint_of(str(opened.path)))
         return Origin.MEMORY if origins(text) <= {Origin.OWNER} else Origin.TOOL
+
+    def thing(self, opened: Opened) -> Thing:
+        """Returns the file as the policy sees it."""
+        return Thing(kind_of(opened, self.workspaces), str(opened.path))
 
     def obeyed(self, opened: Opened, file: BinaryIO) -> Decision:
         """Returns whether what the file holds counts as the owner's instruction."""

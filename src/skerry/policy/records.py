@@ -23,7 +23,7 @@ class FileRecord(Struct, frozen=True):
     """The last content of a file that the gateway wrote, or saw in a prompt."""
 
     path: str
-    """Canonical and absolute."""
+    """Canonical and absolute; with a `/` at its end the record is of all files below."""
     digest: bytes
     """SHA-256 of the content."""
     size: int
@@ -52,6 +52,10 @@ class Records:
         """Number of records that the owner cleared."""
         self._by_path: dict[str, FileRecord] = {}
         self._tainted: dict[bytes, FileRecord] = {}
+        self._sizes: set[int] = set()
+        """Sizes of tainted contents: another size needs no hash to be told apart."""
+        self._folders: set[str] = set()
+        """Paths of tainted directories, each with a `/` at its end."""
         for record in records:
             self._add(record)
 
@@ -68,6 +72,36 @@ class Records:
         """Returns the taint of what a tainted run wrote, wherever it is now; empty for the rest."""
         record = self._tainted.get(digest)
         return record.taint if record else frozenset()
+
+    def of_file(self, path: str, size: int, digest: Callable[[], bytes]) -> frozenset[Origin]:
+        """Returns the taint of a file as it is now: of its path, its folders, or its content.
+
+        A path that a tainted run wrote stays tainted until the owner clears it, or until an
+        untainted run replaces the file.
+
+        Args:
+            path: Canonical and absolute.
+            size: Bytes of the file.
+            digest: Computes the SHA-256 of the content, where it is needed.
+
+        """
+        record = self._by_path.get(path)
+        if record is not None and record.taint:
+            return record.taint
+        for folder in self._folders:
+            if path.startswith(folder):
+                return self._by_path[folder].taint
+        return self.copied(digest()) if size in self._sizes else frozenset()
+
+    def beneath(self, root: str) -> frozenset[Origin]:
+        """Returns the taint of all files below a directory together."""
+        below = root.rstrip("/") + "/"
+        taints = [
+            record.taint
+            for record in self._by_path.values()
+            if record.taint and (record.path.startswith(below) or below.startswith(record.path))
+        ]
+        return frozenset[Origin]().union(*taints)
 
     def written(self, path: str, digest: bytes) -> FileRecord | None:
         """Returns the record of exactly this content: the file's, or of what it is a copy of."""
@@ -121,7 +155,13 @@ class Records:
 
     def _add(self, record: FileRecord) -> None:
         self._by_path[record.path] = record
+        if record.path.endswith("/"):
+            self._folders.discard(record.path)
+            if record.taint:
+                self._folders.add(record.path)
+            return
         if record.taint:
+            self._sizes.add(record.size)
             before = self._tainted.get(record.digest)
             if before is None or record.who != HAND:  # who wrote it tells more than who copied it
                 self._tainted[record.digest] = record

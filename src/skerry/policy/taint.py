@@ -12,8 +12,9 @@ from skerry.model.origin import Origin
 from skerry.policy.files import KEPT, Thing
 from skerry.policy.tool_names import CORE, HOST_TOOLS
 
-FOREIGN: Final = frozenset({Origin.KNOWN, Origin.STRANGER, Origin.TOOL, Origin.WEB, Origin.PLUGIN})
-"""Origins of words that are not the owner's, nor from files that the owner keeps."""
+FOREIGN: Final = frozenset(Origin) - {Origin.OWNER, Origin.BOOT, Origin.LOCAL}
+"""Origins of words that are not the owner's, nor from files that the owner keeps. In a taint
+`memory` is a summary of which nobody knows any more what it repeats."""
 _ACTS: Final = MappingProxyType(
     {
         "browser": "tainted-send",

@@ -26,6 +26,7 @@ from skerry.policy.tool_layers import (
 from skerry.policy.tool_names import SANDBOX_DENIED, SUBAGENT_DENIED
 
 ANY: Final = "*"
+SANDBOX: Final = "sandbox"
 STABLE: Final = ("id:", "e164:")
 """Kinds of keys of senders that their bearers cannot choose."""
 _SHARED: Final = frozenset({SessionKind.GROUP, SessionKind.CHANNEL})
@@ -74,6 +75,8 @@ class ToolRules(Struct, frozen=True, eq=False):
     """Rules by channel and id of the group; `*` is every group."""
     plugins: frozenset[str] = frozenset()
     """Ids of plugins, and names of their tools."""
+    host: str = SANDBOX
+    """Host of commands that name none."""
 
     @property
     def scopes(self) -> tuple[ToolScope, ...]:
@@ -134,6 +137,8 @@ class ToolPolicy(Struct, frozen=True, eq=False):
     elevations: tuple[Elevation, ...] = ()
     """All must admit the sender."""
     situation: Situation = field(default_factory=Situation)
+    host: str = SANDBOX
+    """Host of commands that name none: `sandbox`, `gateway` or `node`."""
 
 
 @lru_cache(maxsize=512)
@@ -145,6 +150,7 @@ def policy(rules: ToolRules, situation: Situation) -> ToolPolicy:
         tuple(_after(rules, situation)),
         tuple(scope.elevated for scope in rules.scopes if scope.elevated is not None),
         situation,
+        rules.host,
     )
 
 

@@ -1,11 +1,13 @@
 """Protocol of a tool."""
 
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol
+from contextlib import suppress
+from typing import Any, Final, Protocol
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from skerry.infra.rooted_fs import Beneath
+from skerry.infra.rooted_fs import Beneath, EscapeError
 from skerry.model.caller import Caller
 from skerry.model.memory import KnownMessages
 from skerry.model.origin import Origin
@@ -14,7 +16,11 @@ from skerry.model.tool import ToolResult, ToolSpec
 from skerry.policy.access import Verb
 from skerry.policy.decide import NO_LAYERS, Actor, Decision, Request, decide
 from skerry.policy.effect import Effect
+from skerry.policy.files import KEPT, Thing
+from skerry.policy.gate import Gate
 from skerry.policy.tool_policy import ToolPolicy
+
+GATEWAY: Final = "gateway"
 
 
 class Recall(Protocol):
@@ -86,7 +92,21 @@ class ToolContext(Struct, frozen=True):
     @property
     def actor(self) -> Actor:
         """Returns whoever asks, as the policy sees it."""
-        return Actor.of(self.caller, self.taint)
+        return Actor.of(self.caller, self.taint, is_approved=self.is_approved)
+
+    @property
+    def is_approved(self) -> bool:
+        """Returns whether a person approved this call."""
+        return self.assessment is not None and self.assessment.effect is Effect.ASK
+
+    def approved(self, assessment: "Assessment") -> "ToolContext":
+        """Returns the context of a call that begins by an assessment, for its files too."""
+        context = replace(self, assessment=assessment)
+        rules = self.workspace.rules
+        if isinstance(rules, Gate) and context.is_approved:
+            gate = replace(rules, actor=replace(rules.actor, is_approved=True))
+            context = replace(context, workspace=replace(self.workspace, rules=gate))
+        return context
 
 
 class Tool(Protocol):
@@ -128,6 +148,14 @@ def verb_of(tool: Tool) -> Verb | None:
     return verb if isinstance(verb, Verb) else None
 
 
+def speaks_itself(tool: Tool) -> bool:
+    """Returns whether the errors of the tool are words of ours and of the call alone.
+
+    It declares so with `own_errors`. Any other error may repeat what somebody else wrote.
+    """
+    return getattr(tool, "own_errors", False) is True and not plugin_of(tool)
+
+
 def plugin_of(tool: Tool) -> str:
     """Returns the id of the plugin that brought the tool; empty for a tool of ours."""
     plugin = getattr(tool, "plugin", "")
@@ -157,13 +185,48 @@ def use_of(tool: Tool, actor: Actor, layers: ToolPolicy = NO_LAYERS) -> Request:
     return Request(actor, Verb.USE, name, effect=verb, tools=layers, plugin=plugin_of(tool))
 
 
-def permission(
-    tool: Tool, caller: Caller | None, actor: Actor, layers: ToolPolicy = NO_LAYERS
-) -> Decision:
-    """Returns the decision of the policy whether a run may use the tool at all."""
-    decision = decide(use_of(tool, actor, layers))
+def call_of(
+    tool: Tool, arguments: dict[str, Any], context: ToolContext, layers: ToolPolicy
+) -> Request:
+    """Returns the question whether a call may be made, with what it asks for."""
+    use = use_of(tool, context.actor, layers)
+    host = arguments.get("host")
+    if host is None and arguments.get("elevated") is True:
+        host = GATEWAY
+    return replace(
+        use,
+        is_call=True,
+        reads=reads_only(tool),
+        host=host if isinstance(host, str) else "",
+        thing=_kept_file(tool, arguments, context) if context.actor.is_tainted else None,
+    )
+
+
+def _kept_file(tool: Tool, arguments: dict[str, Any], context: ToolContext) -> Thing | None:
+    """Returns the first file that the call would write and that later runs read.
+
+    A tool names the files of a call with `writes(arguments)`. What cannot be opened is left to the
+    tool, which will say so; the gate of the file decides once more when it is written.
+    """
+    writes: Callable[[dict[str, Any]], Iterable[str]] | None = getattr(tool, "writes", None)
+    gate = context.workspace.rules
+    if writes is None or not isinstance(gate, Gate):
+        return None
+    for path in writes(arguments):
+        with suppress(EscapeError, OSError):
+            thing = gate.thing(context.workspace.target(path))
+            if thing.kind in KEPT:
+                return thing
+    return None
+
+
+def permission(tool: Tool, caller: Caller | None, request: Request) -> Decision:
+    """Returns the decision of the policy, and of the tool whether it serves the caller at all."""
+    decision = decide(request)
     ask: Callable[[Caller], bool] | None = getattr(tool, "is_offered", None)
-    if decision.allowed and ask is not None and (caller is None or not ask(caller)):
+    if decision.effect is Effect.DENY or ask is None:
+        return decision
+    if caller is None or not ask(caller):
         return Decision(allowed=False, rule="not-offered", reason="the run is not offered it")
     return decision
 

@@ -34,11 +34,10 @@ from skerry.sessions.summary import fitted, shown
 from skerry.sessions.window import MessageOverlay, TokenBudget
 from skerry.store import Reader, Store, compactions, frozen, sessions
 
-_NOTED: Final = frozenset({Origin.OWNER, Origin.MEMORY})
-_CONFIRMS: Final = frozenset({"apply_patch", "edit", "memory_write", "write"})
-"""Tools that answer what the model did."""
-_FAILS: Final = frozenset({"read"})
-"""Tools whose failure repeats what the model asked for, in words of ours."""
+_NOTED: Final = frozenset({Origin.OWNER, Origin.MEMORY, Origin.LOCAL})
+_CONFIRMED: Final = frozenset({"apply_patch", "edit", "write"})
+"""Tools whose results, as they were stored before the origin `local`, are words of ours."""
+_OWN: Final = frozenset({Origin.OWNER, Origin.BOOT, Origin.LOCAL})
 _QUOTES: Final = frozenset({"session_search"})
 """Tools that answer with what was said, by whomever."""
 
@@ -60,9 +59,9 @@ _WORST: Final = (
 def taint(messages: Iterable[Message]) -> frozenset[Origin]:
     """Returns the origins of what the model reads and neither its owner nor it itself has said.
 
-    What a tool found in the owner's notes counts as the owner's, and what `write` answers is about
-    the model's own words. A transcript does not, nor a summary: nobody can tell any more what they
-    repeat.
+    What a tool found in the owner's notes and files counts as the owner's, and so do the words of
+    our tools themselves. A transcript does not, nor a summary of foreign words: nobody can tell any
+    more what they repeat.
     """
     return frozenset(origin for message in messages if (origin := foreign(message)) is not None)
 
@@ -78,13 +77,11 @@ def foreign(message: Message) -> Origin | None:
     match message:
         case AssistantMessage():
             return origin
-        case ToolResultMessage(tool_name=name) if name in _CONFIRMS:
-            return None
-        case ToolResultMessage(tool_name=name, is_error=True, origin=Origin.TOOL) if name in _FAILS:
+        case ToolResultMessage(tool_name=name, origin=Origin.TOOL) if name in _CONFIRMED:
             return None
         case ToolResultMessage(tool_name=name) if name not in _QUOTES:
             return None if origin in _NOTED else origin
-    return None if origin is Origin.OWNER else origin
+    return None if origin in _OWN else origin
 
 
 _GUEST: Final = (

@@ -2,9 +2,11 @@
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
 import anyio
+import anyio.to_thread
 from msgspec import Struct
 from msgspec.structs import replace
 from pydantic import ValidationError
@@ -20,7 +22,15 @@ from skerry.policy.decide import NO_LAYERS
 from skerry.policy.effect import Effect
 from skerry.policy.tool_policy import ToolPolicy
 from skerry.ports.approval import Approval, Approvals, PendingCall
-from skerry.ports.tool import Assessment, Tool, ToolContext, assess, permission
+from skerry.ports.tool import (
+    Assessment,
+    Tool,
+    ToolContext,
+    assess,
+    call_of,
+    permission,
+    speaks_itself,
+)
 from skerry.runtime.tool_results import result_message
 from skerry.store import Store
 
@@ -59,6 +69,9 @@ async def execute(
     With a `gate` the policy is asked again, then the tool's own gate; the strictest answer holds.
     """
     result = await _run(call, tools, context, gate)
+    tool = tools.get(call.name)
+    if result.is_error and (tool is None or speaks_itself(tool)):
+        result = replace(result, origin=Origin.LOCAL)
     return result_message(call, result, at)
 
 
@@ -102,7 +115,7 @@ async def _decided(
         return refusal(call.name, assessment)
     if assessment.effect is Effect.ASK:
         return await _asked(call, tool, context, assessment, gate)
-    return await tool.run(call.arguments, replace(context, assessment=assessment))
+    return await tool.run(call.arguments, context.approved(assessment))
 
 
 async def assessed(
@@ -114,24 +127,39 @@ async def assessed(
         ToolError: the arguments are wrong.
         ValidationError: the same.
     """
-    asks = None
-    if gate is not None:
-        decision = permission(tool, context.caller, context.actor, gate.layers)
-        if decision.effect is Effect.DENY:
-            return Assessment(Effect.DENY, decision.rule, decision.reason)
-        asks = decision if decision.effect is Effect.ASK else None
+    policy: Assessment | None = None
     try:
         with anyio.fail_after(GATE_SECONDS):
+            if gate is not None:
+                policy = await _by_policy(tool, arguments, context, gate)
+                if policy is not None and policy.effect is Effect.DENY:
+                    return policy
             own = await assess(tool, arguments, context)
-        if asks is None or own.effect is not Effect.ALLOW:
-            return own
-        return replace(own, effect=Effect.ASK, rule=asks.rule, reason=asks.reason, patterns=())
     except (ToolError, ValidationError):
         raise
     except Exception:
         # A gate that fails must not open: the call is denied, the details are for the log.
         logger.exception("the gate of the tool %s failed", tool.spec.name)
         return Assessment(Effect.DENY, "gate-failed", "its gate failed or took too long")
+    if policy is None or own.effect is Effect.DENY:
+        return own
+    # The tool describes the call; what is always allowed is not learned from a guarded call.
+    return replace(policy, subject=own.subject)
+
+
+async def _by_policy(
+    tool: Tool, arguments: dict[str, Any], context: ToolContext, gate: CallGate
+) -> Assessment | None:
+    """Returns the answer of the policy to the call; None where it allows it."""
+    if context.actor.is_tainted:  # which file it is must be looked up
+        question = partial(call_of, tool, arguments, context, gate.layers)
+        request = await anyio.to_thread.run_sync(question)
+    else:
+        request = call_of(tool, arguments, context, gate.layers)
+    decision = permission(tool, context.caller, request)
+    if decision.allowed:
+        return None
+    return Assessment(decision.effect, decision.rule, decision.reason)
 
 
 def refusal(name: str, assessment: Assessment) -> ToolResult:
@@ -151,7 +179,8 @@ async def _asked(
 ) -> ToolResult:
     """Returns the result of a call that needs a person's approval."""
     if gate is None or gate.approvals is None or context.caller is None:
-        return refusal(call.name, replace(assessment, reason="no person can be asked here"))
+        why = f"{assessment.reason}, and no person can be asked here".removeprefix(", and ")
+        return refusal(call.name, replace(assessment, reason=why))
     approvals = gate.approvals
     pending = PendingCall(
         call.name,
@@ -188,7 +217,7 @@ async def run_approved(
     if not await approvals.begin(approval):
         return ToolResult(f"Tool {call.tool} was not run: its approval was used.", is_error=True)
     allowed = replace(present, effect=Effect.ASK)
-    result = await outcome(tool, call.arguments, replace(context, assessment=allowed))
+    result = await outcome(tool, call.arguments, context.approved(allowed))
     await approvals.ended(approval, result)
     return result
 

@@ -15,6 +15,7 @@ from skerry.features.files.journal import Journal
 from skerry.features.files.parameters import MAX_BYTES, encoded, explained
 from skerry.features.files.patches import MAX_CHARS, FilePatch, PatchError, applied, parse
 from skerry.model.errors import SkerryError, ToolError
+from skerry.model.origin import Origin
 from skerry.model.tool import ToolResult, ToolSpec
 from skerry.policy.access import Verb
 from skerry.ports.tool import ToolContext
@@ -47,6 +48,7 @@ class Step(Struct, frozen=True):
 class ApplyPatch:
     """Applies a patch to plain files beneath the workspace."""
 
+    own_errors = True
     verb = Verb.WRITE
     spec = ToolSpec(
         "apply_patch", "Change several files by a patch.", ApplyPatchParams.model_json_schema()
@@ -54,6 +56,15 @@ class ApplyPatch:
 
     def __init__(self, journal: Journal | None = None) -> None:
         self._journal = journal
+
+    def writes(self, arguments: dict[str, Any]) -> list[str]:
+        """Returns the files that a call changes; none for a patch of a wrong form."""
+        text = named(arguments, {"patch": "input"}, ("input",)).get("input")
+        try:
+            files = parse(text) if isinstance(text, str) else []
+        except PatchError:
+            return []
+        return [path for file in files for path in (file.path, file.move_to) if path]
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
         """Applies the patch, whole or not at all, and lists the files."""
@@ -71,7 +82,8 @@ def _apply(text: str, context: ToolContext, changer: Changer) -> ToolResult:
         raise ToolError(f"Cannot apply the patch: {error}") from error
     diffs = _carried_out(steps, changer)
     lines = [f"{'AMD'[('add', 'update', 'delete').index(one.kind)]} {one.path}" for one in diffs]
-    return ToolResult("Applied the patch:\n" + "\n".join(lines), details=details(diffs))
+    text = "Applied the patch:\n" + "\n".join(lines)
+    return ToolResult(text, origin=Origin.LOCAL, details=details(diffs))
 
 
 def _steps(file: FilePatch, context: ToolContext) -> list[Step]:

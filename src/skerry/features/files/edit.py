@@ -11,6 +11,7 @@ from skerry.features.files.diffs import details
 from skerry.features.files.journal import Journal
 from skerry.features.files.parameters import MAX_BYTES, PATH_ALIASES, FilePath, encoded
 from skerry.model.errors import ToolError
+from skerry.model.origin import Origin
 from skerry.model.tool import ToolResult, ToolSpec
 from skerry.policy.access import Verb
 from skerry.ports.tool import ToolContext
@@ -45,11 +46,17 @@ class EditParams(BaseModel):
 class Edit:
     """Replaces one passage of a plain file; line endings and the mark at its start stay."""
 
+    own_errors = True
     verb = Verb.WRITE
     spec = ToolSpec("edit", "Replace a passage of a text file.", EditParams.model_json_schema())
 
     def __init__(self, journal: Journal | None = None) -> None:
         self._journal = journal
+
+    def writes(self, arguments: dict[str, Any]) -> list[str]:
+        """Returns the file that a call writes."""
+        path = named(arguments, ALIASES, ("path",)).get("path")
+        return [path] if isinstance(path, str) else []
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
         """Replaces the passage and says in which line it begins."""
@@ -68,7 +75,9 @@ def _edit(params: EditParams, changer: Changer) -> ToolResult:
         return new
 
     made = changer.replace(params.path, change)
-    return ToolResult(f"Edited {params.path} at line {line}.", details=details([made]))
+    return ToolResult(
+        f"Edited {params.path} at line {line}.", origin=Origin.LOCAL, details=details([made])
+    )
 
 
 def _changed(old: bytes | None, params: EditParams) -> tuple[bytes, int]:

@@ -42,6 +42,7 @@ class Read:
 
     reads_only = True
 
+    own_errors = True
     verb = Verb.READ
     spec = ToolSpec(
         "read", "Read lines of a text file, or see a picture.", ReadParams.model_json_schema()

@@ -9,6 +9,7 @@ from skerry.features.files.changing import Changer
 from skerry.features.files.diffs import details
 from skerry.features.files.journal import Journal
 from skerry.features.files.parameters import MAX_BYTES, PATH_ALIASES, FilePath, encoded
+from skerry.model.origin import Origin
 from skerry.model.tool import ToolResult, ToolSpec
 from skerry.policy.access import Verb
 from skerry.ports.tool import ToolContext
@@ -27,11 +28,17 @@ class WriteParams(BaseModel):
 class Write:
     """Makes a plain file beneath the workspace, or replaces it as a whole."""
 
+    own_errors = True
     verb = Verb.WRITE
     spec = ToolSpec("write", "Make or replace a text file.", WriteParams.model_json_schema())
 
     def __init__(self, journal: Journal | None = None) -> None:
         self._journal = journal
+
+    def writes(self, arguments: dict[str, Any]) -> list[str]:
+        """Returns the file that a call writes."""
+        path = named(arguments, PATH_ALIASES, ("path",)).get("path")
+        return [path] if isinstance(path, str) else []
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
         """Writes the file and says how much there is now."""
@@ -44,4 +51,5 @@ def _write(params: WriteParams, changer: Changer) -> ToolResult:
     data = encoded(params.content, params.path)
     made = changer.replace(params.path, lambda _: data, whole=True)
     verb = "Made" if made.kind == "add" else "Replaced"
-    return ToolResult(f"{verb} {params.path}: {len(data)} bytes.", details=details([made]))
+    text = f"{verb} {params.path}: {len(data)} bytes."
+    return ToolResult(text, origin=Origin.LOCAL, details=details([made]))

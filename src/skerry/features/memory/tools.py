@@ -70,6 +70,7 @@ class MemoryGetParams(BaseModel):
 class _MemoryTool:
     """Common base: the service, the offer and the question of the policy."""
 
+    own_errors = True
     verb: ClassVar[Verb]
     spec: ClassVar[ToolSpec]
     is_offered: Callable[[Caller], bool]
