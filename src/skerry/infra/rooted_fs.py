@@ -105,7 +105,7 @@ class Beneath(Struct, frozen=True):
             yield opened.enter_context(os.fdopen(descriptor, "rb", closefd=False)), file
 
     def target(self, path: str) -> Opened:
-        """Returns what writing `path` would open, without regard to rules; nothing is made.
+        """Returns the file that writing `path` would open, without regard to rules; makes nothing.
 
         Where a directory on the way does not exist, the names alone tell the place.
 

@@ -21,8 +21,8 @@ from skerry.policy.files import KEPT, FileKind, Thing
 from skerry.policy.taint import foreign, guarded_act
 from skerry.policy.taint import reason as taint_reason
 from skerry.policy.tool_layers import Step
-from skerry.policy.tool_names import HOST_TOOLS, OWNER_ONLY, canonical
-from skerry.policy.tool_policy import SANDBOX, ToolPolicy
+from skerry.policy.tool_names import OWNER_ONLY, canonical
+from skerry.policy.tool_policy import ELEVATION_REASONS, ToolPolicy, elevation
 
 OTHERS: Final = frozenset({Origin.KNOWN, Origin.STRANGER})
 """People whose words show that a conversation is not the owner's alone."""
@@ -349,7 +349,7 @@ def _with_layers(request: Request, owner: Decision) -> Decision:
     trail = [layer.judge(name, request.plugin) for layer in layers.before]
     trail.append(Step("owner-only", owner.effect, owner.rule))
     after = [layer.judge(name, request.plugin) for layer in layers.after]
-    elevated = _elevated(request, name)
+    elevated = elevation(layers, name, request.host, is_owner=request.actor.is_owner)
     split = sum(step.layer == "provider" for step in after)
     trail += [*after[:split], elevated, *after[split:]]
     if request.is_call:
@@ -362,19 +362,11 @@ def _with_layers(request: Request, owner: Decision) -> Decision:
     if step.layer == "owner-only":
         reason = owner.reason
     elif step.layer == "elevated":
-        reason = _ELEVATED_REASONS[step.rule]
+        reason = ELEVATION_REASONS[step.rule]
     elif step.layer == "taint":
         reason = taint_reason(step.rule, request.actor.taint)
     asks = effect is Effect.ASK
     return Decision(allowed=False, rule=step.rule, reason=reason, asks=asks, trail=tuple(trail))
-
-
-_NOT_ELEVATED: Final = Step("elevated", Effect.ALLOW, "not-elevated")
-_ELEVATED_REASONS: Final = {
-    "tools.elevated.enabled": "tools.elevated.enabled is false, so no command leaves the sandbox",
-    "tools.elevated.allowFrom": "the sender is not listed in tools.elevated.allowFrom",
-    "elevated-approval": "it would run outside the sandbox",
-}
 
 
 def _tainted(request: Request, name: str) -> Step:
@@ -389,22 +381,3 @@ def _tainted(request: Request, name: str) -> Step:
         )
         return Step("taint", Effect.ASK if rule else Effect.ALLOW, rule or "free-of-taint")
     return Step("taint", Effect.ALLOW, "untainted")
-
-
-def _elevated(request: Request, name: str) -> Step:
-    """Returns the step of a command that asks for another host than the sandbox."""
-    if name not in HOST_TOOLS or request.host in {"", SANDBOX, request.tools.host}:
-        return _NOT_ELEVATED
-    situation, elevations = request.tools.situation, request.tools.elevations
-    if not all(elevation.enabled for elevation in elevations):
-        return Step("elevated", Effect.DENY, "tools.elevated.enabled")
-    at_gateway = not situation.channel and request.actor.is_owner
-    ids = [key.partition(":")[2] for key in situation.sender if key.startswith("id:")]
-    lists = [elevation for elevation in elevations if elevation.allow_from]
-    listed = bool(lists) and all(
-        any(elevation.admits(situation.channel, sender) for sender in (*ids, ""))
-        for elevation in lists
-    )
-    if not at_gateway and not listed:
-        return Step("elevated", Effect.DENY, "tools.elevated.allowFrom")
-    return Step("elevated", Effect.ASK, "elevated-approval")

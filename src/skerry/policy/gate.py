@@ -82,13 +82,16 @@ class Gate(Struct, frozen=True):
         what the prompt would take as such.
         """
         kind = kind_of(opened, self.workspaces)
-        if self.records is None or kind is FileKind.UNVERIFIED:
+        if kind is FileKind.UNVERIFIED:
             return Origin.TOOL
         if kind in {FileKind.PLAIN, FileKind.LOADED}:
+            if self.records is None:  # nobody knows who wrote it
+                return Origin.TOOL
             taint = self.records.of_file(str(opened.path), opened.size or 0, lambda: _digest(file))
             return _origin_of(taint) if taint or opened.is_foreign else Origin.LOCAL
         if not self.obeyed(opened, file).allowed:
-            return _origin_of(self.records.taint_of(str(opened.path)))
+            path = str(opened.path)
+            return _origin_of(self.records.taint_of(path) if self.records else frozenset())
         return Origin.MEMORY if origins(text) <= {Origin.OWNER} else Origin.TOOL
 
     def thing(self, opened: Opened) -> Thing:

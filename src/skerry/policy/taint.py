@@ -10,7 +10,7 @@ from typing import Final
 
 from skerry.model.origin import Origin
 from skerry.policy.files import KEPT, Thing
-from skerry.policy.tool_names import CORE, HOST_TOOLS
+from skerry.policy.tool_names import HOST_TOOLS
 
 FOREIGN: Final = frozenset(Origin) - {Origin.OWNER, Origin.BOOT, Origin.LOCAL}
 """Origins of words that are not the owner's, nor from files that the owner keeps. In a taint
@@ -69,7 +69,7 @@ def guarded_act(
         return "tainted-file" if thing is not None and thing.kind in KEPT else ""
     if name in _ACTS:
         return _ACTS[name]
-    return "tainted-plugin" if (plugin or name not in CORE) and not reads else ""
+    return "tainted-plugin" if plugin and not reads else ""
 
 
 def reason(rule: str, taint: Iterable[Origin]) -> str:

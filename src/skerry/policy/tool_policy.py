@@ -13,17 +13,19 @@ from typing import Final, Self
 from msgspec import Struct, field
 
 from skerry.model.ids import SessionKey, SessionKind
+from skerry.policy.effect import Effect
 from skerry.policy.tool_layers import (
     Layer,
     Notice,
     Selection,
+    Step,
     ToolLists,
     list_layers,
     notices,
     profile_layer,
     provider_lists,
 )
-from skerry.policy.tool_names import SANDBOX_DENIED, SUBAGENT_DENIED
+from skerry.policy.tool_names import HOST_TOOLS, SANDBOX_DENIED, SUBAGENT_DENIED
 
 ANY: Final = "*"
 SANDBOX: Final = "sandbox"
@@ -232,6 +234,33 @@ def _or_unset(name: str, layers: list[Layer | None]) -> list[Layer]:
     """Returns the layers that there are; where there is none, a layer that removes nothing."""
     present = [layer for layer in layers if layer is not None]
     return present or [Layer(name, "not configured")]
+
+
+ELEVATION_REASONS: Final = MappingProxyType(
+    {
+        "tools.elevated.enabled": "tools.elevated.enabled is false, so no command leaves the sandbox",
+        "tools.elevated.allowFrom": "the sender is not listed in tools.elevated.allowFrom",
+        "elevated-approval": "it would run outside the sandbox",
+    }
+)
+"""Reasons by the rule of the step `elevated`."""
+
+
+def elevation(policy_: ToolPolicy, name: str, host: str, *, is_owner: bool) -> Step:
+    """Returns the step of a command that asks for another host than the configured one."""
+    if name not in HOST_TOOLS or host in {"", SANDBOX, policy_.host}:
+        return Step("elevated", Effect.ALLOW, "not-elevated")
+    situation, elevations = policy_.situation, policy_.elevations
+    if not all(entry.enabled for entry in elevations):
+        return Step("elevated", Effect.DENY, "tools.elevated.enabled")
+    ids = [key.partition(":")[2] for key in situation.sender if key.startswith("id:")]
+    lists = [entry for entry in elevations if entry.allow_from]
+    listed = bool(lists) and all(
+        any(entry.admits(situation.channel, sender) for sender in (*ids, "")) for entry in lists
+    )
+    if not listed and (situation.channel or not is_owner):
+        return Step("elevated", Effect.DENY, "tools.elevated.allowFrom")
+    return Step("elevated", Effect.ASK, "elevated-approval")
 
 
 def warnings(rules: ToolRules) -> list[Notice]:

@@ -189,7 +189,9 @@ def call_of(
     tool: Tool, arguments: dict[str, Any], context: ToolContext, layers: ToolPolicy
 ) -> Request:
     """Returns the question whether a call may be made, with what it asks for."""
-    use = use_of(tool, context.actor, layers)
+    actor = context.actor
+    use = use_of(tool, actor, layers)
+    asks_for_files = actor.is_tainted and actor.is_owner  # others may not write them at all
     host = arguments.get("host")
     if host is None and arguments.get("elevated") is True:
         host = GATEWAY
@@ -198,7 +200,7 @@ def call_of(
         is_call=True,
         reads=reads_only(tool),
         host=host if isinstance(host, str) else "",
-        thing=_kept_file(tool, arguments, context) if context.actor.is_tainted else None,
+        thing=_kept_file(tool, arguments, context) if asks_for_files else None,
     )
 
 

@@ -28,6 +28,7 @@ from skerry.policy.access import (
 )
 from skerry.policy.decide import OTHERS, RULES, Actor, Decision, Request, decide
 from skerry.policy.files import KEPT, FileKind, Thing, kind_of
+from skerry.policy.taint import foreign
 from skerry.policy.tool_policy import ToolPolicy
 from skerry.testing.model import ScriptedModels
 from skerry.workspace.prompt_files import BOOT, ORDER
@@ -126,7 +127,7 @@ def file(kind: FileKind, closed: str = "") -> Thing:
 def test_what_later_runs_read_is_written_by_the_owner_in_an_untainted_run_alone() -> None:
     for actor, kind in product(tainted(), FileKind):
         found = decide(Request(actor, Verb.WRITE, thing=file(kind)))
-        wanted = kind is FileKind.PLAIN or (own(actor) and not actor.taint)
+        wanted = kind is FileKind.PLAIN or (own(actor) and not foreign(actor.taint))
         assert found.allowed is wanted, (actor, kind)
 
 
@@ -138,7 +139,9 @@ def test_the_memory_is_read_for_the_owner_where_nobody_else_reads_with_them() ->
         assert found.allowed is wanted, (actor, kind)
         recalled = decide(Request(actor, Verb.RECALL)).allowed
         assert recalled is (starts(actor) and not OTHERS & actor.taint)
-        assert decide(Request(actor, Verb.NOTE)).allowed is (own(actor) and not actor.taint)
+        assert decide(Request(actor, Verb.NOTE)).allowed is (
+            own(actor) and not foreign(actor.taint)
+        )
 
 
 def test_a_closed_file_is_closed_to_everybody_and_no_file_is_nobodys() -> None:
@@ -148,9 +151,9 @@ def test_a_closed_file_is_closed_to_everybody_and_no_file_is_nobodys() -> None:
 
 
 def test_a_file_is_obeyed_unless_a_tainted_run_or_another_user_wrote_it() -> None:
-    for actor, taint, foreign in product(PEOPLE, TAINTS, (False, True)):
-        thing = Thing(FileKind.INSTRUCTIONS, "/w/AGENTS.md", taint=taint, is_foreign=foreign)
-        assert decide(Request(actor, Verb.OBEY, thing=thing)).allowed is not (taint or foreign)
+    for actor, taint, others in product(PEOPLE, TAINTS, (False, True)):
+        thing = Thing(FileKind.INSTRUCTIONS, "/w/AGENTS.md", taint=taint, is_foreign=others)
+        assert decide(Request(actor, Verb.OBEY, thing=thing)).allowed is not (taint or others)
     assert not decide(Request(PEOPLE[0], Verb.OBEY)).allowed
 
 

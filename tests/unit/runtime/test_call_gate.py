@@ -151,7 +151,10 @@ async def test_wrong_arguments_are_told_by_the_gate_in_its_words(tmp_path: Path)
 async def test_a_call_to_ask_about_is_denied_where_nobody_can_be_asked(tmp_path: Path) -> None:
     tool = returning(ASK)
     result = await make(tool, tmp_path)
-    assert result.text == ("Tool gated was denied by the rule on-miss: no person can be asked here")
+    assert result.text == (
+        "Tool gated was denied by the rule on-miss: nothing allows it, and no person can be asked"
+        " here"
+    )
     assert tool.runs == []
 
 

@@ -54,8 +54,8 @@ def failed(name: str, origin: Origin = Origin.TOOL) -> ToolResultMessage:
         (told("session_search", Origin.MEMORY), Origin.MEMORY),
         (told("memory_search", Origin.TOOL), Origin.TOOL),
         (told("write", Origin.TOOL), None),
-        (told("write", Origin.PLUGIN), None),
-        (failed("read"), None),
+        (told("write", Origin.PLUGIN), Origin.PLUGIN),
+        (failed("read", Origin.LOCAL), None),
         (failed("read", Origin.PLUGIN), Origin.PLUGIN),
         (failed("fetch"), Origin.TOOL),
     ],
@@ -114,7 +114,7 @@ async def test_what_the_web_says_does_not_get_into_the_memory_by_a_file_tool(
         await core.ask("go")
         results = [one for one in await core.said() if isinstance(one, ToolResultMessage)]
         assert [one.is_error for one in results] == [False] * 4 + [True, True, False]
-        assert "/remember" in results[4].text
+        assert "tainted-file" in results[4].text
         assert (core.workspace / "MEMORY.md").read_text() == "I like milk."
         assert not (core.workspace / "memory").exists()
 

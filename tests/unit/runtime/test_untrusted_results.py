@@ -55,10 +55,10 @@ def test_the_id_follows_from_what_their_author_does_not_know() -> None:
     "own",
     [
         UserMessage((TextBlock("hi"),), 1, Origin.OWNER),
-        result("noted", "memory_write"),
+        result("noted", "memory_write", Origin.LOCAL),
         result("a passage", "memory_search", Origin.MEMORY),
         result("Not today.", origin=Origin.PLUGIN, is_error=True),
-        result("note.txt does not exist", is_error=True),
+        result("note.txt does not exist", origin=Origin.LOCAL, is_error=True),
         result(""),
     ],
 )

@@ -131,7 +131,8 @@ def test_a_dry_run_says_it_all_and_writes_nothing(
     assert report["sessions"] == {"can be imported": 3}
     assert report["credentials"] == ["main/openai:default"]
     left = {one["what"]: one["why"] for one in report["unmapped"]}
-    assert {"channels", "agents.defaults.heartbeat", "gateway.port", "cron"} <= left.keys()
+    assert any(path.startswith("channels.") for path in left)
+    assert {"agents.defaults.heartbeat", "gateway.port", "cron"} <= left.keys()
     assert "both use 18789" in left["gateway.port"]
     missed = {one["what"]: one["names"] for one in report["missed"]}
     assert missed == {"Channels": ["whatsapp"], "Heartbeat": ["every 30m"]}

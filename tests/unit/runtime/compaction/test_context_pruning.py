@@ -20,7 +20,6 @@ from skerry.testing.clock import FakeClock
 from skerry.testing.model import MODEL
 from skerry.testing.model_server import StubModelServer
 from tests.support.core import open_core
-from tests.support.untrusted import within
 
 CLAUDE = replace(
     MODEL, provider="anthropic", id="claude", api="anthropic-messages", context_window=30_000
@@ -86,7 +85,7 @@ async def test_after_the_ttl_old_results_are_sent_shortened_and_stay_so(tmp_path
     assert "[Tool result trimmed: kept first 1500 chars" in results(four)[0]
     assert results(five) == results(four)  # the cache of the request before counts
     (stored,) = [one.text for one in said if isinstance(one, ToolResultMessage)]
-    assert stored == within(results(whole)[0])
+    assert stored == results(whole)[0]
 
 
 @pytest.mark.requirement("pruning-mode-cache-ttl")
