@@ -238,7 +238,7 @@ def _or_unset(name: str, layers: list[Layer | None]) -> list[Layer]:
 
 ELEVATION_REASONS: Final = MappingProxyType(
     {
-        "tools.elevated.enabled": "tools.elevated.enabled is false, so no command leaves the sandbox",
+        "tools.elevated.enabled": "tools.elevated.enabled is false: nothing leaves the sandbox",
         "tools.elevated.allowFrom": "the sender is not listed in tools.elevated.allowFrom",
         "elevated-approval": "it would run outside the sandbox",
     }
