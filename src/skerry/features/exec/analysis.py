@@ -12,7 +12,10 @@ from skerry.features.exec.words import Reading, RefusedError, check_characters
 
 MAX_BYTES: Final = 64 * 1024
 """Length of a command line, in bytes of UTF-8, from which on it is not read."""
-MAX_WORDS: Final = 2000
+SMALL: Final = 4096
+"""Characters up to which tree-sitter reads first, as it costs less. It takes seconds for tens of
+kilobytes of here-documents, so that of a longer line it reads only what shfmt has understood."""
+MAX_WORDS: Final = 5000
 """Words of a command line; a reading of more costs seconds."""
 
 
@@ -29,9 +32,14 @@ async def read(
     check_characters(command)
     if not command.strip():
         raise RefusedError("empty", "there is no command")
-    first = tree_reader.read(command)
-    if sum(len(simple.argv) for simple in first.commands) > MAX_WORDS:
+    if len(command) > SMALL:
+        authority = await second(command)
+        opinion = tree_reader.read(command)
+    else:
+        opinion = tree_reader.read(command)
+        authority = await second(command)
+    if sum(len(simple.argv) for simple in authority.commands) > MAX_WORDS:
         raise RefusedError("size", f"it has more than {MAX_WORDS} words")
-    if await second(command) != first:
+    if opinion != authority:
         raise RefusedError("parsers-differ", "the two parsers read it differently")
-    return first
+    return authority

@@ -95,7 +95,9 @@ async def check(command: str, rules: Rules) -> CommandDecision:
         reading = await analysis.read(command)
     except RefusedError as error:
         return _settled(rules, CommandDecision(miss, error.rule, error.reason))
-    segments = tuple(_Judge(rules, miss).segment(simple) for simple in reading.commands)
+    judge = _Judge(rules, miss)
+    distinct = {simple: judge.segment(simple) for simple in dict.fromkeys(reading.commands)}
+    segments = tuple(distinct[simple] for simple in reading.commands)
     missing = next((part for part in segments if part.decision is not Effect.ALLOW), None)
     if missing is not None:
         return _settled(rules, CommandDecision(miss, missing.rule, missing.reason, segments))

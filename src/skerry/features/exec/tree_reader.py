@@ -166,7 +166,7 @@ def _part(node: "Node", *, at_start: bool) -> str:
             return checked(_text(node)[1:-1])
         case "string":
             for child in node.children:
-                if child.type not in {'"', "string_content"}:
+                if child.type not in {'"', "string_content", "$"}:
                     raise _refused(child)
             return double_quoted(_text(node)[1:-1])
         case _:

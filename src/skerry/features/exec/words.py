@@ -1,5 +1,6 @@
 """Simple commands with literal words: the result of reading, and how quotes come off."""
 
+import re
 from collections.abc import Iterator
 from typing import Final
 from unicodedata import category
@@ -13,6 +14,8 @@ _SELECTORS: Final = ((0x180B, 0x180F), (0xFE00, 0xFE0F), (0xE0100, 0xE01EF))
 """Ranges of variation selectors: marks without a shape of their own."""
 _REFUSED_CATEGORIES: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp", "Zs"})
 _GLOB: Final = frozenset("*?[")
+_LONE_DOLLAR: Final = re.compile(r"(?<!\\)\$(?=$|[ |)])")
+"""A `$` that begins no expansion, as at the end of `"^a$"`."""
 _ESCAPED_IN_QUOTES: Final = frozenset('$`"\\')
 
 
@@ -116,7 +119,7 @@ def double_quoted(text: str) -> str:
         RefusedError: a shell would expand it.
     """
     out: list[str] = []
-    characters = iter(text)
+    characters = iter(_LONE_DOLLAR.sub(r"\\$", text))
     for character in characters:
         if character in "$`":
             raise RefusedError("expansion", f"{character} in double quotes is an expansion")

@@ -48,6 +48,8 @@ async def test_what_patterns_and_safe_bins_cover_is_allowed(command: str) -> Non
         ("env A=1 git status", "runner"),
         ("npm test -- x", "runner"),
         ("git status\n" * 6000, "size"),
+        ("git diff " + "a " * 6000, "size"),
+        ("<<" * 30_000, "syntax"),
     ],
 )
 async def test_what_nothing_covers_is_asked_about_and_names_its_rule(
