@@ -13,8 +13,8 @@ from playwright.async_api import Browser, Locator, Page, WebSocketRoute, expect
 
 from skerry.hooks.hooks import Hooks
 from skerry.model.event import RunStarted, ToolFinished, ToolStarted, ToolUpdated
-from skerry.model.ids import RunId
-from tests.e2e.browser import Chromium, expect_online, say, watched
+from skerry.model.ids import AgentId, RunId
+from tests.e2e.browser import Chromium, allow, expect_online, say, watched
 from tests.e2e.test_page_tools import AXE, complaints, play
 from tests.support.gateway import TOKEN, Rig, running_gateway
 from tests.support.whole import whole_gateway
@@ -237,3 +237,24 @@ async def test_a_command_is_allowed_on_the_page_and_runs_in_the_sandbox(
         await page.locator("#log .tools summary").first.click()
         await expect(page.locator("#log .tools pre").last).to_contain_text("harbour")
         await expect(page.locator("#waiting")).to_be_hidden()
+
+
+async def test_a_change_of_a_file_is_a_diff_in_the_card_and_is_undone_there(
+    tmp_path: Path, process: Browser
+) -> None:
+    async with (
+        whole_gateway(tmp_path / "home", Hooks(), config={}) as (application, address),
+        watched(process) as browser,
+    ):
+        page = await browser.open(f"{address.url.replace('ws:', 'http:')}/#token={address.token}")
+        await expect_online(page)
+        await say(page, f"call write {json.dumps({'path': 'plan.md', 'content': 'Sail.'})}")
+        card = page.locator("#log .tools")
+        await card.locator("summary").click()
+        await expect(card.locator(".diff .added")).to_contain_text("Sail.")
+        file = application.settings.config.workspace(AgentId("main")) / "plan.md"
+        assert file.read_text() == "Sail."
+        await card.get_by_role("button", name="Undo").click()
+        await allow(page)
+        await expect(card.get_by_role("button", name="Undone")).to_be_visible()
+        assert not file.exists()

@@ -95,6 +95,7 @@ function closeTool(answer, message) {
           ...tool,
           state: isError ? "failed" : "done",
           result: textOf(message),
+          ...(message.__openclaw?.origin && { origin: message.__openclaw.origin }),
           ...(message.details && { details: message.details }),
         }
       : tool,
