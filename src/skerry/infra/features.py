@@ -79,6 +79,11 @@ FEATURES = (
         command="undo",
     ),
     Feature("session_tools"),
+    Feature(
+        "security",
+        ("what it uses", "find settings and file modes that open this installation"),
+        registers=False,
+    ),
     Feature("config"),
     Feature("prompt"),
     Feature("queue"),

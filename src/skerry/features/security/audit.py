@@ -1,0 +1,150 @@
+"""Finds settings and modes of files that open an installation, each with a remedy."""
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+from skerry.config.exec import AgentExec
+from skerry.config.gateway import AuthMode
+from skerry.config.root import Config
+from skerry.config.tools import ElevatedConfig
+
+CRITICAL: Final = "critical"
+WARN: Final = "warn"
+MOST_FILES: Final = 100_000
+
+
+class Finding(Struct, frozen=True):
+    """One finding of the audit."""
+
+    id: str
+    severity: str
+    """`critical` or `warn`."""
+    message: str
+    remedy: str
+    path: str = ""
+    """File whose mode is too open; empty for a setting."""
+
+
+def audit(config: Config, *, deep: bool = False) -> list[Finding]:
+    """Returns the findings, the critical ones first; `deep` looks at every file of the state."""
+    findings = [*_gateway(config), *_tools(config), *_files(config, deep=deep)]
+    return sorted(findings, key=lambda finding: finding.severity != CRITICAL)
+
+
+def _gateway(config: Config) -> Iterator[Finding]:
+    gateway = config.gateway
+    if gateway.auth.mode is AuthMode.NONE:
+        yield Finding(
+            "gateway.auth-none",
+            CRITICAL,
+            "gateway.auth.mode is none: every program on this machine can steer the agents",
+            "skerry config set gateway.auth.mode token",
+        )
+    if str(gateway.bind) != "loopback":
+        yield Finding(
+            "gateway.bind",
+            WARN,
+            f"gateway.bind is {gateway.bind}: other machines can reach the gateway",
+            "skerry config set gateway.bind loopback",
+        )
+    if gateway.control_ui.dangerously_disable_device_auth:
+        yield Finding(
+            "gateway.device-auth-off",
+            CRITICAL,
+            "the shared secret alone lets other machines in",
+            "skerry config unset gateway.controlUi.dangerouslyDisableDeviceAuth",
+        )
+
+
+def _tools(config: Config) -> Iterator[Finding]:
+    scopes: list[tuple[str, ElevatedConfig | None, AgentExec]] = [
+        ("tools", config.tools.elevated, config.tools.exec)
+    ]
+    scopes += [
+        (f"agents.list[{index}].tools", agent.tools.elevated, agent.tools.exec)
+        for index, agent in enumerate(config.agents.list)
+        if agent.tools is not None
+    ]
+    if config.agents.defaults.sandbox.mode == "off":
+        yield Finding(
+            "sandbox.off",
+            WARN,
+            "agents.defaults.sandbox.mode is off: commands run on this machine",
+            "skerry config set agents.defaults.sandbox.mode all",
+        )
+    for path, elevated, commands in scopes:
+        for channel, senders in (elevated.allow_from if elevated else {}).items():
+            if "*" in senders:
+                yield Finding(
+                    "tools.elevated-everybody",
+                    CRITICAL,
+                    f"{path}.elevated.allowFrom.{channel} lists everybody",
+                    f"List the ids of senders in {path}.elevated.allowFrom.{channel}",
+                )
+        if commands.host in {"gateway", "node"}:
+            severity = CRITICAL if commands.security == "full" else WARN
+            yield Finding(
+                "tools.exec-host",
+                severity,
+                f"{path}.exec.host is {commands.host}: commands run outside the sandbox",
+                f"skerry config set {path}.exec.host sandbox",
+            )
+    opened = sorted(
+        {"exec", "process", "write", "edit", "apply_patch"} & config.tools.guests.granted
+    )
+    if opened:
+        yield Finding(
+            "tools.guests",
+            CRITICAL if "exec" in opened else WARN,
+            f"everybody who may write may use {', '.join(opened)}",
+            "Remove them from tools.guests.allow",
+        )
+
+
+def _files(config: Config, *, deep: bool) -> Iterator[Finding]:
+    paths = [config.state_dir, config.path, *config.included]
+    if deep:
+        paths += _beneath(config.state_dir)
+    for path in dict.fromkeys(paths):
+        try:
+            mode = stat.S_IMODE(path.lstat().st_mode)
+        except OSError:
+            continue
+        if not path.is_symlink() and mode & 0o077:
+            wanted = mode & 0o700
+            yield Finding(
+                "files.mode",
+                CRITICAL if path in {config.state_dir, config.path} else WARN,
+                f"others can reach {path} (mode {mode:04o})",
+                f"chmod {wanted:04o} {path}",
+                str(path),
+            )
+
+
+def _beneath(root: Path) -> list[Path]:
+    """Returns the files and directories of the state, without those of workspaces."""
+    paths: list[Path] = []
+    for folder, folders, names in os.walk(root):
+        folders[:] = [name for name in folders if not name.startswith("workspace")]
+        paths += [Path(folder, name) for name in (*folders, *names)]
+        if len(paths) > MOST_FILES:
+            break
+    return paths
+
+
+def fix(finding: Finding) -> bool:
+    """Corrects the mode of a file; returns whether something was corrected."""
+    if not finding.path:
+        return False
+    path = Path(finding.path)
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        os.fchmod(descriptor, stat.S_IMODE(os.fstat(descriptor).st_mode) & 0o700)
+    finally:
+        os.close(descriptor)
+    return True
