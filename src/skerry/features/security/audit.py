@@ -4,14 +4,16 @@ import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from skerry.config.exec import AgentExec
 from skerry.config.gateway import AuthMode
 from skerry.config.root import Config
-from skerry.config.tools import ElevatedConfig
+
+if TYPE_CHECKING:
+    from skerry.config.exec import AgentExec
+    from skerry.config.tools import ElevatedConfig
 
 CRITICAL: Final = "critical"
 WARN: Final = "warn"
