@@ -3,23 +3,28 @@
 import json
 import os
 import shlex
+import sqlite3
 import sys
 from argparse import Namespace
 from collections.abc import Mapping
+from contextlib import closing
 from typing import Any, BinaryIO, Final
 
 import anyio
+from msgspec import Struct
 
 from skerry.cli.failure import FailedError
-from skerry.cli.render import one_line, show, show_json, table
+from skerry.cli.render import notice, one_line, show, show_json, table
 from skerry.config.load import load
 from skerry.config.root import Config
 from skerry.features.exec.check import CommandDecision, check
 from skerry.features.exec.modes import ASKS, SECURITIES
 from skerry.features.exec.settings import rules_of
+from skerry.infra import sqlite
 from skerry.infra.untrusted_json import UNREADABLE
 from skerry.model.ids import AgentId
 from skerry.policy.effect import Effect
+from skerry.store import DATABASE, Reader, allowlist
 
 MAX_LINE: Final = 1_000_000
 """Bytes of a line of standard input."""
@@ -27,6 +32,29 @@ MAX_LINE: Final = 1_000_000
 
 class _LineError(Exception):
     """A line cannot be decided on."""
+
+
+class _Agent(Struct, frozen=True):
+    """The agent whose commands are decided."""
+
+    config: Config
+    name: AgentId
+    more: tuple[str, ...]
+    """Patterns that a person allowed for good."""
+
+
+def _stored(config: Config, agent: AgentId) -> tuple[str, ...]:
+    """Returns the patterns in the database; none where it cannot be read."""
+    file = config.state_dir / DATABASE
+    if not file.exists():
+        return ()
+    try:
+        with closing(sqlite.connect(file, read_only=True)) as connection:
+            rows = allowlist.patterns(Reader(connection), agent)
+    except sqlite3.Error as error:
+        notice(one_line(f"The patterns in {file} cannot be read: {error}. They do not count."))
+        return ()
+    return tuple(row.pattern for row in rows)
 
 
 def run(arguments: Namespace) -> int:
@@ -40,7 +68,7 @@ def run(arguments: Namespace) -> int:
         remedy = "Give a command behind --, or --stdin: skerry exec check -- git status"
         raise FailedError("There must be either a command or --stdin.", remedy, 2)
     if arguments.stdin:
-        anyio.run(_lines, config, agent, sys.stdin.buffer)
+        anyio.run(_lines, _Agent(config, agent, _stored(config, agent)), sys.stdin.buffer)
         return 0
     words = arguments.words
     request = {
@@ -49,7 +77,7 @@ def run(arguments: Namespace) -> int:
         "ask": arguments.ask,
     }
     try:
-        decision = anyio.run(_decision, config, agent, request)
+        decision = anyio.run(_decision, _Agent(config, agent, _stored(config, agent)), request)
     except _LineError as error:
         raise FailedError(f"The command cannot be read: {error}.", "Write it as UTF-8.") from error
     if arguments.json:
@@ -59,12 +87,12 @@ def run(arguments: Namespace) -> int:
     return 0
 
 
-async def _lines(config: Config, agent: AgentId, stream: BinaryIO) -> None:
+async def _lines(agent: _Agent, stream: BinaryIO) -> None:
     """Answers each line before it reads the next."""
     while line := _line(stream):  # nothing else is to be done meanwhile
         if line.isspace():
             continue
-        answer = await _answer(config, agent, line)
+        answer = await _answer(agent, line)
         sys.stdout.write(json.dumps(answer) + "\n")
         sys.stdout.flush()
 
@@ -78,11 +106,11 @@ def _line(stream: BinaryIO) -> bytes:
     return line
 
 
-async def _answer(config: Config, agent: AgentId, line: bytes) -> dict[str, Any]:
+async def _answer(agent: _Agent, line: bytes) -> dict[str, Any]:
     request: Any = None
     try:
         request = _object(line)
-        decision = await _decision(config, agent, request)
+        decision = await _decision(agent, request)
         return {"id": request.get("id"), **decision.as_json()}
     except _LineError as error:
         refused = CommandDecision(Effect.DENY, "bad-line", str(error)).as_json()
@@ -102,7 +130,7 @@ def _object(line: bytes) -> dict[str, Any]:
     return value
 
 
-async def _decision(config: Config, agent: AgentId, request: Mapping[str, Any]) -> CommandDecision:
+async def _decision(agent: _Agent, request: Mapping[str, Any]) -> CommandDecision:
     command, cwd = request.get("command"), request.get("cwd")
     security, ask = request.get("security"), request.get("ask")
     if not isinstance(command, str):
@@ -113,7 +141,10 @@ async def _decision(config: Config, agent: AgentId, request: Mapping[str, Any]) 
         raise _LineError(f"security must be one of {', '.join(SECURITIES)}")
     if ask is not None and ask not in ASKS:
         raise _LineError(f"ask must be one of {', '.join(ASKS)}")
-    return await check(command, rules_of(config, agent, host="gateway", security=security, ask=ask))
+    rules = rules_of(
+        agent.config, agent.name, host="gateway", security=security, ask=ask, more=agent.more
+    )
+    return await check(command, rules)
 
 
 def _show(decision: CommandDecision) -> None:

@@ -9,6 +9,7 @@ import pytest
 from anyio import to_thread
 
 from skerry.cli.main import main
+from skerry.store import DATABASE, allowlist, open_store
 
 CONFIG = """{
   tools: {exec: {allowlist: ["git status"], ask: "off"}},
@@ -115,3 +116,17 @@ async def test_one_command_is_told_to_a_person_and_an_unknown_agent_refused(
     assert "Configured agents: main, work" in capsys.readouterr().err
     assert await to_thread.run_sync(ran) == 2
     assert "--stdin" in capsys.readouterr().err
+
+
+async def test_patterns_that_a_person_allowed_for_good_count(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_store(tmp_path / DATABASE) as store:
+        await store.write(lambda unit: allowlist.add(unit, "work", "stat x", "person", "me", 1))
+    line = b'{"command": "stat x"}'
+    (main_agent,) = await answers(capsys, monkeypatch, line)
+    (work,) = await answers(capsys, monkeypatch, line, "--agent", "work")
+    assert (main_agent["decision"], work["decision"]) == ("deny", "allow")
+    (tmp_path / DATABASE).write_bytes(b"no database" * 1000)
+    (broken,) = await answers(capsys, monkeypatch, line, "--agent", "work")
+    assert broken["decision"] == "ask"
