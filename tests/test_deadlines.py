@@ -26,6 +26,7 @@ CALLER: Final = "whoever calls it sets the deadline"
 RUN: Final = "ends with its run, which has `agents.defaults.timeoutSeconds`"
 
 WITHOUT: Final = {
+    "runtime/tool_calls.py:execute": "at most `MOST_CHANGED` files are looked at",
     "runtime/tool_calls.py:_by_policy": "within the limit of `assessed`",
     "runtime/typing_indicator.py:TypingIndicator.run": OWNER,
     "features/sandbox/network.py:proxied.serve": OWNER,

@@ -3,6 +3,9 @@
 Implements `infra.rooted_fs.Rules`: whoever opens files through `Beneath` cannot go around it.
 """
 
+import os
+import stat
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import BinaryIO, Final, Protocol, Self
@@ -20,6 +23,8 @@ from skerry.policy.records import FileRecord, Records
 from skerry.policy.taint import foreign
 
 GATEWAY: Final = "gateway"
+MOST_CHANGED: Final = 50_000
+"""Files that are looked at after a command."""
 
 
 class Closed(Protocol):
@@ -93,6 +98,33 @@ class Gate(Struct, frozen=True):
             path = str(opened.path)
             return _origin_of(self.records.taint_of(path) if self.records else frozenset())
         return Origin.MEMORY if origins(text) <= {Origin.OWNER} else Origin.TOOL
+
+    def note_changes(self, root: Path, since_ns: int) -> None:
+        """Records the files below `root` that a command of a tainted run changed.
+
+        Looks at most at `MOST_CHANGED` files; of more, the whole directory is recorded as tainted.
+        """
+        taint = foreign(self.actor.taint) - {Origin.TOOL}  # the output of a command is such text
+        if self.records is None or not taint:
+            return
+        seen, top = 0, root.resolve()
+        for folder, folders, names in os.walk(top):
+            folders[:] = [name for name in folders if name != ".git"]
+            for name in names:
+                seen += 1
+                path = Path(folder, name)
+                with suppress(OSError):
+                    status = path.lstat()
+                    if not stat.S_ISREG(status.st_mode) or status.st_ctime_ns < since_ns:
+                        continue
+                    with path.open("rb") as file:
+                        digest = _digest(file)
+                    self.records.note(
+                        FileRecord(str(path), digest, status.st_size, self.who, taint)
+                    )
+            if seen > MOST_CHANGED:
+                self.records.note(FileRecord(f"{top}/", b"", 0, self.who, taint))
+                return
 
     def thing(self, opened: Opened) -> Thing:
         """Returns the file as the policy sees it."""

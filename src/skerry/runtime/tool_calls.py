@@ -1,6 +1,7 @@
 """Runs one tool call behind its gates, and the search of its run in earlier messages."""
 
 import logging
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, Final
@@ -20,6 +21,8 @@ from skerry.model.recall import SearchResults
 from skerry.model.tool import ToolResult
 from skerry.policy.decide import NO_LAYERS
 from skerry.policy.effect import Effect
+from skerry.policy.gate import Gate
+from skerry.policy.tool_names import HOST_TOOLS
 from skerry.policy.tool_policy import ToolPolicy
 from skerry.ports.approval import Approval, Approvals, PendingCall
 from skerry.ports.tool import (
@@ -40,6 +43,8 @@ logger = logging.getLogger(__name__)
 CHANGED: Final = "approval-changed"
 """Rule by which an approved call does not begin: what it was bound to is not the same."""
 _CHANGED_REASON: Final = "the command, its directory, environment or a script is not as approved"
+CLOCK_NS: Final = 20_000_000
+"""Nanoseconds by which times of files may be behind the clock."""
 GATE_SECONDS: Final = 10.0
 """Seconds that the gate of a tool has for one call."""
 
@@ -68,7 +73,11 @@ async def execute(
 
     With a `gate` the policy is asked again, then the tool's own gate; the strictest answer holds.
     """
+    began, rules = time.time_ns(), context.workspace.rules
     result = await _run(call, tools, context, gate)
+    if call.name in HOST_TOOLS and isinstance(rules, Gate):
+        changed = partial(rules.note_changes, context.workspace.root, began - CLOCK_NS)
+        await anyio.to_thread.run_sync(changed)
     tool = tools.get(call.name)
     if result.is_error and (tool is None or speaks_itself(tool)):
         result = replace(result, origin=Origin.LOCAL)
