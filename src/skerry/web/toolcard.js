@@ -37,8 +37,11 @@ export class ToolCard {
     const about = command || Object.values(args ?? {}).find((value) => typeof value === "string") || "";
     this.#summary.append(
       make("code", {}, name),
+      " ",
       make("span", { className: command ? "about mono" : "about" }, line(about.slice(0, 400))),
+      " ",
       this.#host,
+      " ",
       this.#state,
     );
     this.#summary.addEventListener("click", () => (this.#isChosen = true));
