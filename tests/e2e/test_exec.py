@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -125,3 +126,43 @@ async def test_a_command_ends_with_its_time(tmp_path: Path) -> None:
         await begin(wire, call("sleep 600", timeout=0.5))
         assert "was ended after 0.5 s" in await final(wire)
         assert workspace.is_dir()
+
+
+def work(action: str, session: str = "", **more: Any) -> str:
+    return f"call process {json.dumps({'action': action, 'sessionId': session, **more})}"
+
+
+async def answer(wire: Wire, text: str) -> str:
+    key = uuid4().hex
+    await begin(wire, text, key)
+    return await final(wire, runId=key)
+
+
+async def test_a_command_in_the_background_is_read_written_and_ended(tmp_path: Path) -> None:
+    async with gateway(tmp_path / "home") as (_, wire, _):
+        said = await answer(
+            wire, call("echo ready; while read line; do echo got $line; done", background=True)
+        )
+        assert "Command still running (session " in said
+        name = said.partition("(session ")[2].partition(",")[0]
+        assert "Wrote 7 bytes" in await answer(wire, work("write", name, data="a word\n"))
+        said = ""
+        while "got a word" not in said:
+            said = await answer(wire, work("poll", name, timeout=60_000))
+        assert r"ready\ngot a word" in await answer(wire, work("log", name))
+        assert f"{name} running" in await answer(wire, work("list"))
+        assert f"Killed session {name}." in await answer(wire, work("kill", name))
+        assert f"Removed session {name}." in await answer(wire, work("remove", name))
+        assert f"No session found for {name}" in await answer(wire, work("poll", name))
+
+
+async def test_a_command_that_takes_longer_than_its_call_goes_on(tmp_path: Path) -> None:
+    async with gateway(tmp_path / "home") as (_, wire, workspace):
+        go_on = "until [ -e go ]; do sleep 0.05; done; echo done"
+        said = await answer(wire, call(go_on, yieldMs=10))
+        name = said.partition("(session ")[2].partition(",")[0]
+        (workspace / "go").touch()
+        said = ""
+        while "still running" in said or not said:
+            said = await answer(wire, work("poll", name, timeout=60_000))
+        assert "Process exited with code 0." in said

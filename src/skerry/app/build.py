@@ -234,7 +234,7 @@ async def open_application(  # noqa: PLR0915 - one for each part, in the order o
                 hurry=delivery.hurry,
                 approvals=runtime.approvals,
             )
-            tools.host = tool_host(context, environ, delivery)
+            tools.host = tool_host(context, environ, delivery, services)
             services.start("features", of_features(context))
             async with (
                 _working(settings, dispatch, mirror, delivery, outside),

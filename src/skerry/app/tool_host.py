@@ -1,12 +1,14 @@
 """Parts of the gateway that tools of features get."""
 
 import secrets
-from collections.abc import Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec import Raw
 
+from skerry.app.services import Services
 from skerry.gateway.context import GatewayContext
 from skerry.gateway.frames import Json, RequestFrame
 from skerry.model.errors import ToolError
@@ -27,10 +29,14 @@ _PROTOCOL: Final = 4
 
 
 def tool_host(
-    context: GatewayContext, environ: Mapping[str, str], delivery: Delivery | None = None
+    context: GatewayContext,
+    environ: Mapping[str, str],
+    delivery: Delivery | None = None,
+    services: Services | None = None,
 ) -> ToolHost:
     """Returns the host of tools; they are made of it at the first request to a model."""
     return ToolHost(
+        start=partial(_start, services or Services(context.clock)),
         config=context.config,
         store=context.store,
         environ=environ,
@@ -41,6 +47,18 @@ def tool_host(
         outgoing=DirectMessages(context, delivery) if delivery else None,
         redact=context.approvals.redact if context.approvals else str,
     )
+
+
+def _start(services: Services, work: Callable[[], Awaitable[None]], name: str) -> None:
+    """Runs work as a service that is forgotten when it has ended."""
+
+    async def run() -> None:
+        try:
+            await work()
+        finally:
+            services.stop(name)
+
+    services.start(name, [(name, run)])
 
 
 class MethodCalls:

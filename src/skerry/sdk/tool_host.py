@@ -43,6 +43,10 @@ class Outgoing(Protocol):
         ...
 
 
+def _start_nothing(_: Callable[[], Awaitable[None]], __: str) -> None:
+    raise StateError("Commands need a running gateway.")
+
+
 class ToolHost(Struct, frozen=True, kw_only=True):
     """Parts of a running gateway. The defaults are those of a host without a gateway."""
 
@@ -61,6 +65,8 @@ class ToolHost(Struct, frozen=True, kw_only=True):
     Raises:
         ToolError: the method refused.
     """
+    start: Callable[[Callable[[], Awaitable[None]], str], None] = _start_nothing
+    """Runs work, under a name of its own, until it ends or the gateway stops."""
     dispatcher: Dispatcher | None = None
     """Takes requests to run; None where no gateway runs."""
     outgoing: Outgoing | None = None

@@ -53,6 +53,7 @@ TOOLS = {
     "apply_patch": Verb.WRITE,
     "edit": Verb.WRITE,
     "exec": Verb.USE,
+    "process": Verb.USE,
     "memory_append": Verb.WRITE,
     "memory_forget": Verb.NOTE,
     "memory_get": Verb.RECALL,

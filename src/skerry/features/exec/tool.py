@@ -1,22 +1,24 @@
 """The tool `exec`: a command in the sandbox, or on this machine behind the analysis of commands."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path, PurePosixPath
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal
 
 import anyio
-import anyio.abc
 import anyio.to_thread
 from pydantic import BaseModel, ConfigDict, Field
 
 from skerry.config.exec import Ask, Security
 from skerry.features.exec.binding import binding
 from skerry.features.exec.check import CommandDecision, check
-from skerry.features.exec.output import Output
+from skerry.features.exec.gateway_host import on_gateway
+from skerry.features.exec.process_tool import Process, outcome, told
 from skerry.features.exec.programs import SEARCH_PATH
+from skerry.features.exec.registry import Registry
+from skerry.features.exec.session import Command, ProcessSession
 from skerry.features.exec.settings import host_of, rules_of
-from skerry.infra.process import NotStartedError, Program, child
+from skerry.infra.process import Program
 from skerry.model.caller import Caller
 from skerry.model.errors import SandboxError, ToolError
 from skerry.model.origin import Origin
@@ -24,7 +26,7 @@ from skerry.model.tool import ToolResult, ToolSpec
 from skerry.policy.access import Verb
 from skerry.policy.effect import Effect
 from skerry.policy.taint import foreign, guarded_act, reason
-from skerry.ports.sandbox import WORKDIR, Sandbox, SandboxSpec
+from skerry.ports.sandbox import WORKDIR, Sandbox, SandboxProcess, SandboxSpec
 from skerry.ports.tool import ApprovalSubject, Assessment, Tool, ToolContext
 from skerry.sdk.host_approvals import HostApprovals
 from skerry.sdk.slots import SandboxHost, open_sandbox
@@ -32,40 +34,45 @@ from skerry.sdk.tool_host import ToolHost
 
 SHELL: Final = ("/bin/bash", "--noprofile", "--norc", "-c")
 INSIDE: Final = ("/bin/sh", "-c")
-LINGER_SECONDS: Final = 1.0
-"""Seconds for the output of a command that has ended."""
+REPORT_SECONDS: Final = 0.25
+"""Seconds between two reports of output."""
+START_SECONDS: Final = 60.0
+"""Seconds for the start of a command that goes on in the background."""
 _NAME: Final = r"^[A-Za-z_][A-Za-z0-9_]{0,127}$"
 
 
 class ExecParams(BaseModel):
     """Parameters of `exec`."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
     command: str = Field(min_length=1, max_length=65_536)
     workdir: str | None = Field(default=None, max_length=4096, description="Below the workspace.")
     env: dict[str, str] | None = Field(default=None, max_length=64)
     timeout: float | None = Field(default=None, gt=0, le=86_400, description="Seconds.")
+    yield_ms: int | None = Field(default=None, alias="yieldMs")
+    background: bool = False
     host: Literal["sandbox", "gateway"] | None = None
     security: Security | None = None
     ask: Ask | None = None
 
 
-class Running(Protocol):
-    """A command that runs, in the sandbox or on this machine."""
+class Report:
+    """Reports the output of a command while its call waits."""
 
-    @property
-    def stdout(self) -> anyio.abc.ByteReceiveStream:
-        """Returns its output."""
-        ...
+    def __init__(self, session: ProcessSession, progress: Callable[[ToolResult], None]) -> None:
+        self._session = session
+        self._progress = progress
+        self._at = float("-inf")
 
-    async def wait(self) -> int:
-        """Waits until it has ended; returns its exit code."""
-        ...
-
-    def kill(self) -> None:
-        """Ends it and all that it started."""
-        ...
+    def output(self) -> None:
+        """Reports the output so far, if the last report is old enough."""
+        now = anyio.current_time()
+        if now - self._at >= REPORT_SECONDS:
+            self._at = now
+            self._progress(
+                ToolResult(self._session.output.brief(4000), details=told(self._session))
+            )
 
 
 class Exec:
@@ -74,9 +81,10 @@ class Exec:
     verb = Verb.USE
     spec = ToolSpec("exec", "Run a shell command.", ExecParams.model_json_schema())
 
-    def __init__(self, host: ToolHost, sandbox: Sandbox) -> None:
+    def __init__(self, host: ToolHost, sandbox: Sandbox, registry: Registry) -> None:
         self._host = host
         self._sandbox = sandbox
+        self._registry = registry
 
     async def assess(self, arguments: dict[str, Any], context: ToolContext) -> Assessment:
         """Returns the decision on a command; on this machine it is analysed first."""
@@ -123,27 +131,31 @@ class Exec:
         else:
             await self._note(params, caller)
             opened = self._outside(params, self._cwd(params, context))
-        output = Output(lambda text: context.progress(ToolResult(text)))
-        began = self._host.clock.now_ms()
+        cwd = str(self._cwd(params, context))
+        command = Command(params.command, host, cwd, lambda: opened, seconds, params.background)
+        session = self._registry.begin(command, caller.key)
+        report = Report(session, context.progress)
+        session.on_output = report.output
         try:
-            code = await _ended(opened, output, seconds)
-        except (SandboxError, NotStartedError) as error:
-            remedy = getattr(error, "remedy", "")
-            raise ToolError(f"The command was not run: {error} {remedy}".strip()) from error
-        details = {
-            "status": "completed" if code is not None else "failed",
-            "exitCode": code,
-            "host": host,
-            "command": params.command,
-            "durationMs": max(0, self._host.clock.now_ms() - began),
-        }
-        text = output.text.rstrip("\n") or "(no output)"
-        if code is None:
-            return ToolResult(
-                f"{text}\n\n(Command was ended after {seconds:g} s)", is_error=True, details=details
-            )
-        note = f"\n\n(Command exited with code {code})" if code else ""
-        return ToolResult(f"{text}{note}", is_error=code < 0, details=details)
+            with anyio.move_on_after(START_SECONDS):  # the first one also tests the sandbox
+                await session.started.wait()
+            await session.wait(self._yield_seconds(params))
+        except anyio.get_cancelled_exc_class():  # the run was aborted
+            session.kill()
+            raise
+        session.on_output = None
+        if session.done.is_set():
+            self._registry.forget(session)
+        else:
+            session.is_background = True
+        return outcome(session)
+
+    def _yield_seconds(self, params: ExecParams) -> float:
+        """Returns how long the call waits for the end of its command."""
+        if params.background:
+            return 0.0
+        wanted = params.yield_ms or self._host.config().tools.exec.background_ms
+        return min(max(wanted, 10), 120_000) / 1000
 
     def _place(self, caller: Caller) -> str:
         """Returns the machine of the command; without a sandbox for the session, this one."""
@@ -187,7 +199,7 @@ class Exec:
 
     def _inside(
         self, params: ExecParams, context: ToolContext, caller: Caller
-    ) -> AbstractAsyncContextManager[Running]:
+    ) -> AbstractAsyncContextManager[SandboxProcess]:
         root = context.workspace.root
         cwd = WORKDIR / self._cwd(params, context).relative_to(
             root.resolve() if params.workdir else root
@@ -200,12 +212,16 @@ class Exec:
             is_tainted=bool(context.taint),
             env=params.env or {},
             cwd=cwd,
+            listens=params.background,
         )
         return self._sandbox.open(spec)
 
-    def _outside(self, params: ExecParams, cwd: Path) -> AbstractAsyncContextManager[Running]:
+    def _outside(
+        self, params: ExecParams, cwd: Path
+    ) -> AbstractAsyncContextManager[SandboxProcess]:
         environ = _environment(self._host.environ)
-        return child(Program((*SHELL, params.command), environ, cwd, merges=True))
+        program = Program((*SHELL, params.command), environ, cwd, merges=True)
+        return on_gateway(program, listens=params.background)
 
 
 def _environment(environ: Mapping[str, str]) -> dict[str, str]:
@@ -224,24 +240,11 @@ def _caller(context: ToolContext) -> Caller:
     return context.caller
 
 
-async def _ended(
-    opened: AbstractAsyncContextManager[Running], output: Output, seconds: float
-) -> int | None:
-    """Returns the exit code of a command; None where it was ended after `seconds`."""
-    code: int | None = None
-    with anyio.move_on_after(seconds):
-        async with opened as process, anyio.create_task_group() as tasks:
-            tasks.start_soon(output.read, process.stdout)
-            code = await process.wait()
-            # What it left behind may hold the output open.
-            tasks.cancel_scope.deadline = anyio.current_time() + LINGER_SECONDS
-    return code
-
-
 def make(host: ToolHost) -> Sequence[Tool]:
     """Returns `exec`; no tool where nothing holds the slot of the sandbox."""
     try:
         sandbox = open_sandbox(SandboxHost(host.config, host.environ, HostApprovals(host.call)))
     except SandboxError:
         return ()
-    return (Exec(host, sandbox),)
+    registry = Registry(host.start, host.clock, lambda: host.config().tools.exec.cleanup_ms)
+    return (Exec(host, sandbox, registry), Process(registry))

@@ -8,7 +8,8 @@ import pytest
 
 from skerry.config.root import Config
 from skerry.features.exec.binding import binding
-from skerry.features.exec.output import MOST_CHARS, Output
+from skerry.features.exec.output import KEPT_CHARS, Output
+from skerry.features.exec.registry import Registry
 from skerry.features.exec.tool import Exec
 from skerry.infra.rooted_fs import Beneath
 from skerry.model.caller import Caller
@@ -45,7 +46,8 @@ def tool(store: Store, place: str, folder: Path) -> Exec:
         {"tools": section, "state_dir": folder, "path": folder / "skerry.json"}
     )
     host = ToolHost(config=lambda: config, store=store, environ={}, clock=FakeClock())
-    return Exec(host, Everywhere())
+    registry = Registry(host.start, host.clock, lambda: 60_000)
+    return Exec(host, Everywhere(), registry)
 
 
 @pytest.mark.parametrize(
@@ -113,11 +115,13 @@ def test_the_binding_changes_with_each_fact_and_with_the_content_of_each_file(
 
 
 def test_of_a_long_output_the_beginning_and_the_end_are_kept() -> None:
-    output = Output(lambda _: None)
-    for number in range(20_000):
-        output._take(f"{number:05}\n".encode())
-    text = output.text
-    assert text.startswith("00000\n00001\n")
-    assert text.endswith("19999\n")
-    assert "bytes left out" in text
-    assert len(text) < MOST_CHARS + 100
+    output = Output()
+    for number in range(50_000):
+        output.add(f"{number:05}\n".encode())
+    for text, most in ((output.text, KEPT_CHARS), (output.brief(1000), 1000)):
+        assert text.startswith("00000\n00001\n")
+        assert text.endswith("49999\n")
+        assert "characters left out" in text
+        assert len(text) < most + 100
+    assert output.take_new().endswith("49999\n")
+    assert output.take_new() == ""

@@ -1,0 +1,82 @@
+"""Commands of all conversations, in memory: those that run, and those that ended lately."""
+
+import secrets
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from skerry.features.exec.session import Command, ProcessSession, Status
+from skerry.infra.clock import Clock
+from skerry.model.errors import ToolError
+from skerry.model.ids import SessionKey
+
+MOST_RUNNING: Final = 128
+"""Limit on the commands that run at the same time."""
+MOST_OF_SESSION: Final = 64
+"""Limit on those of one conversation."""
+MOST_ENDED: Final = 64
+"""Limit on the commands that are kept after their end; the oldest is forgotten first."""
+
+_MANNERS: Final = ("amber", "brisk", "calm", "clear", "deep", "eager", "fresh", "keen", "kind")
+_THINGS: Final = ("atlas", "bay", "cedar", "cliff", "coral", "falcon", "fjord", "reef", "ridge")
+
+Start = Callable[[Callable[[], Awaitable[None]], str], None]
+
+
+class Registry:
+    """Starts commands and finds them again by the conversation that began them.
+
+    `start` runs work in a task that ends with the gateway. `keep_ms` returns how long a command is
+    kept after its end.
+    """
+
+    def __init__(self, start: Start, clock: Clock, keep_ms: Callable[[], int]) -> None:
+        self._start = start
+        self._clock = clock
+        self._keep_ms = keep_ms
+        self._sessions: dict[str, ProcessSession] = {}
+
+    def begin(self, command: Command, key: SessionKey) -> ProcessSession:
+        """Starts a command of the conversation.
+
+        Raises:
+            ToolError: too many run already.
+        """
+        running = [one for one in self._sessions.values() if one.status is Status.RUNNING]
+        own = sum(one.key == key for one in running)
+        if len(running) >= MOST_RUNNING or own >= MOST_OF_SESSION:
+            message = f"{own if own >= MOST_OF_SESSION else len(running)} commands run already."
+            raise ToolError(f"{message} End some with the tool process, action kill.")
+        session = ProcessSession(self._name(), command, key, self._clock)
+        self._sessions[session.id] = session
+        self._start(session.run, f"command {session.id}")
+        return session
+
+    def find(self, session_id: str, key: SessionKey) -> ProcessSession | None:
+        """Returns a command of the conversation that was left in the background."""
+        self._forget_old()
+        session = self._sessions.get(session_id)
+        return session if session is not None and session.key == key else None
+
+    def of(self, key: SessionKey) -> list[ProcessSession]:
+        """Returns the commands of the conversation in the background, the newest first."""
+        self._forget_old()
+        own = [one for one in self._sessions.values() if one.key == key and one.is_background]
+        return sorted(own, key=lambda one: one.started_at, reverse=True)
+
+    def forget(self, session: ProcessSession) -> None:
+        """Keeps a command no longer."""
+        self._sessions.pop(session.id, None)
+
+    def _forget_old(self) -> None:
+        before = self._clock.now_ms() - self._keep_ms()
+        ended = [one for one in self._sessions.values() if one.ended_at is not None]
+        ended.sort(key=lambda one: one.ended_at or 0)
+        for count, session in enumerate(ended):
+            if (session.ended_at or 0) < before or count < len(ended) - MOST_ENDED:
+                self.forget(session)
+
+    def _name(self) -> str:
+        name = f"{secrets.choice(_MANNERS)}-{secrets.choice(_THINGS)}"
+        while name in self._sessions:
+            name += f"-{secrets.token_hex(1)}"
+        return name
