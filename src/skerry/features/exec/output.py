@@ -128,7 +128,7 @@ class Output:
         return plain(tail)
 
     def take_new(self) -> str:
-        """Returns what was printed since the last call, the newest `NEW_CHARS` of it."""
+        """Returns the newest `NEW_CHARS` characters printed since the last call."""
         text, dropped = self._new.text, self._new.dropped
         self._new.clear()
         return plain(_joined("", dropped, text))
