@@ -8,7 +8,7 @@ from typing import Final
 KEPT_CHARS: Final = 200_000
 """Characters of a command's output that are kept."""
 HEAD_CHARS: Final = 40_000
-"""Of these the characters of its beginning; the others are those of its end."""
+"""Characters of its beginning among them; the others are those of its end."""
 NEW_CHARS: Final = 30_000
 """Characters that are kept of what no `poll` has returned yet: the newest."""
 
