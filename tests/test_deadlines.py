@@ -40,6 +40,8 @@ WITHOUT: Final = {
     "features/approvals/service.py:run": OWNER,
     "features/audit/checks.py:chain": DISK,
     "features/exec/gateway_host.py:GatewayProcess.wait": "within the time limit of the command",
+    "features/exec/notice.py:Notices.__call__": "waits for runs, each of which has a time limit",
+    "features/exec/notice.py:message": "computes over at most 2,000 characters",
     "features/exec/process_tool.py:_kill": "has `KILL_SECONDS`",
     "features/exec/session.py:ProcessSession._follow": "within the time limit of the command",
     "features/exec/tool.py:Exec.run": "has the seconds of `yieldMs`, then the command goes on",

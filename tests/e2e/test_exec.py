@@ -2,16 +2,19 @@
 
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import anyio
+import anyio.lowlevel
 import pytest
 
 from skerry.app.build import Application
 from skerry.hooks.hooks import Hooks
 from skerry.model.ids import AgentId
+from skerry.testing.gateway import running_gateway
 from tests.e2e.test_approvals import begin, final
 from tests.support.whole import whole_gateway
 from tests.support.wire import Wire, connected
@@ -166,3 +169,65 @@ async def test_a_command_that_takes_longer_than_its_call_goes_on(tmp_path: Path)
         while "still running" in said or not said:
             said = await answer(wire, work("poll", name, timeout=60_000))
         assert "Process exited with code 0." in said
+
+
+async def test_the_end_of_a_command_in_the_background_starts_a_turn(tmp_path: Path) -> None:
+    async with gateway(tmp_path / "home") as (_, wire, workspace):
+        await begin(
+            wire, call("until [ -e go ]; do sleep 0.05; done; echo done; exit 7", yieldMs=10)
+        )
+        assert "still running" in await final(wire)
+        (workspace / "go").touch()
+        said = await final(wire)
+        assert "Process exited with code 7." in said
+        assert "The end of its output" in said
+
+
+async def test_input_for_a_command_on_this_machine_needs_a_person(tmp_path: Path) -> None:
+    config = {"tools": {"exec": {"host": "gateway", "ask": "on-miss"}}}
+    async with gateway(tmp_path / "home", config) as (_, wire, workspace):
+        await begin(wire, call("/bin/sh", background=True), "r1")
+        allow = {"decision": "allow-once"}
+        asked = (await wire.event("exec.approval.requested"))["payload"]
+        await wire.call("exec.approval.resolve", {"id": asked["id"], **allow})
+        name = (await final(wire)).partition("(session ")[2].partition(",")[0]
+        await begin(wire, work("write", name, data="touch made\n"), "r2")
+        asked = (await wire.event("exec.approval.requested"))["payload"]
+        assert asked["request"]["rule"] in {"process-input", "tainted-host"}
+        assert asked["request"]["host"] == "gateway"
+        assert "touch made" in asked["request"]["command"]
+        assert not (workspace / "made").exists()
+        await wire.call("exec.approval.resolve", {"id": asked["id"], **allow})
+        assert "Wrote 11 bytes" in await final(wire)
+        with anyio.fail_after(60):
+            while not (workspace / "made").exists():
+                await anyio.lowlevel.checkpoint()
+
+
+@pytest.mark.parametrize("place", ["sandbox", "gateway"])
+async def test_a_killed_gateway_leaves_no_command_with_a_terminal(
+    tmp_path: Path, place: str
+) -> None:
+    config = {"tools": {"exec": {"host": place, "security": "full"}}}
+    async with running_gateway(home=tmp_path / "home", config=config) as running:
+        beat = "trap '' HUP INT TERM; sleep 600 & while :; do echo x >> beat; sleep 0.05; done"
+        async with connected(running.address.url, auth={"token": running.token}) as wire:
+            await begin(wire, call(beat, background=True, pty=True))
+            assert "still running" in await final(wire)
+            (workspace,) = tmp_path.glob("home/workspace*")
+            with anyio.fail_after(60):
+                while not (workspace / "beat").exists():
+                    await anyio.lowlevel.checkpoint()
+            await running.kill()
+        with anyio.fail_after(60):
+            while works_in(workspace):
+                await anyio.lowlevel.checkpoint()
+
+
+def works_in(folder: Path) -> bool:
+    """Returns whether a process has an open folder or file there, or writes its beat."""
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if (process / "cwd").samefile(folder):
+                return True
+    return False

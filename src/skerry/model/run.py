@@ -35,6 +35,8 @@ class Purpose(StrEnum):
     SUBAGENT = "subagent"
     APPROVAL = "approval"
     """The outcome of a call that a person approved after its run had gone on."""
+    COMMAND = "command"
+    """The end of a command that went on in the background."""
     TEST = "test"
     """`skerry models test`."""
     EMBEDDING = "embedding"

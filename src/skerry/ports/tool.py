@@ -12,6 +12,7 @@ from skerry.model.caller import Caller
 from skerry.model.memory import KnownMessages
 from skerry.model.origin import Origin
 from skerry.model.recall import SearchResults
+from skerry.model.run import RunRequest
 from skerry.model.tool import ToolResult, ToolSpec
 from skerry.policy.access import Verb
 from skerry.policy.decide import NO_LAYERS, Actor, Decision, Request, decide
@@ -88,6 +89,10 @@ class ToolContext(Struct, frozen=True):
     """Shows clients the output of the call so far: each report replaces the one before.
 
     Called in the event loop. Reports may be dropped, and no model gets them."""
+
+    request: RunRequest | None = None
+    """Request of the run that makes the call: a later message about the call takes its rights and
+    its way from it. None where there is none."""
 
     @property
     def actor(self) -> Actor:

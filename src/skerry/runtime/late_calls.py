@@ -197,7 +197,7 @@ class LateCalls(Struct):
         rules = gate(config, actor, runtime.records, str(caller.key))
         recall = SessionRecall(runtime.store, ActiveRun(request, call.session_id))
         workspace = Beneath(config.workspace(caller.key.agent), rules)
-        return ToolContext(workspace, recall, caller, call.taint)
+        return ToolContext(workspace, recall, caller, call.taint, request=request)
 
     async def _tell(
         self, stored: StoredApproval, made: ApprovedCall, result: ToolResult | None

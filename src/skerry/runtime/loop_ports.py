@@ -264,8 +264,16 @@ class RunTools:
         actor, who = Actor.of(plan.caller, read), str(plan.caller.key)
         rules = gate(plan.config, actor, plan.runtime.records, who)
         recall = SessionRecall(plan.runtime.store, plan.active)
-        run = str(plan.active.request.run_id)
-        return ToolContext(Beneath(plan.workspace, rules), recall, plan.caller, read, range_, run)
+        request = plan.active.request
+        return ToolContext(
+            Beneath(plan.workspace, rules),
+            recall,
+            plan.caller,
+            read,
+            range_,
+            str(request.run_id),
+            request=request,
+        )
 
 
 class Responder:

@@ -68,7 +68,7 @@ def encoded(tokens: Iterable[str]) -> bytes:
     Raises:
         UnknownKeyError: a modifier is before what it cannot modify.
     """
-    return "".join(map(_key, tokens)).encode()
+    return "".join(map(_key, tokens)).encode("utf-8", "replace")
 
 
 def from_hex(values: Iterable[str]) -> bytes:
@@ -83,9 +83,11 @@ def from_hex(values: Iterable[str]) -> bytes:
 def pasted(text: str, *, bracketed: bool) -> bytes:
     """Returns the bytes of text that is pasted; marks of a paste within it are removed."""
     if not bracketed:
-        return text.encode()
-    inner = text.replace(PASTE_BEGIN, "").replace(PASTE_END, "")
-    return f"{PASTE_BEGIN}{inner}{PASTE_END}".encode()
+        return text.encode("utf-8", "replace")
+    inner = text
+    while PASTE_BEGIN in inner or PASTE_END in inner:  # what is removed may have split another
+        inner = inner.replace(PASTE_BEGIN, "").replace(PASTE_END, "")
+    return f"{PASTE_BEGIN}{inner}{PASTE_END}".encode("utf-8", "replace")
 
 
 def _key(token: str) -> str:

@@ -1,17 +1,22 @@
 """The tool `process`: reads, writes and ends commands that run in the background."""
 
+from collections.abc import Callable
 from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from skerry.config.root import Config
 from skerry.features.exec import keys
+from skerry.features.exec.input_gate import input_gate
 from skerry.features.exec.registry import Registry
 from skerry.features.exec.session import ProcessSession, Status
+from skerry.features.exec.settings import rules_of
 from skerry.model.caller import Caller
 from skerry.model.errors import ToolError
 from skerry.model.tool import ToolResult, ToolSpec
 from skerry.policy.access import Verb
-from skerry.ports.tool import ToolContext
+from skerry.policy.effect import Effect
+from skerry.ports.tool import Assessment, ToolContext
 
 RESULT_CHARS: Final = 30_000
 """Characters of output in a result; beyond them the middle is left out."""
@@ -21,6 +26,7 @@ POLL_SECONDS: Final = 120.0
 """Longest wait of `poll`."""
 KILL_SECONDS: Final = 5.0
 """Seconds that `kill` and `remove` wait for the end of a command."""
+_INPUTS: Final = frozenset({"paste", "send-keys", "submit", "write"})
 _ACTIONS: Final = "list poll log write send-keys submit paste kill clear remove"
 
 
@@ -74,8 +80,10 @@ def told(session: ProcessSession) -> dict[str, Any]:
         "pid": session.pid,
         "host": session.command.host,
         "cwd": session.command.cwd,
-        "command": session.command.text,
+        "command": session.command.text[:2000],
+        "startedAt": session.started_at,
         "durationMs": session.duration_ms,
+        "tail": session.output.last(2000),
     }
 
 
@@ -86,15 +94,16 @@ def outcome(session: ProcessSession) -> ToolResult:
         ToolError: the command could not be started.
     """
     details = told(session)
+    warning = f"{session.warning}\n\n" if session.warning else ""
     if session.status is Status.RUNNING:
         text = (
-            f"Command still running (session {session.id}, pid {session.pid or 'n/a'})."
-            " Use process (list/poll/log/write/kill/clear/remove) for follow-up."
+            f"{warning}Command still running (session {session.id}, pid {session.pid or 'n/a'})."
+            " Use process (list/poll/log/write/send-keys/kill/clear/remove) for follow-up."
         )
         return ToolResult(text, details=details)
     if session.pid is None:
         raise ToolError(f"The command was not run: {session.reason}")
-    text = session.output.brief(RESULT_CHARS).rstrip("\n") or "(no output)"
+    text = warning + (session.output.brief(RESULT_CHARS).rstrip("\n") or "(no output)")
     if session.status is not Status.COMPLETED:
         return ToolResult(f"{text}\n\n({session.reason})", is_error=True, details=details)
     note = f"\n\n(Command exited with code {session.exit_code})" if session.exit_code else ""
@@ -107,8 +116,21 @@ class Process:
     verb = Verb.USE
     spec = ToolSpec("process", "Manage background exec sessions.", _SCHEMA)
 
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, registry: Registry, config: Callable[[], Config]) -> None:
         self._registry = registry
+        self._config = config
+
+    async def assess(self, arguments: dict[str, Any], context: ToolContext) -> Assessment:
+        """Returns the decision on input: it may be a command itself, as that of a shell."""
+        params = ProcessParams.model_validate(arguments)
+        caller = context.caller
+        if params.action not in _INPUTS or caller is None:
+            return Assessment(Effect.ALLOW, "process")
+        session = self._registry.find(params.session_id, caller.key)
+        if session is None:
+            return Assessment(Effect.ALLOW, "process")  # there is nothing to write to
+        rules = rules_of(self._config(), caller.key.agent, host=session.command.host)
+        return input_gate(session, rules, _input(params, session)[0], context.taint)
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
         """Does the action and returns its outcome."""
@@ -123,6 +145,7 @@ class Process:
         if session is None or not session.is_background:
             raise ToolError(f"No session found for {params.session_id}")
         text = await self._act(params, session)
+        session.is_told = session.status is not Status.RUNNING
         return ToolResult(text, details=told(session))
 
     def _list(self, caller: Caller) -> ToolResult:
@@ -162,20 +185,12 @@ def _status(session: ProcessSession) -> str:
     return str(session.status)
 
 
-def _exit(session: ProcessSession) -> str:
-    if session.status is Status.RUNNING:
-        return "Process still running."
-    if session.reason:
-        return f"Process ended: {session.reason}."
-    return f"Process exited with code {session.exit_code}."
-
-
 async def _poll(session: ProcessSession, seconds: float) -> str:
     text = session.output.take_new()
     if not text and seconds:
         await session.wait_for_output(seconds)
         text = session.output.take_new()
-    return f"{text.rstrip() or '(no new output)'}\n\n{_exit(session)}"
+    return f"{text.rstrip() or '(no new output)'}\n\n{session.ending}"
 
 
 def _log(session: ProcessSession, offset: int | None, limit: int | None) -> str:
@@ -199,10 +214,10 @@ async def _kill(session: ProcessSession) -> str:
 
 
 async def _write(params: ProcessParams, session: ProcessSession) -> str:
-    data, text = _input(params, session.id)
+    data, text = _input(params, session)
     if not session.is_writable or not await session.write(data):
         raise ToolError(
-            f"Session {session.id} stdin is not writable. Start it with background: true."
+            f"Session {session.id} stdin is not writable. Start it with background or pty."
         )
     if params.eof:
         await session.close_input()
@@ -210,20 +225,26 @@ async def _write(params: ProcessParams, session: ProcessSession) -> str:
     return text
 
 
-def _input(params: ProcessParams, name: str) -> tuple[bytes, str]:
+def _input(params: ProcessParams, session: ProcessSession) -> tuple[bytes, str]:
     """Returns the bytes to write, and the answer. Raises `ToolError`."""
+    name = session.id
     if params.action == "submit":
-        return b"\n", f"Submitted session {name}."
+        return b"\r" if session.has_terminal else b"\n", f"Submitted session {name}."
     if params.action == "paste":
         if not params.text:
             raise ToolError("No paste text provided.")
-        data = params.text.encode()  # brackets are for terminals alone
+        # The marks of a paste are for terminals alone.
+        data = keys.pasted(params.text, bracketed=params.bracketed and session.has_terminal)
         return data, f"Pasted {len(params.text)} chars to session {name}."
     if params.action == "write":
-        data = params.data.encode()
+        data = params.data.encode("utf-8", "replace")
         return data, f"Wrote {len(data)} bytes to session {name}."
     try:
-        data = params.literal.encode() + keys.encoded(params.keys) + keys.from_hex(params.hex)
+        data = (
+            params.literal.encode("utf-8", "replace")
+            + keys.encoded(params.keys)
+            + keys.from_hex(params.hex)
+        )
     except ValueError as error:
         raise ToolError(f"Unknown key: {error}") from error
     if not data:

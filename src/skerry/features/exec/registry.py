@@ -2,6 +2,7 @@
 
 import secrets
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Final
 
 from skerry.features.exec.session import Command, ProcessSession, Status
@@ -20,19 +21,28 @@ _MANNERS: Final = ("amber", "brisk", "calm", "clear", "deep", "eager", "fresh", 
 _THINGS: Final = ("atlas", "bay", "cedar", "cliff", "coral", "falcon", "fjord", "reef", "ridge")
 
 Start = Callable[[Callable[[], Awaitable[None]], str], None]
+Tell = Callable[[ProcessSession], Awaitable[None]]
+"""Tells the agent of the end of a command in the background, unless it knows."""
+
+
+async def tell_nobody(_: ProcessSession) -> None:
+    """Tells nobody of an end."""
 
 
 class Registry:
     """Starts commands and finds them again by the conversation that began them.
 
     `start` runs work in a task that ends with the gateway. `keep_ms` returns how long a command is
-    kept after its end.
+    kept after its end; `tell` is called at the end of one that is in the background.
     """
 
-    def __init__(self, start: Start, clock: Clock, keep_ms: Callable[[], int]) -> None:
+    def __init__(
+        self, start: Start, clock: Clock, keep_ms: Callable[[], int], tell: Tell = tell_nobody
+    ) -> None:
         self._start = start
         self._clock = clock
         self._keep_ms = keep_ms
+        self._tell = tell
         self._sessions: dict[str, ProcessSession] = {}
 
     def begin(self, command: Command, key: SessionKey) -> ProcessSession:
@@ -48,8 +58,13 @@ class Registry:
             raise ToolError(f"{message} End some with the tool process, action kill.")
         session = ProcessSession(self._name(), command, key, self._clock)
         self._sessions[session.id] = session
-        self._start(session.run, f"command {session.id}")
+        self._start(partial(self._run, session), f"command {session.id}")
         return session
+
+    async def _run(self, session: ProcessSession) -> None:
+        await session.run()
+        if session.is_background:
+            await self._tell(session)
 
     def find(self, session_id: str, key: SessionKey) -> ProcessSession | None:
         """Returns a command of the conversation that was left in the background."""

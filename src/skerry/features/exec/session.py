@@ -14,6 +14,7 @@ from skerry.infra.clock import Clock
 from skerry.infra.process import LINGER_SECONDS, NotStartedError
 from skerry.model.errors import SkerryError
 from skerry.model.ids import SessionKey
+from skerry.model.run import RunRequest
 from skerry.ports.sandbox import SandboxProcess
 
 logger = logging.getLogger(__name__)
@@ -22,6 +23,7 @@ FLOOD_BYTES: Final = 64 * 1024 * 1024
 """Bytes of output after which a command is ended."""
 WRITE_SECONDS: Final = 10.0
 """Seconds that a command has to read what is written to it."""
+NO_TERMINAL: Final = "Warning: no terminal can be given here; the command has a pipe instead."
 
 
 class Status(StrEnum):
@@ -31,9 +33,7 @@ class Status(StrEnum):
     COMPLETED = "completed"
     """It ended by itself, with whatever exit code."""
     FAILED = "failed"
-    """It could not be started, was ended by a signal or at a limit."""
-    KILLED = "killed"
-    """It was ended because somebody asked for that."""
+    """It could not be started, or was ended: by a signal, at a limit, or on request."""
 
 
 class Command(Struct, frozen=True):
@@ -43,13 +43,18 @@ class Command(Struct, frozen=True):
     host: str
     """`sandbox`, `gateway` or `node`."""
     cwd: str
-    open: Callable[[], AbstractAsyncContextManager[SandboxProcess]]
-    """Starts it for a block, whose end ends all of it."""
+    open: Callable[[bool], AbstractAsyncContextManager[SandboxProcess]]
+    """Starts it for a block, whose end ends all of it; true gives it a terminal."""
     seconds: float
     """Time limit."""
     listens: bool = False
     """True when it has a standard input that can be written."""
-    has_terminal: bool = False
+    pty: bool = False
+    """True when it is to have a terminal, where there can be one."""
+    is_tainted: bool = False
+    """True when the run that began it had read words of others."""
+    request: RunRequest | None = None
+    """Request of the run that began it, for the message about its end."""
 
 
 class ProcessSession:
@@ -68,6 +73,11 @@ class ProcessSession:
         self.reason = ""
         """Reason of an end that was not its own; empty otherwise."""
         self.status = Status.RUNNING
+        self.warning = ""
+        """Note for the model about how it was started; empty otherwise."""
+        self.has_terminal = False
+        self.is_told = False
+        """True when the agent knows how it ended."""
         self.is_background = False
         """True when the call that began it has returned."""
         self.started = anyio.Event()
@@ -78,13 +88,22 @@ class ProcessSession:
         self._clock = clock
         self._process: SandboxProcess | None = None
         self._scope = anyio.CancelScope()
-        self._input_closed = not command.listens
+        self._input_closed = not (command.listens or command.pty)
         self._printed = anyio.Event()
 
     @property
     def duration_ms(self) -> int:
         """Returns how long it has run."""
         return max(0, (self.ended_at or self._clock.now_ms()) - self.started_at)
+
+    @property
+    def ending(self) -> str:
+        """Returns how it ended, or that it runs, as a sentence."""
+        if self.status is Status.RUNNING:
+            return "Process still running."
+        if self.reason:
+            return f"Process ended: {self.reason}."
+        return f"Process exited with code {self.exit_code}."
 
     @property
     def is_writable(self) -> bool:
@@ -97,12 +116,12 @@ class ProcessSession:
         try:
             with self._scope:
                 with anyio.move_on_after(self.command.seconds) as limit:
-                    status, reason = await self._follow()
+                    status, reason = await self._opened()
                 if limit.cancelled_caught:
                     status = Status.FAILED
                     reason = f"Command was ended after {self.command.seconds:g} s"
             if self._scope.cancelled_caught:
-                status, reason = Status.KILLED, "Command was ended on request"
+                status, reason = Status.FAILED, "Command was ended on request"
         except (NotStartedError, SkerryError) as error:
             remedy = f" {error.remedy}" if isinstance(error, SkerryError) and error.remedy else ""
             status, reason = Status.FAILED, f"{error}{remedy}"
@@ -113,10 +132,21 @@ class ProcessSession:
         finally:
             self._end(status, reason)
 
-    async def _follow(self) -> tuple[Status, str]:
+    async def _opened(self) -> tuple[Status, str]:
+        """Starts the command, with a terminal if it wants one and there can be one."""
+        if self.command.pty:
+            try:
+                return await self._follow(terminal=True)
+            except (NotStartedError, SkerryError):
+                if self.started.is_set():
+                    raise
+                self.warning = NO_TERMINAL
+        return await self._follow(terminal=False)
+
+    async def _follow(self, *, terminal: bool) -> tuple[Status, str]:
         """Reads what the command prints until it ends; returns how it ended."""
-        async with self.command.open() as process:
-            self._process, self.pid = process, process.pid
+        async with self.command.open(terminal) as process:
+            self._process, self.pid, self.has_terminal = process, process.pid, terminal
             self.started.set()
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._read, process)
@@ -187,7 +217,7 @@ class ProcessSession:
         """Ends its standard input: a pipe is closed, a terminal gets the character of its end."""
         if self._process is None or self._input_closed:
             return
-        if self.command.has_terminal:
+        if self.has_terminal:
             await self.write(b"\x04")
             return
         self._input_closed = True

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any, Final, Literal
 
@@ -13,6 +14,7 @@ from skerry.config.exec import Ask, Security
 from skerry.features.exec.binding import binding
 from skerry.features.exec.check import CommandDecision, check
 from skerry.features.exec.gateway_host import on_gateway
+from skerry.features.exec.notice import Notices
 from skerry.features.exec.process_tool import Process, outcome, told
 from skerry.features.exec.programs import SEARCH_PATH
 from skerry.features.exec.registry import Registry
@@ -36,7 +38,7 @@ SHELL: Final = ("/bin/bash", "--noprofile", "--norc", "-c")
 INSIDE: Final = ("/bin/sh", "-c")
 REPORT_SECONDS: Final = 0.25
 """Seconds between two reports of output."""
-START_SECONDS: Final = 60.0
+START_SECONDS: Final = 10.0
 """Seconds for the start of a command that goes on in the background."""
 _NAME: Final = r"^[A-Za-z_][A-Za-z0-9_]{0,127}$"
 
@@ -52,9 +54,15 @@ class ExecParams(BaseModel):
     timeout: float | None = Field(default=None, gt=0, le=86_400, description="Seconds.")
     yield_ms: int | None = Field(default=None, alias="yieldMs")
     background: bool = False
+    pty: bool = False
     host: Literal["sandbox", "gateway"] | None = None
     security: Security | None = None
     ask: Ask | None = None
+
+    @property
+    def listens(self) -> bool:
+        """Returns whether the command has an input that can be written: it is to go on."""
+        return self.background or self.yield_ms is not None
 
 
 class Report:
@@ -126,22 +134,33 @@ class Exec:
         host, config = self._place(caller), self._host.config()
         seconds = params.timeout or config.tools.exec.timeout_sec
         seconds = min(seconds, config.tools.exec.timeout_sec)
+        cwd = self._cwd(params, context)
         if host == "sandbox":
-            opened = self._inside(params, context, caller)
+            opens = partial(self._inside, params, context, caller)
         else:
             await self._note(params, caller)
-            opened = self._outside(params, self._cwd(params, context))
-        cwd = str(self._cwd(params, context))
-        command = Command(params.command, host, cwd, lambda: opened, seconds, params.background)
+            opens = partial(self._outside, params, cwd)
+        command = Command(
+            params.command,
+            host,
+            str(cwd),
+            opens,
+            seconds,
+            listens=params.listens,
+            pty=params.pty,
+            is_tainted=bool(context.taint),
+            request=context.request,
+        )
         session = self._registry.begin(command, caller.key)
         report = Report(session, context.progress)
         session.on_output = report.output
         try:
-            with anyio.move_on_after(START_SECONDS):  # the first one also tests the sandbox
-                await session.started.wait()
             await session.wait(self._yield_seconds(params))
+            with anyio.move_on_after(START_SECONDS):
+                await session.started.wait()
         except anyio.get_cancelled_exc_class():  # the run was aborted
             session.kill()
+            self._registry.forget(session)
             raise
         session.on_output = None
         if session.done.is_set():
@@ -198,7 +217,11 @@ class Exec:
         return cwd
 
     def _inside(
-        self, params: ExecParams, context: ToolContext, caller: Caller
+        self,
+        params: ExecParams,
+        context: ToolContext,
+        caller: Caller,
+        terminal: bool,  # noqa: FBT001 - of `Command.open`
     ) -> AbstractAsyncContextManager[SandboxProcess]:
         root = context.workspace.root
         cwd = WORKDIR / self._cwd(params, context).relative_to(
@@ -210,18 +233,24 @@ class Exec:
             agent=caller.key.agent,
             session=str(caller.key),
             is_tainted=bool(context.taint),
-            env=params.env or {},
+            env={**({"TERM": "xterm"} if terminal else {}), **(params.env or {})},
             cwd=cwd,
-            listens=params.background,
+            listens=params.listens,
+            pty=terminal,
         )
         return self._sandbox.open(spec)
 
     def _outside(
-        self, params: ExecParams, cwd: Path
+        self,
+        params: ExecParams,
+        cwd: Path,
+        terminal: bool,  # noqa: FBT001 - of `Command.open`
     ) -> AbstractAsyncContextManager[SandboxProcess]:
         environ = _environment(self._host.environ)
+        if terminal:
+            environ["TERM"] = "xterm"
         program = Program((*SHELL, params.command), environ, cwd, merges=True)
-        return on_gateway(program, listens=params.background)
+        return on_gateway(program, listens=params.listens, pty=terminal)
 
 
 def _environment(environ: Mapping[str, str]) -> dict[str, str]:
@@ -246,5 +275,7 @@ def make(host: ToolHost) -> Sequence[Tool]:
         sandbox = open_sandbox(SandboxHost(host.config, host.environ, HostApprovals(host.call)))
     except SandboxError:
         return ()
-    registry = Registry(host.start, host.clock, lambda: host.config().tools.exec.cleanup_ms)
-    return (Exec(host, sandbox, registry), Process(registry))
+    registry = Registry(
+        host.start, host.clock, lambda: host.config().tools.exec.cleanup_ms, Notices(host)
+    )
+    return (Exec(host, sandbox, registry), Process(registry, host.config))

@@ -1,0 +1,45 @@
+"""Decides on input for a command that runs: what a shell reads is a command too."""
+
+import hashlib
+from collections.abc import Iterable
+
+from skerry.features.exec.check import Rules
+from skerry.features.exec.session import ProcessSession
+from skerry.model.origin import Origin
+from skerry.policy.effect import Effect
+from skerry.policy.taint import foreign, guarded_act, reason
+from skerry.ports.tool import ApprovalSubject, Assessment
+
+_UNREAD = "input for a command on this machine cannot be analysed"
+_WIDER = "the command began before this conversation had words that are not its owner's"
+
+
+def input_gate(
+    session: ProcessSession, rules: Rules, data: bytes, taint: Iterable[Origin]
+) -> Assessment:
+    """Returns the decision on input for a command.
+
+    Args:
+        session: The command.
+        rules: The rules of its host for the agent.
+        data: The bytes that it would read.
+        taint: Origins of the words that the run has read.
+
+    """
+    host = session.command.host
+    text = f"input for {session.command.text}: {data.decode('utf-8', 'replace')!r}"
+    bound = hashlib.sha256(f"{session.id}\0{session.key}\0{session.pid}\0".encode() + data)
+    subject = ApprovalSubject(text, None, host, session.command.cwd, (), bound.digest())
+    origins = foreign(taint) - {Origin.TOOL}  # the output of a command is such text
+    if rules.security == "deny":
+        return Assessment(Effect.DENY, "security-deny", "the security of commands is deny")
+    if host != "sandbox" and rules.security != "full":
+        effect = Effect.DENY if rules.ask == "off" else Effect.ASK
+        return Assessment(effect, "process-input", _UNREAD, subject)
+    if rules.ask == "always":
+        return Assessment(Effect.ASK, "ask-always", "a person is asked always", subject)
+    if origins and (rule := guarded_act("process", host=host)):
+        return Assessment(Effect.ASK, rule, reason(rule, origins), subject)
+    if origins and not session.command.is_tainted:
+        return Assessment(Effect.ASK, "tainted-input", _WIDER, subject)
+    return Assessment(Effect.ALLOW, "process", "", subject)

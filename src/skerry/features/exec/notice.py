@@ -1,0 +1,66 @@
+"""Tells an agent of the end of a command in the background: a message that starts a turn."""
+
+import logging
+
+import anyio.to_thread
+from msgspec import Struct
+
+from skerry.features.exec.session import ProcessSession
+from skerry.model.errors import SkerryError
+from skerry.model.ids import RunId
+from skerry.model.origin import Origin
+from skerry.model.run import Purpose, RunRequest
+from skerry.policy import fences
+from skerry.policy.injection import scan
+from skerry.sdk.tool_host import ToolHost
+
+logger = logging.getLogger(__name__)
+
+TAIL_CHARS = 2000
+"""Characters of output in the message."""
+SHOWN_CHARS = 200
+"""Characters of the command in the message."""
+
+
+class Notices(Struct, frozen=True):
+    """Sends the messages. Implements `registry.Tell`."""
+
+    host: ToolHost
+
+    async def __call__(self, session: ProcessSession) -> None:
+        """Starts a turn, unless the agent has seen the end, or does so in the runs under way."""
+        dispatcher, request = self.host.dispatcher, session.command.request
+        if dispatcher is None or request is None:
+            return
+        if not self.host.config().tools.exec.notify_on_exit:
+            return
+        for run_id in dispatcher.active(request.key):
+            await dispatcher.wait(run_id, None)
+        if session.is_told:
+            return
+        session.is_told = True
+        try:
+            await dispatcher.submit(await message(session, request))
+        except SkerryError as error:
+            logger.warning("nobody is told of the end of the command %s: %s", session.id, error)
+
+
+async def message(session: ProcessSession, request: RunRequest) -> RunRequest:
+    """Returns the message about an end, with the rights of the run that began the command."""
+    text, shown = session.output.last(TAIL_CHARS).strip(), "It printed nothing."
+    if text:
+        scanned = await anyio.to_thread.run_sync(scan, text)
+        fenced = fences.fence(text, "result", about=fences.about(scanned))
+        shown = f"The end of its output:\n{fenced}"
+    command = session.command.text[:SHOWN_CHARS]
+    return RunRequest(
+        RunId(f"command-{session.id}-{session.started_at}"),
+        request.key,
+        f"The command of session {session.id}, {command!r}, has ended. {session.ending} {shown}",
+        reply_to=request.reply_to,
+        origin=request.origin,
+        purpose=Purpose.COMMAND,
+        rights=request.rights,
+        scopes=request.scopes,
+        text_origin=Origin.TOOL,
+    )
