@@ -104,6 +104,7 @@ WITHOUT: Final = {
     "infra/supervise.py:Supervisor._cancel": "has its `timeout`",
     "infra/supervise.py:Supervisor.close": "has its `timeout`",
     "infra/process.py:Child.wait": CALLER,
+    "infra/process.py:Child.aclose": "has killed it",
     "features/sandbox/containers.py:Containers._start": "mounts, within milliseconds",
     "features/sandbox/bubblewrap.py:Bubblewrap.running": "prepares mounts, within milliseconds",
     "features/sandbox/command.py:Running.wait": CALLER,

@@ -24,7 +24,9 @@ import anyio
 import anyio.abc
 from msgspec import Struct
 
+from skerry.infra.child_end import when_ended
 from skerry.infra.child_guard import guarded
+from skerry.infra.pipes import ReadPipe, WritePipe
 from skerry.infra.supervise import beside
 
 T = TypeVar("T")
@@ -107,7 +109,7 @@ class Program(Struct, frozen=True):
         pairs = ((self.memory_bytes, 1024), (self.file_bytes, 512))  # the units of `ulimit`
         limits = ["" if limit is None else str(limit // unit) for limit, unit in pairs]
         rest = (str(lifeline) if word == LIFELINE else word for word in self.command[1:])
-        return guarded((path, *rest), lifeline, limits, self.descriptors)
+        return guarded((path, *rest), lifeline, limits)
 
 
 class Finished(Struct, frozen=True):
@@ -144,27 +146,32 @@ def starter(
 class Child:
     """A child of `child`: its pipes, and what it writes to standard error."""
 
-    def __init__(self, process: anyio.abc.Process) -> None:
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self.pid = process.pid
         self._process = process
+        self._stdin = None if process.stdin is None else WritePipe(process.stdin)
+        self._stdout = None if process.stdout is None else ReadPipe(process.stdout)
+        self._stderr = None if process.stderr is None else ReadPipe(process.stderr)
         self._tail = bytearray()
         self._silent = anyio.Event()
+        self._ended = anyio.Event()
         self._is_killed = False
+        when_ended(self.pid, process.wait, self._ended.set)
 
     @property
     def stdin(self) -> anyio.abc.ByteSendStream:
         """Returns the pipe to it; only one that `listens` has it."""
-        return _opened(self._process.stdin, "input")
+        return _opened(self._stdin, "input")
 
     @property
     def stdout(self) -> anyio.abc.ByteReceiveStream:
         """Returns the pipe of its output."""
-        return _opened(self._process.stdout, "output")
+        return _opened(self._stdout, "output")
 
     @property
     def returncode(self) -> int | None:
         """Returns its exit code, negative for a signal; None while it runs."""
-        return self._process.returncode
+        return self._process.poll()
 
     @property
     def tail(self) -> str:
@@ -173,7 +180,8 @@ class Child:
 
     async def wait(self) -> int:
         """Waits until it has ended; returns its exit code."""
-        return await self._process.wait()
+        await self._ended.wait()
+        return self._process.wait()
 
     def kill(self) -> None:
         """Ends its group, once: later the number may be another's."""
@@ -184,10 +192,10 @@ class Child:
     async def read_errors(self) -> None:
         """Reads standard error until its end, so that a child never waits for a reader."""
         try:
-            if self._process.stderr is None:
+            if self._stderr is None:
                 return
             with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
-                async for part in self._process.stderr:
+                async for part in self._stderr:
                     self._tail += part
                     del self._tail[:-TAIL_BYTES]
         finally:
@@ -203,6 +211,41 @@ class Child:
         with anyio.move_on_after(LINGER_SECONDS):
             await self._silent.wait()
 
+    async def aclose(self) -> None:
+        """Ends its group, waits until it has ended, and closes the pipes."""
+        self.kill()
+        await self.wait()
+        for pipe in filter(None, (self._stdin, self._stdout, self._stderr)):
+            await pipe.aclose()
+
+
+def _started(
+    program: Program, streams: tuple[int, int, int]
+) -> tuple[subprocess.Popen[bytes], int]:
+    """Starts a program behind its guard; returns our end of the guard's pipe too.
+
+    Not by the event loop: uvloop leaves descriptors open in a child. Raises `NotStartedError`.
+    """
+    reading, lifeline = os.pipe()
+    try:
+        process = subprocess.Popen(  # noqa: S603 - no shell reads the command
+            program.guarded(reading),
+            bufsize=0,
+            stdin=streams[0],
+            stdout=streams[1],
+            stderr=streams[2],
+            env=dict(program.environ),
+            cwd=program.folder,
+            start_new_session=True,
+            pass_fds=[reading, *program.descriptors],
+        )
+    except OSError as error:
+        os.close(lifeline)
+        raise NotStartedError(program.command[0], error) from error
+    finally:
+        os.close(reading)
+    return process, lifeline
+
 
 @asynccontextmanager
 async def child(program: Program, *, listens: bool = False) -> AsyncGenerator[Child]:
@@ -211,26 +254,7 @@ async def child(program: Program, *, listens: bool = False) -> AsyncGenerator[Ch
     One that `listens` has a pipe of ours as its standard input, others have none.
     Raises `NotStartedError`.
     """
-    streams = program.streams(listens=listens)
-    reading, lifeline = os.pipe()
-    try:
-        # Cancelled in between, a start would leave its group and our end of the pipe.
-        with anyio.CancelScope(shield=True):
-            process = await anyio.open_process(
-                program.guarded(reading),
-                stdin=streams[0],
-                stdout=streams[1],
-                stderr=streams[2],
-                env=dict(program.environ),
-                cwd=program.folder,
-                start_new_session=True,
-                pass_fds=[reading, *program.descriptors],
-            )
-    except OSError as error:
-        os.close(lifeline)
-        raise NotStartedError(program.command[0], error) from error
-    finally:
-        os.close(reading)
+    process, lifeline = _started(program, program.streams(listens=listens))
     running = Child(process)
     try:
         async with beside(running.read_errors):
@@ -243,7 +267,7 @@ async def child(program: Program, *, listens: bool = False) -> AsyncGenerator[Ch
         running.kill()
         os.close(lifeline)
         with anyio.CancelScope(shield=True):
-            await process.aclose()
+            await running.aclose()
 
 
 async def run(
@@ -307,23 +331,8 @@ class Worker:
     """A child for threads, whose pipes block. `end` it."""
 
     def __init__(self, program: Program) -> None:
-        reading, self._lifeline = os.pipe()
-        try:
-            self._process = subprocess.Popen(  # noqa: S603 - no shell reads the command
-                program.guarded(reading),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                env=dict(program.environ),
-                cwd=program.folder,
-                start_new_session=True,
-                pass_fds=[reading],
-            )
-        except OSError as error:
-            os.close(self._lifeline)
-            raise NotStartedError(program.command[0], error) from error
-        finally:
-            os.close(reading)
+        streams = (subprocess.PIPE, subprocess.PIPE, subprocess.DEVNULL)
+        self._process, self._lifeline = _started(program, streams)
         self.pid = self._process.pid
 
     @property

@@ -311,3 +311,52 @@ async def test_the_limit_on_files_is_in_bytes(tmp_path: Path) -> None:
     program = Program(command, {"PATH": os.environ["PATH"]}, tmp_path, file_bytes=4096)
     await run(program, seconds=60)
     assert (tmp_path / "big").stat().st_size == 4096
+
+
+async def test_the_end_is_noted_without_a_descriptor_of_the_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not every machine has one; several may wait for the end."""
+
+    def refuse(_: int) -> int:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "pidfd_open", refuse)
+    codes: list[int] = []
+
+    async def wait(running: Child) -> None:
+        codes.append(await running.wait())
+
+    async with nothing_stays(tmp_path):
+        with anyio.fail_after(60):
+            program = script(tmp_path, "read -r code; exit $code")
+            async with (
+                child(program, listens=True) as running,
+                anyio.create_task_group() as tasks,
+            ):
+                for _ in range(2):
+                    tasks.start_soon(wait, running)
+                await running.stdin.send(b"7\n")
+    assert codes == [7, 7]
+
+
+async def test_large_input_and_output_pass_while_nobody_reads_yet(tmp_path: Path) -> None:
+    data = os.urandom(3_000_000)
+    async with nothing_stays(tmp_path):
+        done = await run(script(tmp_path, "cat"), seconds=60, stdin=data, most=4_000_000)
+    assert done.out == data
+
+
+async def test_a_pipe_that_is_closed_wakes_who_waits_for_it(tmp_path: Path) -> None:
+    async def read(running: Child) -> None:
+        with pytest.raises(anyio.ClosedResourceError):
+            await running.stdout.receive()
+
+    with anyio.fail_after(60):
+        async with (
+            child(script(tmp_path, "sleep 600")) as running,
+            anyio.create_task_group() as tasks,
+        ):
+            tasks.start_soon(read, running)
+            await anyio.wait_all_tasks_blocked()
+            await running.stdout.aclose()
