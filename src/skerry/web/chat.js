@@ -369,7 +369,7 @@ function withRetry(items) {
   const last = items.at(-1);
   if (last?.kind !== "answer" || last.state !== "failed") return items;
   const asked = items.findLast((item) => item.kind === "person");
-  return asked ? [...items.slice(0, -1), { ...last, retry: asked }] : items;
+  return asked && !asked.outcome ? [...items.slice(0, -1), { ...last, retry: asked }] : items;
 }
 
 /** Return the texts of the answers in what `chat.history` returned. */

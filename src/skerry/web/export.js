@@ -12,10 +12,10 @@ export function save(title, messages) {
   setTimeout(() => URL.revokeObjectURL(url), 10_000);
 }
 
-function section({ kind, at, text, images, tools = [], problem }) {
+function section({ kind, outcome, at, text, images, tools = [], problem }) {
   const time = at ? `, ${new Date(at).toLocaleString()}` : "";
   const parts = [
-    `## ${{ person: "You", answer: "Answer", note: "Note" }[kind]}${time}`,
+    `## ${outcome ? "Outcome of a call" : { person: "You", answer: "Answer", note: "Note" }[kind]}${time}`,
     tools.map(({ name, args }) => `- ${name} \`${JSON.stringify(args ?? {})}\``).join("\n"),
     images.length > 0 ? `(${images.length} images)` : "",
     text,

@@ -1,7 +1,8 @@
 // Parts of an item that fold: what was thought, what tools did; and its pictures and its cost.
 
 import { make, setText } from "./dom.js";
-import { ToolCard } from "./toolcard.js";
+import { suspicion, ToolCard } from "./toolcard.js";
+import { output } from "./visible.js";
 
 /** The folded thoughts before an answer. */
 export class Thinking {
@@ -61,6 +62,16 @@ export class Tools {
     this.root.append(card.root);
     return card;
   }
+}
+
+/** Return the nodes of an outcome of a call whose answer had gone on without it. */
+export function outcomeBox({ tool, how, words, result, suspect }) {
+  const head = make("p", { className: "place" }, make("code", {}, tool), ` ${words}`);
+  head.dataset.how = how;
+  const nodes = [head];
+  if (suspect) nodes.push(make("p", { className: "suspect" }, suspicion([suspect])));
+  if (result) nodes.push(make("pre", { tabIndex: 0, dir: "auto" }, ...output(result)));
+  return nodes;
 }
 
 /** Return the pictures of a message; images come with it, never from the net. */

@@ -7,6 +7,7 @@ import { line, output } from "./visible.js";
 
 const STATES = { working: "…", failed: "(failed)", done: "", unknown: "" };
 const STATUSES = { "approval-pending": "waits for approval", denied: "denied", killed: "stopped" };
+const LATE = { done: "ran later", failed: "failed later", unknown: "outcome unknown", denied: "denied", expired: "expired" };
 const COMMANDS = ["exec", "process", "bash"]; // tools whose argument is a command, or its session
 const NEAR_END = 24; // pixels from the bottom at which the reader still follows the output
 
@@ -61,8 +62,9 @@ export class ToolCard {
     if (tool !== this.#tool) this.#become(tool);
     if (approval?.id !== this.#question?.approval.id) this.#ask(approval);
     this.root.dataset.asks = approval ? "yes" : "";
-    this.#decided.hidden = !decided;
-    setText(this.#decided, decided ?? "");
+    const late = tool.outcome ? `${tool.outcome.words}. The outcome is a message below.` : "";
+    this.#decided.hidden = !decided && !late;
+    setText(this.#decided, late || (decided ?? ""));
     this.tick(Date.now());
   }
 
@@ -98,11 +100,13 @@ export class ToolCard {
     if (this.#follows && this.#tool?.state === "working") this.#output.scrollTop = this.#output.scrollHeight;
   }
 
-  #tellSource(origin, { source, flagged }) {
-    const words = sourceOf(origin, source);
+  #tellSource(origin, { source, guard, externalContent }) {
+    const from = origin ?? (externalContent?.untrusted ? "web" : undefined);
+    const words = [sourceOf(from, source), guard?.flagged && suspicion(guard.matches)].filter(Boolean).join(" ");
     this.#source.hidden = !words;
-    setText(this.#source, flagged ? `${words} It has passages that look like instructions.` : words);
-    this.root.dataset.source = words ? (origin ?? "web") : "";
+    setText(this.#source, words);
+    this.root.dataset.source = words ? (from ?? "web") : "";
+    this.root.dataset.guard = guard?.flagged ? "flagged" : "";
   }
 
   #showDiff({ diff = "", files = [] }) {
@@ -156,8 +160,9 @@ function given(command, args) {
   return nodes;
 }
 
-function stateOf({ state, startedAt, details = {} }, asks, now) {
-  const { status, exitCode, signal, durationMs } = details;
+function stateOf({ state, startedAt, details = {}, outcome }, asks, now) {
+  if (outcome) return LATE[outcome.how];
+  const { status, exitCode, signal, durationMs, guard } = details;
   if (asks) return "waits for you";
   const took = Number.isFinite(durationMs) ? seconds(durationMs) : "";
   if (state === "working") {
@@ -167,13 +172,19 @@ function stateOf({ state, startedAt, details = {} }, asks, now) {
   if (STATUSES[status]) return STATUSES[status];
   if (status === "running") return "in the background";
   const end = signal ? `signal ${signal}` : Number.isInteger(exitCode) ? `exit ${exitCode}` : STATES[state];
-  return [end, took].filter(Boolean).join(" · ");
+  return [end, took, guard?.flagged && "looks like an attack"].filter(Boolean).join(" · ");
 }
 
 function seconds(ms, digits = 1) {
   const all = ms / 1000;
   if (all < 60) return `${all.toFixed(all < 10 ? digits : 0)} s`;
   return `${Math.floor(all / 60)} min ${Math.floor(all % 60)} s`;
+}
+
+/** Return in words that a result looks like an attack, and by which `matches` of the detector. */
+export function suspicion(matches) {
+  const names = Array.isArray(matches) ? matches.map((name) => line(String(name))).join(", ") : "";
+  return `It looks as if it tried to instruct the model${names ? ` (${names})` : ""}.`;
 }
 
 /** Return in words from where foreign text is; "" of what is not foreign. */

@@ -1,10 +1,14 @@
 // Transcript entries to items that are shown. No DOM.
 
+import { outcomeOf } from "./outcome.js";
+
 const IMAGE = /^image\/(png|jpeg|gif|webp)$/;
 
-/** Return what a person wrote, as an item. */
+/** Return what a person wrote, as an item; with `outcome` where the gateway tells how a call ended. */
 export function person(key, text, at, images = []) {
-  return { kind: "person", id: `p:${key}`, key, text, images, at, state: "kept", problem: "" };
+  const item = { kind: "person", id: `p:${key}`, key, text, images, at, state: "kept", problem: "" };
+  const outcome = outcomeOf(key, text);
+  return outcome ? { ...item, outcome } : item;
 }
 
 /** Return an answer to the message with this key, still without content. */
@@ -47,7 +51,21 @@ export function fold(messages) {
       items.push(closeTool(items.pop(), message));
     }
   }
-  return items;
+  return withOutcomes(items);
+}
+
+/** Note in the calls that waited for approval how they ended. */
+function withOutcomes(items) {
+  const outcomes = new Map(items.flatMap(({ outcome }) => (outcome ? [[outcome.approval, outcome]] : [])));
+  if (outcomes.size === 0) return items;
+  return items.map((item) => {
+    if (!item.tools?.some(({ details }) => outcomes.has(details?.approvalId))) return item;
+    const tools = item.tools.map((tool) => {
+      const outcome = outcomes.get(tool.details?.approvalId);
+      return outcome && tool.details.status === "approval-pending" ? { ...tool, outcome } : tool;
+    });
+    return { ...item, tools };
+  });
 }
 
 /** What a person wrote with a message; several, where they were collected to it. */

@@ -2,7 +2,7 @@
 
 import { byId, clockTime, make, setText } from "./dom.js";
 import { copyText, Prose } from "./markdown.js";
-import { costOf, pictures, Thinking, Tools } from "./parts.js";
+import { costOf, outcomeBox, pictures, Thinking, Tools } from "./parts.js";
 
 const NEAR_END = 60; // pixels from the bottom at which the reader still follows the newest text
 
@@ -119,7 +119,9 @@ export class ConversationView {
     const parts = this.#shown.get(item.id) ?? this.#create(item);
     const isPerson = item.kind === "person";
     if (parts.item === item && (isPerson || parts.prose.isWhole(item.text))) return parts;
-    if (isPerson) {
+    if (item.outcome) {
+      if (parts.item?.text !== item.text) parts.text.replaceChildren(...outcomeBox(item.outcome));
+    } else if (isPerson) {
       setText(parts.text, item.text);
     } else {
       this.#answer(parts, item, markdown, approvals);
@@ -156,7 +158,8 @@ export class ConversationView {
       seenFoot: "",
       seenImages: 0,
     };
-    const who = { person: "You", answer: "Answer", note: "Note" }[item.kind];
+    const kind = item.outcome ? "outcome" : item.kind; // no person wrote that
+    const who = { person: "You", answer: "Answer", note: "Note", outcome: "Outcome of a call" }[kind];
     const heading = make("h2", { className: "visually-hidden" }, who);
     const { thinking, tools, prose, images, waiting, foot } = parts;
     parts.text = isPerson ? make("div", { className: "text", dir: "auto" }) : prose.root;
@@ -164,7 +167,7 @@ export class ConversationView {
     const after = isPerson ? [] : [waiting];
     parts.root = make(
       "article",
-      { className: item.kind },
+      { className: kind },
       heading,
       ...before,
       images,
@@ -203,7 +206,7 @@ export class ConversationView {
     }
     if (isKey) nodes.push(button("Change the key", changeKey));
     if (item.retry) nodes.push(button("Try again", () => again(item.retry)));
-    if (item.state === "queued") nodes.push(button("Withdraw", () => takeBack(parts.item)));
+    if (item.state === "queued" && !item.outcome) nodes.push(button("Withdraw", () => takeBack(parts.item)));
     if (["failed", "dropped"].includes(item.state) && item.kind === "person") {
       nodes.push(button("Send again", () => resend(item.key)));
       nodes.push(button("Discard", () => discard(item.key)));

@@ -1,5 +1,6 @@
 """The tool `exec`: a command in the sandbox, or on this machine behind the analysis of commands."""
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
@@ -72,15 +73,29 @@ class Report:
         self._session = session
         self._progress = progress
         self._at = float("-inf")
+        self._timer: asyncio.TimerHandle | None = None
+        session.on_output = self.output
 
     def output(self) -> None:
-        """Reports the output so far, if the last report is old enough."""
-        now = anyio.current_time()
-        if now - self._at >= REPORT_SECONDS:
-            self._at = now
-            self._progress(
-                ToolResult(self._session.output.brief(4000), details=told(self._session))
-            )
+        """Reports the output so far: at once, or as soon as the last report is old enough."""
+        if self._timer is not None:
+            return
+        loop = asyncio.get_running_loop()
+        due = self._at + REPORT_SECONDS
+        if due <= loop.time():
+            self._report()
+        else:
+            self._timer = loop.call_at(due, self._report)
+
+    def end(self) -> None:
+        """Reports nothing more."""
+        self._session.on_output = None
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _report(self) -> None:
+        self._timer, self._at = None, asyncio.get_running_loop().time()
+        self._progress(ToolResult(self._session.output.brief(4000), details=told(self._session)))
 
 
 class Exec:
@@ -153,7 +168,6 @@ class Exec:
         )
         session = self._registry.begin(command, caller.key)
         report = Report(session, context.progress)
-        session.on_output = report.output
         try:
             await session.wait(self._yield_seconds(params))
             with anyio.move_on_after(START_SECONDS):
@@ -162,7 +176,8 @@ class Exec:
             session.kill()
             self._registry.forget(session)
             raise
-        session.on_output = None
+        finally:
+            report.end()
         if session.done.is_set():
             self._registry.forget(session)
         else:
