@@ -45,4 +45,4 @@ class ExecConfig(AgentExec):
     cleanup_ms: int = Field(default=1_800_000, ge=60_000, le=10_800_000)
     """Milliseconds for which a command is kept after its end."""
     notify_on_exit: bool = True
-    """Notes the end of a command in the background for the next run of its conversation."""
+    """Starts a turn at the end of a command in the background, unless the agent has seen it."""
