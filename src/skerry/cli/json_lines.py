@@ -3,7 +3,7 @@
 import json
 import sys
 from collections.abc import Iterator
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, NoReturn
 
 from msgspec import Struct
 
@@ -44,12 +44,16 @@ def lines(stream: BinaryIO | None = None) -> Iterator[dict[str, Any] | BadLine]:
 
 def _parsed(number: int, line: bytes) -> dict[str, Any] | BadLine:
     try:
-        value = json.loads(line)
+        value = json.loads(line.decode(), parse_constant=_refused)
     except (ValueError, RecursionError) as error:
         return BadLine(number, f"Line {number} is not JSON: {error}.")
     if not isinstance(value, dict):
         return BadLine(number, f"Line {number} is not a JSON object.")
     return value
+
+
+def _refused(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no number of JSON")
 
 
 def answer(value: object) -> None:

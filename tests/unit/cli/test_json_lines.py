@@ -21,7 +21,19 @@ def test_a_line_over_the_limit_is_dropped_whole(monkeypatch: pytest.MonkeyPatch)
     assert [isinstance(item, BadLine) for item in found] == [True, False, True]
 
 
-@pytest.mark.parametrize("line", [b"nonsense", b"[]", b"1", b'"a"', b"\xff\xfe", b"[" * 9999])
+BAD = {
+    "text": b"nonsense",
+    "list": b"[]",
+    "number": b"1",
+    "string": b'"a"',
+    "no UTF-8": b"\xff\xfe",
+    "UTF-16": '{"a":1}'.encode("utf-16-le"),
+    "deep": b"[" * 9999,
+    "no number of JSON": b'{"id":NaN}',
+}
+
+
+@pytest.mark.parametrize("line", BAD.values(), ids=BAD)
 def test_what_is_no_object_is_named_with_its_line(line: bytes) -> None:
     (found,) = lines(io.BytesIO(line))
     assert isinstance(found, BadLine)

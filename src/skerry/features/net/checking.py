@@ -39,7 +39,8 @@ def _verdict(item: Mapping[str, Any], rules: NetworkRules) -> Verdict:
     url = item.get("url")
     if not isinstance(url, str):
         raise InputError("url is not a text.")
-    redirects = _texts("redirects", item.get("redirects", []))
+    locations = item.get("redirects")  # null is as no member, as it is of the others
+    redirects = [] if locations is None else _texts("redirects", locations)
     known: dict[str, list[str]] = {}
     for key in ("dns", "dns2"):
         answers = item.get(key) or {}

@@ -7,6 +7,9 @@ from skerry.cli.options import Add, command, output
 _RUN = "skerry.features.tools.cli_run"
 ORIGINS = ("owner", "known", "stranger", "boot", "tool", "web", "memory", "plugin")
 """Values of `model.origin.Origin`, repeated so that help needs no import."""
+FOREIGN = ("mcp", "file")
+"""Further names for `--taint`: text of an MCP server, and of a file that a tainted run wrote.
+Both reach the model as text of a tool."""
 
 
 def add(tools: ArgumentParser) -> None:
@@ -47,7 +50,7 @@ def _situation(parser: ArgumentParser) -> None:
         "--taint",
         action="append",
         default=[],
-        choices=ORIGINS[1:],
+        choices=ORIGINS[1:] + FOREIGN,
         metavar="ORIGIN",
         help="words in the conversation that are not the owner's, such as web",
     )

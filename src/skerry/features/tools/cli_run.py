@@ -6,8 +6,10 @@ from typing import Any
 
 from skerry.cli.render import notice, one_line, show, show_json, styled, table
 from skerry.config.load import load_good
+from skerry.features.tools.cli import FOREIGN
 from skerry.features.tools.explain import Question, explain, listed
 from skerry.model.origin import Origin
+from skerry.policy.tool_names import CORE, canonical
 from skerry.policy.tool_policy import warnings
 
 _STYLES = {"allow": "green", "ask": "yellow", "deny": "red"}
@@ -23,12 +25,15 @@ def run(arguments: Namespace) -> int:
         arguments.provider,
         Origin(arguments.origin),
         tuple(key.lower() for key in arguments.sender),
-        frozenset(map(Origin, arguments.taint)),
+        frozenset(Origin.TOOL if name in FOREIGN else Origin(name) for name in arguments.taint),
         getattr(arguments, "host", None) or "",
         getattr(arguments, "path", None) or "",
     )
     if arguments.action == "explain":
         answer = explain(config, question)
+        if (canonical(question.tool) or question.tool) not in CORE:
+            name = one_line(question.tool)
+            notice(f"No tool of this program is named {name!r}: it is judged as one of a plugin.")
         show_json(answer) if arguments.json else _explain(answer)
     else:
         rows = listed(config, question)

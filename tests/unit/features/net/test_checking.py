@@ -27,6 +27,12 @@ def test_an_object_has_verdict_rule_and_reason() -> None:
     assert answer(id=2, url="http://a.example/")["rule"] == "name-unresolved"
 
 
+def test_a_null_is_as_no_member() -> None:
+    item = {"url": "http://1.1.1.1/", "dns": None, "dns2": None, "dns_sequence": None}
+    assert answer(**item, redirects=None)["verdict"] == "allow"
+    assert answer(url="http://1.1.1.1/", redirects="")["rule"] == "input"
+
+
 def test_answers_of_a_second_resolution_count_too() -> None:
     public = {"a.example": ["93.184.216.34"]}
     url = "http://a.example/"

@@ -78,3 +78,22 @@ def test_an_agent_that_does_not_exist_is_named_with_those_that_do(
     written(home, {})
     assert main(["tools", "explain", "read", "--agent", "nobody"]) == 1
     assert "'nobody'; there are: main" in capsys.readouterr().err
+
+
+def test_a_tool_that_only_a_plugin_could_have_is_named_as_such(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    written(home, {})
+    assert main(["tools", "explain", "raed", "--json"]) == 0
+    assert "named 'raed': it is judged as one of a plugin" in capsys.readouterr().err
+    assert main(["tools", "explain", "bash", "--json"]) == 0
+    assert "plugin" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("source", ["mcp", "file"])
+def test_text_of_mcp_and_of_foreign_files_taints(
+    source: str, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    written(home, {})
+    assert main(["tools", "explain", "message", "--taint", source, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["decision"] == "ask"
