@@ -1,7 +1,9 @@
 """Audit log: a chain of hashes over what people and gates decided, in the units of the decisions.
 
 Each entry has the SHA-256 of its own facts and of the hash before it, so that a changed, a removed
-or an inserted entry is noticed. The chain has the digest of a body, which may be erased.
+or an inserted entry is noticed. The chain has the digest of a body, which may be erased. Row 0 is
+no entry: it repeats number and hash of the last one, so that an entry cut off at the end is
+noticed.
 """
 
 import hashlib
@@ -14,8 +16,16 @@ from msgspec import Struct
 from skerry.infra.untrusted_json import UNREADABLE
 from skerry.store.unit import Reader, Unit
 
+_HEAD: Final = 0
+"""Number of the row that repeats the last entry: its number as `at`, and its hash."""
 FIRST: Final = "0" * 64
 """Hash before the first entry."""
+_LAST: Final = """
+    SELECT seq, hash FROM (SELECT seq, hash FROM audit WHERE seq > 0 ORDER BY seq DESC LIMIT 1)
+    UNION ALL SELECT at, hash FROM audit WHERE seq = 0
+    ORDER BY 1 DESC LIMIT 1
+"""
+"""The last entry, by the entries or by row 0: so one that was cut off stays a gap."""
 _encode = msgspec.json.encode
 
 
@@ -38,7 +48,7 @@ class AuditReport(Struct, frozen=True):
 
     entries: int
     head: str
-    """Hash of the last entry. A copy of it elsewhere shows later that no entry was cut off."""
+    """Hash of the last entry. A copy of it elsewhere shows later that nobody made a chain anew."""
     broken: int | None = None
     """Number of the first entry that does not fit; None where all do."""
     why: str = ""
@@ -48,13 +58,19 @@ class AuditReport(Struct, frozen=True):
 
 def append(unit: Unit, at: int, kind: str, body: Mapping[str, Any]) -> None:
     """Adds an entry at the end of the chain."""
-    last = unit.one("SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1")
+    last = unit.one(_LAST)
     seq, before = (int(last[0]) + 1, str(last[1])) if last else (1, FIRST)
     encoded = _encode(body, order="sorted")
     digest = hashlib.sha256(encoded).hexdigest()
+    hash_ = chained(before, seq, at, kind, digest)
     unit.execute(
         "INSERT INTO audit (seq, at, kind, digest, body, hash) VALUES (?, ?, ?, ?, ?, ?)",
-        (seq, at, kind, digest, encoded, chained(before, seq, at, kind, digest)),
+        (seq, at, kind, digest, encoded, hash_),
+    )
+    unit.execute(
+        "INSERT INTO audit (seq, at, kind, digest, hash) VALUES (?, ?, 'head', '', ?)"
+        " ON CONFLICT (seq) DO UPDATE SET at = excluded.at, hash = excluded.hash",
+        (_HEAD, seq, hash_),
     )
 
 
@@ -66,7 +82,8 @@ def chained(before: str, seq: int, at: int, kind: str, digest: str) -> str:
 def last(reader: Reader, limit: int) -> list[AuditEntry]:
     """Returns the last entries, oldest first."""
     rows = reader.all(
-        "SELECT seq, at, kind, body, hash FROM audit ORDER BY seq DESC LIMIT ?", (limit,)
+        "SELECT seq, at, kind, body, hash FROM audit WHERE seq <> 0 ORDER BY seq DESC LIMIT ?",
+        (limit,),
     )
     return [
         AuditEntry(seq, at, kind, _body(body), hash_) for seq, at, kind, body, hash_ in rows[::-1]
@@ -77,7 +94,7 @@ def verify(reader: Reader) -> AuditReport:
     """Follows the whole chain."""
     before, count, erased = FIRST, 0, 0
     for seq, at, kind, digest, body, hash_ in reader.each(
-        "SELECT seq, at, kind, digest, body, hash FROM audit ORDER BY seq"
+        "SELECT seq, at, kind, digest, body, hash FROM audit WHERE seq <> 0 ORDER BY seq"
     ):
         why = ""
         if seq != count + 1:
@@ -89,6 +106,10 @@ def verify(reader: Reader) -> AuditReport:
         if why:
             return AuditReport(count, before, count + 1, why, erased)
         before, count, erased = hash_, count + 1, erased + (body is None)
+    head = reader.one("SELECT at, hash FROM audit WHERE seq = ?", (_HEAD,))
+    if head is not None and tuple(head) != (count, before):
+        why = f"the log ended with another entry than {count}"
+        return AuditReport(count, before, count + 1, why, erased)
     return AuditReport(count, before, erased=erased)
 
 

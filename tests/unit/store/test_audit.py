@@ -20,6 +20,8 @@ SPOILED = {
     ),
     "removed": ("DELETE FROM audit WHERE seq = 2", 2),
     "removed and closed up": ("DELETE FROM audit WHERE seq = 1", 1),
+    "removed at the end": ("DELETE FROM audit WHERE seq = 3", 3),
+    "all removed": ("DELETE FROM audit WHERE seq > 0", 1),
     "another hash": ("UPDATE audit SET hash = 'x' WHERE seq = 3", 3),
 }
 
@@ -58,6 +60,17 @@ async def test_what_was_changed_behind_the_log_is_noticed(
         report = await store.read(audit.verify)
     assert report.broken == number
     assert report.why
+
+
+async def test_an_entry_cut_off_stays_noticed_when_others_follow(tmp_path: Path) -> None:
+    async with open_store(tmp_path / DATABASE) as store:
+        await store.write(three)
+        await store.write(lambda unit: unit.execute("DELETE FROM audit WHERE seq = 3"))
+        await store.write(lambda unit: audit.append(unit, 4, "k", {}))
+        report = await store.read(audit.verify)
+        entries = await store.read(lambda reader: audit.last(reader, 9))
+    assert (report.broken, report.why) == (3, "entry 3 is missing")
+    assert [entry.seq for entry in entries] == [1, 2, 4]
 
 
 async def test_erased_facts_leave_the_chain_whole(tmp_path: Path) -> None:
