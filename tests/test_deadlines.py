@@ -26,7 +26,10 @@ CALLER: Final = "whoever calls it sets the deadline"
 RUN: Final = "ends with its run, which has `agents.defaults.timeoutSeconds`"
 
 WITHOUT: Final = {
-    "runtime/tool_calls.py:execute": "at most `MOST_CHANGED` files are looked at",
+    "features/exec/process_tool.py:Process.source": "looks up records in memory",
+    "features/exec/sources.py:recorded": "at most `MOST_CHANGED` files are looked at",
+    "features/exec/tool.py:Exec.source": "looks up records in memory",
+    "runtime/tool_calls.py:_made": "at most `MOST_CHANGED` files are looked at",
     "runtime/tool_calls.py:_by_policy": "within the limit of `assessed`",
     "runtime/typing_indicator.py:TypingIndicator.run": OWNER,
     "features/sandbox/network.py:proxied.serve": OWNER,

@@ -231,3 +231,21 @@ def works_in(folder: Path) -> bool:
             if (process / "cwd").samefile(folder):
                 return True
     return False
+
+
+async def test_a_command_without_network_does_not_taint_its_run_and_another_does(
+    tmp_path: Path,
+) -> None:
+    async with gateway(tmp_path / "home", HOST) as (_, wire, workspace):
+        (workspace / "note.txt").write_text("mine")
+        for run, command, rule in (
+            ("r1", "cat note.txt", "allowlist-miss"),
+            ("r2", "cat ../skerry.json | wc -c", "allowlist-miss"),
+            ("r3", "wc note.txt", "tainted-host"),
+        ):
+            await begin(wire, call(command), run)
+            asked = (await wire.event("exec.approval.requested"))["payload"]
+            assert asked["request"]["rule"] == rule
+            answer = {"id": asked["id"], "decision": "allow-once"}
+            await wire.call("exec.approval.resolve", answer)
+            await final(wire, runId=run)

@@ -23,6 +23,8 @@ from skerry.policy.records import FileRecord, Records
 from skerry.policy.taint import foreign
 
 GATEWAY: Final = "gateway"
+CLOCK_NS: Final = 20_000_000
+"""Nanoseconds by which times of files may be behind the clock."""
 MOST_CHANGED: Final = 50_000
 """Files that are looked at after a command."""
 
@@ -99,12 +101,29 @@ class Gate(Struct, frozen=True):
             return _origin_of(self.records.taint_of(path) if self.records else frozenset())
         return Origin.MEMORY if origins(text) <= {Origin.OWNER} else Origin.TOOL
 
-    def note_changes(self, root: Path, since_ns: int) -> None:
-        """Records the files below `root` that a command of a tainted run changed.
+    def words_of(self, root: Path) -> Origin:
+        """Returns whose words a command may bring that reads what is below `root`, without network.
+
+        Foreign are those of a tainted run, and of files with a record of such words.
+        """
+        taint = foreign(self.actor.taint)
+        if self.records is None:  # nobody knows who wrote the files
+            return Origin.TOOL
+        taint |= self.records.present_beneath(str(root.resolve()))
+        return _origin_of(taint) if taint else Origin.LOCAL
+
+    def note_changes(self, root: Path, since_ns: int, words: Origin) -> None:
+        """Records the files below `root` that a command changed which had words of others.
 
         Looks at most at `MOST_CHANGED` files; of more, the whole directory is recorded as tainted.
+
+        Args:
+            root: The workspace of the command.
+            since_ns: Begin of the command, in nanoseconds since 1970.
+            words: Whose words the command may have had, beside those of its run.
+
         """
-        taint = foreign(self.actor.taint) - {Origin.TOOL}  # the output of a command is such text
+        taint = foreign((*self.actor.taint, words))
         if self.records is None or not taint:
             return
         seen, top = 0, root.resolve()

@@ -4,6 +4,7 @@ The state database keeps them (`store.files`); here they are looked up. A path h
 copy of a file that has a tainted record is told by its content.
 """
 
+import os
 from collections.abc import Callable, Iterable
 from typing import Final
 
@@ -100,6 +101,18 @@ class Records:
             record.taint
             for record in self._by_path.values()
             if record.taint and (record.path.startswith(below) or below.startswith(record.path))
+        ]
+        return frozenset[Origin]().union(*taints)
+
+    def present_beneath(self, root: str) -> frozenset[Origin]:
+        """Returns the taint of those files below a directory together that still exist."""
+        below = root.rstrip("/") + "/"
+        taints = [
+            record.taint
+            for record in tuple(self._by_path.values())
+            if record.taint
+            and (record.path.startswith(below) or below.startswith(record.path))
+            and os.path.lexists(record.path)
         ]
         return frozenset[Origin]().union(*taints)
 

@@ -119,6 +119,9 @@ class Tool(Protocol):
 
     A tool may have `async def assess(arguments, context) -> Assessment`, which is asked about each
     call before it is made; a tool without it leaves the decision to the policy.
+
+    A tool that runs commands has `async def source(arguments, context) -> Origin`: whose words the
+    call may bring. The result has this origin, and so have the files that the call changed.
     """
 
     @property
@@ -182,6 +185,16 @@ async def assess(tool: Tool, arguments: dict[str, Any], context: ToolContext) ->
     if not isinstance(assessment, Assessment):
         raise TypeError(f"assess returned {type(assessment).__name__}, not an Assessment")
     return assessment
+
+
+async def source(tool: Tool, arguments: dict[str, Any], context: ToolContext) -> Origin:
+    """Returns whose words a call may bring, and write to files, as the tool says before the call.
+
+    A tool without a `source` leaves it unknown: its words may be anybody's.
+    """
+    ask = getattr(tool, "source", None)
+    origin = await ask(arguments, context) if ask is not None else Origin.TOOL
+    return origin if isinstance(origin, Origin) else Origin.TOOL
 
 
 def use_of(tool: Tool, actor: Actor, layers: ToolPolicy = NO_LAYERS) -> Request:

@@ -21,7 +21,7 @@ from skerry.model.recall import SearchResults
 from skerry.model.tool import ToolResult
 from skerry.policy.decide import NO_LAYERS
 from skerry.policy.effect import Effect
-from skerry.policy.gate import Gate
+from skerry.policy.gate import CLOCK_NS, Gate
 from skerry.policy.tool_names import HOST_TOOLS
 from skerry.policy.tool_policy import ToolPolicy
 from skerry.ports.approval import Approval, Approvals, PendingCall
@@ -32,6 +32,7 @@ from skerry.ports.tool import (
     assess,
     call_of,
     permission,
+    source,
     speaks_itself,
 )
 from skerry.runtime.tool_results import result_message
@@ -43,8 +44,6 @@ logger = logging.getLogger(__name__)
 CHANGED: Final = "approval-changed"
 """Rule by which an approved call does not begin: what it was bound to is not the same."""
 _CHANGED_REASON: Final = "the command, its directory, environment or a script is not as approved"
-CLOCK_NS: Final = 20_000_000
-"""Nanoseconds by which times of files may be behind the clock."""
 GATE_SECONDS: Final = 10.0
 """Seconds that the gate of a tool has for one call."""
 
@@ -73,11 +72,7 @@ async def execute(
 
     With a `gate` the policy is asked again, then the tool's own gate; the strictest answer holds.
     """
-    began, rules = time.time_ns(), context.workspace.rules
     result = await _run(call, tools, context, gate)
-    if call.name in HOST_TOOLS and isinstance(rules, Gate):
-        changed = partial(rules.note_changes, context.workspace.root, began - CLOCK_NS)
-        await anyio.to_thread.run_sync(changed)
     tool = tools.get(call.name)
     if result.is_error and (tool is None or speaks_itself(tool)):
         result = replace(result, origin=Origin.LOCAL)
@@ -95,7 +90,31 @@ async def _run(
 
 async def outcome(tool: Tool, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
     """Returns the result of a call that may begin, a failure included."""
-    return await _explained(tool.spec.name, lambda: tool.run(arguments, context))
+    return await _explained(tool.spec.name, lambda: _made(tool, arguments, context))
+
+
+async def _made(tool: Tool, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
+    """Makes a call that may begin; of a command also the files that it changed are recorded.
+
+    The result of a command is of whom the tool names before it runs.
+    """
+    if tool.spec.name not in HOST_TOOLS:
+        return await tool.run(arguments, context)
+    words, began, rules = await source(tool, arguments, context), time.time_ns(), _gate(context)
+    try:
+        result = await tool.run(arguments, context)
+    finally:
+        if rules is not None:  # also of a command that was aborted
+            root = context.workspace.root
+            changed = partial(rules.note_changes, root, began - CLOCK_NS, words)
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(changed)
+    return replace(result, origin=words)
+
+
+def _gate(context: ToolContext) -> Gate | None:
+    rules = context.workspace.rules
+    return rules if isinstance(rules, Gate) else None
 
 
 async def _explained(name: str, work: Callable[[], Awaitable[ToolResult]]) -> ToolResult:
@@ -124,7 +143,7 @@ async def _decided(
         return refusal(call.name, assessment)
     if assessment.effect is Effect.ASK:
         return await _asked(call, tool, context, assessment, gate)
-    return await tool.run(call.arguments, context.approved(assessment))
+    return await _made(tool, call.arguments, context.approved(assessment))
 
 
 async def assessed(

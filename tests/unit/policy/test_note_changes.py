@@ -22,7 +22,7 @@ def test_only_what_changed_since_the_start_of_the_command_is_recorded(
     began, records = time.time_ns() - 20_000_000, Records()
     (tmp_path / "new.txt").write_text("new")
     rules = gate(config({}), Actor(Origin.OWNER, is_private=True, taint=taint), records)
-    rules.note_changes(tmp_path, began)
+    rules.note_changes(tmp_path, began, Origin.LOCAL)
     root = tmp_path.resolve()
     assert records.taint_of(str(root / "new.txt")) == taint
     assert records.of(str(root / "old.txt")) is None
@@ -37,6 +37,6 @@ def test_a_directory_with_too_many_files_is_recorded_as_a_whole(
     records = Records()
     taint = frozenset({Origin.WEB})
     rules = gate(config({}), Actor(Origin.OWNER, is_private=True, taint=taint), records)
-    rules.note_changes(tmp_path, time.time_ns() + 10**12)
+    rules.note_changes(tmp_path, time.time_ns() + 10**12, Origin.LOCAL)
     path = str(tmp_path.resolve() / "a")
     assert records.of_file(path, 1, lambda: b"") == taint

@@ -30,7 +30,7 @@ def input_gate(
     text = f"input for {session.command.text}: {data.decode('utf-8', 'replace')!r}"
     bound = hashlib.sha256(f"{session.id}\0{session.key}\0{session.pid}\0".encode() + data)
     subject = ApprovalSubject(text, None, host, session.command.cwd, (), bound.digest())
-    origins = foreign(taint) - {Origin.TOOL}  # the output of a command is such text
+    origins = foreign(taint)
     if rules.security == "deny":
         return Assessment(Effect.DENY, "security-deny", "the security of commands is deny")
     if host != "sandbox" and rules.security != "full":

@@ -8,7 +8,6 @@ from msgspec import Struct
 from skerry.features.exec.session import ProcessSession
 from skerry.model.errors import SkerryError
 from skerry.model.ids import RunId
-from skerry.model.origin import Origin
 from skerry.model.run import Purpose, RunRequest
 from skerry.policy import fences
 from skerry.policy.injection import scan
@@ -62,5 +61,5 @@ async def message(session: ProcessSession, request: RunRequest) -> RunRequest:
         purpose=Purpose.COMMAND,
         rights=request.rights,
         scopes=request.scopes,
-        text_origin=Origin.TOOL,
+        text_origin=session.words,
     )

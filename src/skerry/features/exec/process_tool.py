@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any, Final, Literal
 
+import anyio.to_thread
 from pydantic import BaseModel, ConfigDict, Field
 
 from skerry.config.root import Config
@@ -13,9 +14,11 @@ from skerry.features.exec.session import ProcessSession, Status
 from skerry.features.exec.settings import rules_of
 from skerry.model.caller import Caller
 from skerry.model.errors import ToolError
+from skerry.model.origin import Origin
 from skerry.model.tool import ToolResult, ToolSpec
 from skerry.policy.access import Verb
 from skerry.policy.effect import Effect
+from skerry.policy.gate import Gate
 from skerry.ports.tool import Assessment, ToolContext
 
 RESULT_CHARS: Final = 30_000
@@ -131,6 +134,21 @@ class Process:
             return Assessment(Effect.ALLOW, "process")  # there is nothing to write to
         rules = rules_of(self._config(), caller.key.agent, host=session.command.host)
         return input_gate(session, rules, _input(params, session)[0], context.taint)
+
+    async def source(self, arguments: dict[str, Any], context: ToolContext) -> Origin:
+        """Returns whose words the output of the command may have, also by what is written to it."""
+        params, rules = ProcessParams.model_validate(arguments), context.workspace.rules
+        words = Origin.TOOL
+        if isinstance(rules, Gate):
+            words = await anyio.to_thread.run_sync(rules.words_of, context.workspace.root)
+        if context.caller is None or params.action == "list":
+            return words  # the list shows commands, which are the run's own words
+        session = self._registry.find(params.session_id, context.caller.key)
+        if session is None:
+            return words
+        if session.words is Origin.LOCAL:
+            session.words = words
+        return session.words
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
         """Does the action and returns its outcome."""

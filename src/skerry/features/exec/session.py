@@ -14,6 +14,7 @@ from skerry.infra.clock import Clock
 from skerry.infra.process import LINGER_SECONDS, NotStartedError
 from skerry.model.errors import SkerryError
 from skerry.model.ids import SessionKey
+from skerry.model.origin import Origin
 from skerry.model.run import RunRequest
 from skerry.ports.sandbox import SandboxProcess
 
@@ -59,6 +60,9 @@ class Command(Struct, frozen=True):
 
 class ProcessSession:
     """One command of one conversation. `run` it in a task of its own."""
+
+    words: Origin = Origin.TOOL
+    """Origin of the words that its output may have."""
 
     def __init__(self, session_id: str, command: Command, key: SessionKey, clock: Clock) -> None:
         self.id = session_id

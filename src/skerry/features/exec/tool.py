@@ -21,6 +21,7 @@ from skerry.features.exec.programs import SEARCH_PATH
 from skerry.features.exec.registry import Registry
 from skerry.features.exec.session import Command, ProcessSession
 from skerry.features.exec.settings import host_of, rules_of
+from skerry.features.exec.sources import brings_no_words, is_local, recorded
 from skerry.infra.process import Program
 from skerry.model.caller import Caller
 from skerry.model.errors import SandboxError, ToolError
@@ -28,6 +29,7 @@ from skerry.model.origin import Origin
 from skerry.model.tool import ToolResult, ToolSpec
 from skerry.policy.access import Verb
 from skerry.policy.effect import Effect
+from skerry.policy.gate import Gate
 from skerry.policy.taint import foreign, guarded_act, reason
 from skerry.ports.sandbox import WORKDIR, Sandbox, SandboxProcess, SandboxSpec
 from skerry.ports.tool import ApprovalSubject, Assessment, Tool, ToolContext
@@ -135,38 +137,53 @@ class Exec:
             params.command, argv, host, str(cwd), tuple(sorted(params.env or ())), digest
         )
         patterns = decision.patterns if host == "gateway" else ()
-        taint = foreign(context.taint) - {Origin.TOOL}  # the output of a command is such text
+        taint = foreign(context.taint)
         rule = guarded_act(self.spec.name, host=host) if taint else ""
         if rule and decision.decision is Effect.ALLOW:
             # A run that has read words of others needs a person for what leaves the sandbox.
             return Assessment(Effect.ASK, rule, reason(rule, taint), subject)
         return Assessment(decision.decision, decision.rule, decision.reason, subject, patterns)
 
+    async def source(self, arguments: dict[str, Any], context: ToolContext) -> Origin:
+        """Returns whose words the command may bring: with access to the network, anybody's."""
+        params = ExecParams.model_validate(arguments)
+        caller = _caller(context)
+        root = context.workspace.root
+        if self._place(caller) == "sandbox":
+            local = is_local(self._host.config().sandbox(caller.key.agent))
+        else:
+            decision = await self._decision(params, caller, "gateway")
+            local = brings_no_words(decision.segments, root, self._cwd(params, context))
+        rules = context.workspace.rules
+        if not local or not isinstance(rules, Gate):
+            return Origin.WEB
+        return await anyio.to_thread.run_sync(rules.words_of, root)
+
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
         """Runs the command until it ends, or its time is over."""
         params = ExecParams.model_validate(arguments)
         caller = _caller(context)
-        host, config = self._place(caller), self._host.config()
-        seconds = params.timeout or config.tools.exec.timeout_sec
-        seconds = min(seconds, config.tools.exec.timeout_sec)
+        host, most = self._place(caller), self._host.config().tools.exec.timeout_sec
         cwd = self._cwd(params, context)
         if host == "sandbox":
             opens = partial(self._inside, params, context, caller)
         else:
             await self._note(params, caller)
             opens = partial(self._outside, params, cwd)
+        words = await self.source(arguments, context)
         command = Command(
             params.command,
             host,
             str(cwd),
-            opens,
-            seconds,
+            partial(recorded, opens, context, words),
+            min(params.timeout or most, most),
             listens=params.listens,
             pty=params.pty,
             is_tainted=bool(context.taint),
             request=context.request,
         )
         session = self._registry.begin(command, caller.key)
+        session.words = words
         report = Report(session, context.progress)
         try:
             await session.wait(self._yield_seconds(params))

@@ -324,7 +324,7 @@ async def test_the_end_starts_a_turn_once_unless_the_agent_looked(
         ("sandbox", ("deny", "on-miss"), set[Origin](), False, Effect.DENY, "security-deny"),
         ("sandbox", ("full", "on-miss"), {Origin.WEB}, False, Effect.ASK, "tainted-input"),
         ("sandbox", ("full", "on-miss"), {Origin.WEB}, True, Effect.ALLOW, "process"),
-        ("sandbox", ("full", "on-miss"), {Origin.TOOL}, False, Effect.ALLOW, "process"),
+        ("sandbox", ("full", "on-miss"), {Origin.LOCAL}, False, Effect.ALLOW, "process"),
         ("gateway", ("allowlist", "on-miss"), set[Origin](), False, Effect.ASK, "process-input"),
         ("gateway", ("allowlist", "off"), set[Origin](), False, Effect.DENY, "process-input"),
         ("gateway", ("full", "on-miss"), set[Origin](), False, Effect.ALLOW, "process"),

@@ -1,15 +1,18 @@
 """The gate of the tool `exec`: taint, folders, and what an approval is bound to."""
 
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
+from skerry.config.protected import gate
 from skerry.config.root import Config
 from skerry.features.exec.binding import binding
 from skerry.features.exec.output import KEPT_CHARS, Output
 from skerry.features.exec.registry import Registry
+from skerry.features.exec.sources import recorded
 from skerry.features.exec.tool import Exec
 from skerry.infra.rooted_fs import Beneath
 from skerry.model.caller import Caller
@@ -17,12 +20,15 @@ from skerry.model.errors import ToolError
 from skerry.model.ids import AgentId, SessionKey
 from skerry.model.inbound import PeerKind
 from skerry.model.origin import Origin
+from skerry.policy.decide import Actor
 from skerry.policy.effect import Effect
+from skerry.policy.records import FileRecord, Records
 from skerry.ports.sandbox import SandboxProcess, SandboxSpec, SelfTest
 from skerry.ports.tool import ToolContext
 from skerry.sdk.tool_host import ToolHost
 from skerry.store import DATABASE, Store, open_store
 from skerry.testing.clock import FakeClock
+from tests.support.tool_rules import config
 
 OWNER = Caller(SessionKey.main(), PeerKind.DIRECT, Origin.OWNER, is_private=True)
 
@@ -40,12 +46,17 @@ class Everywhere:
         raise NotImplementedError(spec)
 
 
-def tool(store: Store, place: str, folder: Path) -> Exec:
+def tool(store: Store, place: str, folder: Path, sandbox: dict[str, Any] | None = None) -> Exec:
     section = {"exec": {"host": place, "allowlist": ["ls *"]}}
-    config = Config.model_validate(
-        {"tools": section, "state_dir": folder, "path": folder / "skerry.json"}
+    parsed = Config.model_validate(
+        {
+            "tools": section,
+            "agents": {"defaults": {"sandbox": sandbox or {}}},
+            "state_dir": folder,
+            "path": folder / "skerry.json",
+        }
     )
-    host = ToolHost(config=lambda: config, store=store, environ={}, clock=FakeClock())
+    host = ToolHost(config=lambda: parsed, store=store, environ={}, clock=FakeClock())
     registry = Registry(host.start, host.clock, lambda: 60_000)
     return Exec(host, Everywhere(), registry)
 
@@ -54,7 +65,8 @@ def tool(store: Store, place: str, folder: Path) -> Exec:
     ("place", "taint", "effect", "rule"),
     [
         ("gateway", set[Origin](), Effect.ALLOW, "allowlist"),
-        ("gateway", {Origin.TOOL, Origin.MEMORY}, Effect.ALLOW, "allowlist"),
+        ("gateway", {Origin.LOCAL}, Effect.ALLOW, "allowlist"),
+        ("gateway", {Origin.TOOL}, Effect.ASK, "tainted-host"),
         ("gateway", {Origin.WEB}, Effect.ASK, "tainted-host"),
         ("gateway", {Origin.STRANGER}, Effect.ASK, "tainted-host"),
         ("sandbox", {Origin.WEB}, Effect.ALLOW, "security-full"),
@@ -68,6 +80,79 @@ async def test_a_run_with_words_of_others_needs_a_person_on_this_machine_and_not
         found = await tool(store, place, tmp_path).assess({"command": "ls x"}, context)
     assert (found.effect, found.rule) == (effect, rule)
     assert found.patterns == ()
+
+
+@pytest.mark.parametrize(
+    ("sandbox", "command", "origin"),
+    [
+        ({}, "cat x", Origin.LOCAL),
+        ({"docker": {"network": "proxy"}}, "cat x", Origin.WEB),
+        ({"workspaceAccess": "none"}, "cat x", Origin.WEB),
+        ({"docker": {"binds": ["/srv/x:/x"]}}, "cat x", Origin.WEB),
+        (None, "ls -l x | wc -l", Origin.LOCAL),
+        (None, "cat ../x", Origin.WEB),
+        (None, "cat link/x", Origin.WEB),
+        (None, "wc --files0-from=x", Origin.WEB),
+        (None, "./cat x", Origin.WEB),
+        (None, "curl http://x.example/", Origin.WEB),
+        (None, "echo a; git pull", Origin.WEB),
+        (None, "cat x > y", Origin.WEB),
+    ],
+)
+async def test_output_is_the_workspaces_own_unless_the_command_may_reach_the_network(
+    tmp_path: Path, sandbox: dict[str, Any] | None, command: str, origin: Origin
+) -> None:
+    workspace = tmp_path / "workspace"
+    workspace.mkdir()
+    (workspace / "link").symlink_to(tmp_path)
+    async with open_store(tmp_path / DATABASE) as store:
+        place = "gateway" if sandbox is None else "sandbox"
+        exec_ = tool(store, place, tmp_path, sandbox)
+        records = Records()
+        for taint, want in ((set[Origin](), origin), ({Origin.WEB}, Origin.WEB)):
+            actor = Actor.of(OWNER, frozenset(taint))
+            rules = gate(config({}), actor, records)
+            context = ToolContext(Beneath(workspace, rules), caller=OWNER, taint=frozenset(taint))
+            assert await exec_.source({"command": command}, context) is want
+
+
+async def test_output_is_foreign_while_the_workspace_has_a_file_with_words_of_others(
+    tmp_path: Path,
+) -> None:
+    page, records = tmp_path / "page.txt", Records()
+    page.write_text("words")
+    record = FileRecord(str(page.resolve()), b"", 5, "run", frozenset({Origin.WEB}))
+    records.note(record)
+    context = ToolContext(
+        Beneath(tmp_path, gate(config({}), Actor.of(OWNER), records)), caller=OWNER
+    )
+    async with open_store(tmp_path / DATABASE) as store:
+        exec_ = tool(store, "sandbox", tmp_path)
+        assert await exec_.source({"command": "cat *"}, context) is Origin.WEB
+        page.unlink()
+        assert await exec_.source({"command": "cat *"}, context) is Origin.LOCAL
+
+
+async def test_files_of_a_command_with_network_are_recorded_at_its_end(tmp_path: Path) -> None:
+    records = Records()
+    rules = gate(config({}), Actor.of(OWNER), records)
+
+    @asynccontextmanager
+    async def command(_: object) -> AsyncIterator[SandboxProcess]:
+        (tmp_path / f"{words}.txt").write_text("x")
+        yield cast("SandboxProcess", None)
+
+    for words in (Origin.WEB, Origin.LOCAL):
+        with pytest.raises(ZeroDivisionError):
+            async with recorded(
+                command, ToolContext(Beneath(tmp_path, rules), caller=OWNER), words
+            ):
+                raise ZeroDivisionError
+        (tmp_path / f"{words}.txt").touch()
+    taints = [
+        records.taint_of(str(tmp_path.resolve() / f"{name}.txt")) for name in ("web", "local")
+    ]
+    assert taints == [{Origin.WEB}, frozenset()]
 
 
 @pytest.mark.parametrize("workdir", ["..", "/", "missing", "link"])

@@ -1,0 +1,94 @@
+"""Decides whether the output of a command may have words of others than the owner.
+
+A command with access to the network may bring anybody's words, and on this machine every program
+has that access. Of a few it is known that they do not use it, nor run anything.
+"""
+
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import anyio
+import anyio.to_thread
+
+from skerry.config.sandbox import SandboxConfig
+from skerry.features.exec.check import Segment
+from skerry.model.origin import Origin
+from skerry.policy.gate import CLOCK_NS, Gate
+from skerry.ports.sandbox import SandboxProcess
+from skerry.ports.tool import ToolContext
+
+_FACTS: Final = frozenset(
+    {"basename", "df", "dirname", "echo", "false", "free", "id", "nproc", "printf", "pwd"}
+    | {"true", "uname", "uptime", "whoami"}
+)
+"""Programs whose output is their words, or facts about this machine."""
+_READERS: Final = frozenset(["cat", "cut", "date", "du", "head", "ls", "nl", "stat", "tail", "wc"])
+"""Programs that read their standard input and the files that they name, and nothing else."""
+_SYSTEM: Final = ("/usr/bin/", "/bin/")
+
+
+def is_local(sandbox: SandboxConfig) -> bool:
+    """Returns whether commands in the sandbox read the agent's workspace alone, without network.
+
+    A folder of the sandbox's own, or one that it binds, has no records of who wrote its files.
+    """
+    docker, access = sandbox.docker, sandbox.workspace_access
+    return docker.network == "none" and access != "none" and not docker.binds
+
+
+def brings_no_words(segments: Sequence[Segment], root: Path, cwd: Path) -> bool:
+    """Returns whether a command on this machine has no words of others, but those in `root`.
+
+    Args:
+        segments: Its simple commands; none where it is not understood.
+        root: The workspace, whose files have records.
+        cwd: Folder in which the command starts.
+
+    """
+    home = root.resolve()
+    return bool(segments) and all(_is_plain(segment, home, cwd) for segment in segments)
+
+
+def _is_plain(segment: Segment, root: Path, cwd: Path) -> bool:
+    name, program = segment.argv[0], segment.program or ""
+    if not program.startswith(_SYSTEM):
+        return False
+    # A name with a folder is in neither set: it may be anything.
+    return name in _FACTS or (name in _READERS and _reads_beneath(segment.argv[1:], root, cwd))
+
+
+def _reads_beneath(words: Sequence[str], root: Path, cwd: Path) -> bool:
+    """Returns whether words of a command name nothing outside of the workspace."""
+    if not cwd.resolve().is_relative_to(root):
+        return False
+    options = [word for word in words if word.startswith("-")]
+    others = [word for word in words if not word.startswith("-")]
+    return not any("/" in word or "from" in word for word in options) and all(
+        (cwd / word).resolve().is_relative_to(root) for word in others
+    )
+
+
+@asynccontextmanager
+async def recorded(
+    opens: Callable[[bool], AbstractAsyncContextManager[SandboxProcess]],
+    context: ToolContext,
+    words: Origin,
+    terminal: bool = False,  # noqa: FBT001, FBT002 - the form of `Command.open`
+) -> AsyncIterator[SandboxProcess]:
+    """Runs a command for a block; at its end the files that the command changed are recorded.
+
+    The end may come long after the call, and by an abort.
+    """
+    rules, began = context.workspace.rules, time.time_ns() - CLOCK_NS
+    try:
+        async with opens(terminal) as process:
+            yield process
+    finally:
+        if isinstance(rules, Gate):
+            note = partial(rules.note_changes, context.workspace.root, began, words)
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(note)
