@@ -5,7 +5,7 @@ Needs Chromium. Run it as `python scripts/pictures.py` after a change of the pag
 
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -46,10 +46,34 @@ def height(hours: float, range_m: float = 2.1) -> float:
 '''
 
 
+CORRECT: Final = "The boat leaves at 15:15 now. Correct my notes and check them"
+CHECK: Final = "sh check.sh tides.md"
+CHECKS: Final = """echo "checking $1"
+for line in tide range boat; do echo "  $line: in order"; sleep 0.3; done
+echo "3 lines, 0 problems"
+"""
+CORRECTED: Final = "Done: the boat leaves at **15:15**, and the check finds no problem."
+PUBLISH: Final = "Publish the notes for the others"
+PUSH: Final = "git add tides.md && git commit -m 'Boat at 15:15' && git push origin main"
+WORK: Final[Mapping[str, Sequence[HttpStep]]] = {
+    CORRECT: (
+        ToolCall("c1", "edit", {"path": "tides.md", "oldText": "15:30", "newText": "15:15"}),
+        ToolCall("c2", "exec", {"command": CHECK}),
+        CORRECTED,
+    ),
+    PUBLISH: (ToolCall("c3", "exec", {"command": PUSH}), "Published."),
+}
+"""Questions that need tools, each with the steps of its answer."""
+
+
 def script(body: dict[str, Any]) -> Sequence[HttpStep]:
-    """Answers the questions; for the second the notes are read first."""
+    """Answers the questions; some need tools first."""
     messages = body["messages"]
-    asked = [str(one["content"]) for one in messages if one["role"] == "user"][-1]
+    places = [place for place, one in enumerate(messages) if one["role"] == "user"]
+    asked = str(messages[places[-1]]["content"])
+    for question, steps in WORK.items():
+        if question in asked:
+            return [steps[sum(one["role"] == "tool" for one in messages[places[-1] :])]]
     if "notes" in asked and messages[-1]["role"] != "tool":
         return [
             ThinkingBlock("The notes come first."),
@@ -96,6 +120,45 @@ async def take(browser: Browser, scheme: Literal["light", "dark"], file: Path) -
         await page.close()
 
 
+async def take_work(
+    browser: Browser, scheme: Literal["light", "dark"], question: str, host: str, file: Path
+) -> None:
+    """Takes a picture of calls of tools: commands in the sandbox run, others need a person."""
+    whole: dict[str, Any] = {"tools": {"exec": {"host": host}}}
+    waits = host == "gateway"
+    async with (
+        StubModelServer(script) as model,
+        running_gateway(config=config(model.base_url) | whole, arguments=MODEL) as gateway,
+    ):
+        workspace = gateway.home / "workspace"
+        workspace.mkdir(parents=True, exist_ok=True)
+        (workspace / "tides.md").write_text(NOTES)
+        (workspace / "check.sh").write_text(CHECKS)
+        page = await browser.new_page(
+            color_scheme=scheme,
+            viewport={"width": 1200, "height": 640 if waits else 1040},
+            device_scale_factor=1.5,
+        )
+        await page.goto(f"{gateway.url}/#token={gateway.token}")
+        await talk(page, *OTHER)
+        await page.get_by_role("button", name="New conversation").click()
+        await page.get_by_label("Message", exact=True).fill(question)
+        await page.keyboard.press("Enter")
+        if waits:
+            await expect(page.locator("#waiting-count")).to_have_text("1")
+            await expect(page.get_by_role("button", name="Allow once")).to_be_enabled()
+        else:
+            done = page.locator(".answer[data-state=done]:has(.cost)")
+            await expect(done).to_have_count(1)
+            for fold in await page.locator("#log .tools > li > details:not([open])").all():
+                await fold.locator("summary").click()
+            await expect(page.get_by_role("button", name="Undo")).to_be_visible()
+        await expect(page.locator("#sessions li")).to_have_count(2)
+        await page.mouse.move(600, 5)
+        await page.screenshot(path=file)
+        await page.close()
+
+
 async def talk(page: Page, *questions: str) -> None:
     """Asks one after the other."""
     for number, question in enumerate(questions, start=1):
@@ -106,13 +169,15 @@ async def talk(page: Page, *questions: str) -> None:
 
 
 async def main() -> None:
-    """Takes both pictures."""
+    """Takes all pictures."""
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(
             executable_path=shutil.which("chromium"), args=["--no-sandbox"]
         )
         await take(browser, "light", IMAGES / "webchat.png")
         await take(browser, "dark", IMAGES / "webchat-dark.png")
+        await take_work(browser, "light", CORRECT, "sandbox", IMAGES / "tool-calls.png")
+        await take_work(browser, "dark", PUBLISH, "gateway", IMAGES / "approval.png")
         await browser.close()
 
 
