@@ -218,6 +218,7 @@ async def test_a_killed_gateway_leaves_no_command_with_a_terminal(
             with anyio.fail_after(60):
                 while not (workspace / "beat").exists():
                     await anyio.lowlevel.checkpoint()
+            assert works_in(workspace)
             await running.kill()
         with anyio.fail_after(60):
             while works_in(workspace):
@@ -225,7 +226,7 @@ async def test_a_killed_gateway_leaves_no_command_with_a_terminal(
 
 
 def works_in(folder: Path) -> bool:
-    """Returns whether a process has an open folder or file there, or writes its beat."""
+    """Returns whether a process has the folder as its current one."""
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             if (process / "cwd").samefile(folder):
