@@ -63,7 +63,10 @@ _SCHEMA: Final[dict[str, Any]] = {
         "sessionId": _STRING,
         "data": _STRING,
         "keys": {"type": "array", "items": _STRING},
+        "hex": {"type": "array", "items": _STRING},
+        "literal": _STRING,
         "text": _STRING,
+        "bracketed": {"type": "boolean"},
         "eof": {"type": "boolean"},
         "offset": {"type": "integer"},
         "limit": {"type": "integer"},
@@ -71,7 +74,7 @@ _SCHEMA: Final[dict[str, Any]] = {
     },
     "required": ["action"],
 }
-"""The parameters that a model needs; `hex`, `literal` and `bracketed` are accepted too."""
+"""The parameters as a model gets them, shorter than pydantic writes them."""
 
 
 def told(session: ProcessSession) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 import anyio
 import anyio.abc
@@ -17,7 +17,7 @@ from skerry.features.exec.check import Rules
 from skerry.features.exec.gateway_host import on_gateway
 from skerry.features.exec.input_gate import input_gate
 from skerry.features.exec.notice import Notices
-from skerry.features.exec.process_tool import Process, outcome
+from skerry.features.exec.process_tool import Process, ProcessParams, outcome
 from skerry.features.exec.registry import MOST_OF_SESSION, Registry, tell_nobody
 from skerry.features.exec.session import Command, ProcessSession
 from skerry.infra.process import Program
@@ -126,6 +126,13 @@ def is_alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
+
+
+def test_the_model_is_told_of_every_parameter() -> None:
+    fields = {field.alias or name for name, field in ProcessParams.model_fields.items()}
+    assert fields == set(Process.spec.parameters["properties"])
+    actions = Process.spec.parameters["properties"]["action"]["enum"]
+    assert set(actions) == set(get_args(ProcessParams.model_fields["action"].annotation))
 
 
 async def test_a_terminal_gets_keys_and_a_paste_within_its_marks(tmp_path: Path) -> None:
