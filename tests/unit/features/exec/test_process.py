@@ -12,7 +12,6 @@ import pytest
 from msgspec import Struct, field
 
 from skerry.config.root import Config
-from skerry.features.exec import keys
 from skerry.features.exec.check import Rules
 from skerry.features.exec.gateway_host import on_gateway
 from skerry.features.exec.input_gate import input_gate
@@ -377,28 +376,3 @@ async def test_the_gate_of_the_tool_is_the_one_of_input(tmp_path: Path) -> None:
         for action, more, effect in calls:
             arguments = {"action": action, "sessionId": session.id, **more}
             assert (await commands.tool.assess(arguments, context)).effect is effect, action
-
-
-@pytest.mark.parametrize(
-    ("tokens", "sent"),
-    [
-        (["C-c"], b"\x03"),
-        (["^d"], b"\x04"),
-        (["C-Space"], b"\x00"),
-        (["M-Enter"], b"\x1b\r"),
-        (["S-Tab"], b"\x1b[Z"),
-        (["Down", "C-S-Right"], b"\x1b[B\x1b[1;6C"),
-        (["F5", "NPage", "BSpace"], b"\x1b[15~\x1b[6~\x7f"),
-        (["hello", "Space", "é"], "hello é".encode()),
-    ],
-)
-def test_tokens_are_those_of_tmux(tokens: list[str], sent: bytes) -> None:
-    assert keys.encoded(tokens) == sent
-
-
-def test_a_paste_cannot_end_itself() -> None:
-    inner = "a\x1b[201~b\x1b[20\x1b[201~1~c"
-    data = keys.pasted(inner, bracketed=True)
-    assert data.startswith(b"\x1b[200~")
-    assert data.endswith(b"\x1b[201~")
-    assert data.count(b"\x1b[201~") == 1
