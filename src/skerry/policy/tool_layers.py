@@ -5,7 +5,6 @@ Sources: seed 003, "Permission Resolution Stack"; openclaw-behaviour 9.3 and 9.4
 
 import re
 from collections.abc import Iterable, Mapping
-from fnmatch import translate
 from typing import Final
 
 from msgspec import Struct
@@ -58,6 +57,11 @@ class ToolLists(Struct, frozen=True):
         )
 
 
+def _pattern(name: str) -> re.Pattern[str]:
+    """Returns the pattern of a name in which `*` stands for any characters; two are as one."""
+    return re.compile(".*".join(map(re.escape, re.split(r"\*+", name))), re.DOTALL)
+
+
 class Selection:
     """A compiled list of names, patterns with `*`, plugins and groups."""
 
@@ -68,9 +72,7 @@ class Selection:
         self._names = expanded(entries)
         self._all_plugins = self._names.pop(PLUGIN_GROUP, "")
         self._patterns = [
-            (re.compile(translate(name.replace("[", "[[]").replace("?", "[?]"))), entry)
-            for name, entry in self._names.items()
-            if ANYTHING in name
+            (_pattern(name), entry) for name, entry in self._names.items() if ANYTHING in name
         ]
 
     def entry(self, name: str, plugin: str = "") -> str:
@@ -85,7 +87,7 @@ class Selection:
             return entry
         if plugin and (entry := self._names.get(plugin) or self._all_plugins):
             return entry
-        return next((entry for pattern, entry in self._patterns if pattern.match(name)), "")
+        return next((entry for pattern, entry in self._patterns if pattern.fullmatch(name)), "")
 
 
 class Layer(Struct, frozen=True):

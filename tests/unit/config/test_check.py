@@ -87,10 +87,11 @@ def test_a_sender_of_a_group_is_named_by_a_typed_key() -> None:
     assert "id:42" in found["channels.telegram.groups.*.toolsBySender"].message
 
 
-def test_an_agent_s_sandbox_is_refused_for_one_and_for_all() -> None:
-    key = "sandbox"
-    found = errors({"agents": {"defaults": {key: {}}, "list": [{"id": "a", key: {}}]}})
-    assert set(found) == {f"agents.defaults.{key}", f"agents.list[0].{key}"}
+def test_an_unknown_key_of_a_sandbox_is_refused_for_one_agent_and_for_all() -> None:
+    agents = {"defaults": {"sandbox": {"mod": "off"}}, "list": [{"id": "a", "sandbox": {"x": 1}}]}
+    found = errors({"agents": agents})
+    assert set(found) == {"agents.defaults.sandbox.mod", "agents.list[0].sandbox.x"}
+    assert "'mode'" in found["agents.defaults.sandbox.mod"].remedy
 
 
 def test_tools_belong_to_the_whole_or_to_an_agent_and_not_to_the_defaults() -> None:

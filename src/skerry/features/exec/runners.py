@@ -68,11 +68,7 @@ _STARTERS: Final = """
 _RUNNERS: Final = frozenset(f"{_SHELLS} {_LANGUAGES} {_EDITORS} {_STARTERS}".split())
 _MANY_NAMED: Final = frozenset({"busybox", "coreutils", "toybox"})
 """Programs that are what the name of a link to them says."""
-_NUMBERED: Final = re.compile(r"(?P<name>.*?[A-Za-z+])[-.]?\d+(?:[._-]\d+)*(?:[a-z]|-dbg|-config)?")
-"""Name with a version behind it, such as python3.11, gcc-12 or lua5.4."""
 _LOADER: Final = re.compile(r"ld-?[\w.-]*\.so(?:\.\d+)*")
-_ALTERNATIVE: Final = re.compile(r"(?P<name>[a-z]+)\.[a-z]+(?:-[a-z0-9]+)*")
-"""Name of a variant, such as vim.basic or nc.openbsd."""
 _PLAIN_GIT_TEXT: Final = """
     add annotate apply blame branch cat-file check-attr check-ignore check-mailmap
     check-ref-format checkout cherry cherry-pick clean clone commit commit-graph count-objects
@@ -105,8 +101,15 @@ def is_runner(argv: Sequence[str], *names: str) -> bool:
 def _is_listed(name: str) -> bool:
     if name in _RUNNERS or name.lower() in _RUNNERS or _LOADER.fullmatch(name):
         return True
-    for form in (_NUMBERED, _ALTERNATIVE):
-        match = form.fullmatch(name)
-        if match and match["name"] in _RUNNERS:
-            return True
-    return False
+    return _unversioned(name) in _RUNNERS or name.partition(".")[0] in _RUNNERS
+
+
+def _unversioned(name: str) -> str:
+    """Returns python for python3.11-dbg, gcc for gcc-12: the name without the version behind it.
+
+    What comes behind the first dot names a variant, such as vim.basic or nc.openbsd.
+    """
+    stem = name.removesuffix("-dbg").removesuffix("-config")
+    if stem[-1:].isalpha() and stem[-2:-1].isdigit():
+        stem = stem[:-1]
+    return stem.rstrip("0123456789._-")

@@ -97,7 +97,7 @@ FILTERS: Final = {
         operands=1,
         refused=re.compile(
             r"\b(?:env|ENV|import|include|input_filename|modulemeta|get_search_list"
-            r"|\w*__prog\w*)\b"
+            r")\b|__prog"
         ),
         plain_longs=False,
     ),

@@ -34,11 +34,9 @@ _HIDES: Final = re.compile(
     r")",
     re.IGNORECASE,
 )
-_SPACE: Final = re.compile(r"\s+|/\*.*?\*/", re.DOTALL)
+_SPACE: Final = re.compile(r"\s+")
 _COLOUR: Final = re.compile(r"(?:^|;)color:([^;!]{1,40})")
 _GROUND: Final = re.compile(r"(?:^|;)background(?:-color)?:([^;!]{1,40})")
-_COMMENT: Final = re.compile(r"/\*.*?\*/", re.DOTALL)
-_RULE: Final = re.compile(r"([^{}]{1,2000})\{([^{}]{0,4000})\}")
 _SIMPLE: Final = re.compile(r"(?P<tag>[a-z][a-z0-9]*)?(?P<rest>(?:[.#][A-Za-z_][\w-]*)*)", re.ASCII)
 _PART: Final = re.compile(r"([.#])([\w-]+)")
 _STYLE_BYTES: Final = 500_000
@@ -68,7 +66,7 @@ def _is_hidden(element: HtmlElement) -> bool:
         return True
     if element.tag == "input" or (element.tag == "dialog" and get("open") is None):
         return True
-    style = _SPACE.sub("", get("style") or "")
+    style = _SPACE.sub("", _without_comments(get("style") or ""))
     return bool(style and hides(style)) or not _HIDING_CLASSES.isdisjoint(
         (get("class") or "").lower().split()
     )
@@ -90,19 +88,33 @@ _Selector = tuple[str, frozenset[str], str]
 def _hiding_rules(root: HtmlElement) -> Iterator[_Selector]:
     """Yields the simple selectors of style sheets in the page whose rules hide."""
     sheets = "\n".join(sheet.text or "" for sheet in root.iter("style"))[:_STYLE_BYTES]
-    plain = _without_at_rules(_COMMENT.sub("", sheets))
-    for number, rule in enumerate(_RULE.finditer(plain)):
-        if number >= _MOST_RULES:
-            return
-        if not hides(_SPACE.sub("", rule[2])):
+    plain = _without_at_rules(_without_comments(sheets))
+    for rule in plain.split("}", _MOST_RULES)[:_MOST_RULES]:
+        selectors, opened, declarations = rule.rpartition("{")
+        if not opened or not hides(_SPACE.sub("", declarations)):
             continue
-        for selector in rule[1].split(","):
+        for selector in selectors.rpartition("{")[2].split(","):
             match = _SIMPLE.fullmatch(selector.strip())
             if match and match[0] and match["tag"] not in {"html", "body"}:
                 parts = _PART.findall(match["rest"])
                 classes = frozenset(name for kind, name in parts if kind == ".")
                 ids = [name for kind, name in parts if kind == "#"]
                 yield match["tag"] or "", classes, ids[0] if ids else ""
+
+
+def _without_comments(sheet: str) -> str:
+    """Returns the sheet without comments, as browsers read it: one that never ends hides the rest.
+
+    By `find`, as a search by a regular expression takes the square of the length where none ends.
+    """
+    kept: list[str] = []
+    position = 0
+    while (at := sheet.find("/*", position)) >= 0:
+        kept.append(sheet[position:at])
+        end = sheet.find("*/", at + 2)
+        position = len(sheet) if end < 0 else end + 2
+    kept.append(sheet[position:])
+    return "".join(kept)
 
 
 def _without_at_rules(sheet: str) -> str:
