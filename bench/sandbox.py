@@ -17,6 +17,7 @@ import anyio
 
 from bench.measure import figure
 from skerry.config.check import check
+from skerry.config.root import Config
 from skerry.features.sandbox.bubblewrap import _arguments, found_program
 from skerry.features.sandbox.command import Command
 from skerry.features.sandbox.stage import Mount
@@ -81,29 +82,40 @@ async def at_once(sandbox: Sandbox, workspace: Path) -> tuple[float, float]:
     return (cpu() - begin) / AT_ONCE * 1e3, taken
 
 
+def configuration(state: Path) -> Config:
+    """Returns one whose sandbox is bubblewrap."""
+    tree = {"agents": {"defaults": {"sandbox": {"backend": "bubblewrap"}}}}
+    return check(tree, state_dir=state, path=state / "skerry.json")[0]
+
+
+def bare(state: Path) -> Run:
+    """Returns a function that runs `true` by bubblewrap alone, in the workspace of a state."""
+    bwrap = found_program({"PATH": os.defpath})
+    assert bwrap is not None
+    path, settings = str(bwrap.path), configuration(state).sandbox(MAIN_AGENT)
+    workspace = Mount(-1, "/workspace", is_writable=True)
+    command = Command(["true"], [workspace], {}, Limits(), PurePosixPath("/"), settings, "bench")
+    source = [("", str(state / "workspace"))]
+
+    async def run() -> None:
+        with ExitStack() as stack:
+            words, descriptors = _arguments(command, source, stack)
+            await anyio.run_process([path, *words, "true"], pass_fds=descriptors)
+
+    return run
+
+
 async def main(folder: Path) -> None:
     state = folder / "state"
     (state / "workspace").mkdir(parents=True)
-    tree = {"agents": {"defaults": {"sandbox": {"backend": "bubblewrap"}}}}
-    config = check(tree, state_dir=state, path=state / "skerry.json")[0]
+    config = configuration(state)
     sandbox = open_sandbox(SandboxHost(lambda: config, {"PATH": os.defpath}))
     assert (await sandbox.usable()).usable
-    bwrap = found_program({"PATH": os.defpath})
-    assert bwrap is not None
+    plain = bare(state)
 
     async def inside() -> None:
         async with sandbox.open(SandboxSpec(["true"], state / "workspace", MAIN_AGENT)) as process:
             assert await process.wait() == 0
-
-    settings = config.sandbox(MAIN_AGENT)
-    workspace = Mount(-1, "/workspace", is_writable=True)
-    command = Command(["true"], [workspace], {}, Limits(), PurePosixPath("/"), settings, "bench")
-
-    async def plain() -> None:
-        with ExitStack() as stack:
-            source = [("", str(state / "workspace"))]
-            words, descriptors = _arguments(command, source, stack)
-            await anyio.run_process([str(bwrap.path), *words, "true"], pass_fds=descriptors)
 
     async def process() -> None:
         await anyio.run_process(["true"], stdin=subprocess.DEVNULL)
@@ -111,9 +123,9 @@ async def main(folder: Path) -> None:
     await inside()
     rounds = [[await measured(run) for run in (inside, plain, process)] for _ in range(ROUNDS)]
     for index, (what, budget) in enumerate((("CPU", "<= 3"), ("time", "<= 2"))):
-        ours, theirs, bare = (statistics.median(r[n][index] for r in rounds) for n in range(3))
+        ours, theirs, least = (statistics.median(r[n][index] for r in rounds) for n in range(3))
         ratio = statistics.median(r[0][index] / r[1][index] for r in rounds)
-        detail = f"{ours:.1f} ms beside {theirs:.1f} ms, a plain process {bare:.1f} ms"
+        detail = f"{ours:.1f} ms beside {theirs:.1f} ms, a plain process {least:.1f} ms"
         figure(f"sandbox, {what} of a command, times bwrap", budget, f"{ratio:.2f}", detail)
     each, taken = await at_once(sandbox, state / "workspace")
     figure(
