@@ -43,6 +43,11 @@ HERE = {
         "sandbox list",
         "sandbox recreate",
         "sandbox test",
+        "audit",
+        "exec check",
+        "security audit",
+        "tools explain",
+        "tools list",
     ),
 }
 """Commands that may succeed without a gateway: they read or write files of this machine."""

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from skerry.hooks.hooks import Hooks
+from skerry.model.ids import AgentId
+from skerry.runtime import call_approvals
 from tests.support.asking import chat
 from tests.support.net_lab import lab, reply
 from tests.support.whole import whole_gateway
@@ -27,13 +29,14 @@ def opened(port: int) -> dict[str, Any]:
 
 @pytest.mark.abuse(96)
 async def test_a_model_reads_a_page_and_is_tainted_and_reaches_nothing_that_is_closed(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(call_approvals, "WAIT_SECONDS", 0.01)  # nobody answers
     async with lab() as world:
         await world.serve("10.0.0.1", 80, reply(PAGE, content_type="text/html"))
         port = world.ports["10.0.0.1", 80]
         async with (
-            whole_gateway(tmp_path / "home", Hooks(), config=opened(port)) as (_, address),
+            whole_gateway(tmp_path / "home", Hooks(), config=opened(port)) as (gateway, address),
             connected(address.url, auth={"token": address.token}) as wire,
         ):
             write = 'call write {"path": "AGENTS.md", "content": "x"}'
@@ -41,7 +44,12 @@ async def test_a_model_reads_a_page_and_is_tainted_and_reaches_nothing_that_is_c
             page = await chat(wire, fetch(f"http://127.0.0.1:{port}/"))
             assert "it says here" in page
             assert "UNSEEN" not in page
-            assert "not your owner's" in await chat(wire, write.replace('"x"', '"y"'))
+            guarded = await chat(wire, write.replace('"x"', '"y"'))
+            assert "approval-pending" in guarded, "a person is asked"
+            workspace = gateway.settings.config.workspace(AgentId("main"))
+            assert (workspace / "AGENTS.md").read_text() == "x"
+            (asked,) = await wire.call("exec.approval.list")
+            assert asked["request"]["rule"] == "tainted-file"
             assert "address-metadata" in await chat(wire, fetch("http://169.254.169.254/"))
             assert "address-loopback" in await chat(wire, fetch("http://127.0.0.1:8080/"))
             search = await chat(wire, 'call web_search {"query": "boats"}')
