@@ -36,7 +36,7 @@ from skerry.store import Reader, Store, compactions, frozen, sessions
 
 _NOTED: Final = frozenset({Origin.OWNER, Origin.MEMORY, Origin.LOCAL})
 _CONFIRMED: Final = frozenset({"apply_patch", "edit", "write"})
-"""Tools whose results, as they were stored before the origin `local`, are words of ours."""
+"""Tools whose results are words of ours, also those stored before the origin `local` was."""
 _OWN: Final = frozenset({Origin.OWNER, Origin.BOOT, Origin.LOCAL})
 _QUOTES: Final = frozenset({"session_search"})
 """Tools that answer with what was said, by whomever."""
@@ -94,9 +94,9 @@ def fenced(message: Message) -> Message:
     """Returns the message as the model reads it: text of others in a fence.
 
     Foreign is what taints a run (`means.foreign`), so that the fence and the rights of the run
-    follow from one rule; so are passages of memory that the detector flagged. Any other message is
-    returned as it is, and so is the refusal of a hook, which the model is to heed. Transcript and
-    search have the words without the fence.
+    follow from one rule; so are passages of memory and texts of the owner's files that the detector
+    flagged, which taint no run. Any other message is returned as it is, and so is the refusal of a
+    hook, which the model is to heed. Transcript and search have the words without the fence.
 
     The id of the fence is 64 bits of a hash over the words and over the call's id and time, which
     their author does not know. It is the same at each reading, so that a provider's cache holds.
@@ -143,16 +143,24 @@ def _text(block: Content) -> str:
 async def examined(message: ToolResultMessage) -> ToolResultMessage:
     """Returns the result with the detector's answer in its `details`, where its text is flagged.
 
-    Text of others and passages of memory are examined; a long text in a thread.
+    Text of others, passages of memory and texts of files are examined, also of the owner's files:
+    who filled them is known only of those that a run wrote. A long text is examined in a thread.
     """
     text = message.text
-    if not text or (foreign(message) is None and message.origin is not Origin.MEMORY):
+    if not text or (foreign(message) is None and not _quotes(message)):
         return message
     result = scan(text) if len(text) < _AT_ONCE else await to_thread.run_sync(scan, text)
     if not result.flagged:
         return message
     guard = {"flagged": True, "score": result.score, "matches": list(result.matches)}
     return msgspec.structs.replace(message, details={**(message.details or {}), "guard": guard})
+
+
+def _quotes(message: ToolResultMessage) -> bool:
+    """Returns whether a result that taints no run repeats text which the tool read somewhere."""
+    if message.origin is Origin.LOCAL:
+        return message.tool_name not in _CONFIRMED
+    return message.origin is Origin.MEMORY
 
 
 def flagged(message: ToolResultMessage) -> Scan | None:
