@@ -2,14 +2,15 @@
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, field_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from skerry.config.base import Section
 from skerry.config.exec import AgentExec, ExecConfig
 from skerry.config.plugins import PluginsConfig
 from skerry.config.tools_web import WebToolsConfig
+from skerry.policy.loop_detection import LoopLimits
 from skerry.policy.tool_layers import ToolLists
 from skerry.policy.tool_policy import Elevation, GroupRules, ToolRules, ToolScope
 
@@ -98,6 +99,40 @@ class SandboxToolsConfig(Section):
     """Lists for conversations whose commands run in a sandbox."""
 
 
+class LoopDetectionConfig(Section):
+    """Calls of tools that repeat without progress."""
+
+    enabled: bool = True
+    """Tells the model of such calls, and denies them later."""
+    history_size: int = Field(default=30, ge=2, le=1000)
+    """Calls of a run that are looked at."""
+    warning_threshold: int = Field(default=10, ge=2, le=1000)
+    """Equal calls at which the model is told, and at each multiple."""
+    critical_threshold: int = Field(default=20, ge=2, le=1000)
+    """Equal questions about a command in the background, and calls of a pair in turn, from which on
+    they are denied while their results stay the same."""
+    global_circuit_breaker_threshold: int = Field(default=30, ge=2, le=1000)
+    """Equal calls of any tool from which on they are denied while their results stay the same."""
+
+    @model_validator(mode="after")
+    def _increasing(self) -> Self:
+        steps = (self.warning_threshold, self.critical_threshold)
+        if not steps[0] < steps[1] < self.global_circuit_breaker_threshold:
+            raise ValueError("warning, critical and globalCircuitBreaker threshold must increase")
+        return self
+
+    @property
+    def limits(self) -> LoopLimits:
+        """Returns it as the policy reads it."""
+        return LoopLimits(
+            self.enabled,
+            self.history_size,
+            self.warning_threshold,
+            self.critical_threshold,
+            self.global_circuit_breaker_threshold,
+        )
+
+
 class ToolsScope(ProfiledLists):
     """Rules on tools, for all agents or for one."""
 
@@ -105,6 +140,8 @@ class ToolsScope(ProfiledLists):
     """Lists for single model providers, or `provider/model`, which has priority."""
     elevated: ElevatedConfig | None = None
     """Commands outside the sandbox."""
+    loop_detection: LoopDetectionConfig | None = None
+    """Calls that repeat without progress."""
     subagents: NestedLists = NestedLists.model_construct()
     """Lists for sub-agents, in addition to the tools that no sub-agent has."""
     sandbox: SandboxToolsConfig = SandboxToolsConfig.model_construct()
@@ -197,6 +234,11 @@ class ToolsConfig(ToolsScope):
     """Tools about conversations."""
     agent_to_agent: AgentToAgent = AgentToAgent.model_construct()
     """Agents that may see and address each other's conversations."""
+
+    def loops(self, agent: AgentTools | None) -> LoopLimits:
+        """Returns when repeated calls of an agent are noticed; its own section is the only one."""
+        own = (agent and agent.loop_detection) or self.loop_detection
+        return own.limits if own else LoopLimits()
 
     def rules(
         self,

@@ -32,14 +32,18 @@ from skerry.model.memory import KnownMessages
 from skerry.model.message import (
     AssistantMessage,
     Message,
+    TextBlock,
     ToolCall,
     ToolResultMessage,
     UserMessage,
     command_answer,
 )
+from skerry.model.origin import Origin
 from skerry.policy.decide import Actor
+from skerry.policy.effect import Effect
+from skerry.policy.loop_detection import CallHistory
 from skerry.ports.model import ModelInfo, ModelRequest
-from skerry.ports.tool import ToolContext
+from skerry.ports.tool import Assessment, ToolContext
 from skerry.runtime import tool_calls
 from skerry.runtime.block_streaming import BlockStreamer
 from skerry.runtime.call_approvals import RunApprovals
@@ -49,8 +53,8 @@ from skerry.runtime.model_call import ModelCall, ResponseDraft
 from skerry.runtime.request_builder import RequestBuilder
 from skerry.runtime.run_context import RunPlan, command_call, run_context
 from skerry.runtime.run_hooks import RunHooks, TranscriptHooks
-from skerry.runtime.tool_calls import CallGate, SessionRecall
-from skerry.runtime.tool_results import Progress
+from skerry.runtime.tool_calls import CallGate, SessionRecall, refusal
+from skerry.runtime.tool_results import Progress, result_message
 from skerry.runtime.usage.limits import RunMeter
 from skerry.store import Unit, runs, sessions
 
@@ -231,6 +235,7 @@ class RunTools:
         self._pipeline = pipeline
         self._limits = limits
         self._speaker = speaker
+        self._history: CallHistory | None = None
 
     async def execute(self, call: ToolCall) -> ToolResultMessage:
         """Returns the result of a call, a refusal or a failure included."""
@@ -238,8 +243,29 @@ class RunTools:
         return await self._pipeline.tool(call, self._execute)
 
     async def _execute(self, call: ToolCall) -> ToolResultMessage:
+        """Returns the result of a call with its final arguments, unless it is made in a loop."""
+        history, at = self._calls(), self._plan.runtime.clock.now_ms()
+        repetition = history.judge(call.name, call.arguments)
+        if repetition is not None and repetition.is_blocked:
+            assessment = Assessment(Effect.DENY, repetition.rule, repetition.text)
+            refused = replace(refusal(call.name, assessment), origin=Origin.LOCAL)
+            return result_message(call, refused, at)
+        result = await self._made(call, at)
+        history.record(call.name, call.arguments, result.text.encode())
+        if repetition is None:
+            return result
+        return replace(result, content=(*result.content, TextBlock(f"[{repetition.text}]")))
+
+    def _calls(self) -> CallHistory:
+        """Returns the calls of this run; most runs make none."""
+        if self._history is None:
+            config, agent = self._plan.config, self._plan.caller.key.agent
+            own = config.agents.by_id.get(agent)
+            self._history = CallHistory(config.tools.loops(own.tools if own else None))
+        return self._history
+
+    async def _made(self, call: ToolCall, at: int) -> ToolResultMessage:
         plan, runtime = self._plan, self._plan.runtime
-        at = runtime.clock.now_ms()
         progress = Progress(call, lambda body: runtime.publish(plan.active.event(body)))
         context = replace(self.context(), progress=progress)
         active = plan.active

@@ -1,0 +1,99 @@
+"""Notices calls of tools that repeat without progress in one run (pure).
+
+A model that makes the same call again and again, or two calls in turn, spends and comes no further.
+First it is told so in the result of a call; then the call is denied.
+"""
+
+import hashlib
+from collections import deque
+from collections.abc import Mapping
+from itertools import takewhile
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+_POLLS: Final = frozenset({"poll", "log"})
+"""Actions of the tool `process` that ask for news."""
+
+
+class LoopLimits(Struct, frozen=True):
+    """Numbers of equal calls at which something happens."""
+
+    enabled: bool = True
+    history: int = 30
+    """Calls that are looked at."""
+    warning: int = 10
+    """The model is told, at each multiple of it."""
+    critical: int = 20
+    """Polls and calls in turn are denied if their results never changed."""
+    breaker: int = 30
+    """Every call is denied if its results never changed."""
+
+
+class Repetition(Struct, frozen=True):
+    """Report about a call that is about to be made."""
+
+    rule: str
+    count: int
+    """Equal calls before it."""
+    is_blocked: bool
+    """True where the call is denied; else the model is told."""
+
+    @property
+    def text(self) -> str:
+        """Returns the words for the model."""
+        return (
+            f"this call was made {self.count} times in this run without a new result; "
+            "try another way, or tell the user what is in the way"
+        )
+
+
+class CallHistory:
+    """Keeps the calls of one run and their results, as digests."""
+
+    def __init__(self, limits: LoopLimits) -> None:
+        self._limits = limits
+        self._calls: deque[tuple[bytes, bytes]] = deque(maxlen=max(limits.history, limits.breaker))
+
+    def judge(self, tool: str, arguments: Mapping[str, Any]) -> Repetition | None:
+        """Returns the report about the call; None where it repeats nothing."""
+        limits = self._limits
+        if not limits.enabled:
+            return None
+        key = _key(tool, arguments)
+        same = [outcome for call, outcome in reversed(self._calls) if call == key]
+        unchanged = len(list(takewhile(lambda outcome: outcome == same[0], same)))
+        if unchanged >= limits.breaker:
+            return Repetition("loop-breaker", unchanged, is_blocked=True)
+        is_poll = tool == "process" and arguments.get("action") in _POLLS
+        if is_poll and unchanged >= limits.critical:
+            return Repetition("loop-poll", unchanged, is_blocked=True)
+        turns = self._turns(key)
+        if turns >= limits.critical:
+            return Repetition("loop-in-turn", turns, is_blocked=True)
+        count = max(turns, unchanged if is_poll else len(same))
+        if count and count % limits.warning == 0:
+            return Repetition("loop-warning", count, is_blocked=False)
+        return None
+
+    def record(self, tool: str, arguments: Mapping[str, Any], outcome: bytes) -> None:
+        """Adds a call that was made, with its result."""
+        self._calls.append((_key(tool, arguments), hashlib.sha256(outcome).digest()))
+
+    def _turns(self, key: bytes) -> int:
+        """Returns how many calls at the end are two in turn, each with one result all the time.
+
+        The call with `key` would be the next of them; 0 where it would not.
+        """
+        calls = list(reversed(self._calls))
+        if len(calls) < 2 or calls[0][0] == key or calls[1][0] != key:  # noqa: PLR2004 - a pair
+            return 0
+        pair = calls[:2]
+        alike = (call == pair[place % 2] for place, call in enumerate(calls))
+        return len(list(takewhile(bool, alike)))
+
+
+def _key(tool: str, arguments: Mapping[str, Any]) -> bytes:
+    encoded = msgspec.json.encode([tool, arguments], order="sorted", enc_hook=str)
+    return hashlib.sha256(encoded).digest()
