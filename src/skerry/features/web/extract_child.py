@@ -20,7 +20,8 @@ def extract(job: tuple[str, str, bool]) -> tuple[str, str, str]:
     `job` is the HTML, its address, and whether Markdown is wanted.
     """
     html, url, marked = job
-    logging.disable(logging.CRITICAL)
+    for library in ("trafilatura", "htmldate", "justext"):
+        logging.getLogger(library).setLevel(logging.CRITICAL)
     try:
         root = lxml.html.document_fromstring(html, parser=lxml.html.HTMLParser(huge_tree=False))
     except (etree.ParserError, ValueError):
