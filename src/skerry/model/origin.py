@@ -12,7 +12,7 @@ class Origin(StrEnum):
     KNOWN = "known"
     """Sender on a platform whom the owner listed."""
     STRANGER = "stranger"
-    """Anybody else; also what was stored before origins were."""
+    """Anybody else; also what was stored before origins were, outside main conversations."""
     BOOT = "boot"
     """The checklist BOOT.md at a start: a file of the owner's, in nobody's presence."""
     TOOL = "tool"

@@ -117,4 +117,15 @@ LATER: Final = (
         hash TEXT NOT NULL
     )
     """,
+    # Messages of a person that were stored before origins, in the main conversations: no sender of
+    # a platform could write there then. Later messages without an origin are a stranger's.
+    """
+    UPDATE entry SET body = CAST(json_set(CAST(body AS TEXT), '$.origin', 'owner') AS BLOB)
+        WHERE kind IS NULL AND run_id NOT IN (SELECT run_id FROM inbound) AND session_id IN
+            (SELECT session_id FROM session WHERE key = 'agent:' || agent_id || ':main')
+        AND iif(json_valid(CAST(body AS TEXT)), json_extract(CAST(body AS TEXT), '$.role') = 'user'
+            AND json_extract(CAST(body AS TEXT), '$.origin') IS NULL, 0)
+        AND at < coalesce((SELECT min(at) FROM entry WHERE iif(json_valid(CAST(body AS TEXT)),
+            json_extract(CAST(body AS TEXT), '$.origin') IS NOT NULL, 0)), at + 1)
+    """,
 )

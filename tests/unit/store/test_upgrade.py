@@ -11,6 +11,7 @@ from skerry.model import message
 from skerry.model.ids import AccountId, ChannelId, RunId
 from skerry.model.inbound import InboundMessage, Peer, PeerKind, ReplyTo
 from skerry.model.message import AssistantMessage, Message, TextBlock, Usage, UserMessage
+from skerry.model.origin import Origin
 from skerry.store import inbound, open_store, runs, sessions
 from skerry.store.schema import STEPS
 from skerry.testing.clock import FakeClock
@@ -18,7 +19,14 @@ from skerry.testing.model import ScriptedModel, echo
 from tests.support.core import MAIN, open_core, request
 
 NOW = FakeClock().now_ms()
+BEFORE_ORIGINS = 3
+"""The last version whose messages have no origin."""
 ANSWER = AssistantMessage((TextBlock("a blue boat"),), "a", "p", "m", Usage(), "stop", NOW - 1)
+
+
+def said_by(origin: Origin, text: str, at: int) -> UserMessage:
+    """Returns a message of a person; the origin of a stranger is not stored."""
+    return UserMessage((TextBlock(text),), at, origin)
 
 
 def older(path: Path, version: int) -> None:
@@ -31,7 +39,8 @@ def older(path: Path, version: int) -> None:
         " VALUES ('old', ?, 'main', 'direct', ?, ?, 2)",
         (str(MAIN), at, at),
     )
-    said: tuple[Message, ...] = (message.user("what did I see?", at), ANSWER)
+    origin = Origin.OWNER if version > BEFORE_ORIGINS else Origin.STRANGER
+    said: tuple[Message, ...] = (said_by(origin, "what did I see?", at), ANSWER)
     for seq, one in enumerate(said, 1):
         connection.execute(
             "INSERT INTO entry (session_id, seq, parent, at, run_id, body)"
@@ -63,6 +72,55 @@ async def test_a_conversation_survives_an_upgrade_from_every_version(
             "AssistantMessage",
         ] * 2
         assert await core.store.read(runs.unfinished) == []
+
+
+STAMPED = next(number for number, step in enumerate(STEPS) if "'$.origin', 'owner'" in step)
+
+
+@pytest.mark.parametrize(
+    ("key", "run_id", "at", "origin"),
+    [
+        ("agent:main:main", "r1", 0, Origin.OWNER),
+        ("agent:main:main", "of-a-platform", 0, Origin.STRANGER),
+        ("agent:main:main", "r1", 2, Origin.STRANGER),
+        ("agent:main:telegram:direct:main", "r1", 0, Origin.STRANGER),
+        ("agent:main:telegram:group:main", "r1", 0, Origin.STRANGER),
+        ("agent:main:other", "r1", 0, Origin.STRANGER),
+    ],
+)
+async def test_only_what_the_owner_wrote_before_origins_becomes_the_owners(
+    tmp_path: Path, key: str, run_id: str, at: int, origin: Origin
+) -> None:
+    path = tmp_path / "state.sqlite"
+    connection = sqlite.connect(path)
+    sqlite.migrate(connection, path, STEPS[:STAMPED])
+    entry = (
+        "INSERT INTO entry (session_id, seq, parent, at, run_id, body) VALUES (?, ?, 0, ?, ?, ?)"
+    )
+    for name, of_key in (("s1", key), ("s2", "agent:main:second")):
+        connection.execute(
+            "INSERT INTO session (session_id, key, agent_id, chat_type, created_at, updated_at,"
+            " tail) VALUES (?, ?, 'main', 'direct', 0, 0, 1)",
+            (name, of_key),
+        )
+    later = message.encode(said_by(Origin.OWNER, "hi", 1))
+    connection.execute(entry, ("s2", 1, 1, "r2", later))
+    text = 'Ça va? {"origin": 1}'
+    connection.execute(
+        entry, ("s1", 1, at, run_id, message.encode(said_by(Origin.STRANGER, text, at)))
+    )
+    connection.execute(entry, ("s1", 2, 0, "r1", b"no JSON"))
+    connection.execute(
+        "INSERT INTO inbound (channel, account, peer, thread, message_id, run_id, received_at)"
+        " VALUES ('c', 'a', 'p', '', 'm', 'of-a-platform', 0)"
+    )
+    connection.commit()
+    connection.close()
+    async with open_store(path) as store:
+        (first,) = await store.read(lambda r: sessions.entries(r, "s1", limit=1, before=2))
+        assert first.message == said_by(origin, text, at)
+        broken = await store.read(lambda r: r.one("SELECT body FROM entry WHERE seq = 2"))
+        assert broken == (b"no JSON",)
 
 
 BEFORE_USER_AT = next(number for number, step in enumerate(STEPS) if "user_at" in step)
