@@ -73,7 +73,8 @@ def own_environment(context: Context) -> str | None:
 
 def descriptors(context: Context) -> str | None:
     """Reads every descriptor that is open besides the standard ones."""
-    for number in range(3, 256):
+    numbers = sorted(int(name) for name in os.listdir("/proc/self/fd"))
+    for number in numbers[3:]:
         try:
             where = os.readlink(f"/proc/self/fd/{number}")
         except OSError:
