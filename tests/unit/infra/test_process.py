@@ -1,5 +1,6 @@
 """Programs that hang, flood, crash or leave children: nothing of them stays."""
 
+import fcntl
 import os
 import re
 import signal
@@ -284,7 +285,7 @@ async def test_pipes_that_were_not_asked_for_are_an_error(tmp_path: Path) -> Non
 def test_a_child_gets_no_descriptor_that_is_not_named(*, uvloop: bool) -> None:
     """Loops differ: uvloop leaves its own open, and those that may be inherited."""
     stray, named = os.open(os.devnull, os.O_RDONLY), os.open(os.devnull, os.O_RDONLY)
-    high = os.dup2(stray, 123, inheritable=True)
+    high = fcntl.fcntl(stray, fcntl.F_DUPFD, 123)  # the first free one: 123 may be in use
     os.set_inheritable(stray, True)  # noqa: FBT003 - it takes no keyword
 
     async def main() -> set[int]:
