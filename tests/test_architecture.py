@@ -36,7 +36,7 @@ STARTS = re.compile(
 
 
 def test_one_module_starts_child_processes() -> None:
-    """What a test does to a gateway needs processes without the guard: `testing` is left out."""
+    """`testing` is left out: its processes are started without the guard."""
     files = [*SOURCE.rglob("*.py"), *BESIDE["skerry_recall"].rglob("*.py")]
     starting = {
         str(file.relative_to(SOURCE.parent))

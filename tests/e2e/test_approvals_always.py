@@ -1,4 +1,4 @@
-"""What a person allows for good: by an answer, by hand, as a file, and its trace in the log."""
+"""Patterns that a person allows for good: by an answer, by hand, as a file; their log entries."""
 
 import json
 from pathlib import Path

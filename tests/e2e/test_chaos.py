@@ -37,8 +37,8 @@ REACHED = {
     for name in re.findall(r'reach\("([^"]+)"\)', file.read_text())
 }
 BESIDE = ("approval.", "forget.", "index.", "swap.")
-"""What no message of the mix passes: approvals (tests/e2e/test_approvals_kills.py), forgetting and
-the memory's index have kills of their own."""
+"""Points that no message of the mix passes: approvals (tests/e2e/test_approvals_kills.py),
+forgetting and the memory's index have kills of their own."""
 POINTS = sorted(name for name in REACHED if not name.startswith(BESIDE))
 
 

@@ -1,4 +1,4 @@
-"""What is read of a command line is what a shell runs of it, word by word.
+"""The words that we read of a command line are those that a shell runs.
 
 A shell with a PATH of three stubs runs each line that is read; a stub writes down its words. `p`
 and `q` succeed, `f` fails.

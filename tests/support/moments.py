@@ -45,7 +45,7 @@ class Moments:
     turn: AbstractContextManager[Any] = field(default_factory=nullcontext)
     """Held while a transaction is written: a copy waits for that, unless it is made in it."""
     about: str = ""
-    """What was asked in this life, where several are tried."""
+    """The request of this life, where several are tried."""
     reached: set[str] = field(default_factory=set[str])
     _times: Counter[str] = field(default_factory=Counter[str])
 

@@ -66,7 +66,7 @@ def test_a_second_name_and_a_pipe_are_refused(tmp_path: Path, given: Path) -> No
 
 
 def test_a_link_that_is_swapped_meanwhile_leads_nowhere(tmp_path: Path, given: Path) -> None:
-    """What is mounted is what was checked: the descriptor, not the path."""
+    """The descriptor that was checked is mounted, not whatever its path names later."""
     link = tmp_path / "link"
     for turn in range(1000):
         link.unlink(missing_ok=True)
