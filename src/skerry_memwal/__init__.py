@@ -1,0 +1,1 @@
+"""Memory plugin that stores and recalls memories at a MemWal relayer."""

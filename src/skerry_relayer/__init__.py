@@ -1,0 +1,1 @@
+"""Serves an encrypted memory over the MemWal protocol, to the official SDKs and to others."""
