@@ -13,13 +13,13 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 MOST_BYTES = 4096
-"""Of the header; real ones have 604 to 624."""
+"""Longest header that is read; those of official clients have 604 to 624 bytes."""
 
 MOST_MINUTES = 30
 """Longest life of a certificate that is accepted; official clients ask for 5."""
 
 AHEAD_SECONDS = 300
-"""How far in the future a certificate may be made: the drift that signatures are allowed."""
+"""Seconds that a certificate may be from the future: the drift that signatures are allowed."""
 
 _CHARSET = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
 _PACKAGE = re.compile(r"0x[0-9a-f]{64}")
