@@ -21,6 +21,7 @@ from skerry.config.base import Section
 from skerry.config.root import Config
 from skerry.config.schema import FILE
 from skerry.config.session import duration, size, span
+from skerry.infra.channels import PLATFORMS
 
 DIALECT: Final = "http://json-schema.org/draft-07/schema#"
 _OWN: Final = ("stateDir", "path", "included")
@@ -52,8 +53,12 @@ _Node = dict[str, Any]
 
 def schema() -> _Node:
     """Returns the schema of the file, in one piece: clients do not follow references."""
-    _, found = models_json_schema([(Config, "validation")], by_alias=True)
+    platforms = {name: platform.section for name, platform in PLATFORMS.items()}
+    every = [(kind, "validation") for kind in (Config, *platforms.values())]
+    _, found = models_json_schema(every, by_alias=True)  # type: ignore[arg-type]  # a literal
     defs: _Node = found["$defs"]
+    references = {name: {"$ref": f"#/$defs/{of.__name__}"} for name, of in platforms.items()}
+    defs["Config"]["properties"]["channels"]["properties"] = references
     for section in _sections(Section):
         if section.__name__ in defs:
             _describe(defs[section.__name__], section)

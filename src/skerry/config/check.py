@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from types import NoneType
-from typing import Any, Final, get_args, get_origin
+from typing import Annotated, Any, Final, get_args, get_origin
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
@@ -88,13 +88,20 @@ def _value(kind: Any, value: object, where: str) -> Iterator[tuple[bool, ConfigI
     if isinstance(value, list) and arguments:
         for index, element in enumerate(value):
             yield from _value(arguments[0], element, f"{where}[{index}]")
-    elif isinstance(value, dict) and get_origin(kind) is dict:
+    elif isinstance(value, dict) and get_origin(kind) in {dict, Mapping}:
         for key, element in value.items():
-            yield from _value(arguments[1], element, f"{where}.{key}")
+            yield from _value(_member(arguments[1], key), element, f"{where}.{key}")
     elif isinstance(value, dict) and isinstance(kind, type) and issubclass(kind, Section):
         yield from _section(kind, value, where)
     elif arguments:
         yield from _value(arguments[0], value, where)
+
+
+def _member(kind: Any, key: object) -> Any:
+    """Returns the class of a mapping's section of this key."""
+    if get_origin(kind) is Annotated:
+        kind = get_args(kind)[0]
+    return kind.for_key(str(key)) if isinstance(kind, type) and issubclass(kind, Section) else kind
 
 
 def _unknown(section: type[Section], key: str, where: str) -> tuple[bool, ConfigIssue]:

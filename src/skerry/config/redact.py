@@ -136,7 +136,10 @@ def _members(kind: Any, key: str) -> tuple[Any, ...]:
     if isinstance(kind, type) and issubclass(kind, Section):
         return _declared(kind).get(key, ())
     if get_origin(kind) in {dict, Mapping}:
-        return tuple(_arms(get_args(kind)[1]))
+        return tuple(
+            arm.for_key(key) if isinstance(arm, type) and issubclass(arm, Section) else arm
+            for arm in _arms(get_args(kind)[1])
+        )
     return ()
 
 

@@ -2,15 +2,23 @@
 
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar
 
-from pydantic import Field, ValidationError, create_model, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    SerializeAsAny,
+    ValidationError,
+    create_model,
+    model_validator,
+)
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from skerry.config.agents import AgentsConfig
 from skerry.config.auth import CredentialsConfig
 from skerry.config.base import OpenSection, Section
 from skerry.config.bindings import Binding
+from skerry.config.channels import ChannelConfig, checked_channels
 from skerry.config.commands import CommandsConfig
 from skerry.config.context import LegacyAgent, moved
 from skerry.config.cron import CronConfig
@@ -26,7 +34,7 @@ from skerry.config.plugins import PluginsConfig
 from skerry.config.sandbox import SandboxConfig
 from skerry.config.secret_providers import SecretsConfig
 from skerry.config.session import SessionConfig
-from skerry.config.tools import ChannelConfig, ToolsConfig
+from skerry.config.tools import ToolsConfig
 from skerry.config.usage import UsageConfig
 from skerry.infra.features import FEATURES, Feature
 from skerry.model.ids import AgentId, agent_id
@@ -66,7 +74,9 @@ class Config(OpenSection):
     session: SessionConfig = SessionConfig.model_construct()
     env: EnvConfig = EnvConfig.model_construct()
     tools: ToolsConfig = ToolsConfig.model_construct()
-    channels: dict[str, ChannelConfig] = Field(default_factory=dict)
+    channels: Annotated[
+        dict[str, SerializeAsAny[ChannelConfig]], BeforeValidator(checked_channels)
+    ] = Field(default_factory=dict)
     """Rules of chat platforms, by their name."""
     usage: UsageConfig = UsageConfig.model_construct()
     secrets: SecretsConfig = SecretsConfig.model_construct()

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Protocol, Self
 
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from skerry.config.base import Section
 from skerry.config.exec import AgentExec, ExecConfig
@@ -18,7 +18,24 @@ ToolName = Annotated[str, Field(min_length=1, max_length=64)]
 ToolEntry = Annotated[str, Field(min_length=1, max_length=128)]
 Sender = Annotated[str, BeforeValidator(lambda value: str(value).strip().lower())]
 Profile = Literal["minimal", "coding", "messaging", "full"]
-_SENDER_KINDS = ("id:", "e164:", "username:", "name:")
+
+
+class HasGroup(Protocol):
+    """Rules of a group of a channel, as `config.channels` has them."""
+
+    @property
+    def rules(self) -> GroupRules:
+        """Returns the rules as the policy reads them."""
+        ...
+
+
+class HasGroups(Protocol):
+    """Section of a channel, as `config.channels` has it."""
+
+    @property
+    def groups(self) -> Mapping[str, HasGroup]:
+        """Returns the rules by id of the group."""
+        ...
 
 
 class GuestTools(Section):
@@ -166,41 +183,6 @@ class AgentTools(ToolsScope):
     """Commands that the agent runs."""
 
 
-class ChannelGroup(Section):
-    """Rules of one group of a channel."""
-
-    tools: ToolListsConfig = ToolListsConfig.model_construct()
-    """Lists of tools in this group."""
-    tools_by_sender: dict[str, ToolListsConfig] = Field(default_factory=dict)
-    """Lists by sender: `id:`, `e164:`, `username:` or `name:` and the value, or `*`. A name, which
-    its bearer may change, only takes tools away."""
-
-    @field_validator("tools_by_sender", mode="before")
-    @classmethod
-    def _typed_keys(cls, value: Any) -> Any:
-        if not isinstance(value, Mapping):
-            return value
-        keys = {key: str(key).strip().lower() for key in value}
-        for key, folded in keys.items():
-            if folded != "*" and not folded.startswith(_SENDER_KINDS):
-                message = f"{key!r} has no type; write id:{key} for the id of a sender"
-                raise ValueError(message)
-        return {keys[key]: lists for key, lists in value.items()}
-
-    @property
-    def rules(self) -> GroupRules:
-        """Returns the rules as the policy reads them."""
-        by_sender = {key: lists.lists for key, lists in self.tools_by_sender.items()}
-        return GroupRules(self.tools.lists, by_sender)
-
-
-class ChannelConfig(Section):
-    """Rules of one channel."""
-
-    groups: dict[str, ChannelGroup] = Field(default_factory=dict)
-    """Rules by id of the group; `*` is every group."""
-
-
 class SessionToolsConfig(Section):
     """Tools about conversations."""
 
@@ -243,7 +225,7 @@ class ToolsConfig(ToolsScope):
     def rules(
         self,
         own: tuple[str, AgentTools | None],
-        channels: Mapping[str, ChannelConfig],
+        channels: Mapping[str, HasGroups],
         plugins: PluginsConfig,
         plugin_tools: frozenset[str],
     ) -> ToolRules:

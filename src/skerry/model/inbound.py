@@ -22,11 +22,50 @@ class Peer(Struct, frozen=True):
     id: str
 
 
+class AttachmentKind(StrEnum):
+    """Kind of a file that comes with a message."""
+
+    IMAGE = "image"
+    AUDIO = "audio"
+    """Sound, a voice message included."""
+    VIDEO = "video"
+    FILE = "file"
+
+
+class Attachment(Struct, frozen=True):
+    """One file that comes with a message; its bytes are fetched after the sender was let in.
+
+    The name, the type and the size are what the platform or the sender claims.
+    """
+
+    kind: AttachmentKind
+    handle: str
+    """The adapter's own name of the file, which `ports.channel.Fetches.fetch` takes."""
+    mime: str = ""
+    """Media type; empty where the platform gives none."""
+    name: str = ""
+    """File name as the sender gave it; empty where there is none."""
+    size: int = 0
+    """Bytes; 0 where the platform does not say."""
+
+
+class Quoted(Struct, frozen=True):
+    """The message that a message answers, as far as the platform shows it."""
+
+    id: str
+    sender_id: str = ""
+    sender_name: str = ""
+    text: str = ""
+    is_me: bool = False
+    """True when the account of the gateway wrote it."""
+
+
 class InboundMessage(Struct, frozen=True):
     """One message as a channel adapter hands it in.
 
     `message_id` is unique in its chat (account, peer, thread), which is what platforms promise; an
-    empty one says that the platform has none, and then a repeated message is a new one.
+    empty one says that the platform has none, and then a repeated message is a new one. An edited
+    message has another id than the one that it replaces, such as `<id>:<time of the edit>`.
     """
 
     channel: ChannelId
@@ -37,6 +76,30 @@ class InboundMessage(Struct, frozen=True):
     message_id: str
     received_at: int
     thread_id: str | None = None
+    sender_name: str = ""
+    """Name that the platform shows; the sender chooses it."""
+    sender_username: str = ""
+    """Unique name of the sender on the platform, without `@`; the sender may change it."""
+    group_name: str = ""
+    """Title of the group or channel; its members choose it."""
+    mentions_me: bool = False
+    """True when the platform marks a mention of the account."""
+    mentions: tuple[str, ...] = ()
+    """Ids or user names of all whom the platform marks as mentioned."""
+    reply: Quoted | None = None
+    attachments: tuple[Attachment, ...] = ()
+    edited: bool = False
+    """True when it replaces an earlier message of the sender."""
+    parent: Peer | None = None
+    """The conversation in which its thread began, where a thread is a peer of its own."""
+    guild_id: str = ""
+    """Server of the group, on Discord."""
+    team_id: str = ""
+    """Workspace of the conversation, on Slack and MS Teams."""
+    roles: tuple[str, ...] = ()
+    """Ids of the sender's roles on that server."""
+    sent_at: int = 0
+    """Time at the platform, in milliseconds since 1970; 0 where it says none."""
 
 
 def well_formed(text: str) -> str:

@@ -1,11 +1,12 @@
 """Messages that are sent to a chat platform."""
 
 from enum import StrEnum
+from typing import Final
 
 from msgspec import Struct
 
 from skerry.model.ids import RunId
-from skerry.model.inbound import ReplyTo
+from skerry.model.inbound import AttachmentKind, ReplyTo
 
 
 class TextUnit(StrEnum):
@@ -17,6 +18,58 @@ class TextUnit(StrEnum):
     """Code units of UTF-16, as JavaScript counts: an emoji is two or more."""
     BYTES = "bytes"
     """Bytes of UTF-8."""
+
+
+class Button(Struct, frozen=True):
+    """A button below a message; a press arrives as a message of the person with its command."""
+
+    label: str
+    command: str
+    """Text that the person would write instead, such as `/approve 1f2e allow-once`."""
+
+
+class OutboundMedia(Struct, frozen=True):
+    """A file that goes with a part, in the folder of the gateway's media."""
+
+    kind: AttachmentKind
+    path: str
+    mime: str = ""
+    name: str = ""
+    voice: bool = False
+    """True when a sound is sent as a voice message."""
+
+
+class Poll(Struct, frozen=True):
+    """A question with options that the people of a conversation choose from."""
+
+    question: str
+    options: tuple[str, ...]
+    most: int = 1
+    """Options that a person may choose."""
+    seconds: int = 0
+    """Time after which it closes; 0 is never."""
+
+
+class Additions(Struct, frozen=True, omit_defaults=True):
+    """Everything that a part has besides its text; stored with its row."""
+
+    media: OutboundMedia | None = None
+    """The text is its caption."""
+    buttons: tuple[tuple[Button, ...], ...] = ()
+    """Rows of buttons, for platforms that have them; the text alone must be enough."""
+    poll: Poll | None = None
+    silent: bool = False
+    """True when the platform is to show the message without a sound."""
+
+
+PLAIN: Final = Additions()
+
+
+class Content(Struct, frozen=True):
+    """Text of a part, and what it has besides."""
+
+    text: str
+    more: Additions = PLAIN
 
 
 class OutboundPart(Struct, frozen=True):
@@ -32,6 +85,7 @@ class OutboundPart(Struct, frozen=True):
     part: int
     to: ReplyTo
     text: str
+    more: Additions = PLAIN
 
     @property
     def nonce(self) -> str:

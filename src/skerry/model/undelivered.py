@@ -21,3 +21,9 @@ class PartError(RequestError):
 
     code = "outbox.part"
     remedy = "`skerry outbox list` shows what is not delivered."
+
+
+class MediaError(SkerryError):
+    """A file that came with a message cannot be had, or a file cannot be sent."""
+
+    code = "channel.media"

@@ -1,10 +1,13 @@
-"""Protocol of a chat platform's adapter."""
+"""Protocols of a chat platform's adapter: what every one does, and what some can do besides."""
 
 from collections.abc import Awaitable, Callable
-from typing import Protocol
+from enum import StrEnum
+from typing import Final, Protocol, runtime_checkable
+
+from msgspec import Struct
 
 from skerry.model.ids import AccountId, ChannelId
-from skerry.model.inbound import InboundMessage, ReplyTo
+from skerry.model.inbound import Attachment, InboundMessage, ReplyTo
 from skerry.model.outbound import OutboundPart, Receipt, Settlement, TextUnit
 
 Inbox = Callable[[InboundMessage], Awaitable[None]]
@@ -56,4 +59,116 @@ class ChannelAdapter(Protocol):
 
     async def settle(self, part: OutboundPart) -> Settlement:
         """Says whether a part arrived whose sending was interrupted; UNKNOWN where nobody can."""
+        ...
+
+
+class Capabilities(Struct, frozen=True):
+    """Features of a platform that its adapter offers; an adapter that names none has none."""
+
+    edits: bool = False
+    """`Edits`: a sent message can be replaced, so a long answer may grow in one message."""
+    reactions: bool = False
+    """`Reacts`: a message can get an emoji as a sign that it was read."""
+    buttons: bool = False
+    """`Additions.buttons` are shown; presses arrive as messages."""
+    threads: bool = False
+    """`thread_id` names a conversation within a conversation."""
+    media_in: bool = False
+    """`Fetches`: files that arrive can be fetched."""
+    media_out: bool = False
+    """`Additions.media` is sent."""
+    polls: bool = False
+    """`Additions.poll` is sent."""
+    rich_text: bool = False
+    """Markdown becomes what the platform shows as bold, code and links."""
+
+
+NO_CAPABILITIES: Final = Capabilities()
+
+
+def capabilities(adapter: ChannelAdapter) -> Capabilities:
+    """Returns what the adapter offers besides text."""
+    offered = getattr(adapter, "capabilities", NO_CAPABILITIES)
+    return offered if isinstance(offered, Capabilities) else NO_CAPABILITIES
+
+
+class ConnectionState(StrEnum):
+    """State of an account's connection to its platform."""
+
+    STARTING = "starting"
+    CONNECTED = "connected"
+    RETRYING = "retrying"
+    """The platform cannot be reached; the adapter tries again, later and later."""
+    NEEDS_LOGIN = "needs-login"
+    """The platform refuses the credentials; only a person can help."""
+    STOPPED = "stopped"
+
+
+class AccountState(Struct, frozen=True):
+    """State of one account, as people read it."""
+
+    state: ConnectionState = ConnectionState.STARTING
+    message: str = ""
+    """Cause of a state other than `connected`, in a sentence; never has a secret."""
+    remedy: str = ""
+    """The next step for a person, or empty."""
+    name: str = ""
+    """Name of the account on the platform, such as `@house_bot`."""
+
+
+STARTING: Final = AccountState()
+
+
+def account_state(adapter: ChannelAdapter) -> AccountState:
+    """Returns the state that the adapter reports; `connected` for one that reports none."""
+    state = getattr(adapter, "state", None)
+    return state if isinstance(state, AccountState) else AccountState(ConnectionState.CONNECTED)
+
+
+@runtime_checkable
+class Fetches(Protocol):
+    """An adapter with `Capabilities.media_in`."""
+
+    async def fetch(self, attachment: Attachment, limit: int) -> bytes:
+        """Returns the bytes of a file that came with a message.
+
+        Raises:
+            MediaError: it has more than `limit` bytes, is gone, or cannot be fetched now.
+        """
+        ...
+
+
+@runtime_checkable
+class Edits(Protocol):
+    """An adapter with `Capabilities.edits`."""
+
+    async def edit(self, to: ReplyTo, platform_id: str, text: str) -> None:
+        """Replaces the text of a message that the account sent.
+
+        Raises:
+            DeliveryRefusedError: the message is gone or can no longer be changed.
+            DeliveryDelayedError: the platform says when to try again.
+        """
+        ...
+
+
+@runtime_checkable
+class Reacts(Protocol):
+    """An adapter with `Capabilities.reactions`."""
+
+    async def react(self, to: ReplyTo, emoji: str) -> None:
+        """Sets the account's reaction on the message `to.message_id`; an empty emoji removes it.
+
+        Raises:
+            DeliveryRefusedError: the platform has no such reaction, or the message is gone.
+        """
+        ...
+
+
+@runtime_checkable
+class Probes(Protocol):
+    """An adapter that can ask its platform who it is."""
+
+    async def probe(self) -> AccountState:
+        """Returns the state after one question to the platform; raises nothing."""
         ...

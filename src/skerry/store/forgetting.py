@@ -214,7 +214,7 @@ _TABLES: Final = (
     _Table(
         "outbox",
         ("serial",),
-        ("text", "error"),
+        ("text", "error", "more"),
         "run_id IN (SELECT run_id FROM run JOIN session USING (session_id) WHERE agent_id = ?)"
         " OR run_id LIKE 'approval-request-%'",
         lambda _: Redacted(replies=1),

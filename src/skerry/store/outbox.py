@@ -10,12 +10,13 @@ from msgspec import Struct
 from skerry.model.ids import AccountId, ChannelId, RunId
 from skerry.model.inbound import ReplyTo
 from skerry.model.message import storable
-from skerry.model.outbound import OutboundPart, Receipt
+from skerry.model.outbound import PLAIN, Additions, Content, OutboundPart, Receipt
 from skerry.model.undelivered import PartError
 from skerry.store.unit import Reader, Row, Unit, marks
 
 _encode = msgspec.json.encode
 _destinations = msgspec.json.Decoder(ReplyTo)
+_additions = msgspec.json.Decoder(Additions)
 _MOST_ERROR = 500
 
 
@@ -58,19 +59,26 @@ class KeptPart(Struct, frozen=True):
 
 _COLUMNS = (
     "serial, run_id, block, part, destination, text, state, attempts, retry_at, repeated,"
-    " error, created_at, updated_at"
+    " more, error, created_at, updated_at"
 )
 
 
-def add(unit: Unit, run_id: RunId, block: int, to: ReplyTo, texts: Sequence[str], now: int) -> None:
+def add(
+    unit: Unit, run_id: RunId, block: int, to: ReplyTo, parts: Sequence[str | Content], now: int
+) -> None:
     """Adds the parts of one block, in order."""
     destination = _encode(to)
+    contents = [Content(part) if isinstance(part, str) else part for part in parts]
     unit.executemany(
         "INSERT INTO outbox (run_id, block, part, channel, account, destination, text,"
-        " created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " created_at, updated_at, more) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [
-            (run_id, block, part, to.channel, to.account, destination, storable(text), now, now)
-            for part, text in enumerate(texts)
+            (
+                *(run_id, block, part, to.channel, to.account, destination),
+                *(storable(content.text), now, now),
+                _encode(content.more) if content.more != PLAIN else None,
+            )
+            for part, content in enumerate(contents)
         ],
     )
 
@@ -237,10 +245,12 @@ def _decided(reader: Reader, serial: int) -> KeptPart:
 
 
 def _to_part(row: Row) -> KeptPart:
-    serial, run_id, block, part, to, text, state, attempts, retry_at, repeated, *times = row
+    serial, run_id, block, part, to, text, state, attempts, retry_at, repeated, more, *times = row
+    additions = _additions.decode(more) if more else PLAIN
+    to = _destinations.decode(to)
     return KeptPart(
         WaitingPart(
-            OutboundPart(serial, RunId(run_id), block, part, _destinations.decode(to), text),
+            OutboundPart(serial, RunId(run_id), block, part, to, text, additions),
             PartState(state),
             attempts,
             retry_at,

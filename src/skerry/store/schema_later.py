@@ -128,4 +128,6 @@ LATER: Final = (
         AND at < coalesce((SELECT min(at) FROM entry WHERE iif(json_valid(CAST(body AS TEXT)),
             json_extract(CAST(body AS TEXT), '$.origin') IS NOT NULL, 0)), at + 1)
     """,
+    # Media, buttons and polls of parts.
+    "ALTER TABLE outbox ADD COLUMN more BLOB",
 )

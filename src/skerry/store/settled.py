@@ -32,7 +32,8 @@ def blank(unit: Unit) -> bool:
         return False
     engine.overwrite_deleted(unit)
     unit.executemany(
-        "UPDATE outbox SET text = '', error = '' WHERE run_id = ? AND state IN ('sent', 'dropped')",
+        "UPDATE outbox SET text = '', error = '', more = NULL"
+        " WHERE run_id = ? AND state IN ('sent', 'dropped')",
         [(row[1],) for row in rows],
     )
     _blank(unit, rows)
@@ -82,7 +83,7 @@ def forget_session(unit: Unit, session_id: str) -> None:
         (session_id, session_id),
     )
     unit.executemany(
-        "UPDATE outbox SET text = '', error = '',"
+        "UPDATE outbox SET text = '', error = '', more = NULL,"
         " state = CASE WHEN state IN ('failed', 'unknown') THEN 'dropped' ELSE state END"
         " WHERE run_id = ? AND state NOT IN ('pending', 'sending')",
         [(row[1],) for row in rows],

@@ -1,0 +1,37 @@
+"""Section `channels.telegram`: bots and how they receive."""
+
+from collections.abc import Mapping
+from typing import Annotated, ClassVar
+
+from pydantic import Field, HttpUrl, SecretStr
+
+from skerry.config.channels import AccountName, ChannelAccount, ChannelConfig
+
+Root = Annotated[HttpUrl, Field(max_length=512)]
+
+
+class TelegramAccount(ChannelAccount):
+    """Settings of one bot."""
+
+    not_shared: ClassVar[tuple[str, ...]] = ("name", "bot_token")
+
+    bot_token: SecretStr | None = None
+    """Token that @BotFather gave."""
+    api_root: Root = HttpUrl("https://api.telegram.org")
+    """Address of the Bot API, such as that of a Bot API server of your own."""
+    poll_seconds: int = Field(default=20, ge=0, le=25)
+    """Seconds for which one request waits for messages."""
+    media_max_mb: int = Field(default=20, ge=0, le=50)
+    """Largest file that is taken, in MB; 0 takes none. The public Bot API gives 20 at most."""
+
+    @property
+    def is_configured(self) -> bool:
+        """Returns whether there is a token."""
+        return self.bot_token is not None and bool(self.bot_token.get_secret_value())
+
+
+class TelegramConfig(TelegramAccount, ChannelConfig):
+    """Telegram bots."""
+
+    accounts: Mapping[AccountName, TelegramAccount] = Field(default_factory=dict, max_length=64)
+    """Further bots by name."""

@@ -1,0 +1,128 @@
+"""Section `channels`: accounts on chat platforms, and the rules of each platform."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar
+
+from pydantic import Field, ValidationError, field_validator
+from pydantic_core import InitErrorDetails, PydanticCustomError
+
+from skerry.config.base import Section
+from skerry.config.memory_search import overlaid
+from skerry.config.tools import ToolListsConfig
+from skerry.infra.channels import PLATFORMS
+from skerry.model.ids import AccountId
+from skerry.policy.tool_policy import GroupRules
+
+DEFAULT: AccountId = AccountId("default")
+"""Account whose settings are those of the platform itself."""
+AccountName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,31}$")]
+_SENDER_KINDS = ("id:", "e164:", "username:", "name:")
+
+
+class ChannelGroup(Section):
+    """Rules of one group of a channel."""
+
+    tools: ToolListsConfig = ToolListsConfig.model_construct()
+    """Lists of tools in this group."""
+    tools_by_sender: dict[str, ToolListsConfig] = Field(default_factory=dict)
+    """Lists by sender: `id:`, `e164:`, `username:` or `name:` and the value, or `*`. A name, which
+    its bearer may change, only takes tools away."""
+
+    @field_validator("tools_by_sender", mode="before")
+    @classmethod
+    def _typed_keys(cls, value: Any) -> Any:
+        if not isinstance(value, Mapping):
+            return value
+        keys = {key: str(key).strip().lower() for key in value}
+        for key, folded in keys.items():
+            if folded != "*" and not folded.startswith(_SENDER_KINDS):
+                message = f"{key!r} has no type; write id:{key} for the id of a sender"
+                raise ValueError(message)
+        return {keys[key]: lists for key, lists in value.items()}
+
+    @property
+    def rules(self) -> GroupRules:
+        """Returns the rules as the policy reads them."""
+        by_sender = {key: lists.lists for key, lists in self.tools_by_sender.items()}
+        return GroupRules(self.tools.lists, by_sender)
+
+
+class ChannelAccount(Section):
+    """Settings that a whole platform may have, and each of its accounts."""
+
+    enabled: bool = True
+    """Connects the account; false leaves its settings in place."""
+    name: str = Field(default="", max_length=64)
+    """Name of the account for people."""
+    groups: dict[str, ChannelGroup] = Field(default_factory=dict)
+    """Rules by id of the group; `*` is every group."""
+
+    not_shared: ClassVar[tuple[str, ...]] = ("name",)
+    """Fields that an account does not take from its platform, such as its credentials."""
+
+    @property
+    def is_configured(self) -> bool:
+        """Returns whether the settings are enough for an account; each platform has its own."""
+        return False
+
+
+class ChannelConfig(ChannelAccount):
+    """Rules of one channel."""
+
+    accounts: Mapping[AccountName, ChannelAccount] = Field(default_factory=dict, max_length=64)
+    """Further accounts by name; each has the settings of the platform but for those that it has
+    itself."""
+
+    @classmethod
+    def for_key(cls, key: str) -> type[Section]:
+        """Returns the class of the section of this platform."""
+        platform = PLATFORMS.get(key)
+        section: type[Section] = platform.section if platform else cls
+        return section
+
+    def account(self, name: str) -> ChannelAccount | None:
+        """Returns the settings of an account, those of the platform included; None without it."""
+        own = self.accounts.get(name)
+        if own is not None:
+            own_alone = {key: getattr(own, key) for key in self.not_shared}
+            shared: ChannelAccount = self
+            return overlaid(shared, own).model_copy(update=own_alone)
+        return self if name == DEFAULT and self.is_configured else None
+
+    def connected(self) -> dict[AccountId, ChannelAccount]:
+        """Returns the accounts that are to be connected, by name."""
+        names = [DEFAULT] if self.is_configured and DEFAULT not in self.accounts else []
+        every = {AccountId(name): self.account(name) for name in (*names, *self.accounts)}
+        return {
+            name: settings
+            for name, settings in every.items()
+            if self.enabled and settings and settings.enabled and settings.is_configured
+        }
+
+
+def checked_channels(value: Any) -> Any:
+    """Returns the sections of platforms that this program has, checked by their own classes.
+
+    Raises:
+        ValidationError: some are wrong; each error has its place below `channels`.
+    """
+    if not isinstance(value, Mapping):
+        return value
+    sections, errors = dict(value), list[InitErrorDetails]()
+    for name, section in value.items():
+        if name not in PLATFORMS or isinstance(section, Section):
+            continue
+        try:
+            sections[name] = ChannelConfig.for_key(name).model_validate(section)
+        except ValidationError as error:
+            errors += [
+                InitErrorDetails(
+                    type=PydanticCustomError(fault["type"], "{text}", {"text": fault["msg"]}),
+                    loc=(name, *fault["loc"]),
+                    input=None,
+                )
+                for fault in error.errors(include_url=False, include_input=False)
+            ]
+    if errors:
+        raise ValidationError.from_exception_data("channels", errors)
+    return sections
