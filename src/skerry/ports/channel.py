@@ -87,7 +87,7 @@ NO_CAPABILITIES: Final = Capabilities()
 
 
 def capabilities(adapter: ChannelAdapter) -> Capabilities:
-    """Returns what the adapter offers besides text."""
+    """Returns the features that the adapter offers besides text."""
     offered = getattr(adapter, "capabilities", NO_CAPABILITIES)
     return offered if isinstance(offered, Capabilities) else NO_CAPABILITIES
 
