@@ -276,6 +276,9 @@ def _sessions(add: Add) -> None:
     _sessions_command(add, "restore", "bring a deleted or reset session back", name=True)
     rename = _sessions_command(add, "rename", "name a conversation", name=True)
     rename.add_argument("label", metavar="NAME", help='its new name; "" takes it away')
+    text = "show whose words, beside yours, a conversation has"
+    taint = _sessions_command(add, "taint", text, name=True)
+    taint.add_argument("--clear", action="store_true", help="trust what was said so far")
     search = _sessions_command(add, "search", "search messages, however old")
     search.add_argument("text", metavar="TEXT", help="words of the messages")
     search.add_argument("--session", metavar="SESSION", help="only in this conversation")

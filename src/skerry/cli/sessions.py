@@ -163,6 +163,27 @@ async def _rename(client: GatewayClient, arguments: Namespace) -> None:
         show(f"{key} is named {one_line(arguments.label) or 'after its first message again'}.")
 
 
+async def _taint(client: GatewayClient, arguments: Namespace) -> None:
+    key, _ = await transcripts.find(client, arguments.name, arguments.agent)
+    state = await client.request("sessions.taint", {"key": key})
+    if arguments.clear:
+        params = {"key": key, "through": state["through"]}
+        state = await client.request("sessions.taint.clear", params)
+    if arguments.json:
+        show_json(state)
+        return
+    if not state["tainted"]:
+        show(f"{key} has no words of others.")
+        return
+    lines = [("WHEN", "ORIGIN", "FROM")]
+    for source in state["sources"]:
+        when = datetime.fromtimestamp(source["at"] / 1000, UTC).astimezone()
+        what = f"{source['tool'] or 'message'} {source['call'] or ''}"
+        lines.append((f"{when:%Y-%m-%d %H:%M}", source["origin"], one_line(what)))
+    show(table(lines))
+    notice(f"To trust what was said so far: skerry sessions taint {arguments.name} --clear")
+
+
 async def _search(client: GatewayClient, arguments: Namespace) -> None:
     params: dict[str, Any] = {"query": arguments.text, "limit": arguments.limit}
     if arguments.agent:
@@ -232,6 +253,7 @@ _ACTIONS: Final = MappingProxyType[str, Callable[[GatewayClient, Namespace], Awa
         "reset": _reset,
         "restore": _restore,
         "rename": _rename,
+        "taint": _taint,
         "prune": _prune,
         "search": _search,
     }

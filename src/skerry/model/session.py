@@ -43,13 +43,15 @@ class SessionSettings(msgspec.Struct, frozen=True, omit_defaults=True, rename="c
     queue_drop: DropPolicy | None = None
     pinned: bool = False
     unread: bool = False
+    taint_cleared: int | None = None
+    """Number of the last entry whose words of others the owner cleared."""
 
     def after_reset(self) -> "SessionSettings":
         """Returns the settings that the conversation's next session keeps: all but the model.
 
         Source: openclaw-behaviour 2.3.
         """
-        return msgspec.structs.replace(self, model=None, unread=False)
+        return msgspec.structs.replace(self, model=None, unread=False, taint_cleared=None)
 
     def over(self, settings: "SessionSettings") -> "SessionSettings":
         """Returns `settings` with what is set here in its place."""
@@ -72,6 +74,7 @@ class SessionSettings(msgspec.Struct, frozen=True, omit_defaults=True, rename="c
     def shown(self) -> dict[str, Any]:
         """Returns the settings that are set, in the words of the seeds' session map."""
         settings: dict[str, Any] = msgspec.to_builtins(self)
+        settings.pop("taintCleared", None)  # a map of sessions that is read back clears nothing
         if model := settings.pop("model", None):
             settings["providerOverride"], _, settings["modelOverride"] = model.partition("/")
         return settings

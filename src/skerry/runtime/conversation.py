@@ -195,6 +195,10 @@ class Conversation(Struct):
     """Overlay with the messages to send."""
     weight: int = 0
     """Its characters when it was last asked for."""
+    cleared: int = 0
+    """Number of the last entry whose words of others the owner cleared; 0 for none."""
+    trusted: int = 0
+    """Number of the first messages that do not taint a run any more: the owner cleared them."""
     shown_notices: set[str] = field(default_factory=set)
     """Notices that its people have seen: each is told once."""
 
@@ -202,6 +206,11 @@ class Conversation(Struct):
     def sent(self) -> Sequence[Message]:
         """Returns the messages that the model was sent, and those that followed."""
         return self.history.messages[self.sent_from :]
+
+    @property
+    def taint(self) -> frozenset[Origin]:
+        """Returns the origins by which the rights of a run are decided."""
+        return taint(self.history.messages[self.trusted :])
 
     def add(self, message: Message) -> None:
         """Adds a message as the model reads it: what a tool brought from elsewhere in a fence."""
@@ -224,12 +233,22 @@ class ConversationCache(Struct):
     _kept: OrderedDict[SessionId, Conversation] = field(default_factory=OrderedDict)
     _weight: int = 0
 
-    async def get(self, session_id: SessionId, before: int) -> Conversation:
-        """Returns the conversation before entry `before`, read from the store if it must be."""
+    async def get(self, session_id: SessionId, before: int, cleared: int = 0) -> Conversation:
+        """Returns the conversation before entry `before`, read from the store if it must be.
+
+        Args:
+            session_id: The session.
+            before: Number of the first entry that it does not have.
+            cleared: Number of the last entry whose words of others the owner cleared.
+
+        """
         conversation = self._kept.get(session_id)
-        if conversation is None or conversation.tail != before - 1:
+        if conversation is None or (conversation.tail, conversation.cleared) != (
+            before - 1,
+            cleared,
+        ):
             self.forget(session_id)
-            conversation = Conversation(History(), before - 1)
+            conversation = Conversation(History(), before - 1, cleared=cleared)
             if before > 1:
                 await self.load(conversation, session_id, before)
             self._kept[session_id] = conversation
@@ -280,6 +299,9 @@ class ConversationCache(Struct):
                 message = with_context(message, notes[number])  # noqa: PLW2901 - as it is sent
             conversation.add(message)
         numbers = [0] * (state.last is not None) + [number for number, _ in numbered]
+        # A later summary may repeat what was cleared, and what was not.
+        cleared = conversation.cleared
+        conversation.trusted = sum(n <= cleared for n in numbers) if state.seq <= cleared else 0
         conversation.compactions = state.count
         conversation.flushed = state.flushed == state.count
         conversation.since = sum(number < state.seq for number in numbers)

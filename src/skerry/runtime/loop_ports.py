@@ -48,7 +48,7 @@ from skerry.runtime import tool_calls
 from skerry.runtime.block_streaming import BlockStreamer
 from skerry.runtime.call_approvals import RunApprovals
 from skerry.runtime.continuation import going_on
-from skerry.runtime.conversation import Conversation, examined, taint
+from skerry.runtime.conversation import Conversation, examined
 from skerry.runtime.model_call import ModelCall, ResponseDraft
 from skerry.runtime.request_builder import RequestBuilder
 from skerry.runtime.run_context import RunPlan, command_call, run_context
@@ -285,7 +285,7 @@ class RunTools:
     def context(self) -> ToolContext:
         """Returns the context of a tool; most runs call none, and it takes half a millisecond."""
         plan, conversation = self._plan, self._conversation
-        read = taint(conversation.history.messages)
+        read = conversation.taint
         range_ = KnownMessages.of(plan.caller.key, conversation.sent)
         actor, who = Actor.of(plan.caller, read), str(plan.caller.key)
         rules = gate(plan.config, actor, plan.runtime.records, who)

@@ -146,7 +146,8 @@ class Run(Struct, frozen=True):
                 lambda reader: sessions.settings(reader, active.session_id)
             )
             active.settings = request.settled(settings)
-        conversation = await self.runtime.histories.get(active.session_id, before)
+        cleared = active.settings.taint_cleared if active.settings else None
+        conversation = await self.runtime.histories.get(active.session_id, before, cleared or 0)
         conversation.tail = max(tail, conversation.tail)
         conversation.history.append(prompt)
         return conversation
@@ -166,7 +167,7 @@ class Run(Struct, frozen=True):
         )
         entries, settings, tail, blocks = state
         active.settings = active.request.settled(settings)
-        conversation = await histories.get(session_id, tail + 1)
+        conversation = await histories.get(session_id, tail + 1, settings.taint_cleared or 0)
         numbers = await histories.load(conversation, session_id, tail + 1)
         messages = [
             stored.message

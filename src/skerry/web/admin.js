@@ -14,6 +14,7 @@ const ACTS = {
   "models.": "Changing the model",
   "outbox.": "Changing the outbox",
   "sessions.delete": "Deleting a conversation",
+  "sessions.taint": "Clearing the words of others",
   "sessions.patch": "Changing a conversation's settings",
   "sessions.": "Changing conversations",
 };

@@ -380,6 +380,11 @@ export class Gateway {
     this.changed();
   }
 
+  /** Send a request that no person made; returns null where it fails. */
+  quietly(method, params) {
+    return this.#try(method, params);
+  }
+
   /** Send a request whose failure the page can do without; it is shown, and null returned. */
   async #try(method, params) {
     try {

@@ -10,6 +10,7 @@ import { showPanels } from "./panels.js";
 import { here, hideToken } from "./route.js";
 import { bindShortcuts } from "./shortcuts.js";
 import * as status from "./status.js";
+import { TaintLine } from "./taint.js";
 import { toast } from "./toast.js";
 import { ConversationView } from "./view.js";
 
@@ -54,6 +55,7 @@ class Page {
     write: (text, images) => this.#write(text, images),
     stop: () => this.gateway.session.stop(),
   });
+  #taint = new TaintLine(this);
   #list = new SessionList(this);
   #panels = new Map(); // those that were opened, by their module
 
@@ -120,6 +122,7 @@ class Page {
       refused: (error) => this.#refused(error, token, isTried),
       allow: async (method) => (await import("./admin.js")).ask(method),
     }, isTried);
+    this.#taint.follow(this.gateway);
     this.gateway.show(here().session);
     this.#composer.turnTo(here().session);
     this.gateway.open();
@@ -271,6 +274,7 @@ class Page {
     status.showConnection(phase, gateway.stopping);
     status.showModel(model);
     status.showNotice(gateway, problem);
+    this.#taint.render(gateway);
     status.showTitle(row, session.key);
     status.showSpent(row, items, conversation.more);
     this.#list.render(gateway);

@@ -282,7 +282,8 @@ async def compact_session(
     reference = session.settings.model or config.primary_model(key.agent)
     target = CallTarget(reference, key.agent, session_id, purpose=Purpose.COMPACTION)
     _, model = await runtime.models.choose(reference)
-    conversation = Conversation(History(), session.tail)
+    cleared = session.settings.taint_cleared or 0
+    conversation = Conversation(History(), session.tail, cleared=cleared)
     await runtime.histories.load(conversation, session_id, session.tail + 1)
     workspace = config.workspace(key.agent)
     context = RunContext(

@@ -1,0 +1,52 @@
+"""The command `/taint`: why a person is asked in this conversation, and an end of it."""
+
+from skerry.app.command_dependencies import CommandDependencies
+from skerry.commands.table import Argument, Command, CommandCall, CommandError
+from skerry.runtime import taint
+
+_SHOWN = 10
+
+
+def taint_command(desk: CommandDependencies) -> Command:
+    """Returns `/taint`."""
+
+    async def run(call: CommandCall) -> str:
+        runtime, key = desk.dispatcher.runtime, str(call.key)
+        match call.arguments.strip().lower():
+            case "":
+                state = await runtime.store.read(lambda reader: taint.look(reader, key))
+                return as_text(state)
+            case "clear":
+                now = runtime.clock.now_ms()
+                by = f"/taint on {call.channel}"
+                state = await runtime.store.write(lambda unit: taint.clear(unit, key, now, by))
+            case _:
+                raise CommandError("Usage: /taint, or /taint clear")
+        if state is None or not state.origins:
+            return "This conversation has no words of others."
+        origins = ", ".join(sorted(state.origins))
+        return f"Cleared: what was said so far ({origins}) no longer taints this conversation."
+
+    return Command(
+        "taint",
+        "shows whose words, beside yours, this conversation has; `clear` trusts them",
+        run,
+        accepts_arguments=True,
+        arguments=(Argument("action", choices=("clear",)),),
+        category="tools",
+    )
+
+
+def as_text(state: taint.Taint | None) -> str:
+    """Returns the taint of a conversation in Markdown."""
+    if state is None or not state.origins:
+        return "This conversation has no words of others."
+    origins = ", ".join(sorted(state.origins))
+    lines = [f"This conversation has words of others ({origins}):"]
+    for source in state.sources[-_SHOWN:]:
+        what = f"`{source.tool}` `{source.call}`" if source.tool else "a message"
+        if not source.seq:
+            what = "a summary of what was said before"
+        lines.append(f"- {source.origin}: {what}")
+    lines.append("A person is asked before it acts outside the sandbox. /taint clear ends that.")
+    return "\n".join(lines)
