@@ -66,6 +66,7 @@ from skerry.runtime.approvals import ApprovalDesk
 from skerry.runtime.conversation import ConversationCache
 from skerry.runtime.delivery import Delivery, Sender, receive
 from skerry.runtime.dispatcher import Dispatch
+from skerry.runtime.internal_runs import InternalRuns
 from skerry.runtime.late_calls import LateCalls
 from skerry.runtime.prompt_report import report
 from skerry.runtime.recovery import RunFacts, recover
@@ -80,7 +81,6 @@ from skerry.workspace.prompt_builder import Prompts
 from skerry.workspace.workspace_init import seed
 
 FLUSH_SECONDS = 5.0
-
 
 Service = Callable[[], Coroutine[Any, Any, None]]
 
@@ -233,6 +233,7 @@ async def open_application(  # noqa: PLR0915 - one for each part, in the order o
                 budgets=lambda: [*ledger.report(), *ledger.meter.report()],
                 hurry=delivery.hurry,
                 approvals=runtime.approvals,
+                internal_runs=InternalRuns(dispatch),
             )
             tools.host = tool_host(context, environ, delivery, services)
             services.start("features", of_features(context))

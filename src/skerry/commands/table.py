@@ -19,7 +19,7 @@ from skerry.infra.spelling import spelt_like
 from skerry.model.errors import SkerryError
 from skerry.model.ids import RunId, SessionId, SessionKey
 from skerry.model.rights import Rights
-from skerry.model.run import RunRequest, SessionOpening
+from skerry.model.run import Purpose, RunRequest, SessionOpening
 from skerry.policy.access import ADMIN, WRITE, Need, Verb, command_scope, strongest
 from skerry.policy.decide import Actor, Decision, Request, decide
 
@@ -228,8 +228,11 @@ class CommandTable:
     def given(self, request: RunRequest) -> tuple[Command, str] | None:
         """Returns the command that a request gives, and its arguments.
 
-        A word without a slash is a command only of those who may give it.
+        A run that no person asked for gives none. A word without a slash is a command only of those
+        who may give it.
         """
+        if request.purpose is not Purpose.MESSAGE:
+            return None
         text = request.command
         command = self.match(text)
         if command is None or text.startswith("/") or command[0].permits(request.may):

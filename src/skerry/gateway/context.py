@@ -31,6 +31,7 @@ from skerry.ports.model import Models, Setup
 from skerry.ports.plugins import PluginReport
 from skerry.ports.prompt import PromptReport
 from skerry.runtime.approvals import ApprovalDesk
+from skerry.runtime.internal_runs import InternalRuns
 from skerry.sdk.http import HttpRoute
 from skerry.sdk.methods import GatewayMethod
 from skerry.sdk.parts import Event, Panel
@@ -124,6 +125,8 @@ class GatewayContext(Struct, frozen=True):
     """Records of the writers of the workspaces' files."""
     approvals: ApprovalDesk | None = None
     """None where no agent runs."""
+    internal_runs: InternalRuns | None = None
+    """Starts the runs of the gateway's own; None where no agent runs."""
     plugins: LoadedPlugins | None = None
     """None when the configuration names none."""
 

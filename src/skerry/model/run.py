@@ -132,6 +132,8 @@ class RunRequest(Struct, frozen=True):
     """Scopes of the client's connection; None if the request came over none."""
     label: str = ""
     """Name that the conversation gets; empty leaves it."""
+    fresh: bool = False
+    """True for a run that begins a new session of its conversation, without a notice."""
     text_origin: Origin | None = None
     """Author of the text where that is not who asks, such as a tool; the rights are `origin`'s."""
 

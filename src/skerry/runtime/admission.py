@@ -17,7 +17,7 @@ from skerry.hooks.events import WEBCHAT
 from skerry.lanes.running import ActiveRun
 from skerry.model.errors import KeyReusedError
 from skerry.model.ids import SessionId
-from skerry.model.inbound import InboundMessage
+from skerry.model.inbound import InboundMessage, PeerKind, ReplyTo
 from skerry.model.message import Message
 from skerry.model.origin import Origin
 from skerry.model.queue import QueueMode, QueueRules
@@ -31,7 +31,7 @@ from skerry.runtime.run_context import Runtime
 from skerry.sessions import lifecycle
 from skerry.sessions.opening import Expiry, OpenedSession, SessionLimits, enter, notices, opening
 from skerry.sessions.sending import sends_to
-from skerry.store import Unit, archive, inbound, listing, outbox, runs, sessions
+from skerry.store import Unit, archive, inbound, listing, outbox, routes, runs, sessions
 from skerry.store.listing import SessionFilter
 
 
@@ -57,11 +57,11 @@ async def find_model(models: Models, config: Config, word: str) -> str | None:
 
 async def parse_message(runtime: Runtime, config: Config, request: RunRequest) -> RunRequest:
     """Returns the request with what its text means beside what it says."""
+    if request.purpose is not Purpose.MESSAGE:
+        return request
     parsed = await _opened(runtime, config, request)
     if parsed.opening is not None and not parsed.opening.done:
         _refuse_beyond(runtime, parsed, parsed.opening.kind)
-    if parsed.purpose is not Purpose.MESSAGE:
-        return parsed
     command = runtime.commands.given(parsed) if parsed.scopes is not None else None
     if command is not None:
         _check(command[0], parsed)
@@ -282,6 +282,8 @@ class Arrival(Struct, frozen=True):
             if self.arrived is None and runs.says_other(unit, request):
                 raise KeyReusedError(run_id)
             return stored
+        if (to := request.reply_to) is not None and self.arrived is not None:
+            _note_route(unit, request, to, at)
         if request.expected is not None:
             sessions.expect(unit, request.key, request.expected)
         if free and not self.hooked:
@@ -321,6 +323,12 @@ class Arrival(Struct, frozen=True):
             outbox.add(unit, request.run_id, NOTICE, to, texts, at)
         tail += len(opened.notes)
         return EnteredMessage(opened, tail + 1 if self.entries else 0, tail, settings)
+
+
+def _note_route(unit: Unit, request: RunRequest, to: ReplyTo, at: int) -> None:
+    """Notes where the owner wrote, if that is a direct chat: the target `last` of deliveries."""
+    if request.origin is Origin.OWNER and to.peer.kind is PeerKind.DIRECT:
+        routes.note(unit, request.key, to, at)
 
 
 def _is_taken(unit: Unit, request: RunRequest) -> bool:

@@ -15,6 +15,7 @@ from skerry.policy.tool_names import PROFILES
 from skerry.ports.allowlist import Allowlist
 from skerry.ports.dispatch import Dispatcher
 from skerry.runtime.allowlist import StoredAllowlist
+from skerry.runtime.internal_runs import InternalRuns
 from skerry.store import Store
 
 
@@ -71,6 +72,8 @@ class ToolHost(Struct, frozen=True, kw_only=True):
     """Takes requests to run; None where no gateway runs."""
     outgoing: Outgoing | None = None
     """None where no gateway runs."""
+    internal_runs: InternalRuns | None = None
+    """Starts runs of the gateway's own; None where no gateway runs."""
     redact: Callable[[str], str] = str
     """Takes secrets out of text."""
 

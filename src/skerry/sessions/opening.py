@@ -118,6 +118,7 @@ def _limits(*sections: ResetConfig) -> SessionLimits:
 
 
 RESTORE: Final = "restore"
+FRESH: Final = "fresh"
 PUT_AWAY: Final = (
     "🌱 A new conversation: the last one was put away, unused for long. `/resume` brings it back."
 )
@@ -139,7 +140,8 @@ class OpenedSession:
     ended: SessionEntry | None = None
     """The session that was archived, with the reason in `why`."""
     why: str = ""
-    """`new`, `reset`, `daily`, `idle`, or `restore` when an earlier session took its place."""
+    """`new`, `reset`, `daily`, `idle`, `fresh` for a run that begins one by itself, or `restore`
+    when an earlier session took its place."""
     began: bool = False
     """True when the session is new."""
     notes: tuple[Message, ...] = ()
@@ -202,6 +204,9 @@ def enter(
     if present is None:
         return _first(unit, request, limits, new_id, at)
     session_id, tail, spoke = present
+    if request.fresh and tail:
+        ended = archive.reset(unit, request.key, new_id, at)
+        return OpenedSession(new_id, 0, request, ended, FRESH, began=True)
     passed = limits.passed(spoke, at) if limits is not None else None
     if limits is None or passed is None:
         return OpenedSession(session_id, tail, request)

@@ -30,6 +30,9 @@ forgetting  what is being forgotten, with its words, until nothing is left of it
           where the extra paths are cleaned too
 file_record  one row a file of a workspace that the gateway wrote, or saw in a prompt: a hash of its
           content, who wrote it, and whose words the writer had read (space between them)
+internal_run  one row a run that the gateway started by itself, and which part takes its end; kept
+          for a time after that
+route     the direct chat in which the owner last wrote, one row a conversation
 reached   one row: which database this is, and how often the mirror has noted how far it is
 """
 

@@ -130,4 +130,21 @@ LATER: Final = (
     """,
     # Media, buttons and polls of parts.
     "ALTER TABLE outbox ADD COLUMN more BLOB",
+    # Runs that the gateway started by itself, and where the owner last wrote.
+    """
+    CREATE TABLE internal_run (
+        run_id TEXT PRIMARY KEY,
+        owner TEXT NOT NULL,
+        subject BLOB NOT NULL,
+        created_at INTEGER NOT NULL,
+        settled_at INTEGER
+    ) WITHOUT ROWID;
+    CREATE INDEX internal_run_owed ON internal_run (owner, created_at) WHERE settled_at IS NULL;
+    CREATE TABLE route (
+        session_key TEXT PRIMARY KEY,
+        agent TEXT NOT NULL,
+        destination BLOB NOT NULL,
+        at INTEGER NOT NULL
+    ) WITHOUT ROWID
+    """,
 )
