@@ -42,7 +42,7 @@ class EndedRun(Struct, frozen=True):
 
 
 class Settlement(Struct, frozen=True):
-    """What an owner does at the end of a run."""
+    """Effect of the end of a run."""
 
     write: Callable[[Unit], object] = no_more
     """Called in the unit that settles the run. It may run several times and changes only rows."""
