@@ -27,7 +27,7 @@ from skerry.model.outbound import OutboundPart, Receipt
 from skerry.ports.channel import Inbox
 from skerry.store import DATABASE, backups, listing, open_store
 from skerry.store.listing import SessionFilter
-from skerry.testing.channel import ACCOUNT, CHANNEL, MemoryChannel, Platform
+from skerry.testing.channel import ACCOUNT, CHANNEL, OPEN, MemoryChannel, Platform
 from skerry.testing.clock import FakeClock
 from skerry.testing.model_server import StubModelServer
 from skerry_recall.terms import Known
@@ -114,7 +114,7 @@ class Day:
     async def gateway(self) -> AsyncGenerator[Application]:
         """Opens the real application on our clock, and does what it does at a start."""
         settings = self.settings()
-        outside = Outside(adapters=[self.phone], clock=self.clock)
+        outside = Outside(adapters=[self.phone], unnamed_channels=OPEN, clock=self.clock)
         async with open_application(settings, settings.environ, outside) as application:
             workspace = settings.config.workspace(settings.config.agents.default_id)
             (workspace / "BOOT.md").write_text("Say please m0 to yourself.")

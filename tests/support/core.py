@@ -34,6 +34,7 @@ from skerry.model.run import RunRequest, RunResult
 from skerry.policy.records import Records
 from skerry.ports.model import ModelProvider
 from skerry.ports.tool import Tool
+from skerry.runtime.channel_gate import ChannelGate
 from skerry.runtime.conversation import ConversationCache
 from skerry.runtime.delivery import Delivery
 from skerry.runtime.dispatcher import Dispatch
@@ -41,6 +42,7 @@ from skerry.runtime.run_context import Runtime
 from skerry.runtime.usage.ledger import Ledger
 from skerry.store import Store, nothing, open_store, sessions
 from skerry.store.calls import CallLog
+from skerry.testing.channel import OPEN
 from skerry.testing.model import ScriptedModels
 from skerry.tools.session_search import SessionSearch
 from skerry.workspace.prompt_builder import Prompts
@@ -181,5 +183,6 @@ async def open_core(  # noqa: PLR0913 - each has a default; a test names what it
             ledger=ledger,
             prompts=Prompts.over(store, Records()),
         )
-        dispatch = Dispatch(runtime, lanes, reach)
+        gate = ChannelGate(store, clock, runtime.delivery, unnamed=OPEN)
+        dispatch = Dispatch(runtime, lanes, reach, gate)
         yield Core(dispatch, store, events, woken, workspace, lanes, hooks, models, ledger, configs)

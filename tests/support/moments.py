@@ -27,7 +27,7 @@ from skerry.gateway.server import create_app
 from skerry.model.message import ToolCall, ToolResultMessage, UserMessage
 from skerry.ports.model import ModelRequest, Models
 from skerry.store import DATABASE, nothing
-from skerry.testing.channel import MemoryChannel, Platform
+from skerry.testing.channel import OPEN, MemoryChannel, Platform
 from skerry.testing.model import ScriptedModel, ScriptedModels, Step, echo
 from tests.support.gateway import serving
 
@@ -117,7 +117,12 @@ async def life(
         file.write_bytes(msgspec.json.encode(config or {}))
     environ = {"HOME": str(home), "SKERRY_STATE_DIR": str(home)}
     settings = Settings(prepare(environ), environ)
-    outside = Outside(models=models, adapters=[MemoryChannel(platform)], reach=reach)
+    outside = Outside(
+        models=models,
+        adapters=[MemoryChannel(platform)],
+        unnamed_channels=OPEN,
+        reach=reach,
+    )
     async with (
         open_application(settings, environ, outside) as gateway,
         serving(create_app(gateway.context)) as port,

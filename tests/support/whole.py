@@ -14,7 +14,7 @@ from skerry.config.load import prepare
 from skerry.gateway.server import create_app
 from skerry.hooks.hooks import Hooks
 from skerry.infra.clock import Clock, SystemClock
-from skerry.testing.channel import MemoryChannel, Platform
+from skerry.testing.channel import OPEN, MemoryChannel, Platform
 from skerry.testing.model import ScriptedModel, ScriptedModels, echo
 from tests.support.gateway import serving
 
@@ -46,6 +46,7 @@ async def whole_gateway(  # noqa: PLR0913 - each has a default; a test names wha
     outside = Outside(
         models=ScriptedModels(model or ScriptedModel(echo)),
         adapters=[MemoryChannel(platform)] if platform else [],
+        unnamed_channels=OPEN,
         hooks=hooks,
         clock=clock or SystemClock(),
     )

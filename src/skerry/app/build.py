@@ -1,18 +1,7 @@
 """Constructs and connects everything; the only file that names concrete classes."""
 
-from collections.abc import (
-    AsyncGenerator,
-    Callable,
-    Coroutine,
-    Iterable,
-    Mapping,
-    Sequence,
-)
-from contextlib import (
-    AsyncExitStack,
-    ExitStack,
-    asynccontextmanager,
-)
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from functools import partial
 from typing import Any
 
@@ -56,6 +45,7 @@ from skerry.infra.supervise import Supervisor
 from skerry.lanes.lanes import Lanes
 from skerry.lanes.running import Running
 from skerry.model.errors import StateError, StateLockedError
+from skerry.policy.channel_access import AccessRules
 from skerry.policy.records import Records
 from skerry.ports.channel import ChannelAdapter
 from skerry.ports.memory import Memories
@@ -63,6 +53,7 @@ from skerry.ports.model import Models
 from skerry.ports.tool import reads_only
 from skerry.providers.catalog import Catalog
 from skerry.runtime.approvals import ApprovalDesk
+from skerry.runtime.channel_gate import NO_RULES, ChannelGate
 from skerry.runtime.conversation import ConversationCache
 from skerry.runtime.delivery import Delivery, Sender, receive
 from skerry.runtime.dispatcher import Dispatch
@@ -81,7 +72,6 @@ from skerry.workspace.prompt_builder import Prompts
 from skerry.workspace.workspace_init import seed
 
 FLUSH_SECONDS = 5.0
-
 Service = Callable[[], Coroutine[Any, Any, None]]
 
 
@@ -95,6 +85,8 @@ class Outside(Struct, frozen=True):
     models: Models | None = None
     """None is every provider that the configuration and this machine have; else none embeds."""
     adapters: Sequence[ChannelAdapter] = ()
+    unnamed_channels: Mapping[str, AccessRules] = NO_RULES
+    """Rules of channels that the configuration does not name, for the platforms of tests."""
     memories: Memories | None = None
     clock: Clock = field(default_factory=SystemClock)
     reach: Callable[[str], None] = nothing
@@ -191,7 +183,10 @@ async def open_application(  # noqa: PLR0915 - one for each part, in the order o
                     store, clock, lanes.outside, outside.reach, redact, delivery
                 ),
             )
-            dispatch = Dispatch(runtime, lanes, outside.reach)
+            gate = ChannelGate(
+                store, clock, delivery, broadcast.send, outside.unnamed_channels, outside.reach
+            )
+            dispatch = Dispatch(runtime, lanes, outside.reach, gate)
             reload = Reload(settings, broadcast, health, lambda: bool(dispatch.active()))
             desk = CommandDependencies(config, dispatch, settings, reload.restart.set)
             provide_commands(desk, memory)

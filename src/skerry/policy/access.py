@@ -89,7 +89,6 @@ POLLED: Final[Mapping[str, Need]] = MappingProxyType(
     {
         "approval.history": APPROVERS,
         "artifacts.list": READERS,
-        "channels.pairing.list": PAIRERS,
         "environments.list": READERS,
         "exec.approval.grants.list": APPROVERS,
         "migrations.memory.plan": ADMINS,

@@ -26,7 +26,6 @@ from skerry.lanes.running import ActiveRun, Batch
 from skerry.model.errors import BusyError, KeyReusedError, UnknownAgentError
 from skerry.model.ids import RunId, SessionKey
 from skerry.model.inbound import InboundMessage, ReplyTo, well_formed
-from skerry.model.origin import Origin
 from skerry.model.run import Admission, AdmissionStatus, CompactionResult, RunRequest, RunResult
 from skerry.model.session import SessionSettings
 from skerry.ports.dispatch import QueuedRun, QueueReport
@@ -34,6 +33,7 @@ from skerry.routing import bindings
 from skerry.routing.owner import is_owner, rights
 from skerry.routing.routing import session_key
 from skerry.runtime.admission import Arrival, EnteredMessage, notify_session, parse_message
+from skerry.runtime.channel_gate import ChannelGate
 from skerry.runtime.compaction.compactor import compact_session
 from skerry.runtime.queue import Queue
 from skerry.runtime.run_context import Runtime, run_context
@@ -59,6 +59,7 @@ class Dispatch:
     runtime: Runtime
     lanes: Lanes
     reach: Callable[[str], None]
+    gate: ChannelGate
     _queue: Queue = field(init=False)
     _draining: bool = field(default=False, init=False)
 
@@ -69,6 +70,7 @@ class Dispatch:
         """Takes a platform's message; when this returns, the platform may be told that we have it.
 
         A message that was taken before changes nothing, and one without words asks for nothing.
+        One of a sender who is not admitted goes no further than the gate.
         """
         if not arrived.text.strip():
             logger.info("a message without text arrived over %s", arrived.channel)
@@ -76,20 +78,23 @@ class Dispatch:
         config = self.runtime.config()
         agents = config.agents
         origin = bindings.MessageOrigin.of(arrived)
-        route = bindings.route(origin, config.bindings, agents.ids, agents.default_id)
-        may = rights(arrived, config.commands)
-        owns = is_owner(arrived, config.commands.owner_allow_from)
-        key = session_key(arrived, route.agent, config.session, is_owner=owns)
         to = ReplyTo(
             arrived.channel, arrived.account, arrived.peer, arrived.message_id, arrived.thread_id
         )
+        owns = is_owner(arrived, config.commands.owner_allow_from)
+        author = await self.gate.admit(config, arrived, to, is_owner=owns)
+        if author is None:
+            return
+        route = bindings.route(origin, config.bindings, agents.ids, agents.default_id)
+        may = rights(arrived, config.commands)
+        key = session_key(arrived, route.agent, config.session, is_owner=owns)
         request = RunRequest(
             RunId(str(uuid.uuid4())),
             key,
             well_formed(arrived.text),
             queue_mode=None,
             reply_to=to,
-            origin=Origin.OWNER if owns else Origin.STRANGER,
+            origin=author,
             rights=may,
         )
         command = self.runtime.commands.given(request)

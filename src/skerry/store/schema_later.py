@@ -147,4 +147,30 @@ LATER: Final = (
         at INTEGER NOT NULL
     ) WITHOUT ROWID
     """,
+    # Senders of platforms who wait for the owner, and those about whom the owner decided.
+    """
+    CREATE TABLE pairing_request (
+        channel TEXT NOT NULL,
+        account TEXT NOT NULL,
+        sender_id TEXT NOT NULL,
+        code TEXT NOT NULL,
+        sender_name TEXT NOT NULL,
+        sender_username TEXT NOT NULL,
+        destination BLOB NOT NULL,
+        created_at INTEGER NOT NULL,
+        seen_at INTEGER NOT NULL,
+        expires_at INTEGER NOT NULL,
+        PRIMARY KEY (channel, account, sender_id)
+    ) WITHOUT ROWID;
+    CREATE TABLE paired_sender (
+        channel TEXT NOT NULL,
+        account TEXT NOT NULL,
+        sender_id TEXT NOT NULL,
+        sender_name TEXT NOT NULL,
+        sender_username TEXT NOT NULL,
+        rejected INTEGER NOT NULL,
+        decided_at INTEGER NOT NULL,
+        PRIMARY KEY (channel, account, sender_id)
+    ) WITHOUT ROWID
+    """,
 )

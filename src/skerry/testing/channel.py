@@ -15,11 +15,16 @@ import anyio
 from skerry.model.ids import AccountId, ChannelId
 from skerry.model.inbound import InboundMessage, Peer, PeerKind, ReplyTo
 from skerry.model.outbound import OutboundPart, Receipt, Settlement, TextUnit
+from skerry.policy.channel_access import AccessRules, DmPolicy, GroupPolicy
 from skerry.ports.channel import Inbox
 
 CHANNEL: Final = ChannelId("memory")
 ACCOUNT: Final = AccountId("default")
 POLL_SECONDS: Final = 0.005
+OPEN: Final = {
+    str(CHANNEL): AccessRules(dm=DmPolicy.OPEN, allow_from=frozenset("*"), group=GroupPolicy.OPEN)
+}
+"""Rules that admit everybody on this platform; a test of access names the channel instead."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ from skerry.config.load import prepare
 from skerry.model.outbound import Settlement
 from skerry.store import nothing
 from skerry.testing import forks
-from skerry.testing.channel import MemoryChannel, Platform
+from skerry.testing.channel import OPEN, MemoryChannel, Platform
 from skerry.testing.model import ScriptedModel, ScriptedModels, echo
 from skerry.testing.ports import reserved
 from skerry.testing.unreliable import UnreliableChannel
@@ -277,7 +277,7 @@ def _serve(arguments: argparse.Namespace, port: int) -> int:
         kind = partial(UnreliableChannel, rate=rate) if rate else MemoryChannel
         adapters.append(kind(platform, settles=arguments.settles))
     reach = planted(arguments.fault, die) if arguments.fault else planted(arguments.hold, hold)
-    outside = Outside(models=models, adapters=adapters, reach=reach)
+    outside = Outside(models=models, adapters=adapters, unnamed_channels=OPEN, reach=reach)
     config = loaded.config.model_copy(update={"gateway": gateway})
     code = serve(replace(loaded, config=config), outside)
     if code == RESTART:

@@ -139,18 +139,6 @@ METHODS: Final[tuple[Method[Any], ...]] = (
         model=Name,
     ),
     _empty(
-        "channels.pairing.list",
-        "senders of a platform that wait for approval",
-        {
-            "accounts": [],
-            "requests": [],
-            "commandOwnerConfigured": False,
-            "limits": {"pendingPerAccount": 0, "ttlMs": 0},
-        },
-        channel=Name,
-        account_id=Name,
-    ),
-    _empty(
         "skills.library.list",
         "the skills of a library",
         {"entries": [], "selections": [], "defaultTarget": "team", "defaultSelectionLimit": 0},

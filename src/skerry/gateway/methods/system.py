@@ -14,7 +14,7 @@ from skerry.infra.called import start_command
 from skerry.model.errors import StateError
 from skerry.model.ids import AgentId, SessionKey
 from skerry.model.session import SessionEntry
-from skerry.store import DATABASE, Reader, devices, listing, outbox, tasks
+from skerry.store import DATABASE, Reader, devices, listing, outbox, pairing, tasks
 from skerry.store.condition import Storage
 from skerry.store.listing import SessionFilter
 
@@ -150,7 +150,7 @@ async def status(call: Call, _params: StatusParams) -> Json:
     def read(reader: Reader) -> _Counted:
         recent = listing.recent(reader, limit=2 * _RECENT)
         counts = {agent: listing.count(reader, SessionFilter(agent)) for agent in config.agents.ids}
-        waiting = len(devices.requests(reader, now))
+        waiting = len(devices.requests(reader, now)), len(pairing.requests(reader, now))
         return (
             listing.count(reader),
             counts,
@@ -160,7 +160,7 @@ async def status(call: Call, _params: StatusParams) -> Json:
             tasks.outcomes(reader),
         )
 
-    nothing: _Counted = (0, dict.fromkeys(config.agents.ids, 0), [], {}, 0, {})
+    nothing: _Counted = (0, dict.fromkeys(config.agents.ids, 0), [], {}, (0, 0), {})
     numbers = await _read_or(context, read, nothing)
     count, counts, recent, undelivered, waiting, upkeep = numbers
     failing = await context.failing()
@@ -190,7 +190,8 @@ async def status(call: Call, _params: StatusParams) -> Json:
         "undelivered": undelivered,
         "budgets": context.budgets(),
         "plugins": _plugins(context),
-        "devices": {"pending": waiting},
+        "devices": {"pending": waiting[0]},
+        "pairing": {"pending": waiting[1]},
         "sessions": {
             "paths": [path],
             "count": count,

@@ -1,0 +1,65 @@
+"""Keys of `channels` about access: who may write over a platform, and which groups are read."""
+
+from collections.abc import Mapping
+from typing import Annotated, Self
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from skerry.config.base import Section
+from skerry.policy.channel_access import ANY, AccessRules, DmPolicy, GroupAccess, GroupPolicy
+
+Person = Annotated[
+    str, BeforeValidator(lambda value: str(value).strip()), Field(min_length=1, max_length=256)
+]
+"""The platform's id of a sender, with or without `channel:`; some are written as numbers."""
+People = Annotated[tuple[Person, ...], Field(max_length=1000)]
+
+
+class GroupAccessConfig(Section):
+    """Access to one group of a channel."""
+
+    enabled: bool = True
+    """Reads the group at all."""
+    allow_from: People | None = None
+    """Ids of senders who may write there; `*` is everybody. Without it those of the channel."""
+
+    @property
+    def access(self) -> GroupAccess:
+        """Returns it as the policy reads it."""
+        allowed = None if self.allow_from is None else frozenset(self.allow_from)
+        return GroupAccess(self.enabled, allowed)
+
+
+class AccessConfig(Section):
+    """Access of senders to a channel, or to one account of it."""
+
+    dm_policy: DmPolicy = DmPolicy.PAIRING
+    """Senders who may write in direct chats. `pairing`: those of `allowFrom` and those whom the
+    owner approved by a pairing code; anybody else gets such a code once. `allowlist`: the same
+    without codes. `open`: everybody, if `allowFrom` has `*`. `disabled`: nobody."""
+    allow_from: People = ()
+    """Ids of senders who may write in direct chats."""
+    group_policy: GroupPolicy = GroupPolicy.ALLOWLIST
+    """Groups that are read. `allowlist`: those of `groups`, or where that is empty the senders of
+    `groupAllowFrom`, else of `allowFrom`, in any group. `open`: every group. `disabled`: none."""
+    group_allow_from: People | None = None
+    """Ids of senders who may write in groups; `*` is everybody. A pairing admits to no group."""
+
+    @model_validator(mode="after")
+    def _open_names_everybody(self) -> Self:
+        if self.dm_policy is DmPolicy.OPEN and ANY not in self.allow_from:
+            message = 'dmPolicy is open, so allowFrom must have "*": it lets everybody write'
+            raise ValueError(message)
+        return self
+
+    def access(self, path: str, groups: Mapping[str, GroupAccessConfig]) -> AccessRules:
+        """Returns the rules as the policy reads them; `path` is the key of the channel."""
+        in_groups = self.group_allow_from
+        return AccessRules(
+            path,
+            self.dm_policy,
+            frozenset(self.allow_from),
+            self.group_policy,
+            None if in_groups is None else frozenset(in_groups),
+            {id_: group.access for id_, group in groups.items()},
+        )

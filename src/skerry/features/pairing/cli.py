@@ -1,0 +1,27 @@
+"""The parser of `skerry pairing`."""
+
+from argparse import ArgumentParser
+
+from skerry.cli.options import command, output, reach
+
+_RUN = "skerry.features.pairing.cli_run"
+
+
+def add(pairing: ArgumentParser) -> None:
+    """Adds what is beneath `skerry pairing`."""
+    add = pairing.add_subparsers(metavar="COMMAND", title="commands").add_parser
+    listing = command(add, "list", _RUN, "senders who wait, and those approved and rejected")
+    listing.add_argument("channel", nargs="?", metavar="CHANNEL", help="only of this platform")
+    approve = command(add, "approve", _RUN, "let the sender with a code write in direct chats")
+    reject = command(add, "reject", _RUN, "refuse the sender with a code")
+    for parser in (approve, reject):
+        parser.add_argument("words", nargs="+", metavar="[CHANNEL] CODE", help="as the list has it")
+    approve.add_argument("--notify", action="store_true", help="write to the sender that it is done")
+    remove = command(add, "remove", _RUN, "forget the decision about a sender")
+    remove.add_argument("channel", metavar="CHANNEL", help="the platform")
+    remove.add_argument("sender", metavar="SENDER", help="the sender's id")
+    parsers = {"list": listing, "approve": approve, "reject": reject, "remove": remove}
+    for name, parser in parsers.items():
+        parser.set_defaults(action=name)
+        parser.add_argument("--account", metavar="ID", help="the account of the platform")
+        output(reach(parser))

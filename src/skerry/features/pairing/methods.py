@@ -1,0 +1,153 @@
+"""Methods about senders of platforms: who waits to be paired, and the owner's decisions."""
+
+from typing import Annotated, Final
+
+from pydantic import Field
+
+from skerry.gateway.frames import Json
+from skerry.gateway.method import Call, Method, Name, Params, RefusedError
+from skerry.model.ids import RunId
+from skerry.store import Reader, Unit, outbox, pairing
+from skerry.store.pairing import PairedSender, PairingRequest
+
+APPROVED: Final = "My owner has approved you. Write again, and I answer."
+RESOLVED: Final = "channels.pairing.resolved"
+Code = Annotated[str, Field(min_length=1, max_length=32)]
+
+
+class ListParams(Params):
+    """Parameters of `channels.pairing.list`; without them every account is listed."""
+
+    channel: Name | None = None
+    account_id: Name | None = None
+
+
+class DecideParams(Params):
+    """Parameters of a decision about a request."""
+
+    code: Code
+    channel: Name | None = None
+    account_id: Name | None = None
+
+
+class ApproveParams(DecideParams):
+    """Parameters of `channels.pairing.approve`."""
+
+    notify: bool | None = None
+
+
+class RemoveParams(Params):
+    """Parameters of `channels.pairing.remove`."""
+
+    channel: Name
+    sender_id: Name
+    account_id: Name | None = None
+
+
+async def pairing_list(call: Call, params: ListParams) -> Json:
+    """Returns the requests that wait, and the senders about whom the owner decided."""
+    now, where = call.context.clock.now_ms(), (params.channel or "", params.account_id or "")
+
+    def read(reader: Reader) -> tuple[list[PairingRequest], list[PairedSender]]:
+        return pairing.requests(reader, now, *where), pairing.senders(reader, *where)
+
+    waiting, decided = await call.context.store.read(read)
+    return {
+        "accounts": sorted({(one.channel, one.account) for one in (*waiting, *decided)}),
+        "requests": [_request(request) for request in waiting],
+        "senders": [_sender(sender) for sender in decided],
+        "commandOwnerConfigured": bool(call.context.config().commands.owner_allow_from),
+        "limits": {"pendingPerAccount": pairing.MOST_PENDING, "ttlMs": pairing.LASTS_MS},
+    }
+
+
+async def approve(call: Call, params: ApproveParams) -> Json:
+    """Lets the sender with the code write in direct chats; with `notify` the sender is told."""
+    return await _decide(call, params, rejected=False, notify=bool(params.notify))
+
+
+async def reject(call: Call, params: DecideParams) -> Json:
+    """Refuses the sender with the code: no message is read, and no further code is sent."""
+    return await _decide(call, params, rejected=True, notify=False)
+
+
+async def _decide(call: Call, params: DecideParams, *, rejected: bool, notify: bool) -> Json:
+    context = call.context
+    now, where = context.clock.now_ms(), (params.channel or "", params.account_id or "")
+
+    def write(unit: Unit) -> PairingRequest:
+        request = pairing.decide(unit, params.code, where, now, "operator", rejected=rejected)
+        if notify:
+            run_id = RunId(f"pairing-approved-{request.code}-{now}")
+            outbox.add(unit, run_id, 0, request.to, [APPROVED], now)
+        return request
+
+    request = await context.store.write(write)
+    if notify:
+        context.hurry(request.to)
+    decision = "rejected" if rejected else "approved"
+    _tell(call, request, decision, now)
+    return {"ok": True, "decision": decision, "request": _request(request)}
+
+
+async def remove(call: Call, params: RemoveParams) -> Json:
+    """Forgets the decision about a sender, who gets a new code at the next message."""
+    now = call.context.clock.now_ms()
+    sender = (params.channel, params.account_id or "default", params.sender_id)
+    if not await call.context.store.write(lambda unit: pairing.remove(unit, sender, "operator", now)):
+        message = f"No sender {'/'.join(sender)} was approved or rejected."
+        raise RefusedError(message, "`skerry pairing list` shows the senders.")
+    payload = {
+        "channel": params.channel,
+        "accountId": sender[1],
+        "senderId": params.sender_id,
+        "decision": "removed",
+        "ts": now,
+    }
+    call.context.broadcast.send(RESOLVED, payload)
+    return {"ok": True}
+
+
+def _tell(call: Call, request: PairingRequest, decision: str, now: int) -> None:
+    payload = {
+        "channel": request.channel,
+        "accountId": request.account,
+        "senderId": request.sender_id,
+        "decision": decision,
+        "ts": now,
+    }
+    call.context.broadcast.send(RESOLVED, payload)
+
+
+def _request(request: PairingRequest) -> dict[str, Json]:
+    return {
+        "channel": request.channel,
+        "accountId": request.account,
+        "senderId": request.sender_id,
+        "senderName": request.sender_name,
+        "senderUsername": request.sender_username,
+        "code": request.code,
+        "createdAtMs": request.created_at,
+        "lastSeenAtMs": request.seen_at,
+        "expiresAtMs": request.expires_at,
+    }
+
+
+def _sender(sender: PairedSender) -> dict[str, Json]:
+    return {
+        "channel": sender.channel,
+        "accountId": sender.account,
+        "senderId": sender.sender_id,
+        "senderName": sender.sender_name,
+        "senderUsername": sender.sender_username,
+        "state": "rejected" if sender.rejected else "approved",
+        "decidedAtMs": sender.decided_at,
+    }
+
+
+METHODS: Final = (
+    Method("channels.pairing.list", ListParams, pairing_list),
+    Method("channels.pairing.approve", ApproveParams, approve),
+    Method("channels.pairing.reject", DecideParams, reject),
+    Method("channels.pairing.remove", RemoveParams, remove),
+)

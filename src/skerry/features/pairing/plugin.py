@@ -1,0 +1,26 @@
+"""Registers the pairing of senders: methods, events, and what `skerry doctor` says of it."""
+
+from skerry.policy.access import PAIRERS
+from skerry.sdk.features import FeatureApi
+
+
+def register(api: FeatureApi) -> None:
+    """Registers what the feature consists of."""
+    names = (
+        "channels.pairing.approve",
+        "channels.pairing.list",
+        "channels.pairing.reject",
+        "channels.pairing.remove",
+    )
+    api.methods(dict.fromkeys(names, PAIRERS), "methods:METHODS")
+    api.event(
+        "channels.pairing.requested",
+        PAIRERS,
+        "A sender of a chat platform got a pairing code and waits for the owner.",
+    )
+    api.event(
+        "channels.pairing.resolved",
+        PAIRERS,
+        "The owner approved or rejected a sender, or took a decision back: `decision`.",
+    )
+    api.status_check("checks:waiting")

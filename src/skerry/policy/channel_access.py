@@ -1,0 +1,135 @@
+"""Decides whether a message of a platform is admitted, before anything is spent on it (pure).
+
+Whatever is in doubt is refused: a sender without an id, a group without an id, a channel without
+rules. A pairing admits to direct chats only. Sources: openclaw-behaviour 4.4 and 4.5.
+"""
+
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final
+
+from msgspec import Struct
+
+from skerry.model.inbound import InboundMessage, PeerKind
+
+ANY: Final = "*"
+
+
+class DmPolicy(StrEnum):
+    """Senders who may write in direct chats."""
+
+    PAIRING = "pairing"
+    """Senders who are listed or paired; anybody else gets a pairing code."""
+    ALLOWLIST = "allowlist"
+    """Senders who are listed or paired."""
+    OPEN = "open"
+    """Everybody."""
+    DISABLED = "disabled"
+    """Nobody."""
+
+
+class GroupPolicy(StrEnum):
+    """Groups and senders in groups that are read."""
+
+    OPEN = "open"
+    """Every group."""
+    ALLOWLIST = "allowlist"
+    """Groups that are listed, or without a list of groups the listed senders."""
+    DISABLED = "disabled"
+    """No group."""
+
+
+class Verdict(StrEnum):
+    """Decision about one message."""
+
+    ADMIT = "admit"
+    PAIRED = "paired"
+    """Admitted when its sender is paired."""
+    REFUSE = "refuse"
+
+
+class GroupAccess(Struct, frozen=True):
+    """Rules of one group of a channel, or of every group (`*`)."""
+
+    enabled: bool = True
+    allow_from: frozenset[str] | None = None
+    """Senders who may write there; None takes those of the channel."""
+
+
+class AccessRules(Struct, frozen=True):
+    """Rules of one account of a channel."""
+
+    path: str = "channels"
+    """Key of the configuration that names the account, or its channel."""
+    dm: DmPolicy = DmPolicy.PAIRING
+    allow_from: frozenset[str] = frozenset()
+    """Senders who may write in direct chats; `*` is everybody under `open`."""
+    group: GroupPolicy = GroupPolicy.ALLOWLIST
+    group_allow_from: frozenset[str] | None = None
+    """Senders who may write in groups; None takes `allow_from` where no group is listed."""
+    groups: Mapping[str, GroupAccess] = MappingProxyType({})
+
+
+class Decision(Struct, frozen=True):
+    """Decision with the rule that made it."""
+
+    verdict: Verdict
+    rule: str
+
+
+def decide(message: InboundMessage, rules: AccessRules, *, is_owner: bool) -> Decision:
+    """Returns whether the message is admitted; a pairing is looked up for `PAIRED` alone."""
+    if not message.sender_id:
+        return Decision(Verdict.REFUSE, "the sender has no id")
+    if message.peer.kind is PeerKind.DIRECT:
+        return _direct(message, rules, is_owner=is_owner)
+    return _group(message, rules, is_owner=is_owner)
+
+
+def _direct(message: InboundMessage, rules: AccessRules, *, is_owner: bool) -> Decision:
+    policy = f"{rules.path}.dmPolicy={rules.dm}"
+    if rules.dm is DmPolicy.DISABLED:
+        return Decision(Verdict.REFUSE, policy)
+    if is_owner:
+        return Decision(Verdict.ADMIT, "commands.ownerAllowFrom")
+    if rules.dm is DmPolicy.OPEN:
+        is_open = ANY in rules.allow_from or listed(message, rules.allow_from)
+        return Decision(Verdict.ADMIT if is_open else Verdict.REFUSE, policy)
+    # Under a policy that asks, `*` is no sender: only `open` opens.
+    if listed(message, rules.allow_from - {ANY}):
+        return Decision(Verdict.ADMIT, f"{rules.path}.allowFrom")
+    return Decision(Verdict.PAIRED, policy)
+
+
+def _group(message: InboundMessage, rules: AccessRules, *, is_owner: bool) -> Decision:
+    policy = f"{rules.path}.groupPolicy={rules.group}"
+    if rules.group is GroupPolicy.DISABLED or not message.peer.id:
+        return Decision(Verdict.REFUSE, policy)
+    group = group_of(message, rules)
+    if group is not None and not group.enabled:
+        return Decision(Verdict.REFUSE, f"{rules.path}.groups.{message.peer.id}.enabled")
+    senders = group.allow_from if group else None
+    if senders is None:
+        senders = rules.group_allow_from
+    if rules.group is GroupPolicy.ALLOWLIST and group is None:
+        if rules.groups:
+            return Decision(Verdict.REFUSE, f"{rules.path}.groups: not listed")
+        senders = rules.allow_from - {ANY} if senders is None else senders
+    if senders is None or ANY in senders or is_owner or listed(message, senders):
+        return Decision(Verdict.ADMIT, policy)
+    return Decision(Verdict.REFUSE, f"{rules.path}.groupAllowFrom: not listed")
+
+
+def group_of(message: InboundMessage, rules: AccessRules) -> GroupAccess | None:
+    """Returns the rules of the message's group: by its id, then those of every group."""
+    return rules.groups.get(message.peer.id) or rules.groups.get(ANY)
+
+
+def listed(message: InboundMessage, entries: Iterable[str]) -> bool:
+    """Returns whether the sender's id is in a list, as it is or behind `channel:`.
+
+    Names are not looked at: their bearers choose them. An id may itself have a colon.
+    """
+    names = {message.sender_id, f"{message.channel}:{message.sender_id}"}
+    return not names.isdisjoint(entries)

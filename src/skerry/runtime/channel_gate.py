@@ -1,0 +1,116 @@
+"""Admits senders of platforms, and lets unknown ones ask to be paired."""
+
+import logging
+import secrets
+import uuid
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+from msgspec import Struct
+
+from skerry.config.root import Config
+from skerry.infra.clock import Clock
+from skerry.model.ids import RunId
+from skerry.model.inbound import InboundMessage, ReplyTo
+from skerry.model.origin import Origin
+from skerry.policy.channel_access import AccessRules, DmPolicy, Verdict, decide
+from skerry.runtime.delivery import Delivery
+from skerry.store import Store, Unit, inbound, outbox, pairing
+
+logger = logging.getLogger(__name__)
+
+ALPHABET: Final = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
+"""Characters of a code: none is read as another."""
+CODE_LENGTH: Final = 8
+REQUESTED: Final = "channels.pairing.requested"
+NO_RULES: Final[Mapping[str, AccessRules]] = MappingProxyType({})
+
+
+def quiet(_name: str, _payload: Any) -> None:
+    """Tells nobody of an event."""
+
+
+class ChannelGate(Struct, frozen=True):
+    """The gate before the way of a platform's message: nothing is spent on one that it refuses."""
+
+    store: Store
+    clock: Clock
+    delivery: Delivery
+    announce: Callable[[str, Any], None] = quiet
+    """Sends an event to the clients that may receive it."""
+    unnamed: Mapping[str, AccessRules] = NO_RULES
+    """Rules of channels that the configuration does not name; any other has the defaults."""
+    reach: Callable[[str], None] = lambda _: None
+
+    def rules(self, config: Config, message: InboundMessage) -> AccessRules:
+        """Returns the rules for the account at which a message arrived."""
+        path = f"channels.{message.channel}"
+        section = config.channel(message.channel)
+        if section is not None:
+            return section.access(path, message.account)
+        return self.unnamed.get(message.channel) or AccessRules(path)
+
+    async def admit(
+        self, config: Config, message: InboundMessage, to: ReplyTo, *, is_owner: bool
+    ) -> Origin | None:
+        """Returns whose word an admitted message is; None for a message that goes no further.
+
+        An unknown sender gets a pairing code once, in the unit that takes the message.
+        """
+        rules = self.rules(config, message)
+        decision = decide(message, rules, is_owner=is_owner)
+        if decision.verdict is Verdict.ADMIT:
+            if is_owner:
+                return Origin.OWNER
+            return Origin.KNOWN if decision.rule.endswith(".allowFrom") else Origin.STRANGER
+        if decision.verdict is Verdict.PAIRED:
+            sender = await self.store.read(lambda reader: pairing.find(reader, message))
+            if sender is not None and not sender.rejected:
+                return Origin.KNOWN
+            if sender is None and rules.dm is DmPolicy.PAIRING:
+                await self._ask(message, to)
+                return None
+        logger.info("a message over %s is refused: %s", message.channel, decision.rule)
+        return None
+
+    async def _ask(self, message: InboundMessage, to: ReplyTo) -> None:
+        code = "".join(secrets.choice(ALPHABET) for _ in range(CODE_LENGTH))
+        run_id = RunId(f"pairing-{uuid.uuid4()}")
+        parts = self.delivery.parts(to, answer(message, code))
+        now = self.clock.now_ms()
+
+        def write(unit: Unit) -> bool:
+            if inbound.take(unit, message, run_id) is not None:
+                return False
+            began = pairing.ask(unit, message, to, code, now)
+            if began:
+                outbox.add(unit, run_id, 0, to, parts, now)
+            return began
+
+        began = await self.store.write(write)
+        self.reach("pairing.asked")
+        if not began:
+            logger.info("a sender over %s is not paired and gets no code now", message.channel)
+            return
+        self.delivery.wake(to)
+        payload = {
+            "channel": message.channel,
+            "accountId": message.account,
+            "senderId": message.sender_id,
+            "senderName": message.sender_name,
+            "expiresAtMs": now + pairing.LASTS_MS,
+        }
+        self.announce(REQUESTED, payload)
+
+
+def answer(message: InboundMessage, code: str) -> str:
+    """Returns the only text that a sender who is not paired gets."""
+    return (
+        "I do not answer people whom my owner has not approved.\n\n"
+        f"Your id here: {message.sender_id}\n"
+        f"Pairing code: {code} (valid for 1 hour)\n\n"
+        "My owner can approve you with this command:\n"
+        f"skerry pairing approve {message.channel} {code}\n"
+        "Then write again; this message is not read."
+    )
