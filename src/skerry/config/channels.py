@@ -1,16 +1,19 @@
 """Section `channels`: accounts on chat platforms, and the rules of each platform."""
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, ValidationError, field_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from skerry.config.base import Section
+from skerry.config.channel_access import AccessConfig, GroupAccessConfig
 from skerry.config.memory_search import overlaid
 from skerry.config.tools import ToolListsConfig
 from skerry.infra.channels import PLATFORMS
 from skerry.model.ids import AccountId
+from skerry.policy.channel_access import AccessRules
 from skerry.policy.tool_policy import GroupRules
 
 DEFAULT: AccountId = AccountId("default")
@@ -19,7 +22,7 @@ AccountName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,31}$")]
 _SENDER_KINDS = ("id:", "e164:", "username:", "name:")
 
 
-class ChannelGroup(Section):
+class ChannelGroup(GroupAccessConfig):
     """Rules of one group of a channel."""
 
     tools: ToolListsConfig = ToolListsConfig.model_construct()
@@ -47,7 +50,7 @@ class ChannelGroup(Section):
         return GroupRules(self.tools.lists, by_sender)
 
 
-class ChannelAccount(Section):
+class ChannelAccount(AccessConfig):
     """Settings that a whole platform may have, and each of its accounts."""
 
     enabled: bool = True
@@ -88,6 +91,18 @@ class ChannelConfig(ChannelAccount):
             shared: ChannelAccount = self
             return overlaid(shared, own).model_copy(update=own_alone)
         return self if name == DEFAULT and self.is_configured else None
+
+    def access_rules(self, path: str, account: str) -> AccessRules:
+        """Returns who may write to an account, configured or not; `path` is the platform's key."""
+        kept = self._kept.get(account)
+        if kept is None:
+            own = self.account(account) or self
+            kept = self._kept[account] = own.access(path, own.groups)
+        return kept
+
+    @cached_property
+    def _kept(self) -> dict[str, AccessRules]:
+        return {}
 
     def connected(self) -> dict[AccountId, ChannelAccount]:
         """Returns the accounts that are to be connected, by name."""

@@ -212,6 +212,14 @@ class Config(OpenSection):
             self.agents.tools_of(agent), self.channels, self.plugins, plugin_tools
         )
 
+    def channel(self, name: str) -> ChannelConfig | None:
+        """Returns the rules of a chat platform, whatever the case of its name; None for none."""
+        own = self.channels.get(name)
+        if own is not None or not self.channels:
+            return own
+        folded = name.lower()
+        return next((rules for key, rules in self.channels.items() if key.lower() == folded), None)
+
     def sandbox(self, agent: AgentId) -> SandboxConfig:
         """Returns the sandbox of the agent's commands: its own section wins, key by key."""
         own = self.agents.by_id.get(agent)

@@ -48,7 +48,7 @@ class ChannelGate(Struct, frozen=True):
         path = f"channels.{message.channel}"
         section = config.channel(message.channel)
         if section is not None:
-            return section.access(path, message.account)
+            return section.access_rules(path, message.account)
         return self.unnamed.get(message.channel) or AccessRules(path)
 
     async def admit(

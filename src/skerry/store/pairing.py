@@ -31,8 +31,8 @@ class NoRequestError(RequestError):
 
     code = "pairing.no_request"
     remedy = (
-        "`skerry pairing list` shows the codes that wait. A sender whose code has expired gets a new"
-        " one for the next message."
+        "`skerry pairing list` shows the codes that wait. A sender whose code has expired gets a"
+        " new one for the next message."
     )
 
     def __init__(self, code: str) -> None:
@@ -118,7 +118,7 @@ def find(reader: Reader, message: InboundMessage) -> PairedSender | None:
 def requests(
     reader: Reader, now: int, channel: str = "", account: str = ""
 ) -> list[PairingRequest]:
-    """Returns the requests that wait, oldest first; of a channel and an account if these are given."""
+    """Returns the requests that wait, oldest first; those of a channel and an account if given."""
     rows = reader.all(
         f"SELECT {_REQUEST} FROM pairing_request WHERE expires_at > ?"  # noqa: S608 - constant columns
         " AND (channel = ? OR ? = '') AND (account = ? OR ? = '') ORDER BY created_at, code",

@@ -16,7 +16,7 @@ def add(pairing: ArgumentParser) -> None:
     reject = command(add, "reject", _RUN, "refuse the sender with a code")
     for parser in (approve, reject):
         parser.add_argument("words", nargs="+", metavar="[CHANNEL] CODE", help="as the list has it")
-    approve.add_argument("--notify", action="store_true", help="write to the sender that it is done")
+    approve.add_argument("--notify", action="store_true", help="tell the sender in the chat")
     remove = command(add, "remove", _RUN, "forget the decision about a sender")
     remove.add_argument("channel", metavar="CHANNEL", help="the platform")
     remove.add_argument("sender", metavar="SENDER", help="the sender's id")

@@ -53,7 +53,7 @@ async def pairing_list(call: Call, params: ListParams) -> Json:
 
     waiting, decided = await call.context.store.read(read)
     return {
-        "accounts": sorted({(one.channel, one.account) for one in (*waiting, *decided)}),
+        "accounts": [],
         "requests": [_request(request) for request in waiting],
         "senders": [_sender(sender) for sender in decided],
         "commandOwnerConfigured": bool(call.context.config().commands.owner_allow_from),
@@ -94,7 +94,9 @@ async def remove(call: Call, params: RemoveParams) -> Json:
     """Forgets the decision about a sender, who gets a new code at the next message."""
     now = call.context.clock.now_ms()
     sender = (params.channel, params.account_id or "default", params.sender_id)
-    if not await call.context.store.write(lambda unit: pairing.remove(unit, sender, "operator", now)):
+    if not await call.context.store.write(
+        lambda unit: pairing.remove(unit, sender, "operator", now)
+    ):
         message = f"No sender {'/'.join(sender)} was approved or rejected."
         raise RefusedError(message, "`skerry pairing list` shows the senders.")
     payload = {

@@ -26,7 +26,7 @@ _Counted = tuple[
     dict[AgentId, int],
     list[SessionEntry],
     dict[str, int],
-    int,
+    tuple[int, int],
     dict[str, tuple[int, str]],
 ]
 

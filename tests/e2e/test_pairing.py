@@ -1,0 +1,95 @@
+"""A stranger on a platform is paired: one answer with the code, whatever is killed meanwhile."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from skerry.client.client import GatewayClient
+from skerry.testing.channel import Delivered, Platform
+from skerry.testing.gateway import GatewayProcess, running_gateway
+from tests.support.cli import run_command
+
+CONFIG: dict[str, Any] = {"channels": {"memory": {}}}
+"""The defaults of a platform that the configuration names."""
+POINTS = ("store.before-commit:1", "store.after-commit:1", "pairing.asked", "delivery.before-send")
+
+
+async def arrived(platform: Platform, count: int) -> list[Delivered]:
+    """Returns what the platform received, once there are as many messages."""
+    with anyio.fail_after(60):
+        while len(platform.received()) < count:  # noqa: ASYNC110 - the platform is a folder
+            await anyio.sleep(0.02)
+    return platform.received()
+
+
+async def acknowledged(platform: Platform, count: int) -> None:
+    """Waits until the gateway has taken as many messages."""
+    with anyio.fail_after(60):
+        while platform.acknowledged() < count:  # noqa: ASYNC110 - the platform is a folder
+            await anyio.sleep(0.02)
+
+
+async def pairing(gateway: GatewayProcess, *words: str) -> str:
+    environ = {
+        "HOME": str(gateway.home),
+        "SKERRY_STATE_DIR": str(gateway.home),
+        "SKERRY_GATEWAY_URL": gateway.address.url,
+        "SKERRY_GATEWAY_TOKEN": gateway.address.token or "",
+    }
+    done = await run_command("pairing", *words, environ=environ)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.decode()
+
+
+async def test_the_owner_approves_a_stranger_who_then_is_answered(tmp_path: Path) -> None:
+    platform = Platform(tmp_path / "platform")
+    arguments = ["--platform", str(platform.folder)]
+    home = tmp_path / "state"
+    async with running_gateway(home=home, config=CONFIG, arguments=arguments) as gateway:
+        assert "No sender waits" in await pairing(gateway, "list")
+        platform.say("hello", message_id="m1")
+        platform.say("are you there?", message_id="m2")
+        await acknowledged(platform, 2)
+        (request,) = json.loads(await pairing(gateway, "list", "--json"))["requests"]
+        (told,) = await arrived(platform, 1)
+        assert request["code"] in told.text
+        assert (request["channel"], request["senderId"]) == ("memory", "alice")
+        async with GatewayClient(gateway.address) as client:
+            sessions = (await client.request("sessions.list"))["sessions"]
+        assert not sessions, "a message that is refused begins no conversation"
+        done = await pairing(gateway, "approve", "memory", request["code"].lower())
+        assert "alice may write to memory/default" in done
+        platform.say("now?", message_id="m3")
+        assert [one.text for one in await arrived(platform, 2)][1:] == ["echo: now?"]
+        platform.say("in a group", message_id="m4", kind="group", peer="alice")
+        await acknowledged(platform, 4)
+        assert await gateway.stop() == 0
+    assert len(platform.received()) == 2, "a pairing admits to no group"
+
+
+@pytest.mark.parametrize("point", POINTS)
+async def test_a_kill_at_any_point_leaves_one_answer(tmp_path: Path, point: str) -> None:
+    platform = Platform(tmp_path / "platform")
+    arguments = ["--platform", str(platform.folder)]
+    async with running_gateway(
+        home=tmp_path / "state", config=CONFIG, arguments=arguments
+    ) as gateway:
+        await gateway.stop()
+        platform.say("hello", message_id="m1")
+        with anyio.fail_after(120):
+            try:
+                await gateway.start("--fault", point)
+                await gateway.wait()
+            except AssertionError:
+                pass  # it was killed before it was ready
+        await gateway.start()
+        (told,) = await arrived(platform, 1)
+        platform.say("again", message_id="m2")
+        await acknowledged(platform, 2)
+        (request,) = json.loads(await pairing(gateway, "list", "--json"))["requests"]
+        assert request["code"] in told.text
+        assert await gateway.stop() == 0
+    assert len(platform.received()) == 1
