@@ -90,11 +90,18 @@ _FROM_NOW: Final = re.compile(
 
 def counted(question: str, today: date) -> Iterator[tuple[date, date]]:
     """Yields the first and the last day of what counts from today; white space is single spaces."""
-    for match in _FROM_NOW.finditer(question):
+    for _, _, first, last in counted_at(question, today):
+        yield first, last
+
+
+def counted_at(text: str, today: date) -> Iterator[tuple[int, int, date, date]]:
+    """Yields begin and end in `text` of each such expression, and its first and last day."""
+    for match in _FROM_NOW.finditer(text):
         try:
-            yield _days(match, today)
+            first, last = _days(match, today)
         except (ValueError, OverflowError):
             continue  # before the year 1
+        yield match.start(), match.end(), first, last
 
 
 def _days(match: re.Match[str], today: date) -> tuple[date, date]:

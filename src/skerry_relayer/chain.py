@@ -1,0 +1,60 @@
+"""Answers the two Sui reads with which SDKs check the version of the package."""
+
+from typing import Any, Final
+
+import msgspec
+
+MOST_BYTES: Final = 65_536
+"""Longest body of a Sui read."""
+
+MOST_OBJECTS: Final = 50
+"""Ids in one `sui_multiGetObjects`, as on Sui."""
+
+
+_DIGEST: Final = "1" * 32
+"""A digest in base58: 32 zero bytes."""
+
+
+class _Call(msgspec.Struct):
+    method: str
+    id: int | str | None = None
+    params: list[Any] = []
+
+
+def answer(body: bytes, package_id: str) -> dict[str, Any]:
+    """Returns the JSON-RPC answer to `body`; only the package exists, in version 1."""
+    try:
+        call = msgspec.json.decode(body, type=_Call)
+    except (msgspec.MsgspecError, RecursionError, ValueError):
+        return _failure(None, -32700, "Parse error")
+    match call.method, call.params:
+        case "sui_getObject", [str(asked), *_]:
+            return _result(call.id, _object(asked, package_id))
+        case "sui_multiGetObjects", [list(ids), *_] if len(ids) <= MOST_OBJECTS:
+            return _result(call.id, [_object(asked, package_id) for asked in ids])
+        case (("sui_getObject" | "sui_multiGetObjects"), _):
+            return _failure(call.id, -32602, "Invalid params")
+        case _:
+            return _failure(call.id, -32601, "Method not found")
+
+
+def _object(asked: object, package_id: str) -> dict[str, Any]:
+    if asked != package_id:
+        return {"error": {"code": "notExists", "object_id": str(asked)[:80]}}
+    return {
+        "data": {
+            "objectId": package_id,
+            "version": "1",
+            "digest": _DIGEST,
+            "type": "package",
+            "owner": "Immutable",
+        }
+    }
+
+
+def _result(call_id: int | str | None, result: object) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": call_id, "result": result}
+
+
+def _failure(call_id: int | str | None, code: int, message: str) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": call_id, "error": {"code": code, "message": message}}

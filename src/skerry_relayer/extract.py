@@ -1,0 +1,186 @@
+"""Extracts facts from a conversation by rules, and resolves the dates in them."""
+
+import re
+from collections.abc import Iterator, Sequence
+from datetime import date, datetime, timedelta
+from typing import Final, Protocol
+
+from skerry_recall.counted import counted_at
+
+from .ports import Fact
+
+VITAL: Final = 0.9
+STANDARD: Final = 0.5
+TRIVIAL: Final = 0.2
+MOST_FACTS: Final = 20
+MOST_CHARACTERS: Final = 1000
+"""Characters of one fact."""
+
+_LEAST_WORDS: Final = 3
+_SHORT: Final = 5
+"""Words below which a fact without a personal word is trivial."""
+_WEEK: Final = 7
+_SENTENCE: Final = re.compile(r"(?<=[.!?\u3002])[\s\u200b]+(?=[^\s])|\n+")
+_NUMBERING: Final = re.compile(r"^\s*(?:\d{1,3}[.)]|[-*\u2022])\s+")
+_SPEAKER: Final = re.compile(r"^(?:user|human|me|assistant|ai|bot)\s*:\s*", re.IGNORECASE)
+_TAG: Final = re.compile(r"</?[A-Za-z][^>]{0,200}>")
+_ACKNOWLEDGED: Final = re.compile(
+    r"(?:noted|got it|sure|ok(?:ay)?|great|understood|thanks?(?: you)?|hi|hello|hey|good (?:morning"
+    r"|evening|afternoon|night)|bye|goodbye|yes|no|nice|cool|alright|absolutely|of course|perfect"
+    r"|sounds good|you're welcome|no problem|i'll remember|i will remember|let me|here(?:'s| is)"
+    r"|as an ai|i can help|happy to)\b",
+    re.IGNORECASE,
+)
+_REQUEST: Final = re.compile(
+    r"(?:please|can you|could you|would you|will you|tell me|show me|write|explain|give me|help me"
+    r"|list|what|who|why|how|when|where|which|do you|does|is there|are there)\b",
+    re.IGNORECASE,
+)
+_PERSONAL: Final = re.compile(
+    r"\b(?:i|i'm|i've|i'd|my|mine|me|we|we're|our|user|user's|ich|mein\w*|wir|unser\w*|je|mon|ma|mes"
+    r"|nous|yo|mi|mis|io|mio|mia)\b",
+    re.IGNORECASE,
+)
+_VITAL: Final = re.compile(
+    r"\b(?:allerg\w+|always|never|important|remember|deadline|birthday|born|password|emergency"
+    r"|diabet\w+|vegan|vegetarian|married|name is|moved to|live in|lives in|must not)\b",
+    re.IGNORECASE,
+)
+_RELATIVE: Final = re.compile(r"\b(?P<tomorrow>tomorrow)\b|\b(?P<week>next week)\b", re.IGNORECASE)
+_WEEKDAY: Final = re.compile(r"(?:mon|tues|wednes|thurs|fri|satur|sun)day", re.IGNORECASE)
+_POINTER: Final = re.compile(r"\b(?:(?:on|by|at)\s+)?(?:this|last|past|next)\s+$", re.IGNORECASE)
+_PREPOSITION: Final = re.compile(r"\b(?:on|in|over|during|by)\s+(?:the\s+)?$", re.IGNORECASE)
+
+
+class Extractor(Protocol):
+    """Turns text into facts and memories into answers."""
+
+    @property
+    def name(self) -> str:
+        """`rules` or `model`; shown in `/health`."""
+        ...
+
+    @property
+    def version(self) -> str:
+        """Version of the prompt or of the rules."""
+        ...
+
+    async def extract(
+        self, text: str, occurred_at: datetime | None, known: Sequence[str]
+    ) -> list[Fact]:
+        """Returns facts of `text` that are not in `known`, at most `MOST_FACTS`.
+
+        Dates that count from the time of the conversation are resolved when `occurred_at` is given.
+        Raises `DownError` when a model is needed and does not answer.
+        """
+        ...
+
+    async def answer(self, question: str, memories: Sequence[str]) -> str:
+        """Returns an answer from `memories`, best first; it is never empty."""
+        ...
+
+
+class Rules:
+    """Takes declarative sentences as facts; needs no model."""
+
+    name = "rules"
+    version = "extract.rules.1"
+
+    async def extract(
+        self, text: str, occurred_at: datetime | None, known: Sequence[str]
+    ) -> list[Fact]:
+        """Returns the declarative sentences of `text`, with dates resolved."""
+        seen = {_folded(memory) for memory in known}
+        facts: list[Fact] = []
+        for sentence in sentences(text):
+            resolved = sentence if occurred_at is None else dated(sentence, occurred_at.date())
+            if _folded(resolved) in seen:
+                continue
+            seen.add(_folded(resolved))
+            facts.append(Fact(resolved[:MOST_CHARACTERS], importance(sentence)))
+            if len(facts) == MOST_FACTS:
+                break
+        return facts
+
+    async def answer(self, _question: str, memories: Sequence[str]) -> str:
+        """Returns the memories as they are; a model would phrase an answer."""
+        if not memories:
+            return "No memory answers this question."
+        return "\n".join(["From your memories:", *(f"- {memory}" for memory in memories)])
+
+
+def sentences(text: str) -> Iterator[str]:
+    """Yields the sentences of `text` that state something."""
+    for piece in _SENTENCE.split(_TAG.sub(" ", text)):
+        sentence = " ".join(_SPEAKER.sub("", _NUMBERING.sub("", piece)).split())
+        if is_statement(sentence):
+            yield sentence
+
+
+def is_statement(sentence: str) -> bool:
+    """Returns True for neither a question, nor a request, nor an acknowledgement."""
+    return (
+        len(sentence.split()) >= _LEAST_WORDS
+        and not sentence.endswith(("?", ":", "\uff1f"))
+        and not _ACKNOWLEDGED.match(sentence)
+        and not _REQUEST.match(sentence)
+    )
+
+
+def importance(sentence: str) -> float:
+    """Returns 0.9 for what a person would mind forgetting, 0.2 for small talk, else 0.5."""
+    if _VITAL.search(sentence):
+        return VITAL
+    personal = _PERSONAL.search(sentence) is not None
+    return STANDARD if personal or len(sentence.split()) >= _SHORT else TRIVIAL
+
+
+def dated(sentence: str, today: date) -> str:
+    """Returns `sentence` with days that count from `today` as `Friday, 15 May 2026 (2026-05-15)`.
+
+    A weekday alone stays as it is: it may be each week's.
+    """
+    out, done = [], 0
+    for begin, end, first, last in sorted(_days(sentence, today)):
+        if begin < done:
+            continue
+        before = sentence[done:begin]
+        pointer = _POINTER.search(before)
+        if _WEEKDAY.fullmatch(sentence[begin:end]) and not pointer:
+            continue
+        kept = before[: pointer.start()] if pointer else before
+        preposition = _PREPOSITION.search(kept)
+        kept = kept[: preposition.start()] if preposition else kept
+        out += [kept, _named(first, last)]
+        done = end
+    resolved = "".join(out) + sentence[done:]
+    return resolved[0].upper() + resolved[1:] if out and sentence[:1].isupper() else resolved
+
+
+def _days(sentence: str, today: date) -> Iterator[tuple[int, int, date, date]]:
+    for begin, end, first, last in counted_at(sentence, today):
+        ahead = re.search(r"\bnext\s+$", sentence[:begin], re.IGNORECASE)
+        week = timedelta(days=_WEEK)
+        yield (begin, end, first + week, last + week) if ahead else (begin, end, first, last)
+    for match in _RELATIVE.finditer(sentence):
+        if match["tomorrow"]:
+            first = last = today + timedelta(days=1)
+        else:
+            first = today - timedelta(days=today.weekday()) + timedelta(days=_WEEK)
+            last = first + timedelta(days=_WEEK - 1)
+        yield match.start(), match.end(), first, last
+
+
+def _named(first: date, last: date) -> str:
+    if first == last:
+        return f"on {first:%A}, {first.day} {first:%B} {first.year} ({first:%Y-%m-%d})"
+    if (first.day, last.month, (last + timedelta(days=1)).day) == (1, first.month, 1):
+        return f"in {first:%B} {first.year} ({first:%Y-%m})"
+    if (first.month, first.day, last.month, last.day) == (1, 1, 12, 31):
+        return f"in {first.year}"
+    begin, end = (f"{day.day} {day:%B} {day.year}" for day in (first, last))
+    return f"between {begin} ({first:%Y-%m-%d}) and {end} ({last:%Y-%m-%d})"
+
+
+def _folded(text: str) -> str:
+    return " ".join(re.findall(r"\w+", text.casefold()))

@@ -1,0 +1,61 @@
+"""Remembers the nonces of requests in SQLite, so that no request is accepted twice."""
+
+import sqlite3
+from pathlib import Path
+from typing import Final
+from uuid import UUID
+
+from .errors import DownError
+from .signatures import DRIFT
+
+KEPT: Final = 2 * DRIFT + 60
+"""Seconds that a nonce is kept: a request from the future can be replayed for twice the drift."""
+
+_SWEEP: Final = 256
+"""Requests between two deletions of old nonces."""
+
+
+class Nonces:
+    """The nonces of the last eleven minutes. Outlives a restart of the process, also by kill -9.
+
+    After a restart of the machine the last writes may be lost; so requests that were signed before
+    the first use of the file in this boot are refused.
+    """
+
+    def __init__(self, file: Path, boot_id: str, now: float) -> None:
+        self._db = sqlite3.connect(file, isolation_level=None, check_same_thread=False)
+        self._db.execute("PRAGMA journal_mode=WAL")
+        self._db.execute("PRAGMA synchronous=NORMAL")
+        self._db.execute(
+            "CREATE TABLE IF NOT EXISTS nonce (id BLOB PRIMARY KEY, until REAL NOT NULL)"
+            " WITHOUT ROWID"
+        )
+        self._db.execute("CREATE INDEX IF NOT EXISTS nonce_until ON nonce (until)")
+        self._db.execute(
+            "CREATE TABLE IF NOT EXISTS boot (id TEXT PRIMARY KEY, since REAL NOT NULL)"
+            " WITHOUT ROWID"
+        )
+        known = self._db.execute("SELECT since FROM boot WHERE id = ?", (boot_id,)).fetchone()
+        fresh = self._db.execute("SELECT 1 FROM boot LIMIT 1").fetchone() is None
+        self._since: float = known[0] if known else 0.0 if fresh else now
+        if not known:
+            self._db.execute("DELETE FROM boot")
+            self._db.execute("INSERT INTO boot VALUES (?, ?)", (boot_id, self._since))
+        self._taken = 0
+
+    def take(self, nonce: str, signed_at: float, now: float) -> bool:
+        """Returns True for the first request with this nonce. Raises `DownError` when unsure."""
+        if signed_at < self._since - 1:
+            return False
+        try:
+            self._taken += 1
+            if self._taken % _SWEEP == 0:
+                self._db.execute("DELETE FROM nonce WHERE until < ?", (now,))
+            row = (UUID(nonce).bytes, now + KEPT)
+            return self._db.execute("INSERT OR IGNORE INTO nonce VALUES (?, ?)", row).rowcount == 1
+        except sqlite3.Error as error:
+            raise DownError("The store of nonces does not answer.") from error
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._db.close()

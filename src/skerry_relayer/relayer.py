@@ -1,0 +1,33 @@
+"""Holds the parts of a running relayer that the routes share."""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from .extract import Extractor
+from .limits import Limits
+from .nonces import Nonces
+from .ports import KeyServer, MemoryService
+
+VERSION = "0.1.0"
+"""Version of the relayer, x.y.z."""
+
+
+@dataclass(slots=True)
+class Relayer:
+    """The parts of one relayer."""
+
+    memory: MemoryService
+    keys: KeyServer
+    nonces: Nonces
+    limits: Limits
+    extractor: Extractor
+    clock: Callable[[], float]
+    """Unix seconds."""
+    origins: tuple[str, ...] = ()
+    """Origins of other sites whose pages may send requests (CORS)."""
+    public_url: str = ""
+    """Address that clients use, when they do not reach this server directly; without a path."""
+    counts: Counter[tuple[str, int]] = field(default_factory=Counter[tuple[str, int]])
+    """Answers by route and status, for `/metrics`."""
+    started: float = 0.0
