@@ -36,10 +36,19 @@ REACHED = {
     for file in SOURCE.rglob("*.py")
     for name in re.findall(r'reach\("([^"]+)"\)', file.read_text())
 }
-BESIDE = ("approval.", "cron.", "forget.", "heartbeat.", "index.", "internal.", "swap.")
+BESIDE = (
+    "approval.",
+    "cron.",
+    "forget.",
+    "heartbeat.",
+    "index.",
+    "internal.",
+    "subagent.",
+    "swap.",
+)
 """Points that no message of the mix passes: approvals (tests/e2e/test_approvals_kills.py), what the
-gateway starts by itself (tests/unit/runtime/test_internal_runs.py), forgetting and the memory's
-index have kills of their own."""
+gateway starts by itself (tests/unit/runtime/test_internal_runs.py), sub-agents
+(tests/e2e/test_subagents.py), forgetting and the memory's index have kills of their own."""
 POINTS = sorted(name for name in REACHED if not name.startswith(BESIDE))
 
 

@@ -44,6 +44,31 @@ class SubagentDefaults(OpenSection):
 
     max_concurrent: int = Field(default=8, ge=1, le=1000)
     """Runs of sub-agents at the same time; they do not count towards `agents.defaults`."""
+    max_spawn_depth: int = Field(default=1, ge=1, le=5)
+    """Depth to which sub-agents may start sub-agents; with 1 none does."""
+    max_children_per_agent: int = Field(default=5, ge=1, le=20)
+    """Sub-agents of one conversation that run or wait at the same time."""
+    archive_after_minutes: int = Field(default=60, ge=0, le=525_600)
+    """Minutes after which the session of a sub-agent that has ended is archived; 0 keeps it."""
+    model: str | None = Field(default=None, max_length=256)
+    """`provider/model` of sub-agents; without one that of the conversation that starts them."""
+    thinking: ThinkingLevel | None = None
+    """Reasoning effort of sub-agents; that of the conversation that starts them when unset."""
+
+
+class AgentSubagents(OpenSection):
+    """Sub-agents of one agent."""
+
+    allow_agents: tuple[str, ...] = Field(default=(), max_length=100)
+    """Ids of other agents that this one may start as sub-agents; `*` is every agent."""
+    model: str | None = Field(default=None, max_length=256)
+    """`provider/model` of this agent where it is started as a sub-agent."""
+    thinking: ThinkingLevel | None = None
+    """Reasoning effort of this agent where it is started as a sub-agent."""
+
+    def allows(self, agent: AgentId) -> bool:
+        """Returns whether the agent may start another one."""
+        return any(name == "*" or agent_id(name) == agent for name in self.allow_agents)
 
 
 class AgentDefaults(ReplyDefaults):
@@ -131,6 +156,7 @@ class AgentConfig(OpenSection):
     """Its memory; without it as `agents.defaults` says."""
     limits: LimitsConfig | None = None
     """Usage limits of the agent; each missing key takes the value of `agents.defaults`."""
+    subagents: AgentSubagents = AgentSubagents.model_construct()
     sandbox: SandboxConfig | None = None
     """Sandbox of its commands; each missing key takes the value of `agents.defaults`."""
     identity: IdentityConfig | None = None
@@ -187,6 +213,11 @@ class AgentsConfig(OpenSection):
             if agent.id == agent_id_:
                 return f"agents.list[{index}].tools", agent.tools
         return "", None
+
+    def subagents(self, agent_id_: AgentId) -> AgentSubagents:
+        """Returns the rules on sub-agents of an agent; the defaults for one without a section."""
+        agent = self.by_id.get(agent_id_)
+        return agent.subagents if agent is not None else AgentSubagents()
 
     @cached_property
     def ids(self) -> tuple[AgentId, ...]:

@@ -209,7 +209,11 @@ class Config(OpenSection):
 
         """
         return self.tools.rules(
-            self.agents.tools_of(agent), self.channels, self.plugins, plugin_tools
+            self.agents.tools_of(agent),
+            self.channels,
+            self.plugins,
+            plugin_tools,
+            self.agents.defaults.subagents.max_spawn_depth,
         )
 
     def channel(self, name: str) -> ChannelConfig | None:

@@ -6,6 +6,7 @@ from typing import Annotated, Final, Literal
 from pydantic import Field, field_validator
 
 from skerry.config.base import Section
+from skerry.model.ids import SessionKey
 from skerry.policy.binds import BindError, parsed
 from skerry.policy.network import is_host_pattern
 
@@ -85,6 +86,12 @@ class SandboxConfig(Section):
     each name below."""
     docker: SandboxLimits = SandboxLimits.model_construct()
     """Limits; they hold for each backend."""
+
+    def covers(self, key: SessionKey) -> bool:
+        """Returns whether commands of this session run inside."""
+        if self.mode == "non-main":
+            return key != SessionKey.main(key.agent)
+        return self.mode == "all"
 
     @field_validator("allowed_hosts")
     @classmethod

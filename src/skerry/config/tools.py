@@ -228,11 +228,12 @@ class ToolsConfig(ToolsScope):
         channels: Mapping[str, HasGroups],
         plugins: PluginsConfig,
         plugin_tools: frozenset[str],
+        spawn_depth: int = 1,
     ) -> ToolRules:
         """Returns all rules on the tools of one agent; see `Config.tool_rules`."""
         path, agent = own
         parts = (agent, channels, plugins)
-        key = (path, plugin_tools)
+        key = (path, plugin_tools, spawn_depth)
         kept = self._kept.get(key)
         if kept is not None and all(old is new for old, new in zip(kept[0], parts, strict=True)):
             return kept[1]
@@ -246,10 +247,11 @@ class ToolsConfig(ToolsScope):
             },
             plugins.named | plugin_tools,
             (agent.exec.host if agent else None) or self.exec.host,
+            spawn_depth,
         )
         self._kept[key] = (parts, rules)
         return rules
 
     @cached_property
-    def _kept(self) -> dict[tuple[str, frozenset[str]], tuple[tuple[object, ...], ToolRules]]:
+    def _kept(self) -> dict[tuple[str, frozenset[str], int], tuple[tuple[object, ...], ToolRules]]:
         return {}

@@ -80,6 +80,7 @@ FEATURES = (
         command="undo",
     ),
     Feature("session_tools"),
+    Feature("subagents", tables=True),
     Feature(
         "security",
         ("what it uses", "find settings and file modes that open this installation"),

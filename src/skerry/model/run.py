@@ -1,7 +1,7 @@
 """Runs: what starts one, what it ends with."""
 
 from enum import StrEnum
-from typing import Self
+from typing import Final, Self
 
 import msgspec
 from msgspec import Struct
@@ -37,6 +37,8 @@ class Purpose(StrEnum):
     """The outcome of a call that a person approved after its run had gone on."""
     COMMAND = "command"
     """The end of a command that went on in the background."""
+    ANNOUNCE = "announce"
+    """The end of a sub-agent, for the conversation that started it."""
     TEST = "test"
     """`skerry models test`."""
     EMBEDDING = "embedding"
@@ -100,6 +102,17 @@ class ConversationChangedError(RequestError):
         super().__init__(f"Nothing was sent to {key}: {what}.")
 
 
+BY_PARENT: Final = "parent"
+"""Name under which a sub-agent is stopped because its parent is."""
+
+
+class ParentRun(Struct, frozen=True):
+    """The run that started a sub-agent."""
+
+    key: SessionKey
+    run_id: RunId
+
+
 class RunRequest(Struct, frozen=True):
     """One run to do. The run id is the caller's idempotency key."""
 
@@ -136,6 +149,8 @@ class RunRequest(Struct, frozen=True):
     """True for a run that begins a new session of its conversation, without a notice."""
     text_origin: Origin | None = None
     """Author of the text where that is not who asks, such as a tool; the rights are `origin`'s."""
+    parent: ParentRun | None = None
+    """The run that started this one as a sub-agent: who stops its conversation stops this too."""
 
     @property
     def may(self) -> Rights:

@@ -45,6 +45,8 @@ class SessionSettings(msgspec.Struct, frozen=True, omit_defaults=True, rename="c
     unread: bool = False
     taint_cleared: int | None = None
     """Number of the last entry whose words of others the owner cleared."""
+    spawned_by: str | None = None
+    """Key of the conversation that started this one as a sub-agent."""
 
     def after_reset(self) -> "SessionSettings":
         """Returns the settings that the conversation's next session keeps: all but the model.
@@ -69,7 +71,9 @@ class SessionSettings(msgspec.Struct, frozen=True, omit_defaults=True, rename="c
         Whether it is pinned, and where its replies go, belongs to the conversation.
         Source: openclaw-behaviour 2.3.
         """
-        return SessionSettings(send_policy=self.send_policy, pinned=self.pinned)
+        return SessionSettings(
+            send_policy=self.send_policy, pinned=self.pinned, spawned_by=self.spawned_by
+        )
 
     def shown(self) -> dict[str, Any]:
         """Returns the settings that are set, in the words of the seeds' session map."""

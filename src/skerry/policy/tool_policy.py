@@ -79,6 +79,8 @@ class ToolRules(Struct, frozen=True, eq=False):
     """Ids of plugins, and names of their tools."""
     host: str = SANDBOX
     """Host of commands that name none."""
+    spawn_depth: int = 1
+    """Depth to which sub-agents may start sub-agents."""
 
     @property
     def scopes(self) -> tuple[ToolScope, ...]:
@@ -100,6 +102,8 @@ class Situation(Struct, frozen=True):
     model: str = ""
     """Id of the model that answers, without its provider."""
     is_sandboxed: bool = False
+    depth: int = 0
+    """Sub-agents that lead to the conversation."""
 
     @classmethod
     def of(
@@ -127,7 +131,8 @@ class Situation(Struct, frozen=True):
             group = ":".join(key.scope[place + 1 : place + 2])
             channel = channel or (key.scope[0] if place else "")
         provider, model_id = model
-        return cls(kind, channel.lower(), group, sender, provider, model_id, is_sandboxed)
+        depth = key.scope.count(SessionKind.SUBAGENT)
+        return cls(kind, channel.lower(), group, sender, provider, model_id, is_sandboxed, depth)
 
 
 class ToolPolicy(Struct, frozen=True, eq=False):
@@ -219,7 +224,9 @@ def _last(rules: ToolRules, situation: Situation) -> list[Layer]:
         if not configured and (is_subagent or situation.kind in _SHARED):
             layers.append(Layer("sandbox", "sandbox", deny=Selection(SANDBOX_DENIED)))
     if is_subagent:
-        layers.append(Layer("subagent", "sub-agents", deny=Selection(SUBAGENT_DENIED)))
+        may_spawn = situation.depth < rules.spawn_depth
+        denied = SUBAGENT_DENIED - {"sessions_spawn"} if may_spawn else SUBAGENT_DENIED
+        layers.append(Layer("subagent", "sub-agents", deny=Selection(denied)))
         for scope in rules.scopes:
             source = f"{scope.path}.subagents"
             layers += _lists("subagent", source, scope.subagents, rules.plugins)

@@ -26,7 +26,14 @@ from skerry.lanes.running import ActiveRun, Batch
 from skerry.model.errors import BusyError, KeyReusedError, UnknownAgentError
 from skerry.model.ids import RunId, SessionKey
 from skerry.model.inbound import InboundMessage, ReplyTo, well_formed
-from skerry.model.run import Admission, AdmissionStatus, CompactionResult, RunRequest, RunResult
+from skerry.model.run import (
+    BY_PARENT,
+    Admission,
+    AdmissionStatus,
+    CompactionResult,
+    RunRequest,
+    RunResult,
+)
 from skerry.model.session import SessionSettings
 from skerry.ports.dispatch import QueuedRun, QueueReport
 from skerry.routing import bindings
@@ -139,17 +146,28 @@ class Dispatch:
     def abort(self, key: SessionKey, run_id: RunId | None, by: str) -> list[RunId]:
         """Stops one run, or all of the session; returns the ids of those that will stop."""
         if run_id is None:
-            return self._queue.stop(key, by)
+            return [*self._queue.stop(key, by), *self._stop_children(key)]
         run = self.runtime.running.get(run_id)
         if run is None or run.request.key != key or not run.abort(by):
             return []
         if not self._queue.take_back(run):
             self.lanes.look_again(str(key))
-        return [run_id]
+        return [run_id, *self._stop_children(key, run_id)]
 
     def stop(self, key: SessionKey, before: RunId, by: str) -> list[RunId]:
         """Stops all of the session that was accepted before a run; returns what will stop."""
-        return self._queue.stop(key, by, before=before)
+        return [*self._queue.stop(key, by, before=before), *self._stop_children(key)]
+
+    def _stop_children(self, key: SessionKey, run_id: RunId | None = None) -> list[RunId]:
+        """Stops the sub-agents of a conversation, or of one of its runs, and theirs."""
+        stopped: list[RunId] = []
+        for run in self.runtime.running.of():
+            parent = run.request.parent
+            if parent is None or parent.key != key or run_id not in {None, parent.run_id}:
+                continue
+            if run.request.run_id not in stopped:
+                stopped += self.abort(run.request.key, None, BY_PARENT)
+        return stopped
 
     def active(self, key: SessionKey | None = None) -> list[RunId]:
         """Returns the runs that are accepted and not ended, oldest first."""

@@ -50,6 +50,7 @@ TOOLS = {
     "sessions_history": Verb.USE,
     "sessions_list": Verb.USE,
     "sessions_send": Verb.USE,
+    "sessions_spawn": Verb.USE,
     "apply_patch": Verb.WRITE,
     "edit": Verb.WRITE,
     "exec": Verb.USE,
@@ -75,6 +76,7 @@ CHOSEN = {
     "sessions_history",
     "sessions_list",
     "sessions_send",
+    "sessions_spawn",
 }
 """Tools that are offered only where the configuration names them."""
 GUEST = Caller(SessionKey.parse("agent:main:telegram:direct:9"), PeerKind.DIRECT, Origin.STRANGER)

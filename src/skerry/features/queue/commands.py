@@ -7,6 +7,8 @@ import msgspec
 from skerry.app.command_dependencies import CommandDependencies
 from skerry.commands.queueing import parse
 from skerry.commands.table import Argument, Command, CommandCall, CommandError
+from skerry.lanes.running import ActiveRun
+from skerry.model.ids import SessionKey
 from skerry.model.queue import CHOICES
 from skerry.model.session import SessionSettings
 from skerry.store import Reader, Unit, archive, sessions
@@ -59,7 +61,12 @@ def commands(desk: CommandDependencies) -> tuple[Command, ...]:
         stopped = desk.dispatcher.stop(call.key, call.run_id, STOPPED_BY)
         if not stopped:
             return "Nothing is running."
-        others = f" {len(stopped) - 1} waiting cleared." if len(stopped) > 1 else ""
+        running = desk.dispatcher.runtime.running
+        children = [run for run in stopped if _is_elsewhere(running.get(run), call.key)]
+        own = len(stopped) - len(children)
+        others = f" {own - 1} waiting cleared." if own > 1 else ""
+        if children:
+            others += f" Stopped {len(children)} sub-agent{'s' * (len(children) != 1)}."
         return f"⚙️ Agent was aborted.{others}"
 
     return (
@@ -88,6 +95,10 @@ def commands(desk: CommandDependencies) -> tuple[Command, ...]:
             category="session",
         ),
     )
+
+
+def _is_elsewhere(run: ActiveRun | None, key: SessionKey) -> bool:
+    return run is not None and run.request.key != key
 
 
 def _settings(reader: Reader, key: str) -> SessionSettings:

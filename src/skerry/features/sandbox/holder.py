@@ -113,13 +113,7 @@ class Sandboxes:
 
     def applies(self, agent: AgentId, session: str) -> bool:
         """Returns whether commands of this session run inside."""
-        match self._host.config().sandbox(agent).mode:
-            case "off":
-                return False
-            case "non-main":
-                return SessionKey.parse(session, agent) != SessionKey.main(agent)
-            case _:
-                return True
+        return self._host.config().sandbox(agent).covers(SessionKey.parse(session, agent))
 
     async def usable(self, agent: AgentId | None = None) -> SelfTest:
         """Returns the self-test of the backend that is configured for the agent."""

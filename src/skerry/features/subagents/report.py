@@ -1,0 +1,116 @@
+"""Announcement of the end of a sub-agent: status, report and figures (pure)."""
+
+from typing import Final
+
+from msgspec import Struct
+
+from skerry.features.subagents.tables import Status, Subagent
+from skerry.model.ids import RunId
+from skerry.model.origin import Origin
+from skerry.model.run import Purpose, RunRequest, RunResult, StopReason
+from skerry.policy import fences
+from skerry.policy.injection import Scan
+
+MOST_CHARS: Final = 20_000
+"""Characters of a report in the announcement; the session has all of it."""
+_OUTCOMES: Final = {
+    StopReason.DONE: Status.SUCCESS,
+    StopReason.TIMEOUT: Status.TIMEOUT,
+    StopReason.ERROR: Status.ERROR,
+    StopReason.ABORTED: Status.STOPPED,
+    StopReason.INTERRUPTED: Status.UNKNOWN,
+}
+_WORDS: Final = {
+    Status.SUCCESS: "success",
+    Status.ERROR: "error",
+    Status.TIMEOUT: "timeout: its time limit ended it",
+    Status.STOPPED: "stopped before it was done",
+    Status.UNKNOWN: "unknown: the gateway ended during its run, and it is not repeated",
+}
+_NEXT: Final = (
+    "Continue with it: say in your own words what matters of it to the person who asked. If nobody"
+    " has to read anything, your whole reply is NO_REPLY."
+)
+
+
+class Report(Struct, frozen=True):
+    """End of a sub-agent, as its parent learns of it."""
+
+    subagent: Subagent
+    status: Status
+    text: str
+    """Its last words; empty where it said nothing."""
+    result: RunResult | None
+    """None where nothing is known of its run any more."""
+    path: str
+    """File of its transcript; empty where there is none."""
+    scanned: Scan | None
+    """Findings of the injection detector in the text."""
+    origin: Origin | None
+    """Origin of the least trusted text that it has read; None where all was the owner's."""
+
+
+def status_of(result: RunResult | None) -> Status:
+    """Returns the outcome of a run; one of which nothing is known has an unknown outcome."""
+    return _OUTCOMES[result.stop_reason] if result is not None else Status.UNKNOWN
+
+
+def announcement(report: Report) -> RunRequest:
+    """Returns the message to the parent, with the rights and the way of the run that spawned.
+
+    Its id is made of the run's, so that it is accepted once. Text of others that the sub-agent has
+    read taints the parent too.
+    """
+    asked = report.subagent.request
+    return RunRequest(
+        RunId(f"announce-{report.subagent.run_id}"),
+        asked.key,
+        text(report),
+        reply_to=asked.reply_to,
+        origin=asked.origin,
+        purpose=Purpose.ANNOUNCE,
+        rights=asked.rights,
+        scopes=asked.scopes,
+        text_origin=report.origin,
+        parent=asked.parent,
+    )
+
+
+def text(report: Report) -> str:
+    """Returns the text of the announcement."""
+    subagent, result = report.subagent, report.result
+    name = f" {subagent.label!r}" if subagent.label else ""
+    lines = [f"A sub-agent{name} that you started has ended. Status: {_WORDS[report.status]}."]
+    if result is not None and result.error is not None:
+        lines.append(f"Error: {result.error.message}")
+    said = report.text
+    if len(said) > MOST_CHARS:
+        said = said[:MOST_CHARS] + "\n[cut; its session has the rest]"
+    if said:
+        about = fences.about(report.scanned)
+        identity = fences.derived_id(subagent.run_id, said)
+        lines.append(fences.fence(said, "report", identity=identity, about=about))
+    else:
+        lines.append("It wrote no report.")
+    lines.append(stats(report))
+    lines.append(_NEXT)
+    return "\n".join(lines)
+
+
+def stats(report: Report) -> str:
+    """Returns run time, tokens and cost, and where the session is."""
+    subagent, result = report.subagent, report.result
+    parts = []
+    if result is not None:
+        usage = result.usage
+        seconds = max(0, result.ended_at - result.started_at) / 1000
+        read = usage.input + usage.cache_read + usage.cache_write
+        parts = [
+            f"run time {seconds:.1f} s",
+            f"tokens in {read}, out {usage.output}, total {read + usage.output}",
+            f"estimated cost ${usage.cost.total:.4f}",
+        ]
+    parts.append(f"session {subagent.session_key}")
+    if report.path:
+        parts.append(f"transcript {report.path}")
+    return f"Stats: {'; '.join(parts)}."

@@ -1,0 +1,159 @@
+"""Sub-agents in a whole gateway: an agent starts one, and its report reaches the conversation."""
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import anyio
+import pytest
+
+from skerry.client.client import GatewayClient
+from skerry.client.discover import Address
+from skerry.model.ids import RunId, SessionKey
+from skerry.model.message import ToolCall, ToolResultMessage, UserMessage
+from skerry.model.origin import Origin
+from skerry.model.run import RunRequest
+from skerry.ports.model import ModelRequest
+from skerry.testing.model import Gate, ScriptedModel, ScriptedModels, Step, last_text
+from tests.support.chaos import until
+from tests.support.moments import Life, Moments, life
+
+MAIN: Final = "agent:main:main"
+CONFIG: Final[dict[str, Any]] = {
+    "agents": {"defaults": {"subagents": {"maxConcurrent": 8}}},
+    "commands": {"ownerAllowFrom": ["memory:ann"]},
+    "session": {"dmScope": "main"},
+}
+
+
+def answers(request: ModelRequest) -> Sequence[Step]:
+    """Starts a sub-agent for a message that begins with `spawn`; else answers with the message."""
+    last = request.history.messages[-1]
+    text = last_text(request)
+    if isinstance(last, UserMessage) and "spawn " in text:
+        task = text.rpartition("spawn ")[2]
+        return [ToolCall("call_1", "sessions_spawn", {"task": task, "label": "helper"})]
+    if isinstance(last, ToolResultMessage):
+        return ["started"]
+    return [f"did: {text}"]
+
+
+async def said(address: Address, key: str = MAIN) -> list[tuple[str, str]]:
+    """Returns role and text of the messages of a session."""
+    async with GatewayClient(address) as client:
+        history = await client.request("chat.history", {"sessionKey": key})
+    return [
+        (message["role"], "".join(part.get("text", "") for part in message["content"]))
+        for message in history["messages"]
+    ]
+
+
+async def announced(living: Life, number: int = 1) -> list[str]:
+    """Returns the announcements in the main session, once there are so many and all is quiet."""
+    texts: list[str] = []
+    with anyio.fail_after(60):
+        while len(texts) < number or living.gateway.dispatch.active():
+            await anyio.lowlevel.checkpoint()
+            texts = [
+                text
+                for role, text in await said(living.address)
+                if role == "user" and text.startswith("A sub-agent")
+            ]
+    return texts
+
+
+def models() -> ScriptedModels:
+    return ScriptedModels(ScriptedModel(answers))
+
+
+async def test_the_report_of_a_sub_agent_reaches_the_conversation_and_its_person(
+    tmp_path: Path,
+) -> None:
+    async with life(tmp_path, models=models(), config=CONFIG) as living:
+        living.platform.say("spawn count the boats", peer="ann", message_id="m1")
+        (text,) = await announced(living)
+        assert "Status: success" in text
+        assert "did: count the boats" in text
+        assert "session agent:main:subagent:" in text
+        await until(lambda: len(living.platform.received()) == 2)
+        first, second = [message.text for message in living.platform.received()]
+        assert first == "started"
+        assert "did: count the boats" in second
+
+
+POINTS: Final = (
+    "dispatch.accepted:2",  # the sub-agent is accepted
+    "subagent.before-announce:1",
+    "dispatch.accepted:3",  # its report is accepted
+    "subagent.announced:1",
+)
+
+
+@pytest.fixture(scope="module")
+def moments(tmp_path_factory: pytest.TempPathFactory) -> Moments:
+    """A life in which a sub-agent starts and reports, at each step."""
+    folder = tmp_path_factory.mktemp("subagents")
+    kept = Moments(folder / "now", folder / "moments", frozenset(POINTS))
+
+    async def run() -> None:
+        async with life(kept.folder, kept.reach, models(), CONFIG) as living:
+            kept.turn = living.gateway.context.store._writer.turn
+            living.platform.say("spawn count the boats", peer="ann", message_id="m1")
+            await announced(living)
+            assert kept.reached == kept.wanted
+
+    anyio.run(run)
+    return kept
+
+
+@pytest.mark.parametrize("point", POINTS)
+async def test_a_kill_at_any_step_loses_no_report_and_doubles_none(
+    tmp_path: Path, moments: Moments, point: str
+) -> None:
+    folder = shutil.copytree(moments[point], tmp_path / "copy")
+    async with life(folder, models=models()) as second:
+        (text,) = await announced(second)
+        assert "did: count the boats" in text
+        await until(lambda: reports(second) == 1, second.platform.received)
+    async with life(folder, models=models()) as third:
+        assert len(await announced(third)) == 1
+        assert reports(third) == 1
+
+
+def reports(living: Life) -> int:
+    """Returns the number of messages on the platform that pass a report on."""
+    return sum("did: count the boats" in message.text for message in living.platform.received())
+
+
+async def test_stopping_the_parent_stops_its_sub_agents_and_nothing_is_announced(
+    tmp_path: Path,
+) -> None:
+    gate = Gate()
+
+    def held(request: ModelRequest) -> Sequence[Step]:
+        if "spawn" not in last_text(request) and "hold" in last_text(request):
+            return [gate, "late"]
+        return answers(request)
+
+    async with life(tmp_path, models=ScriptedModels(ScriptedModel(held)), config=CONFIG) as living:
+        await say(living, "r1", "spawn hold on")
+        with anyio.fail_after(60):
+            await gate.reached.wait()
+        assert "Stopped 1 sub-agent." in await say(living, "r2", "/stop")
+        with anyio.fail_after(60):
+            while living.gateway.dispatch.active():
+                await anyio.lowlevel.checkpoint()
+        texts = [text for _, text in await said(living.address)]
+        assert not any(text.startswith("A sub-agent") for text in texts)
+
+
+async def say(living: Life, run_id: str, text: str) -> str:
+    """Sends a message of the owner; returns the reply."""
+    key = SessionKey.main()
+    dispatch = living.gateway.dispatch
+    with anyio.fail_after(60):
+        await dispatch.submit(RunRequest(RunId(run_id), key, text, origin=Origin.OWNER))
+        result = await dispatch.wait(RunId(run_id), 60)
+    assert result is not None
+    return "\n".join(result.payloads)
