@@ -8,6 +8,7 @@ from typing import Any
 import anyio
 from msgspec import Struct, field
 
+from skerry.app.channels import LiveChannels, open_sender
 from skerry.app.command_dependencies import CommandDependencies
 from skerry.app.cooling import kept_cooldowns
 from skerry.app.extensions import (
@@ -26,7 +27,6 @@ from skerry.app.settings import Settings, check_secret
 from skerry.app.setup import ModelChoice
 from skerry.app.tool_host import tool_host
 from skerry.config.gateway import LOCK
-from skerry.config.messages import UnknownDelivery
 from skerry.config.root import Config
 from skerry.config.secrets import secrets
 from skerry.gateway.broadcast import Broadcast
@@ -55,7 +55,7 @@ from skerry.providers.catalog import Catalog
 from skerry.runtime.approvals import ApprovalDesk
 from skerry.runtime.channel_gate import NO_RULES, ChannelGate
 from skerry.runtime.conversation import ConversationCache
-from skerry.runtime.delivery import Delivery, Sender, receive
+from skerry.runtime.delivery import Delivery, receive
 from skerry.runtime.dispatcher import Dispatch
 from skerry.runtime.internal_runs import InternalRuns
 from skerry.runtime.late_calls import LateCalls
@@ -162,7 +162,9 @@ async def open_application(  # noqa: PLR0915 - one for each part, in the order o
             outside.reach,
         )
         async with open_memory(host) as memory:
-            tools, delivery = OwnTools(memory.tools), _delivery(settings, outside, store)
+            tools = OwnTools(memory.tools)
+            sender = partial(open_sender, settings, store, clock, outside.reach, outside.hooks)
+            delivery = Delivery({(a.channel, a.account): sender(a) for a in outside.adapters})
             lanes = Lanes(*_limits(config()))
             runtime = Runtime(
                 store=store,
@@ -195,7 +197,7 @@ async def open_application(  # noqa: PLR0915 - one for each part, in the order o
                 broadcast=broadcast,
                 services=services,
                 delivery=delivery,
-                sender=partial(_sender, settings, outside, store),
+                sender=sender,
                 inbox=dispatch.receive,
                 models=models,
             )
@@ -203,6 +205,9 @@ async def open_application(  # noqa: PLR0915 - one for each part, in the order o
             plugins = LivePlugins(config, runtime, tools, parts)
             await plugins.load()
             settings.on_change(plugins.touch)
+            channels = LiveChannels(config, delivery, parts.sender, dispatch.receive, clock)
+            channels.open()
+            settings.on_change(channels.touch)
             await load_hook_folders(config(), outside.hooks, environ, clock, store)
             context = GatewayContext(
                 config=config,
@@ -229,13 +234,14 @@ async def open_application(  # noqa: PLR0915 - one for each part, in the order o
                 hurry=delivery.hurry,
                 approvals=runtime.approvals,
                 internal_runs=InternalRuns(dispatch),
+                channels=channels,
             )
             tools.host = tool_host(context, environ, delivery, services)
             services.start("features", of_features(context))
             async with (
                 _working(settings, dispatch, mirror, delivery, outside),
                 memory.keep(),
-                _running(reload.run, plugins.run, services.run),
+                _running(reload.run, plugins.run, services.run, channels.run),
             ):
                 yield Application(context, dispatch, settings, outside.hooks, reload.restart)
 
@@ -313,23 +319,6 @@ async def _models(
         catalog.resume(await kept_cooldowns(store, outside.clock), outside.clock)
         settings.on_change(catalog.reconfigure)
         yield catalog
-
-
-def _delivery(settings: Settings, outside: Outside, store: Store) -> Delivery:
-    """Returns the senders of answers, one for each account of a platform."""
-    return Delivery(
-        {
-            (adapter.channel, adapter.account): _sender(settings, outside, store, adapter)
-            for adapter in outside.adapters
-        }
-    )
-
-
-def _sender(settings: Settings, outside: Outside, store: Store, adapter: ChannelAdapter) -> Sender:
-    def unknown() -> UnknownDelivery:
-        return settings.config.messages.delivery.unknown
-
-    return Sender(adapter, store, outside.clock, outside.reach, outside.hooks, unknown)
 
 
 @asynccontextmanager

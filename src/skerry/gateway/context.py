@@ -24,6 +24,7 @@ from skerry.infra.expendable import Expendable
 from skerry.model.ids import SessionKey
 from skerry.model.inbound import ReplyTo
 from skerry.policy.records import Records
+from skerry.ports.channel import Channels
 from skerry.ports.checks import Check
 from skerry.ports.dispatch import Dispatcher
 from skerry.ports.memory import Forgets, MemoryService
@@ -129,6 +130,8 @@ class GatewayContext(Struct, frozen=True):
     """Starts the runs of the gateway's own; None where no agent runs."""
     plugins: LoadedPlugins | None = None
     """None when the configuration names none."""
+    channels: Channels | None = None
+    """Accounts on chat platforms; None where no gateway runs."""
 
     async def storage(self) -> dict[str, Json]:
         """Returns the state of the database, after a new try where it last failed."""

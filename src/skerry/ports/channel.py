@@ -172,3 +172,43 @@ class Probes(Protocol):
     async def probe(self) -> AccountState:
         """Returns the state after one question to the platform; raises nothing."""
         ...
+
+
+class AccountReport(Struct, frozen=True):
+    """One account that the gateway has or should have."""
+
+    channel: str
+    account: str
+    label: str
+    """Name of the platform for people."""
+    state: AccountState
+    is_configured: bool = True
+    """False for an account of a plugin, which `channels` of the configuration does not have."""
+    is_enabled: bool = True
+    last_inbound_at: int = 0
+    """Time of the last message, in milliseconds since 1970; 0 is none since the start."""
+    offers: Capabilities = NO_CAPABILITIES
+
+
+class Channels(Protocol):
+    """The accounts of all platforms, as methods use them."""
+
+    def reports(self) -> list[AccountReport]:
+        """Returns every account, those of plugins and those that are switched off included."""
+        ...
+
+    async def probe(self, channel: str, account: str) -> AccountState:
+        """Returns the state after one question to the platform, if its adapter can ask."""
+        ...
+
+    def restart(self, channel: str, account: str) -> None:
+        """Connects an account anew.
+
+        Raises:
+            KeyError: there is no such account of the configuration.
+        """
+        ...
+
+    def adapter(self, channel: str, account: str) -> ChannelAdapter | None:
+        """Returns the adapter of an account."""
+        ...

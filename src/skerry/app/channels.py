@@ -1,0 +1,265 @@
+"""Connects the accounts of `channels` in the configuration, each apart from all others."""
+
+import logging
+from collections.abc import Callable
+from functools import partial
+
+import anyio
+import anyio.abc
+from msgspec import Struct, field
+
+from skerry.app.settings import Settings
+from skerry.config.channels import ChannelAccount, ChannelConfig
+from skerry.config.messages import UnknownDelivery
+from skerry.config.root import Config
+from skerry.hooks.hooks import Hooks
+from skerry.infra.channels import PLATFORMS, Platform
+from skerry.infra.clock import Clock
+from skerry.infra.supervise import keep_running
+from skerry.model.ids import AccountId, ChannelId
+from skerry.model.inbound import InboundMessage
+from skerry.ports.channel import (
+    NO_CAPABILITIES,
+    AccountReport,
+    AccountState,
+    ChannelAdapter,
+    ConnectionState,
+    Inbox,
+    Probes,
+    account_state,
+    capabilities,
+)
+from skerry.runtime.delivery import Delivery, Sender, receive
+from skerry.store import Store
+
+logger = logging.getLogger(__name__)
+
+PROBE_SECONDS = 20.0
+_Key = tuple[ChannelId, AccountId]
+
+
+class _Account(Struct):
+    """One account, from its settings to its tasks."""
+
+    settings: ChannelAccount
+    adapter: ChannelAdapter | None = None
+    sender: Sender | None = None
+    failure: AccountState | None = None
+    """Reason why there is no adapter."""
+    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    ended: anyio.Event = field(default_factory=anyio.Event)
+    is_running: bool = False
+    last_inbound_at: int = 0
+
+
+class LiveChannels:
+    """The accounts of the present configuration. Implements `ports.channel.Channels`.
+
+    A platform is imported when the configuration has an account of it.
+    """
+
+    def __init__(
+        self,
+        config: Callable[[], Config],
+        delivery: Delivery,
+        sender: Callable[[ChannelAdapter], Sender],
+        inbox: Inbox,
+        clock: Clock,
+    ) -> None:
+        self._config = config
+        self._delivery = delivery
+        self._sender = sender
+        self._inbox = inbox
+        self._clock = clock
+        self._accounts: dict[_Key, _Account] = {}
+        self._restarts: set[_Key] = set()
+        self._changed = anyio.Event()
+
+    def touch(self, _: Config) -> None:
+        """Follows a change of the configuration soon."""
+        self._changed.set()
+
+    def open(self) -> None:
+        """Makes the adapters of accounts that are new in the configuration.
+
+        Their senders know how answers are cut, so that those of an earlier process can be finished.
+        """
+        for key, settings in self._wanted().items():
+            if key not in self._accounts and key not in self._delivery.senders:
+                self._accounts[key] = self._opened(key, settings)
+
+    async def run(self) -> None:
+        """Connects accounts, and follows the configuration until cancelled."""
+        async with anyio.create_task_group() as tasks:
+            while True:
+                self._changed = anyio.Event()
+                await self._close_outdated()
+                self.open()
+                for key, account in self._accounts.items():
+                    if account.adapter is not None and not account.is_running:
+                        account.is_running = True
+                        tasks.start_soon(self._run, key, account)
+                await self._changed.wait()
+
+    def _wanted(self) -> dict[_Key, ChannelAccount]:
+        return {
+            (ChannelId(name), account): settings
+            for name, section in self._config().channels.items()
+            if name in PLATFORMS
+            for account, settings in section.connected().items()
+        }
+
+    async def _close_outdated(self) -> None:
+        """Ends what is gone, changed or to be restarted; one account has one sender at a time."""
+        wanted, restarts = self._wanted(), self._restarts
+        self._restarts = set()
+        outdated = [
+            key
+            for key, account in self._accounts.items()
+            if key in restarts or wanted.get(key) != account.settings
+        ]
+        for key in outdated:
+            account = self._accounts.pop(key)
+            account.scope.cancel()
+            if account.is_running:
+                await account.ended.wait()
+            self._delivery.senders.pop(key, None)
+
+    def _opened(self, key: _Key, settings: ChannelAccount) -> _Account:
+        account = _Account(settings)
+        try:
+            account.adapter = _adapter(PLATFORMS[key[0]], key[1], settings, self._clock)
+        except Exception as error:
+            # The code of one platform must not end the others.
+            logger.exception("%s/%s cannot be opened", *key)
+            message = f"It cannot be opened: {type(error).__name__}: {error}"
+            remedy = getattr(error, "remedy", "") or "The log has more: `skerry logs`."
+            account.failure = AccountState(ConnectionState.STOPPED, message, remedy)
+            return account
+        account.sender = self._sender(account.adapter)
+        self._delivery.senders[key] = account.sender
+        return account
+
+    async def _run(self, key: _Key, account: _Account) -> None:
+        adapter, sender = account.adapter, account.sender
+        if adapter is None or sender is None:
+            return
+        name = "/".join(key)
+        try:
+            with account.scope:
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(keep_running, sender.run, f"channel {name} send")
+                    tasks.start_soon(receive, adapter, partial(self._take, account))
+        finally:
+            account.is_running = False
+            account.ended.set()
+
+    async def _take(self, account: _Account, message: InboundMessage) -> None:
+        await self._inbox(message)
+        account.last_inbound_at = self._clock.now_ms()
+
+    def reports(self) -> list[AccountReport]:
+        """Returns every account: connected, switched off, unfinished, and those of plugins."""
+        reports: list[AccountReport] = []
+        for name, section in self._config().channels.items():
+            if name in PLATFORMS:
+                names = dict.fromkeys((*section.connected(), *map(AccountId, section.accounts)))
+                reports += [self._report(PLATFORMS[name], account, section) for account in names]
+        known = {(report.channel, report.account) for report in reports}
+        for (channel, account), sender in self._delivery.senders.items():
+            if (channel, account) not in known:
+                reports.append(
+                    AccountReport(
+                        channel,
+                        account,
+                        channel,
+                        account_state(sender.adapter),
+                        is_configured=False,
+                        offers=capabilities(sender.adapter),
+                    )
+                )
+        return reports
+
+    def _report(self, platform: Platform, name: AccountId, section: ChannelConfig) -> AccountReport:
+        account = self._accounts.get((ChannelId(platform.name), name))
+        if account is None:
+            return AccountReport(
+                platform.name, name, platform.label, _idle(section, name), is_enabled=False
+            )
+        state = account.failure or AccountState()
+        if account.adapter is not None:
+            state = account_state(account.adapter)
+        return AccountReport(
+            platform.name,
+            name,
+            platform.label,
+            state,
+            last_inbound_at=account.last_inbound_at,
+            offers=capabilities(account.adapter) if account.adapter else NO_CAPABILITIES,
+        )
+
+    async def probe(self, channel: str, account: str) -> AccountState:
+        """Returns the state after one question to the platform, if its adapter can ask."""
+        adapter = self.adapter(channel, account)
+        if isinstance(adapter, Probes):
+            with anyio.move_on_after(PROBE_SECONDS):
+                return await adapter.probe()
+            message = f"The platform did not answer in {PROBE_SECONDS:g} s."
+            return AccountState(ConnectionState.RETRYING, message)
+        return account_state(adapter) if adapter else AccountState(ConnectionState.STOPPED)
+
+    def restart(self, channel: str, account: str) -> None:
+        """Connects an account anew.
+
+        Raises:
+            KeyError: there is no such account of the configuration.
+        """
+        key = (ChannelId(channel), AccountId(account))
+        if key not in self._wanted():
+            raise KeyError(f"{channel}/{account}")
+        self._restarts.add(key)
+        self._changed.set()
+
+    def adapter(self, channel: str, account: str) -> ChannelAdapter | None:
+        """Returns the adapter of an account."""
+        sender = self._delivery.senders.get((ChannelId(channel), AccountId(account)))
+        return sender.adapter if sender else None
+
+
+def open_sender(
+    settings: Settings,
+    store: Store,
+    clock: Clock,
+    reach: Callable[[str], None],
+    hooks: Hooks,
+    adapter: ChannelAdapter,
+) -> Sender:
+    """Returns the sender of an account's outbox."""
+
+    def unknown() -> UnknownDelivery:
+        return settings.config.messages.delivery.unknown
+
+    return Sender(adapter, store, clock, reach, hooks, unknown)
+
+
+def _adapter(
+    platform: Platform, account: AccountId, settings: ChannelAccount, clock: Clock
+) -> ChannelAdapter:
+    # Imported here: a gateway without accounts does not pay for it.
+    from skerry.sdk.channel_host import ChannelHost  # noqa: PLC0415 - at first use
+
+    adapter: ChannelAdapter = platform.load("adapter:open_account")(
+        settings, ChannelHost(account, clock)
+    )
+    return adapter
+
+
+def _idle(section: ChannelConfig, name: AccountId) -> AccountState:
+    """Returns the state of an account that is not connected, with its cause."""
+    settings = section.account(name)
+    if settings is None or not settings.is_configured:
+        message = "The configuration lacks the credentials of this account."
+        remedy = "`skerry channels login CHANNEL --account NAME` asks for them."
+        return AccountState(ConnectionState.NEEDS_LOGIN, message, remedy)
+    message = "The account is switched off (enabled: false)."
+    return AccountState(ConnectionState.STOPPED, message, "Set `enabled` to true.")

@@ -1,0 +1,163 @@
+"""Markdown of models as the markup of chat platforms, which each know a few marks only."""
+
+from collections.abc import Callable, Sequence
+from functools import cache
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from msgspec import Struct
+
+_MAX_CHARS = 64_000
+"""Characters of a text that is parsed; a longer one is escaped as it is."""
+_MAX_NESTING = 20
+
+
+class Dialect(Struct, frozen=True):
+    """Marks of one platform; each is what opens it and what closes it."""
+
+    escape: Callable[[str], str]
+    """Makes plain text of any text."""
+    strong: tuple[str, str]
+    emphasis: tuple[str, str]
+    strike: tuple[str, str]
+    code: tuple[str, str]
+    fence: Callable[[str, str], str]
+    """Makes a block of code of its text and its language, which may be empty."""
+    link: Callable[[str, str], str]
+    """Makes a link of its label, in the dialect, and its address."""
+    quote: Callable[[str], str]
+    """Makes a quotation of a text in the dialect."""
+    escape_code: Callable[[str], str] | None = None
+    """Escapes code; None is as other text."""
+
+    def render(self, text: str) -> str:
+        """Returns the text in the dialect; headings become bold, lists get bullets.
+
+        What the platform lacks stays as it was written: a table, a rule, raw HTML.
+        """
+        if len(text) > _MAX_CHARS:
+            return self.escape(text)
+        return _Renderer(self, text).blocks(_parser().parse(text)).strip("\n")
+
+
+@cache
+def _parser() -> MarkdownIt:
+    options = {"html": False, "linkify": False, "maxNesting": _MAX_NESTING}
+    return MarkdownIt("commonmark", options).enable(["strikethrough", "table"])
+
+
+class _Renderer:
+    """Renders one text."""
+
+    def __init__(self, dialect: Dialect, text: str) -> None:
+        self._dialect = dialect
+        self._lines = text.splitlines()
+        self._lists: list[int | None] = []
+        """Numbers of the next items of the open lists; None for bullets."""
+
+    def blocks(self, tokens: Sequence[Token]) -> str:
+        """Returns block tokens, with an empty line between paragraphs."""
+        parts: list[str] = []
+        position = 0
+        while position < len(tokens):
+            token = tokens[position]
+            end = _end(tokens, position)
+            inner = tokens[position + 1 : end]
+            parts.append(self._block(token, inner))
+            position = max(end, position) + 1
+        separator = "\n" if self._lists else "\n\n"
+        return separator.join(part for part in parts if part)
+
+    def _block(self, token: Token, inner: Sequence[Token]) -> str:
+        dialect = self._dialect
+        match token.type.removesuffix("_open"):
+            case "inline":
+                text = self._inline(token.children or [])
+            case "heading":
+                text = dialect.strong[0] + self._inline_of(inner, "strong") + dialect.strong[1]
+            case "blockquote":
+                text = dialect.quote(self._outside_lists(inner))
+            case "bullet_list" | "ordered_list":
+                text = self._list(token, inner)
+            case "list_item":
+                text = self._item(inner)
+            case "table" | "hr" | "fence" | "code_block":
+                text = self._verbatim(token)
+            case _:
+                text = self.blocks(inner)
+        return text
+
+    def _verbatim(self, token: Token) -> str:
+        """Returns code, a table as it was written, or a rule."""
+        if token.type == "hr":
+            return "———"
+        if token.type == "table_open":
+            first, last = token.map or [0, 0]
+            return self._dialect.fence("\n".join(self._lines[first:last]), "")
+        language = (token.info or "").split(" ")[0]
+        return self._dialect.fence(token.content.removesuffix("\n"), language)
+
+    def _list(self, token: Token, inner: Sequence[Token]) -> str:
+        is_numbered = token.type == "ordered_list_open"
+        self._lists.append(int(token.attrs.get("start", 1)) if is_numbered else None)
+        text = self.blocks(inner)
+        self._lists.pop()
+        return text
+
+    def _outside_lists(self, tokens: Sequence[Token]) -> str:
+        """Returns block tokens as they are outside of a list."""
+        lists, self._lists = self._lists, []
+        text = self.blocks(tokens)
+        self._lists = lists
+        return text
+
+    def _item(self, inner: Sequence[Token]) -> str:
+        number = self._lists[-1]
+        mark = "•"
+        if number is not None:
+            mark, self._lists[-1] = f"{number}.", number + 1
+        text = self.blocks(inner)
+        return f"{mark} " + text.replace("\n", "\n  ")
+
+    def _inline_of(self, tokens: Sequence[Token], without: str) -> str:
+        children = [child for token in tokens for child in token.children or ()]
+        return self._inline([child for child in children if not child.type.startswith(without)])
+
+    def _inline(self, tokens: Sequence[Token]) -> str:
+        dialect = self._dialect
+        escape_code = dialect.escape_code or dialect.escape
+        marks = {"strong": dialect.strong, "em": dialect.emphasis, "s": dialect.strike}
+        text, links = "", list[tuple[str, str]]()
+        for token in tokens:
+            name, _, end = token.type.rpartition("_")
+            if name in marks:
+                text += marks[name][0 if end == "open" else 1]
+            elif token.type == "code_inline":
+                text += dialect.code[0] + escape_code(token.content) + dialect.code[1]
+            elif token.type == "link_open":
+                links.append((text, str(token.attrs.get("href", ""))))
+                text = ""
+            elif token.type == "link_close":
+                before, address = links.pop()
+                text = before + dialect.link(text, address)
+            elif token.type == "image":
+                text += dialect.link(
+                    dialect.escape(token.content or "image"), str(token.attrs.get("src", ""))
+                )
+            elif token.type in {"softbreak", "hardbreak"}:
+                text += "\n"
+            else:
+                text += dialect.escape(token.content)
+        return text
+
+
+def _end(tokens: Sequence[Token], start: int) -> int:
+    """Returns the position of the token that closes the one at `start`; itself if none does."""
+    if tokens[start].nesting != 1:
+        return start
+    depth = 0
+    for position in range(start, len(tokens)):
+        depth += tokens[position].nesting
+        if depth == 0:
+            return position
+    return len(tokens)

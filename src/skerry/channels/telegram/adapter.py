@@ -1,0 +1,354 @@
+"""One Telegram bot: receives by long requests, sends texts, files, buttons and reactions."""
+
+import logging
+from pathlib import Path
+from typing import Any, Final
+
+import anyio
+import anyio.to_thread
+import msgspec
+from msgspec import Raw
+
+from skerry.channels.telegram import wire
+from skerry.channels.telegram.api import ApiError, BotApi
+from skerry.channels.telegram.config import TelegramAccount
+from skerry.channels.telegram.markup import HTML
+from skerry.infra.backoff import Backoff
+from skerry.sdk.channel_host import ChannelHost, FormFile, Outcome
+from skerry.sdk.channels import (
+    AccountState,
+    Attachment,
+    AttachmentKind,
+    Capabilities,
+    ConnectionState,
+    DeliveryDelayedError,
+    DeliveryRefusedError,
+    Inbox,
+    MediaError,
+    OutboundMedia,
+    OutboundPart,
+    Receipt,
+    ReplyTo,
+    Settlement,
+    TextUnit,
+)
+
+logger = logging.getLogger(__name__)
+
+WAITS: Final = Backoff(base=1.0, cap=60.0)
+"""Waits between attempts to reach the server."""
+LOGIN_WAIT: Final = 300.0
+"""Seconds between two attempts with a token that was refused."""
+MOST_TEXT: Final = 4000
+"""Code units of a message: Telegram takes 4096 without markup, and marks of lists are added."""
+MOST_CAPTION: Final = 1024
+_MOST_DATA: Final = 64
+_MOST_LABEL: Final = 64
+_REFUSED_TOKEN: Final = frozenset({401, 404})
+_FOR_GOOD: Final = frozenset({400, 403, 413})
+_SENDS: Final = {
+    AttachmentKind.IMAGE: ("sendPhoto", "photo"),
+    AttachmentKind.AUDIO: ("sendAudio", "audio"),
+    AttachmentKind.VIDEO: ("sendVideo", "video"),
+    AttachmentKind.FILE: ("sendDocument", "document"),
+}
+
+
+class TelegramAdapter:
+    """Implements `ports.channel.ChannelAdapter`, `Fetches`, `Edits`, `Reacts` and `Probes`."""
+
+    channel = wire.CHANNEL
+    text_limit = MOST_TEXT
+    text_unit = TextUnit.UTF16
+    capabilities = Capabilities(
+        edits=True,
+        reactions=True,
+        buttons=True,
+        threads=True,
+        media_in=True,
+        media_out=True,
+        polls=True,
+        rich_text=True,
+    )
+
+    def __init__(self, settings: TelegramAccount, host: ChannelHost, api: BotApi) -> None:
+        self.account = host.account
+        self.state = AccountState()
+        self._settings = settings
+        self._clock = host.clock
+        self._api = api
+        self._me = wire.User(0)
+        self._offset = 0
+        self._failures = 0
+        self._quiet_until = 0.0
+        """Time of the event loop until which the server wants no request."""
+
+    async def run(self, inbox: Inbox) -> None:
+        """Receives until cancelled; an update is confirmed after `inbox` has taken it."""
+        self._offset = 0  # the server kept all that was not confirmed
+        try:
+            while True:
+                try:
+                    if not self._me.id:
+                        await self._log_in()
+                    events = await self._next_events()
+                except (ApiError, msgspec.DecodeError) as error:
+                    await anyio.sleep(self._note(error))
+                    continue
+                self._failures = 0
+                for event in events:
+                    await self._take(event, inbox)
+        finally:
+            await self._confirm()
+
+    async def _log_in(self) -> None:
+        self._me = wire.user.decode(await self._api.call("getMe"))
+        # A bot with a webhook gets nothing by requests.
+        await self._api.call("deleteWebhook", {"drop_pending_updates": False})
+
+    async def _next_events(self) -> tuple[Raw, ...]:
+        # After a failure the first request does not wait, so that the state is soon true.
+        is_back = self.state.state is not ConnectionState.CONNECTED
+        wait = 0 if is_back else self._settings.poll_seconds
+        asked = {"offset": self._offset, "timeout": wait, "allowed_updates": wire.UPDATES}
+        answer = await self._api.call("getUpdates", asked, wait=wait)
+        self.state = AccountState(ConnectionState.CONNECTED, name=f"@{self._me.username}")
+        return wire.updates.decode(answer)
+
+    def _note(self, error: Exception) -> float:
+        """Notes why the server gave nothing; returns for how many seconds to wait."""
+        self._failures += 1
+        name, message = self.state.name, str(error)
+        code = error.code if isinstance(error, ApiError) else 0
+        if code in _REFUSED_TOKEN:
+            self._me = wire.User(0)
+            remedy = (
+                "Ask @BotFather for the bot's token, then run"
+                f" `skerry channels login telegram --account {self.account}`."
+            )
+            self.state = AccountState(ConnectionState.NEEDS_LOGIN, message, remedy, name)
+            logger.error("telegram/%s: %s", self.account, message)
+            return LOGIN_WAIT
+        remedy = "It is tried again; `skerry channels status --probe` asks at once."
+        if code == 409:  # noqa: PLR2004 - HTTP's Conflict
+            remedy = "Another program uses this token. Stop it, or give this account another bot."
+        self.state = AccountState(ConnectionState.RETRYING, message, remedy, name)
+        if self._failures == 1:
+            logger.warning("telegram/%s: %s", self.account, message)
+        retry_after = error.retry_after if isinstance(error, ApiError) else None
+        return retry_after or WAITS.delay(self._failures)
+
+    async def _take(self, raw: Raw, inbox: Inbox) -> None:
+        number = wire.number_of.decode(raw).update_id
+        try:
+            event = wire.update.decode(raw)
+        except msgspec.DecodeError as error:
+            # An update that a later version of the API changed must not hold back all others.
+            logger.warning("telegram/%s: update %d is unreadable: %s", self.account, number, error)
+            self._offset = number + 1
+            return
+        message = wire.inbound(event, self.account, self._me, self._clock.now_ms())
+        if message is not None:
+            await inbox(message)
+        self._offset = number + 1
+        if event.callback_query is not None:
+            await self._answer_press(event.callback_query)
+
+    async def _answer_press(self, pressed: wire.Pressed) -> None:
+        """Ends the waiting sign of a button, and takes the buttons away."""
+        try:
+            await self._api.call("answerCallbackQuery", {"callback_query_id": pressed.id})
+            if pressed.message is not None:
+                below = pressed.message
+                where = {"chat_id": below.chat.id, "message_id": below.message_id}
+                await self._api.call("editMessageReplyMarkup", where)
+        except ApiError as error:
+            logger.info("telegram/%s: a pressed button is not answered: %s", self.account, error)
+
+    async def _confirm(self) -> None:
+        """Confirms what was taken; else the next start gets it again, which changes nothing."""
+        if self._offset and self.state.state is ConnectionState.CONNECTED:
+            with anyio.move_on_after(2, shield=True):
+                try:
+                    asked = {"offset": self._offset, "timeout": 0, "limit": 1}
+                    await self._api.call("getUpdates", asked)
+                except ApiError as error:
+                    logger.info("telegram/%s: not confirmed: %s", self.account, error)
+
+    async def send(self, part: OutboundPart) -> Receipt:
+        """Sends one part; a text with markup that Telegram refuses goes out without it."""
+        self._refuse_while_quiet()
+        if part.more.poll is not None:
+            return await self._send_poll(part)
+        params = self._addressed(part)
+        if part.more.media is not None:
+            return await self._send_file(part, part.more.media, params)
+        rendered = HTML.render(part.text)
+        try:
+            return await self._posted("sendMessage", params | {"text": rendered} | _HTML_MODE)
+        except DeliveryRefusedError as error:
+            if not _is_about_markup(str(error)):
+                raise
+            logger.warning("telegram/%s: sent without markup: %s", self.account, error)
+            return await self._posted("sendMessage", params | {"text": part.text})
+
+    async def _send_poll(self, part: OutboundPart) -> Receipt:
+        poll = part.more.poll
+        if poll is None:
+            raise DeliveryRefusedError("The part has no poll.")
+        asked: dict[str, Any] = {
+            "question": poll.question,
+            "options": [{"text": option} for option in poll.options],
+            "allows_multiple_answers": poll.most > 1,
+            "is_anonymous": False,
+        }
+        if poll.seconds:
+            asked["open_period"] = poll.seconds
+        return await self._posted("sendPoll", self._addressed(part) | asked)
+
+    async def _send_file(
+        self, part: OutboundPart, media: OutboundMedia, params: dict[str, Any]
+    ) -> Receipt:
+        method, field = ("sendVoice", "voice") if media.voice else _SENDS[media.kind]
+        try:
+            data = await anyio.to_thread.run_sync(Path(media.path).read_bytes)
+        except OSError as error:
+            message = f"The file {media.path} cannot be read: {error.strerror}."
+            raise DeliveryRefusedError(message) from None
+        if part.text.strip():
+            params |= {"caption": HTML.render(part.text), "parse_mode": "HTML"}
+        file = FormFile(media.name or Path(media.path).name, media.mime, data)
+        try:
+            answer = await self._api.upload(method, params, field, file)
+        except ApiError as error:
+            raise self._undelivered(error) from error
+        return _receipt(answer)
+
+    def _addressed(self, part: OutboundPart) -> dict[str, Any]:
+        """Returns the parameters that every message has."""
+        params: dict[str, Any] = {"chat_id": int(part.to.peer.id)}
+        if part.to.thread_id is not None:
+            params["message_thread_id"] = int(part.to.thread_id)
+        if part.more.silent:
+            params["disable_notification"] = True
+        quote = wire.plain_id(part.to.quote or "")
+        if quote is not None:
+            params["reply_parameters"] = {"message_id": quote, "allow_sending_without_reply": True}
+        rows = [
+            [
+                {"text": button.label[:_MOST_LABEL], "callback_data": button.command}
+                for button in row
+                if len(button.command.encode()) <= _MOST_DATA
+            ]
+            for row in part.more.buttons
+        ]
+        if any(rows):
+            params["reply_markup"] = {"inline_keyboard": [row for row in rows if row]}
+        return params
+
+    async def _posted(self, method: str, params: dict[str, Any]) -> Receipt:
+        try:
+            answer = await self._api.call(method, params)
+        except ApiError as error:
+            if error.migrated_to is None or error.migrated_to == params["chat_id"]:
+                raise self._undelivered(error) from error
+            return await self._posted(method, params | {"chat_id": error.migrated_to})
+        return _receipt(answer)
+
+    def _undelivered(self, error: ApiError) -> Exception:
+        """Returns what the sender of the outbox does after such an error."""
+        if error.retry_after is not None:
+            self._quiet_until = anyio.current_time() + error.retry_after
+            return DeliveryDelayedError(str(error), error.retry_after)
+        if error.code in _REFUSED_TOKEN or not error.is_sent:
+            return DeliveryDelayedError(str(error))
+        if error.code in _FOR_GOOD:
+            return DeliveryRefusedError(str(error))
+        return error  # nobody knows whether it arrived
+
+    def _refuse_while_quiet(self) -> None:
+        """Sends nothing while the server wants no request: each one would prolong that."""
+        seconds = self._quiet_until - anyio.current_time()
+        if seconds > 0:
+            raise DeliveryDelayedError("Telegram's rate limit is reached.", seconds)
+
+    async def typing(self, to: ReplyTo) -> None:
+        """Shows for five seconds that an answer is being written."""
+        if self._quiet_until > anyio.current_time():
+            return
+        params: dict[str, Any] = {"chat_id": int(to.peer.id), "action": "typing"}
+        if to.thread_id is not None:
+            params["message_thread_id"] = int(to.thread_id)
+        await self._api.call("sendChatAction", params)
+
+    async def settle(self, part: OutboundPart) -> Settlement:
+        """Returns UNKNOWN: a bot cannot read what it has sent."""
+        del part
+        return Settlement.UNKNOWN
+
+    async def edit(self, to: ReplyTo, platform_id: str, text: str) -> None:
+        """Replaces the text of a message of the bot."""
+        self._refuse_while_quiet()
+        where = {"chat_id": int(to.peer.id), "message_id": int(platform_id)}
+        try:
+            await self._posted("editMessageText", where | {"text": HTML.render(text)} | _HTML_MODE)
+        except DeliveryRefusedError as error:
+            if "not modified" not in str(error):
+                raise
+
+    async def react(self, to: ReplyTo, emoji: str) -> None:
+        """Sets the reaction of the bot; an empty emoji removes it."""
+        number = wire.plain_id(to.message_id)
+        if number is None:
+            return  # a pressed button is no message
+        reaction = [{"type": "emoji", "emoji": emoji}] if emoji else []
+        where = {"chat_id": int(to.peer.id), "message_id": number}
+        try:
+            await self._api.call("setMessageReaction", where | {"reaction": reaction})
+        except ApiError as error:
+            raise self._undelivered(error) from error
+
+    async def fetch(self, attachment: Attachment, limit: int) -> bytes:
+        """Returns the bytes of a file that a person sent."""
+        most = min(limit, self._settings.media_max_mb * 1_000_000)
+        if attachment.size > most:
+            raise MediaError(f"{attachment.name} has {attachment.size} bytes; {most} are taken.")
+        try:
+            answer = await self._api.call("getFile", {"file_id": attachment.handle})
+            path = wire.file_path.decode(answer).get("file_path")
+        except (ApiError, msgspec.DecodeError) as error:
+            raise MediaError(f"{attachment.name} cannot be fetched: {error}") from error
+        fetched = await self._api.download(str(path), most)
+        if fetched.outcome is not Outcome.ALLOW or fetched.status != 200:  # noqa: PLR2004 - HTTP's OK
+            size = f"it has more than {most} bytes" if fetched.truncated else fetched.reason
+            raise MediaError(f"{attachment.name} cannot be fetched: {size}")
+        return fetched.body
+
+    async def probe(self) -> AccountState:
+        """Returns the state after asking the server who the bot is."""
+        try:
+            me = wire.user.decode(await self._api.call("getMe"))
+        except (ApiError, msgspec.DecodeError) as error:
+            self._note(error)
+            return self.state
+        return AccountState(ConnectionState.CONNECTED, name=f"@{me.username}")
+
+
+_HTML_MODE: Final = {"parse_mode": "HTML", "link_preview_options": {"is_disabled": True}}
+
+
+def _is_about_markup(description: str) -> bool:
+    return "can't parse entities" in description or "is too long" in description
+
+
+def _receipt(answer: bytes) -> Receipt:
+    try:
+        return Receipt((str(wire.sent_message.decode(answer).message_id),))
+    except msgspec.DecodeError:
+        return Receipt(())  # it was sent; its id is for edits alone
+
+
+def open_account(settings: TelegramAccount, host: ChannelHost) -> TelegramAdapter:
+    """Returns the adapter of an account."""
+    token = settings.bot_token.get_secret_value() if settings.bot_token else ""
+    return TelegramAdapter(settings, host, BotApi(str(settings.api_root), token))

@@ -1,0 +1,109 @@
+"""Parts of the gateway that an account of a chat platform works with."""
+
+import secrets
+from collections.abc import Mapping, Sequence
+from typing import Final
+from urllib.parse import urlsplit
+
+import msgspec
+from msgspec import Struct
+
+from skerry.infra.clock import Clock
+from skerry.model.ids import AccountId
+from skerry.net.safe_fetch import MAX_BYTES, Fetched, FetchRequest, Outcome, SafeClient
+from skerry.policy.network import NetworkRules
+
+__all__ = ["AccountHttp", "ChannelHost", "Fetched", "FormFile", "Outcome"]
+_PORTS: Final = {"http": 80, "https": 443}
+_KEPT: Final = 2
+"""Idle connections: one for a request that waits, one for what is sent."""
+
+
+class FormFile(Struct, frozen=True):
+    """A file of a form."""
+
+    name: str
+    mime: str
+    data: bytes
+
+
+class AccountHttp:
+    """Requests of one account, to the servers of its platform alone.
+
+    The owner named these servers, so they may be local; others are refused whatever a redirect or
+    an answer says. Headers of a request reach the first server only.
+    """
+
+    def __init__(self, roots: Sequence[str], *, others: Sequence[str] = ()) -> None:
+        """Opens the door to the origins of `roots`, and to the public hosts `others`."""
+        parts = [urlsplit(root) for root in roots]
+        origins = {(part.hostname or "", part.port or _PORTS[part.scheme]) for part in parts}
+        names = (*(host for host, _ in sorted(origins)), *others)
+        self._client = SafeClient(
+            NetworkRules(allowed_hosts=frozenset(origins), only_hosts=names), idle_limit=_KEPT
+        )
+
+    async def fetch(
+        self,
+        url: str,
+        *,
+        method: str = "GET",
+        headers: Mapping[str, str] | None = None,
+        body: bytes = b"",
+        max_bytes: int = MAX_BYTES,
+        seconds: float = 12.0,
+    ) -> Fetched:
+        """Returns the response, or the rule that refused or ended the request; raises nothing."""
+        request = FetchRequest(url, method, headers or {}, body, max_bytes, seconds)
+        return await self._client.fetch(request)
+
+    async def post_json(
+        self,
+        url: str,
+        payload: object,
+        *,
+        headers: Mapping[str, str] | None = None,
+        seconds: float = 12.0,
+    ) -> Fetched:
+        """Posts a value as JSON; returns as `fetch`."""
+        typed = {**(headers or {}), "content-type": "application/json"}
+        body = msgspec.json.encode(payload)
+        return await self.fetch(url, method="POST", headers=typed, body=body, seconds=seconds)
+
+    async def post_form(
+        self,
+        url: str,
+        fields: Mapping[str, str | FormFile],
+        *,
+        headers: Mapping[str, str] | None = None,
+        seconds: float = 14.0,
+    ) -> Fetched:
+        """Posts a form of type `multipart/form-data`; returns as `fetch`."""
+        boundary = secrets.token_hex(16)
+        body = b"".join(_field(boundary, name, field) for name, field in fields.items())
+        body += f"--{boundary}--\r\n".encode()
+        kind = {"content-type": f"multipart/form-data; boundary={boundary}"}
+        typed = {**(headers or {}), **kind}
+        return await self.fetch(url, method="POST", headers=typed, body=body, seconds=seconds)
+
+    async def close(self) -> None:
+        """Closes the kept connections."""
+        await self._client.__aexit__(None, None, None)
+
+
+def _field(boundary: str, name: str, field: str | FormFile) -> bytes:
+    head = f'--{boundary}\r\ncontent-disposition: form-data; name="{name}"'
+    if isinstance(field, str):
+        return f"{head}\r\n\r\n{field}\r\n".encode()
+    file = (
+        "".join(char for char in field.name if char.isprintable() and char not in '"\\') or "file"
+    )
+    head += f'; filename="{file}"\r\ncontent-type: {field.mime or "application/octet-stream"}'
+    return f"{head}\r\n\r\n".encode() + field.data + b"\r\n"
+
+
+class ChannelHost(Struct, frozen=True):
+    """Parts of the gateway for one account."""
+
+    account: AccountId
+    clock: Clock

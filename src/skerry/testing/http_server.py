@@ -1,0 +1,161 @@
+"""A small HTTP/1.1 server on loopback, on which the fakes of chat platforms are built."""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from email.parser import BytesParser
+from typing import Any, Final, Self
+from urllib.parse import parse_qs, unquote, urlsplit
+
+import anyio
+import anyio.abc
+import msgspec
+
+_HEAD_LIMIT: Final = 64 * 1024
+_BODY_LIMIT: Final = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """A file of a multipart body."""
+
+    name: str
+    mime: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Request of a client."""
+
+    method: str
+    path: str
+    """Without the query, decoded."""
+    query: Mapping[str, str]
+    headers: Mapping[str, str]
+    """By name in small letters."""
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        """Returns the body as JSON. Raises `msgspec.DecodeError`."""
+        return msgspec.json.decode(self.body)
+
+    def form(self) -> dict[str, str | Upload]:
+        """Returns the fields of a body in a form of either type."""
+        kind = self.headers.get("content-type", "")
+        if not kind.startswith("multipart/form-data"):
+            return {key: texts[-1] for key, texts in parse_qs(self.body.decode()).items()}
+        head = f"content-type: {kind}\r\n\r\n".encode()
+        fields: dict[str, str | Upload] = {}
+        for part in BytesParser().parsebytes(head + self.body).walk():
+            if part.is_multipart():
+                continue
+            data = bytes(part.get_payload(decode=True))
+            name = str(part.get_param("name", header="content-disposition"))
+            file = part.get_filename()
+            upload = None if file is None else Upload(file, part.get_content_type(), data)
+            fields[name] = upload or data.decode()
+        return fields
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """Answer of the server."""
+
+    body: bytes = b""
+    status: int = 200
+    content_type: str = "application/json"
+    headers: Mapping[str, str] = field(default_factory=dict)
+    cut: bool = False
+    """Closes the connection in the middle of the body."""
+    hang: bool = False
+    """Sends nothing until the client goes away."""
+
+    @classmethod
+    def of(cls, payload: object, status: int = 200) -> Self:
+        """Returns an answer with JSON."""
+        return cls(msgspec.json.encode(payload), status)
+
+
+Handle = Callable[[Request], Awaitable[Response]]
+
+
+@asynccontextmanager
+async def serve(handle: Handle, port: int = 0) -> AsyncGenerator[str]:
+    """Serves for the block; yields the address without a path, `http://127.0.0.1:<port>`."""
+    listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=port)
+    bound = listener.extra(  # noqa: S610 - anyio's, not Django's
+        anyio.abc.SocketAttribute.local_port
+    )
+
+    async def connection(stream: anyio.abc.SocketStream) -> None:
+        async with stream:
+            await _converse(stream, handle)
+
+    async with listener, anyio.create_task_group() as tasks:
+        tasks.start_soon(listener.serve, connection)
+        yield f"http://127.0.0.1:{bound}"
+        tasks.cancel_scope.cancel()
+
+
+async def _converse(stream: anyio.abc.SocketStream, handle: Handle) -> None:
+    buffer = bytearray()
+    try:
+        while (request := await _read(stream, buffer)) is not None:
+            response = await _answered(stream, handle, request, buffer)
+            if response is None:
+                return
+            lines = "".join(f"{name}: {text}\r\n" for name, text in response.headers.items())
+            head = f"HTTP/1.1 {response.status} Fake\r\ncontent-type: {response.content_type}\r\n"
+            body = response.body[: len(response.body) // 2] if response.cut else response.body
+            size = f"content-length: {len(response.body)}\r\n\r\n"
+            await stream.send((head + lines + size).encode() + body)
+            if response.cut:
+                return
+    except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+        return
+
+
+async def _answered(
+    stream: anyio.abc.SocketStream, handle: Handle, request: Request, buffer: bytearray
+) -> Response | None:
+    """Returns the answer; None when the client went away while it was made."""
+    answers: list[Response] = []
+    async with anyio.create_task_group() as tasks:
+
+        async def work() -> None:
+            response = await handle(request)
+            if response.hang:
+                await anyio.sleep_forever()
+            answers.append(response)
+            tasks.cancel_scope.cancel()
+
+        tasks.start_soon(work)
+        try:
+            while True:
+                buffer += await stream.receive()
+        except (anyio.EndOfStream, anyio.BrokenResourceError):
+            tasks.cancel_scope.cancel()
+    return answers[0] if answers else None
+
+
+async def _read(stream: anyio.abc.SocketStream, buffer: bytearray) -> Request | None:
+    """Returns the next request; None when the client is gone."""
+    try:
+        while (end := buffer.find(b"\r\n\r\n")) < 0 and len(buffer) < _HEAD_LIMIT:
+            buffer += await stream.receive()
+        first, *lines = bytes(buffer[:end]).decode("latin-1").split("\r\n")
+        method, target, _ = first.split(" ")
+        named = (line.partition(":") for line in lines)
+        headers = {name.lower(): text.strip() for name, _, text in named}
+        size = min(int(headers.get("content-length", "0")), _BODY_LIMIT)
+        while len(buffer) < end + 4 + size:
+            buffer += await stream.receive()
+    except (anyio.EndOfStream, anyio.BrokenResourceError):
+        return None
+    body = bytes(buffer[end + 4 : end + 4 + size])
+    del buffer[: end + 4 + size]
+    parts = urlsplit(target)
+    query = {key: texts[-1] for key, texts in parse_qs(parts.query).items()}
+    return Request(method, unquote(parts.path), query, headers, body)

@@ -1,0 +1,345 @@
+"""A strict Telegram Bot API on loopback: keeps what people wrote, logs what bots sent.
+
+Unknown methods and parameters, wrong types, texts beyond the limits and broken HTML are refused as
+the Bot API refuses them, and noted in `faults`. Also a program:
+`python -m skerry.testing.telegram_server --port P` reads commands as JSON lines on stdin.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final, Self
+
+import anyio
+import msgspec
+
+from skerry.infra.clock import SystemClock
+from skerry.testing.http_server import Request, Response, Upload, serve
+from skerry.testing.telegram_methods import (
+    BadRequestError,
+    check,
+    parsed_html,
+    utf16_length,
+)
+
+TOKEN: Final = "110201543:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw"  # noqa: S105 - of no bot
+BOT_ID: Final = 110201543
+_MOST_CAPTION: Final = 1024
+_CAPTION: Final = ("caption", _MOST_CAPTION)
+_TEXTS: Final = {
+    "sendMessage": ("text", 4096),
+    "editMessageText": ("text", 4096),
+    "sendPoll": ("question", 300),
+    "sendPhoto": _CAPTION,
+    "sendDocument": _CAPTION,
+    "sendVoice": _CAPTION,
+    "sendAudio": _CAPTION,
+    "sendVideo": _CAPTION,
+}
+"""The text that people see of each message, and its limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """One request of a bot that people can see."""
+
+    method: str
+    chat: int
+    text: str
+    """As people see it, without markup."""
+    message_id: int
+    params: Mapping[str, Any]
+    at: float = 0.0
+
+
+@dataclass(slots=True)
+class Fault:
+    """An answer that the next request for a method gets instead."""
+
+    method: str
+    response: Response
+    after: bool = False
+    """True when the request is carried out before."""
+
+
+@dataclass(slots=True)
+class TelegramServer(anyio.AsyncContextManagerMixin):
+    """Serves while its block is on."""
+
+    port: int = 0
+    token: str = TOKEN
+    username: str = "house_bot"
+    root: str = ""
+    """Address for `apiRoot`, once the block is on."""
+    sent: list[Sent] = field(default_factory=list)
+    """Everything that the bot sent or changed and people see, in order."""
+    actions: list[int] = field(default_factory=list)
+    """Chats that saw the bot typing."""
+    calls: list[str] = field(default_factory=list)
+    """Every method that was called, in order."""
+    faults: list[str] = field(default_factory=list)
+    """Requests that the Bot API would not have understood."""
+    planned: list[Fault] = field(default_factory=list)
+    files: dict[str, bytes] = field(default_factory=dict)
+    """Files that people sent, by id."""
+    revoked: bool = False
+    """True when the token is no longer good."""
+    _updates: list[dict[str, Any]] = field(default_factory=list)
+    _next_update: int = 1000
+    _next_message: int = 1
+    _arrived: anyio.Event = field(default_factory=anyio.Event)
+    _posted: anyio.Event = field(default_factory=anyio.Event)
+    _poll: int = 0
+
+    @asynccontextmanager
+    async def __asynccontextmanager__(self) -> AsyncGenerator[Self]:
+        async with serve(self._handle, self.port) as self.root:
+            yield self
+
+    # What people do.
+
+    def say(
+        self,
+        text: str,
+        *,
+        user: int = 7,
+        chat: int | None = None,
+        name: str = "Ada",
+        **more: Any,
+    ) -> int:
+        """Lets a person write to the bot; a negative chat is a group. Returns the message's id."""
+        message = self._message(user, user if chat is None else chat, name)
+        message |= {"text": text} if text else {}
+        message |= more
+        self.update(message=message)
+        return int(message["message_id"])
+
+    def press(self, data: str, message_id: int, *, user: int = 7, chat: int | None = None) -> None:
+        """Lets a person press a button below a message."""
+        where = self._message(user, user if chat is None else chat, "Ada")
+        below = where | {"message_id": message_id, "from": self._me()}
+        query = {"id": f"q{self._next_update}", "from": where["from"], "chat_instance": "1"}
+        self.update(callback_query=query | {"message": below, "data": data})
+
+    def upload(self, data: bytes) -> dict[str, Any]:
+        """Keeps a file; returns the fields that name it."""
+        file_id = f"file-{len(self.files)}"
+        self.files[file_id] = data
+        return {"file_id": file_id, "file_unique_id": f"u-{file_id}", "file_size": len(data)}
+
+    def update(self, **kind: Any) -> int:
+        """Adds an update of any kind; returns its id."""
+        self._next_update += 1
+        self._updates.append({"update_id": self._next_update, **kind})
+        self._arrived.set()
+        self._arrived = anyio.Event()
+        return self._next_update
+
+    def repeat(self) -> None:
+        """Sends the last update once more, under a new number."""
+        last = {key: given for key, given in self._updates[-1].items() if key != "update_id"}
+        self.update(**last)
+
+    @property
+    def unconfirmed(self) -> int:
+        """Returns the number of updates that the bot has not confirmed."""
+        return len(self._updates)
+
+    def texts(self, chat: int = 7) -> list[str]:
+        """Returns what people read in a chat, edits in place."""
+        shown: dict[int, str] = {}
+        for sent in self.sent:
+            if sent.chat == chat:
+                shown[sent.message_id] = sent.text
+        return list(shown.values())
+
+    async def wait_for(self, count: int, chat: int = 7) -> list[str]:
+        """Waits until a chat shows so many messages of the bot; returns them."""
+        with anyio.fail_after(60):
+            while len(texts := self.texts(chat)) < count:
+                await self._posted.wait()
+        return texts
+
+    def fail(self, method: str, status: int, description: str, **parameters: int) -> None:
+        """Refuses the next request for a method, as the Bot API does."""
+        body: dict[str, Any] = {"ok": False, "error_code": status, "description": description}
+        if parameters:
+            body["parameters"] = parameters
+        self.planned.append(Fault(method, Response.of(body, status)))
+
+    # What the bot asks.
+
+    async def _handle(self, request: Request) -> Response:
+        prefix, _, method = request.path.removeprefix("/").partition("/")
+        if prefix == "file" and method.startswith(f"bot{self.token}/"):
+            data = self.files.get(method.rpartition("/")[2])
+            if data is None:
+                return Response(b"", 404)
+            return Response(data, 200, "application/octet-stream")
+        if prefix != f"bot{self.token}" or self.revoked:
+            return _refused(401, "Unauthorized")
+        self.calls.append(method)
+        plan = next((plan for plan in self.planned if plan.method in {method, "*"}), None)
+        if plan is not None:
+            self.planned.remove(plan)
+            if plan.after:
+                await self._answer(request, method)
+            return plan.response
+        return await self._answer(request, method)
+
+    async def _answer(self, request: Request, method: str) -> Response:
+        try:
+            params = check(method, _params(request))
+            result = await self._called(method, params)
+        except BadRequestError as error:
+            self.faults.append(f"{method}: {error}")
+            return _refused(error.status, str(error))
+        return Response.of({"ok": True, "result": result})
+
+    async def _called(self, method: str, params: dict[str, Any]) -> Any:
+        if method in _TEXTS:
+            name, most = _TEXTS[method]
+            return self._sent(method, params, params.get(name, ""), most)
+        match method:
+            case "getMe":
+                return self._me() | {"can_join_groups": True, "can_read_all_group_messages": False}
+            case "getUpdates":
+                return await self._get_updates(params)
+            case "getFile":
+                return self._file(params["file_id"])
+            case "sendChatAction":
+                self.actions.append(params["chat_id"])
+            case "setMessageReaction":
+                emoji = "".join(kind.get("emoji", "") for kind in params.get("reaction", ()))
+                self._log(method, params, emoji, -params["message_id"])
+        return True
+
+    def _file(self, file_id: str) -> dict[str, Any]:
+        if file_id not in self.files:
+            raise BadRequestError("Bad Request: wrong file_id")
+        named = {"file_id": file_id, "file_unique_id": f"u-{file_id}"}
+        return named | {"file_path": f"files/{file_id}"}
+
+    async def _get_updates(self, params: dict[str, Any]) -> list[dict[str, Any]]:
+        self._poll += 1
+        mine = self._poll
+        if (offset := params.get("offset", 0)) > 0:
+            self._updates = [one for one in self._updates if one["update_id"] >= offset]
+        with anyio.move_on_after(params.get("timeout", 0)):
+            while not self._updates and mine == self._poll:
+                await self._arrived.wait()
+        if mine != self._poll and params.get("timeout", 0):
+            raise BadRequestError(
+                "Conflict: terminated by other getUpdates request; make sure that only one bot"
+                " instance is running",
+                409,
+            )
+        kinds = params.get("allowed_updates")
+        some = [one for one in self._updates if not kinds or set(one) & set(kinds)]
+        return some[: params.get("limit", 100)]
+
+    def _sent(self, method: str, params: dict[str, Any], text: str, most: int) -> dict[str, Any]:
+        shown = parsed_html(text) if params.get("parse_mode") == "HTML" else text
+        if not shown.strip() and method in {"sendMessage", "editMessageText"}:
+            raise BadRequestError("Bad Request: message text is empty")
+        if utf16_length(shown) > most:
+            what = "message caption" if most == _MOST_CAPTION else "message"
+            raise BadRequestError(f"Bad Request: {what} is too long")
+        if method == "editMessageText":
+            message_id = params["message_id"]
+            earlier = [one for one in self.sent if one.message_id == message_id]
+            if not earlier:
+                raise BadRequestError("Bad Request: message to edit not found")
+            if earlier[-1].text == shown:
+                raise BadRequestError("Bad Request: message is not modified")
+        else:
+            message_id = self._next_message
+            self._next_message += 1
+        self._log(method, params, shown, message_id)
+        chat = {"id": params["chat_id"], "type": "private"}
+        message = {"message_id": message_id, "date": SystemClock().now_ms() // 1000, "chat": chat}
+        return message | {"from": self._me(), "text": shown}
+
+    def _log(self, method: str, params: dict[str, Any], text: str, message_id: int) -> None:
+        at = anyio.current_time()
+        self.sent.append(Sent(method, params["chat_id"], text, message_id, params, at))
+        self._posted.set()
+        self._posted = anyio.Event()
+
+    def _me(self) -> dict[str, Any]:
+        return {"id": BOT_ID, "is_bot": True, "first_name": "House", "username": self.username}
+
+    def _message(self, user: int, chat: int, name: str) -> dict[str, Any]:
+        sender = {"id": user, "is_bot": False, "first_name": name, "username": name.lower()}
+        kind = {"id": chat, "type": "private", "first_name": name}
+        if chat < 0:
+            kind = {"id": chat, "type": "supergroup", "title": "Family"}
+        message = {"message_id": self._next_message, "from": sender, "chat": kind}
+        self._next_message += 1
+        return message | {"date": SystemClock().now_ms() // 1000}
+
+
+def _params(request: Request) -> dict[str, Any]:
+    """Returns the parameters of a request, of JSON or of a form, whose objects are JSON texts."""
+    if not request.body:
+        return dict(request.query)
+    if request.headers.get("content-type", "").startswith("application/json"):
+        decoded = request.json
+        if not isinstance(decoded, dict):
+            raise BadRequestError("Bad Request: object expected as params")
+        return decoded
+    params: dict[str, Any] = {}
+    for key, text in request.form().items():
+        params[key] = text
+        if isinstance(text, Upload):
+            continue
+        if text[:1] in {"{", "["} or text.lstrip("-").isdigit() or text in {"true", "false"}:
+            params[key] = msgspec.json.decode(text)
+    return params
+
+
+def _refused(status: int, description: str) -> Response:
+    return Response.of({"ok": False, "error_code": status, "description": description}, status)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Serves until stdin ends; each line is `{"say": TEXT, "user": 7}` or `{"press": DATA}`."""
+    parser = argparse.ArgumentParser(prog="python -m skerry.testing.telegram_server")
+    parser.add_argument("--port", type=int, default=0)
+    options = parser.parse_args(arguments)
+    anyio.run(_main, options.port)
+    return 0
+
+
+async def _main(port: int) -> None:
+    async with TelegramServer(port) as server, anyio.create_task_group() as tasks:
+        _show({"apiRoot": server.root, "token": server.token})
+        tasks.start_soon(_print_sent, server)
+        while line := await anyio.to_thread.run_sync(sys.stdin.readline):
+            command = json.loads(line)
+            if "say" in command:
+                server.say(command.pop("say"), **command)
+            elif "press" in command:
+                server.press(command.pop("press"), command.pop("message_id"), **command)
+        tasks.cancel_scope.cancel()
+
+
+async def _print_sent(server: TelegramServer) -> None:
+    shown = 0
+    while True:
+        for sent in server.sent[shown:]:
+            shown += 1
+            _show({"method": sent.method, "chat": sent.chat, "id": sent.message_id})
+            _show({"text": sent.text, "keyboard": sent.params.get("reply_markup")})
+        await anyio.sleep(0.05)
+
+
+def _show(line: object) -> None:
+    print(json.dumps(line), flush=True)  # noqa: T201 - a program's output
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

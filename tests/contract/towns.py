@@ -1,0 +1,109 @@
+"""Platforms that chat adapters are tested against, each with two people's places."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from skerry.channels.telegram.adapter import TelegramAdapter, open_account
+from skerry.channels.telegram.config import TelegramAccount
+from skerry.infra.clock import SystemClock
+from skerry.model.ids import AccountId
+from skerry.model.inbound import Peer, PeerKind
+from skerry.ports.channel import ChannelAdapter
+from skerry.sdk.channel_host import ChannelHost
+from skerry.testing.channel import MemoryChannel, Platform
+from skerry.testing.http_server import Response
+from skerry.testing.telegram_server import Fault, TelegramServer
+
+HOST = ChannelHost(AccountId("default"), SystemClock())
+
+
+class Folder:
+    """The platform in a folder."""
+
+    alice = Peer(PeerKind.DIRECT, "alice")
+    team = Peer(PeerKind.GROUP, "team")
+
+    def __init__(self, home: Path, kind: type[MemoryChannel] = MemoryChannel) -> None:
+        self._platform = Platform(home / "platform")
+        self._kind = kind
+        self._count = 0
+
+    @property
+    def adapter(self) -> ChannelAdapter:
+        return self._kind(self._platform)
+
+    def say(self, text: str, peer: Peer, name: str = "Alice") -> str:
+        del name
+        self._count += 1
+        number = f"m{self._count}"
+        self._platform.say(text, peer=peer.id, message_id=number, kind=peer.kind.value)
+        return number
+
+    def received(self) -> list[tuple[str, str]]:
+        return [(one.peer, one.text) for one in self._platform.received()]
+
+    def typed(self) -> list[str]:
+        return self._platform.typed()
+
+
+@asynccontextmanager
+async def folder(home: Path) -> AsyncGenerator[Folder]:
+    yield Folder(home)
+
+
+class Telegram:
+    """A Bot API of ours."""
+
+    alice = Peer(PeerKind.DIRECT, "7")
+    team = Peer(PeerKind.GROUP, "-100")
+
+    def __init__(self, server: TelegramServer) -> None:
+        self.server = server
+
+    @property
+    def adapter(self) -> TelegramAdapter:
+        file = {"botToken": self.server.token, "apiRoot": self.server.root, "pollSeconds": 5}
+        return open_account(TelegramAccount.model_validate(file), HOST)
+
+    def say(self, text: str, peer: Peer, name: str = "Alice") -> str:
+        return str(self.server.say(text, chat=int(peer.id), name=name))
+
+    def received(self) -> list[tuple[str, str]]:
+        return [(str(one.chat), one.text) for one in self.server.sent]
+
+    def typed(self) -> list[str]:
+        return [str(chat) for chat in self.server.actions]
+
+    def babble(self) -> None:
+        self.server.update(chat_boost={"what": "is this"})
+        self.server.update(message={"message_id": "no number", "chat": 3})
+        self.server.update(message={"message_id": 5, "chat": {"id": 7, "type": "private"}})
+
+    def repeat(self) -> None:
+        self.server.repeat()
+
+    def disconnect(self) -> None:
+        for response in (
+            Response(b"<html>", 502, "text/html"),
+            Response(b'{"ok": true, "result": [', 200, cut=True),
+        ):
+            self.server.planned.append(Fault("getUpdates", response))
+
+    def limit(self, seconds: int) -> None:
+        self.server.fail("sendMessage", 429, "Too Many Requests", retry_after=seconds)
+
+    def refuse(self) -> None:
+        self.server.fail("sendMessage", 403, "Forbidden: bot was blocked by the user")
+
+    def swallow(self) -> None:
+        response = Response(b'{"ok": true, "result": {}}', cut=True)
+        self.server.planned.append(Fault("sendMessage", response, after=True))
+
+
+@asynccontextmanager
+async def telegram(home: Path) -> AsyncGenerator[Telegram]:
+    del home
+    async with TelegramServer() as server:
+        yield Telegram(server)
+        assert server.faults == []
