@@ -59,6 +59,8 @@ WITHOUT: Final = {
     "runtime/internal_runs.py:InternalRuns.finish": CALLER,
     "runtime/internal_runs.py:InternalRuns._result": RUN,
     "runtime/call_approvals.py:RunApprovals.ask": "has 30 s; the rest ends with a COMMIT",
+    "app/channels.py:LiveChannels.run": OWNER,
+    "channels/telegram/adapter.py:TelegramAdapter._send_file": DISK,
     "app/extensions.py:LivePlugins.run": OWNER,
     "app/services.py:Services.run": OWNER,
     "runtime/conversation.py:examined": "computes over at most 65,536 characters",

@@ -9,6 +9,7 @@ from typing import Final
 
 import pytest
 
+from skerry.model.inbound import InboundMessage
 from skerry.model.outbound import OutboundPart, Receipt, Settlement
 from skerry.ports.channel import Inbox
 from skerry.testing.channel import MemoryChannel
@@ -39,7 +40,7 @@ class Eager(MemoryChannel):
     """Acknowledges before the inbox has taken a message."""
 
     async def run(self, inbox: Inbox) -> None:
-        async def late(message: channels.InboundMessage) -> None:
+        async def late(message: InboundMessage) -> None:
             self.platform.acknowledge(self.platform.acknowledged() + 1)
             await inbox(message)
 

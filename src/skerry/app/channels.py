@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable
 from functools import partial
+from typing import Final
 
 import anyio
 import anyio.abc
@@ -34,7 +35,9 @@ from skerry.store import Store
 
 logger = logging.getLogger(__name__)
 
-PROBE_SECONDS = 20.0
+PROBE_SECONDS: Final = 20.0
+CLOSE_SECONDS: Final = 30.0
+"""Seconds for a send that has begun: it has half of that itself."""
 _Key = tuple[ChannelId, AccountId]
 
 
@@ -119,11 +122,22 @@ class LiveChannels:
             if key in restarts or wanted.get(key) != account.settings
         ]
         for key in outdated:
-            account = self._accounts.pop(key)
-            account.scope.cancel()
+            await self._close(key, self._accounts[key])
+
+    async def _close(self, key: _Key, account: _Account) -> None:
+        account.scope.cancel()
+        self._delivery.senders.pop(key, None)
+        with anyio.move_on_after(CLOSE_SECONDS):
             if account.is_running:
                 await account.ended.wait()
-            self._delivery.senders.pop(key, None)
+        if account.is_running:
+            logger.error("%s/%s did not end in %g s", *key, CLOSE_SECONDS)
+            message = f"Its old connection did not end in {CLOSE_SECONDS:g} s."
+            remedy = "Stop the gateway and start it again."
+            account.failure = AccountState(ConnectionState.STOPPED, message, remedy)
+            account.settings = self._wanted().get(key, account.settings)
+        else:
+            del self._accounts[key]
 
     def _opened(self, key: _Key, settings: ChannelAccount) -> _Account:
         account = _Account(settings)
@@ -187,7 +201,7 @@ class LiveChannels:
                 platform.name, name, platform.label, _idle(section, name), is_enabled=False
             )
         state = account.failure or AccountState()
-        if account.adapter is not None:
+        if account.adapter is not None and account.failure is None:
             state = account_state(account.adapter)
         return AccountReport(
             platform.name,

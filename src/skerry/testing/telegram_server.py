@@ -149,7 +149,7 @@ class TelegramServer(anyio.AsyncContextManagerMixin):
         return len(self._updates)
 
     def texts(self, chat: int = 7) -> list[str]:
-        """Returns what people read in a chat, edits in place."""
+        """Returns the messages that a chat shows, edits in place."""
         shown: dict[int, str] = {}
         for sent in self.sent:
             if sent.chat == chat:

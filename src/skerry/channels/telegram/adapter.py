@@ -256,7 +256,7 @@ class TelegramAdapter:
         return _receipt(answer)
 
     def _undelivered(self, error: ApiError) -> Exception:
-        """Returns what the sender of the outbox does after such an error."""
+        """Returns the error by which the sender of the outbox decides."""
         if error.retry_after is not None:
             self._quiet_until = anyio.current_time() + error.retry_after
             return DeliveryDelayedError(str(error), error.retry_after)
