@@ -1,0 +1,93 @@
+"""Encrypts texts: a random key for each, wrapped to a public key and bound to where the text belongs.
+
+This is envelope encryption, not threshold encryption: whoever has the private keys of the key
+server opens everything.
+"""
+
+import os
+from dataclasses import dataclass
+from typing import Final
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite
+
+KEY_BYTES: Final = 32
+_NONCE: Final = bytes(12)
+"""Nonce of every encryption: each key encrypts one text only."""
+_SUITE: Final = Suite(KEM.X25519, KDF.HKDF_SHA256, AEAD.CHACHA20_POLY1305)
+
+
+class EnvelopeError(ValueError):
+    """A text or a key cannot be opened: another key, another place, or changed bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """Place to which a text belongs; it opens nowhere else."""
+
+    owner: str
+    account: str
+    namespace: str
+    id: str
+    """Id of the memory, or of the job while the text waits."""
+    purpose: str = "memory"
+    """`memory`, or `queue` for a text that waits."""
+
+    def info(self) -> bytes:
+        """Returns it as bytes, which differ between any two bindings."""
+        parts = [b"skerry-relayer-1"]
+        parts += [
+            part.encode("utf-8", "surrogatepass")
+            for part in (self.purpose, self.owner, self.account, self.namespace, self.id)
+        ]
+        return b"".join(len(part).to_bytes(4, "big") + part for part in parts)
+
+
+@dataclass(frozen=True, slots=True)
+class SealKey:
+    """Public key to which new texts are wrapped."""
+
+    public: bytes
+    generation: int
+    """Number of the private half, counted from 1; `rewrap` draws the next."""
+
+
+def new_key() -> bytes:
+    """Draws the key of one text."""
+    return os.urandom(KEY_BYTES)
+
+
+def wrap(key: bytes, public: bytes, binding: Binding) -> bytes:
+    """Encrypts the key of a text to a public key (HPKE, RFC 9180): 80 bytes."""
+    return _SUITE.encrypt(key, X25519PublicKey.from_public_bytes(public), binding.info())
+
+
+def unwrap(wrapped: bytes, private: X25519PrivateKey, binding: Binding) -> bytes:
+    """Returns the key that `wrap` encrypted.
+
+    Raises:
+        EnvelopeError: it was wrapped to another key, bound to another place, or changed.
+    """
+    try:
+        return _SUITE.decrypt(wrapped, private, binding.info())
+    except (InvalidTag, ValueError) as error:
+        raise EnvelopeError("the key of the text cannot be unwrapped") from error
+
+
+def seal(plain: bytes, key: bytes, binding: Binding, header: bytes = b"") -> bytes:
+    """Encrypts with AES-256-GCM, bound to the place and the header; `key` is used once."""
+    return AESGCM(key).encrypt(_NONCE, plain, binding.info() + header)
+
+
+def unseal(sealed: bytes, key: bytes, binding: Binding, header: bytes = b"") -> bytes:
+    """Returns what `seal` encrypted.
+
+    Raises:
+        EnvelopeError: the key, the place, the header or the bytes differ.
+    """
+    try:
+        return AESGCM(key).decrypt(_NONCE, sealed, binding.info() + header)
+    except (InvalidTag, ValueError) as error:
+        raise EnvelopeError("the text cannot be decrypted") from error

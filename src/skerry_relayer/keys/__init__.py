@@ -1,0 +1,1 @@
+"""The key server: a process that has the private keys and judges who may open a text."""
