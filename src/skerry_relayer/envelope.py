@@ -1,4 +1,4 @@
-"""Encrypts texts: a random key for each, wrapped to a public key and bound to where the text belongs.
+"""Encrypts texts: a random key for each, wrapped to a public key and bound to its place.
 
 This is envelope encryption, not threshold encryption: whoever has the private keys of the key
 server opens everything.

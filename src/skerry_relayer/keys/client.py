@@ -56,7 +56,8 @@ SECONDS: Final = 5.0
 """Seconds for one answer."""
 _MOST_IDLE: Final = 4
 _ERRORS: Final[dict[int, type[RelayerError]]] = {
-    error.status: error for error in (RefusedError, ForbiddenError, MissingError, NoCertificateError)
+    error.status: error
+    for error in (RefusedError, ForbiddenError, MissingError, NoCertificateError)
 }
 Answer = TypeVar("Answer", bound=Response)
 
@@ -79,8 +80,8 @@ class OwnerKeySet:
 class KeyClient(anyio.AsyncContextManagerMixin):
     """Asks the key server at a socket. Use as `async with KeyClient(path) as keys`.
 
-    A connection that broke is made anew for the next request. All methods raise `DownError` when there
-    is no answer within 5 s.
+    A connection that broke is made anew for the next request. All methods raise `DownError` when
+    there is no answer within 5 s.
     """
 
     def __init__(self, path: Path) -> None:

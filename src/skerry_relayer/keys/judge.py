@@ -42,8 +42,8 @@ _MOST_CERTIFICATES: Final = 1000
 class Judge:
     """Decides by the registry alone, anew for every request.
 
-    What the relayer states about an account, an owner or a namespace is compared with the registry and
-    with the binding of each wrapped key: a false statement opens nothing.
+    What the relayer states about an account, an owner or a namespace is compared with the registry
+    and with the binding of each wrapped key: a false statement opens nothing.
     """
 
     def __init__(self, registry: Registry, *, clock: Callable[[], int] = now_ms) -> None:
@@ -101,7 +101,6 @@ class Judge:
     def _unseal(self, request: Unseal) -> list[bytes | None]:
         _check_count(request.items)
         self._check_certificate(request.public_key, request.certificate)
-        keys: list[bytes | None] = []
         private = _Privates(self._registry, request.owner)
         for account_id in {item.account for item in request.items}:
             account = self._registry.resolve(request.public_key, account_id)
@@ -114,9 +113,7 @@ class Judge:
                 if item.account == account_id
             ):
                 raise ForbiddenError("The key has no right to this namespace.")
-        for item in request.items:
-            keys.append(_unwrapped(item, private, request.owner, "memory"))
-        return keys
+        return [_unwrapped(item, private, request.owner, "memory") for item in request.items]
 
     def _open_waiting(self, request: OpenWaiting) -> list[bytes | None]:
         _check_count(request.items)
@@ -137,7 +134,7 @@ class Judge:
         return Rewrapped(newest.generation, wrapped)
 
     def _check_certificate(self, public_key: str, certificate: str) -> None:
-        """Raises `NoCertificateError` unless the key signed this certificate, which has not ended."""
+        """Raises `NoCertificateError` unless the key signed it and it is valid now."""
         now = self._clock() / 1000
         known = self._verified.get((public_key, certificate))
         if known is not None and now < known:

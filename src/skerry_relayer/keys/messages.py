@@ -183,8 +183,8 @@ Response = (
 )
 
 _ENCODER: Final = msgspec.msgpack.Encoder()
-read_request: Final = msgspec.msgpack.Decoder(Request).decode
-read_response: Final = msgspec.msgpack.Decoder(Response).decode
+read_request: Final[Callable[[bytes], Request]] = msgspec.msgpack.Decoder(Request).decode
+read_response: Final[Callable[[bytes], Response]] = msgspec.msgpack.Decoder(Response).decode
 
 
 class FrameError(ValueError):
@@ -203,9 +203,7 @@ async def send(stream: anyio.abc.ByteSendStream, message: Request | Response) ->
     await stream.send(len(body).to_bytes(LENGTH_BYTES, "big") + body)
 
 
-async def receive(
-    stream: BufferedByteReceiveStream, decode: Callable[[bytes], Decoded]
-) -> Decoded:
+async def receive(stream: BufferedByteReceiveStream, decode: Callable[[bytes], Decoded]) -> Decoded:
     """Receives one message.
 
     Raises:

@@ -29,7 +29,7 @@ _PATH_BYTES: Final = 100
 
 @contextmanager
 def short_path(path: Path) -> Iterator[str]:
-    """Gives a path for a socket that is short enough, by a descriptor of its folder where needed."""
+    """Gives a path that is short enough for a socket, by a descriptor of its folder if needed."""
     if len(os.fsencode(path)) < _PATH_BYTES:
         yield str(path)
         return
@@ -48,10 +48,9 @@ async def listening(path: Path) -> AsyncGenerator[anyio.abc.SocketListener]:
         OSError: another server listens there.
     """
     with short_path(path) as name:
-        if path.exists() and stat.S_ISSOCK(path.stat().st_mode):
-            if await _is_served(name):
-                raise OSError(f"A key server already listens on {path}. Stop it first.")
-            path.unlink()
+        if await _is_served(name):
+            raise OSError(f"A key server already listens on {path}. Stop it first.")
+        _remove_socket(path)
         async with await anyio.create_unix_listener(name, mode=_PRIVATE) as listener:
             yield listener
 
@@ -62,6 +61,11 @@ async def _is_served(name: str) -> bool:
             return True
     except OSError:
         return False
+
+
+def _remove_socket(path: Path) -> None:
+    if path.exists() and stat.S_ISSOCK(path.stat().st_mode):
+        path.unlink()
 
 
 async def answer_all(judge: Judge, stream: anyio.abc.SocketStream) -> None:

@@ -1,0 +1,61 @@
+"""Vectors of texts for the relayer: one model, one calibration, the same on every path."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from skerry_recall.embed import Embedder, EmbeddingError, EmbeddingRefusedError, Kind
+from skerry_relayer.errors import DownError, RefusedError
+from skerry_relayer.ports import WIDTH
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+class Vectors:
+    """Embeds texts with one model. `space` names what its vectors may be compared with."""
+
+    def __init__(self, embedder: Embedder, dims: int = 384) -> None:
+        self._embedder = embedder
+        self.dims = dims
+        self.space = f"{embedder.model}#0"
+
+    async def of(self, texts: Sequence[str], kind: Kind) -> "NDArray[np.float32]":
+        """Returns one row a text, each of length 1.
+
+        Raises:
+            RefusedError: the model does not take these texts.
+            DownError: it does not answer now.
+        """
+        try:
+            return await self._embedder.embed(texts, kind)
+        except EmbeddingRefusedError as error:
+            raise RefusedError(f"The text cannot be embedded: {error}") from error
+        except EmbeddingError as error:
+            raise DownError(f"The embedding model does not answer: {error}") from error
+
+
+def padded(row: "NDArray[np.float32]") -> tuple[float, ...]:
+    """Returns a vector as clients get it: `WIDTH` numbers, the last of them zeros."""
+    return (*row.tolist(), *([0.0] * (WIDTH - row.size)))
+
+
+def placed(vector: Sequence[float], dims: int, space: str) -> tuple["NDArray[np.float32]", str]:
+    """Returns a client's vector with length 1, and the space in which it is compared.
+
+    A vector of `/api/embed` has zeros past the numbers of our model and is compared with ours. Any
+    other is of a model of the client, and is compared with those of its width.
+
+    Raises:
+        RefusedError: its numbers are not finite, or it has none.
+    """
+    import numpy as np  # noqa: PLC0415 - at first use
+
+    from skerry_recall.embed import normalised  # noqa: PLC0415 - beside it
+
+    row = np.asarray(vector, np.float64)
+    if row.ndim != 1 or not row.size or not np.isfinite(row).all():
+        raise RefusedError(f"vector must have {WIDTH} finite numbers")
+    if row.size >= dims and not np.any(row[dims:]):
+        return normalised(row[:dims]), space
+    return normalised(row), f"client/{row.size}"

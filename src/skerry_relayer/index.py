@@ -1,0 +1,246 @@
+"""All SQL about memories: rows, counts, and blobs that are to be deleted; for every engine."""
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from skerry_relayer.database import Row, Unit
+from skerry_relayer.ports import After
+
+_COLUMNS: Final = (
+    "memory_id, owner, account_id, namespace, blob_id, created_at, updated_at, size, importance,"
+    " agent_id, package_id"
+)
+MOST_MARKS: Final = 500
+"""Values in one list of a statement."""
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """One row, without its vector. Times are milliseconds since 1970."""
+
+    id: str
+    owner: str
+    account_id: str
+    namespace: str
+    blob_id: str
+    created_at: int
+    updated_at: int
+    size: int
+    importance: float
+    agent_id: str | None = None
+    package_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """Size of one namespace."""
+
+    namespace: str
+    memories: int
+    bytes: int
+    updated_at: int
+
+
+def add(unit: Unit, memory: Memory, tag: str | None, space: str, vector: object) -> bool:
+    """Inserts a memory; returns False, and changes nothing, where its text is known already.
+
+    `tag` is the keyed hash of the text; None is never known. `vector` is what the engine binds.
+    """
+    changed = unit.execute(
+        "INSERT INTO memory (memory_id, owner, account_id, namespace, blob_id, tag, created_at,"
+        " updated_at, size, importance, agent_id, package_id, space, vector)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        " ON CONFLICT (owner, namespace, tag) DO NOTHING",
+        (
+            memory.id,
+            memory.owner,
+            memory.account_id,
+            memory.namespace,
+            memory.blob_id,
+            tag,
+            memory.created_at,
+            memory.updated_at,
+            memory.size,
+            memory.importance,
+            memory.agent_id,
+            memory.package_id,
+            space,
+            vector,
+        ),
+    )
+    if changed:
+        _count(unit, memory, 1)
+    return bool(changed)
+
+
+def _count(unit: Unit, memory: Memory, sign: int) -> None:
+    unit.execute(
+        "INSERT INTO tally (owner, namespace, memories, bytes, updated_at) VALUES (?, ?, ?, ?, ?)"
+        " ON CONFLICT (owner, namespace) DO UPDATE SET"
+        " memories = tally.memories + excluded.memories, bytes = tally.bytes + excluded.bytes,"
+        " updated_at = excluded.updated_at",
+        (memory.owner, memory.namespace, sign, sign * memory.size, memory.updated_at),
+    )
+
+
+def known(unit: Unit, owner: str, namespace: str, tag: str) -> Memory | None:
+    """Returns the memory whose text has this tag."""
+    row = unit.one(
+        f"SELECT {_COLUMNS} FROM memory WHERE owner = ? AND namespace = ? AND tag = ?",  # noqa: S608 - constants
+        (owner, namespace, tag),
+    )
+    return None if row is None else Memory(*row)
+
+
+def by_ids(unit: Unit, owner: str, ids: list[str]) -> list[Memory]:
+    """Returns the memories of an owner with these ids, in no order."""
+    return _listed(unit, owner, "memory_id", ids)
+
+
+def by_blobs(unit: Unit, owner: str, blob_ids: list[str]) -> list[Memory]:
+    """Returns the memories of an owner with these blobs, in no order."""
+    return _listed(unit, owner, "blob_id", blob_ids)
+
+
+def _listed(unit: Unit, owner: str, column: str, values: list[str]) -> list[Memory]:
+    rows: list[Row] = []
+    for begin in range(0, len(values), MOST_MARKS):
+        some = values[begin : begin + MOST_MARKS]
+        marks = ", ".join("?" * len(some))
+        rows += unit.all(
+            f"SELECT {_COLUMNS} FROM memory WHERE owner = ? AND {column} IN ({marks})",  # noqa: S608 - constants
+            (owner, *some),
+        )
+    return [Memory(*row) for row in rows]
+
+
+def of_namespace(unit: Unit, owner: str, namespace: str) -> list[Memory]:
+    """Returns all memories of a namespace."""
+    rows = unit.all(
+        f"SELECT {_COLUMNS} FROM memory WHERE owner = ? AND namespace = ?",  # noqa: S608 - constants
+        (owner, namespace),
+    )
+    return [Memory(*row) for row in rows]
+
+
+def with_blob(unit: Unit, blob_id: str) -> str | None:
+    """Returns the owner of a blob that is a memory's."""
+    row = unit.one("SELECT owner FROM memory WHERE blob_id = ? LIMIT 1", (blob_id,))
+    return None if row is None else str(row[0])
+
+
+def forget(unit: Unit, memories: list[Memory], now: int) -> None:
+    """Deletes rows, and notes that their blobs are to be deleted."""
+    for memory in memories:
+        changed = unit.execute(
+            "DELETE FROM memory WHERE memory_id = ? AND owner = ?", (memory.id, memory.owner)
+        )
+        if changed:
+            _count(unit, replace(memory, updated_at=now), -1)
+            doom(unit, memory.owner, memory.blob_id)
+
+
+def doom(unit: Unit, owner: str, blob_id: str) -> None:
+    """Notes that a blob is to be deleted, whatever happens next."""
+    unit.execute(
+        "INSERT INTO doomed (owner, blob_id) VALUES (?, ?) ON CONFLICT (owner, blob_id) DO NOTHING",
+        (owner, blob_id),
+    )
+
+
+def doomed(unit: Unit, limit: int) -> list[tuple[str, str]]:
+    """Returns owner and id of blobs that are to be deleted."""
+    rows = unit.all("SELECT owner, blob_id FROM doomed ORDER BY owner, blob_id LIMIT ?", (limit,))
+    return [(str(owner), str(blob_id)) for owner, blob_id in rows]
+
+
+def is_doomed(unit: Unit, owner: str, blob_id: str) -> bool:
+    """Returns whether a blob is to be deleted."""
+    row = unit.one("SELECT 1 FROM doomed WHERE owner = ? AND blob_id = ?", (owner, blob_id))
+    return row is not None
+
+
+def deleted(unit: Unit, blobs: list[tuple[str, str]]) -> None:
+    """Notes that blobs are deleted."""
+    for owner, blob_id in blobs:
+        unit.execute("DELETE FROM doomed WHERE owner = ? AND blob_id = ?", (owner, blob_id))
+
+
+def writing(unit: Unit, owner: str, blob_id: str, now: int) -> None:
+    """Notes a blob of a request that is written next; jobs note theirs in their rows."""
+    unit.execute(
+        "INSERT INTO writing (owner, blob_id, noted_at) VALUES (?, ?, ?)", (owner, blob_id, now)
+    )
+
+
+def written(unit: Unit, owner: str, blob_id: str) -> bool:
+    """Takes the note away, in the unit that inserts the row; returns False when it is gone."""
+    changed = unit.execute("DELETE FROM writing WHERE owner = ? AND blob_id = ?", (owner, blob_id))
+    return bool(changed)
+
+
+def doom_unwritten(unit: Unit, before: int) -> None:
+    """Dooms blobs that were noted before a time and got no row: their writer is dead."""
+    rows = unit.all("SELECT owner, blob_id FROM writing WHERE noted_at < ?", (before,))
+    for owner, blob_id in rows:
+        doom(unit, owner, blob_id)
+    unit.execute("DELETE FROM writing WHERE noted_at < ?", (before,))
+
+
+def being_written(unit: Unit, owner: str) -> set[str]:
+    """Returns the blobs of an owner that may have a file and have no row yet."""
+    noted = unit.all("SELECT blob_id FROM writing WHERE owner = ?", (owner,))
+    jobs = unit.all(
+        "SELECT blob_id FROM job WHERE owner = ? AND blob_id IS NOT NULL"
+        " AND status IN ('pending', 'running', 'uploaded')",
+        (owner,),
+    )
+    return {row[0] for row in noted} | {row[0] for row in jobs}
+
+
+def used_bytes(unit: Unit, owner: str) -> int:
+    """Returns how many bytes of blobs an owner has."""
+    row = unit.one("SELECT coalesce(sum(bytes), 0) FROM tally WHERE owner = ?", (owner,))
+    return int(row[0]) if row else 0
+
+
+def tally(unit: Unit, owner: str, namespace: str) -> Tally:
+    """Returns the size of a namespace."""
+    row = unit.one(
+        "SELECT namespace, memories, bytes, updated_at FROM tally"
+        " WHERE owner = ? AND namespace = ?",
+        (owner, namespace),
+    )
+    return Tally(namespace, 0, 0, 0) if row is None else Tally(*row)
+
+
+def tallies(unit: Unit, owner: str, after: After | None, limit: int) -> list[Tally]:
+    """Returns the namespaces that have memories by (`updated_at`, name), later than `after`."""
+    where, bound = _after(after, "namespace")
+    rows = unit.all(
+        "SELECT namespace, memories, bytes, updated_at FROM tally"  # noqa: S608 - constants
+        f" WHERE owner = ? AND memories > 0{where} ORDER BY updated_at, namespace LIMIT ?",
+        (owner, *bound, limit),
+    )
+    return [Tally(*row) for row in rows]
+
+
+def listed(unit: Unit, owner: str, after: After | None, limit: int) -> list[Memory]:
+    """Returns memories by (`updated_at`, id), later than `after`."""
+    where, bound = _after(after, "memory_id")
+    rows = unit.all(
+        f"SELECT {_COLUMNS} FROM memory"  # noqa: S608 - constants
+        f" WHERE owner = ?{where} ORDER BY updated_at, memory_id LIMIT ?",
+        (owner, *bound, limit),
+    )
+    return [Memory(*row) for row in rows]
+
+
+def _after(after: After | None, column: str) -> tuple[str, tuple[object, ...]]:
+    if after is None:
+        return "", ()
+    at = round(after.updated_at.timestamp() * 1000)
+    return (
+        f" AND (updated_at > ? OR (updated_at = ? AND {column} > ?))",
+        (at, at, after.key),
+    )

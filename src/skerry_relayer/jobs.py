@@ -1,0 +1,337 @@
+"""Makes accepted texts searchable: each is stored once, or its job fails."""
+
+import logging
+import uuid
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Final, Self
+
+import anyio
+
+from skerry_recall.embed import Kind
+from skerry_relayer import index, job_rows
+from skerry_relayer.blobs import Blob, BlobStore, Header, packed
+from skerry_relayer.database import Database, Unit
+from skerry_relayer.embedding import Vectors
+from skerry_relayer.envelope import (
+    Binding,
+    EnvelopeError,
+    SealKey,
+    new_key,
+    seal,
+    unseal,
+    wrap,
+)
+from skerry_relayer.errors import DownError, RefusedError
+from skerry_relayer.index import Memory
+from skerry_relayer.job_rows import Hold, Waiting
+from skerry_relayer.keys.client import KeyClient
+from skerry_relayer.keys.messages import Wrapped
+from skerry_relayer.keys.registry import now_ms
+from skerry_relayer.nearest import Nearest, Place
+from skerry_relayer.vault import Content, closed
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+logger = logging.getLogger(__name__)
+HOLD_MS: Final = 60_000
+"""Milliseconds for which a node holds a job; it holds it again in half of that."""
+KEEP_MS: Final = 7 * 86_400_000
+"""Milliseconds for which a finished job can be asked for."""
+UNWRITTEN_MS: Final = 600_000
+"""Milliseconds after which a blob without a row has no living writer."""
+_WORKERS: Final = 4
+_BATCH: Final = 100
+"""Jobs that are read from the database at once."""
+_TEXT_BYTES: Final = 32 * 1024 * 1024
+"""Bytes of accepted texts in memory; others are opened from their rows."""
+_LONGEST_WAIT: Final = 30.0
+_SWEEP_SECONDS: Final = 20.0
+
+
+class _GoneError(Exception):
+    """The job was forgotten meanwhile."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What jobs are made searchable with."""
+
+    database: Database
+    keys: KeyClient
+    blobs: BlobStore
+    vectors: Vectors
+    nearest: Nearest
+    clock: Callable[[], int] = now_ms
+    reach: Callable[[str], None] = lambda _: None
+    """Called at named points, at which tests kill the process."""
+
+
+@dataclass(slots=True)
+class _Work:
+    """A job in this process, with its text unless that is only in the row."""
+
+    job: Waiting
+    text: str | None
+    tries: int = 0
+    ended: anyio.Event = field(default_factory=anyio.Event)
+
+
+def sealed_job(template: Waiting, text: str, queue: SealKey) -> Waiting:
+    """Returns the job with its text sealed to the queue key, bound to owner, namespace and id."""
+    key, place = new_key(), _binding(template)
+    sealed = seal(text.encode("utf-8", "surrogatepass"), key, place)
+    wrapped = wrap(key, queue.public, place)
+    return replace(template, generation=queue.generation, wrapped=wrapped, sealed=sealed)
+
+
+def _binding(job: Waiting) -> Binding:
+    return Binding(job.owner, job.account_id, job.namespace, job.id, "queue")
+
+
+class Runner(anyio.AsyncContextManagerMixin):
+    """Works on all accepted texts. Use as `async with Runner(parts) as runner`.
+
+    Leaving the block leaves unfinished jobs to the next start.
+    """
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self.node = uuid.uuid4().hex
+        self._ready: deque[_Work] = deque()
+        self._works: dict[str, _Work] = {}
+        self._news = anyio.Event()
+        self._bytes = 0
+        self.trouble = ""
+        """Reason why jobs wait; empty while they do not."""
+
+    @asynccontextmanager
+    async def __asynccontextmanager__(self) -> AsyncGenerator[Self]:
+        async with anyio.create_task_group() as tasks:
+            for _ in range(_WORKERS):
+                tasks.start_soon(self._work)
+            tasks.start_soon(self._sweep_and_claim)
+            try:
+                yield self
+            finally:
+                tasks.cancel_scope.cancel()
+
+    def hold(self) -> Hold:
+        """Returns what a job that is accepted now is inserted with."""
+        return Hold(self.node, self._parts.clock() + HOLD_MS)
+
+    def submit(self, job: Waiting, text: str) -> None:
+        """Takes a job whose row is durable and held by this node."""
+        fits = self._bytes + len(text) <= _TEXT_BYTES
+        self._bytes += len(text) if fits else 0
+        self._take(_Work(job, text if fits else None))
+
+    def _take(self, work: _Work) -> None:
+        if work.job.id not in self._works:
+            self._works[work.job.id] = work
+            self._ready.append(work)
+            self._news.set()
+
+    async def ended(self, job_ids: Sequence[str]) -> None:
+        """Waits until this process does not work on these jobs, which are no longer open."""
+        for job_id in job_ids:
+            if (work := self._works.get(job_id)) is not None:
+                await work.ended.wait()
+
+    async def _work(self) -> None:
+        while True:
+            while not self._ready:
+                self._news = anyio.Event()
+                await self._news.wait()
+            work = self._ready.popleft()
+            try:
+                await self._store(work)
+            except (DownError, OSError) as error:
+                self._wait(work, str(error))
+                await anyio.sleep(min(2.0**work.tries / 10, _LONGEST_WAIT))
+                self._ready.append(work)
+                self._news.set()
+                continue
+            except RefusedError as error:
+                await self._fail(work, str(error))
+            except Exception:
+                logger.exception("job %s failed", work.job.id)
+                await self._fail(work, "The relayer failed over this text; its log says why.")
+            self._end(work)
+
+    def _wait(self, work: _Work, reason: str) -> None:
+        work.tries += 1
+        if self.trouble != reason:
+            logger.warning("jobs wait: %s", reason)
+        self.trouble = reason
+
+    def _end(self, work: _Work) -> None:
+        del self._works[work.job.id]
+        self._bytes -= len(work.text or "")
+        work.ended.set()
+
+    async def _fail(self, work: _Work, reason: str) -> None:
+        now = self._parts.clock()
+        try:
+            await self._parts.database.write(
+                lambda unit: job_rows.fail(unit, work.job.id, reason, now)
+            )
+        except DownError as error:  # the next start finds it open
+            logger.warning("job %s could not be marked as failed: %s", work.job.id, error)
+
+    async def _store(self, work: _Work) -> None:
+        """Takes one job through all its steps.
+
+        Raises:
+            DownError, OSError: a part does not answer; the job can be taken up again.
+            RefusedError: it can never be stored.
+        """
+        job, parts = work.job, self._parts
+        if await self._is_known(job):
+            return
+        text = work.text if work.text is not None else await self._reopened(job)
+        (vector,) = await parts.vectors.of([text], Kind.PASSAGE)
+        parts.reach("job.embedded")
+        blob = await self._closed(job, text, vector)
+        data, now = packed(blob), parts.clock()
+
+        def note(unit: Unit) -> bool:
+            if job.blob_id is not None:  # of an earlier life, or an earlier try
+                index.doom(unit, job.owner, job.blob_id)
+            return job_rows.will_write(unit, job.id, blob.id, now)
+
+        if not await parts.database.write(note):
+            return
+        work.job = job = replace(job, blob_id=blob.id)
+        parts.reach("job.noted")
+        await parts.blobs.put(job.owner, blob.id, data)
+        parts.reach("job.written")
+        await self._add(job, blob, len(data), vector)
+        self.trouble = ""
+
+    async def _is_known(self, job: Waiting) -> bool:
+        """Finishes a job whose text is a memory already; returns whether it is."""
+        now = self._parts.clock()
+
+        def look(unit: Unit) -> bool:
+            there = index.known(unit, job.owner, job.namespace, job.tag)
+            if there is None:
+                return False
+            if job.blob_id is not None and job.blob_id != there.blob_id:
+                index.doom(unit, job.owner, job.blob_id)
+            job_rows.finish(unit, job.id, there.id, there.blob_id, now)
+            return True
+
+        there = await self._parts.database.read(
+            lambda unit: index.known(unit, job.owner, job.namespace, job.tag)
+        )
+        return there is not None and await self._parts.database.write(look)
+
+    async def _reopened(self, job: Waiting) -> str:
+        wrapped = Wrapped(job.account_id, job.namespace, job.id, job.generation, job.wrapped)
+        (key,) = await self._parts.keys.open_waiting(job.owner, [wrapped])
+        if key is None:
+            raise RefusedError("The key server does not open the accepted text.")
+        try:
+            return unseal(job.sealed, key, _binding(job)).decode("utf-8", "surrogatepass")
+        except EnvelopeError as error:
+            raise RefusedError("The accepted text cannot be opened any more.") from error
+
+    async def _closed(self, job: Waiting, text: str, vector: "NDArray[np.float32]") -> Blob:
+        header = Header(
+            job.id,
+            job.owner,
+            job.account_id,
+            job.namespace,
+            job.created_at,
+            job.importance,
+            job.agent_id,
+        )
+        content = Content(text, self._parts.vectors.space, vector.tobytes())
+        keys = await self._parts.keys.owner_keys(job.owner)
+        return closed(header, content, keys.seal)
+
+    async def _add(
+        self, job: Waiting, blob: Blob, size: int, vector: "NDArray[np.float32]"
+    ) -> None:
+        parts, now, space = self._parts, self._parts.clock(), self._parts.vectors.space
+        memory = memory_of(blob, size, now)
+
+        def add(unit: Unit) -> bool:
+            is_new = index.add(unit, memory, job.tag, space, parts.nearest.bound(vector))
+            there = memory if is_new else index.known(unit, job.owner, job.namespace, job.tag)
+            if there is None:
+                raise DownError("The row of the same text is gone again.")
+            if not is_new:
+                index.doom(unit, job.owner, blob.id)
+            if not job_rows.finish(unit, job.id, there.id, there.blob_id, now):
+                raise _GoneError
+            return is_new
+
+        try:
+            is_new = await parts.database.write(add)
+        except _GoneError:
+            await parts.database.write(lambda unit: index.doom(unit, job.owner, blob.id))
+            return
+        parts.reach("job.done")
+        if is_new:
+            place = Place(memory.owner, memory.namespace, space)
+            parts.nearest.added(place, memory.id, vector)
+
+    async def _sweep_and_claim(self) -> None:
+        """Takes jobs that nobody holds, deletes doomed blobs, clears old rows; then again."""
+        while True:
+            try:
+                await self._claim()
+                await self._parts.database.write(self._clear)
+                await self.sweep()
+            except (DownError, OSError) as error:
+                logger.warning("jobs and blobs cannot be looked over: %s", error)
+            await anyio.sleep(_SWEEP_SECONDS)
+
+    async def _claim(self) -> None:
+        now, hold = self._parts.clock(), self.hold()
+
+        def claim(unit: Unit) -> list[Waiting]:
+            job_rows.hold_longer(unit, hold)
+            return job_rows.claim(unit, hold, now, _BATCH)
+
+        for job in await self._parts.database.write(claim):
+            self._take(_Work(job, None))
+
+    def _clear(self, unit: Unit) -> None:
+        """Clears rows of jobs that ended long ago, and dooms blobs whose writer died."""
+        job_rows.clear_before(unit, self._parts.clock() - KEEP_MS)
+        index.doom_unwritten(unit, self._parts.clock() - UNWRITTEN_MS)
+
+    async def sweep(self) -> None:
+        """Deletes the blobs that are to be deleted."""
+        parts = self._parts
+        while blobs := await parts.database.read(lambda unit: index.doomed(unit, _BATCH)):
+            for owner in {owner for owner, _ in blobs}:
+                await parts.blobs.delete(owner, [id_ for whose, id_ in blobs if whose == owner])
+            parts.reach("sweep.deleted")
+            await parts.database.write(partial(index.deleted, blobs=blobs))
+
+
+def memory_of(blob: Blob, size: int, now: int) -> Memory:
+    """Returns the row of a blob whose file has `size` bytes."""
+    header = blob.header
+    return Memory(
+        header.id,
+        header.owner,
+        header.account,
+        header.namespace,
+        blob.id,
+        header.created_at,
+        now,
+        size,
+        header.importance,
+        header.agent_id,
+        header.package_id,
+    )

@@ -1,0 +1,156 @@
+"""Compares a vector with those of a namespace, in memory and exactly."""
+
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Protocol
+
+from skerry_relayer.database import Database, Unit
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+MOST_BYTES: Final = 256 * 1024 * 1024
+"""Bytes of vectors in memory; of more the namespace that was asked longest ago is dropped."""
+_FIRST_ROWS: Final = 64
+_GROWTH: Final = 1.25
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Vectors that are compared with each other."""
+
+    owner: str
+    namespace: str
+    space: str
+    """Model and calibration that made them."""
+
+
+class Nearest(Protocol):
+    """Finds the memories of a namespace whose vectors are nearest to one."""
+
+    async def find(
+        self, place: Place, vector: "NDArray[np.float32]", limit: int
+    ) -> list[tuple[str, float]]:
+        """Returns memory ids with their cosines, highest first."""
+        ...
+
+    def bound(self, vector: "NDArray[np.float32]") -> object:
+        """Returns the vector as the engine binds it in a statement."""
+        ...
+
+    def added(self, place: Place, memory_id: str, vector: "NDArray[np.float32]") -> None:
+        """Notes a memory whose row is durable."""
+        ...
+
+    def removed(self, owner: str, namespace: str, ids: Iterable[str]) -> None:
+        """Notes memories whose rows are gone."""
+        ...
+
+
+class _Matrix:
+    """Vectors of one namespace."""
+
+    def __init__(self, ids: list[str], rows: "NDArray[np.float32]") -> None:
+        self.ids = ids
+        self.rows = rows
+        """With free rows at the end."""
+        self._known = set(ids)
+
+    def add(self, memory_id: str, vector: "NDArray[np.float32]") -> None:
+        import numpy as np  # noqa: PLC0415 - at first use
+
+        if memory_id in self._known:  # the rows were read after its COMMIT
+            return
+        count = len(self.ids)
+        if count == len(self.rows):
+            larger = np.empty((max(_FIRST_ROWS, int(count * _GROWTH)), vector.size), np.float32)
+            if count:
+                larger[:count] = self.rows
+            self.rows = larger
+        self.rows[count] = vector
+        self.ids.append(memory_id)
+        self._known.add(memory_id)
+
+    def remove(self, gone: set[str]) -> None:
+        keep = [place for place, memory_id in enumerate(self.ids) if memory_id not in gone]
+        self.rows = self.rows[keep]
+        self.ids = [self.ids[place] for place in keep]
+        self._known -= gone
+
+    def find(self, vector: "NDArray[np.float32]", limit: int) -> list[tuple[str, float]]:
+        import numpy as np  # noqa: PLC0415 - at first use
+
+        count = len(self.ids)
+        cosines = np.vecdot(self.rows[:count], vector)  # `@` wakes the threads of BLAS
+        few = min(limit, count)
+        nearest = np.argpartition(-cosines, few - 1)[:few] if few < count else np.arange(count)
+        ordered = sorted(nearest.tolist(), key=lambda place: (-cosines[place], self.ids[place]))
+        return [(self.ids[place], float(cosines[place])) for place in ordered]
+
+
+class NearestInMemory:
+    """Reads the vectors of a namespace from the database once, then follows its changes.
+
+    Only one process may change the database.
+    """
+
+    def __init__(self, database: Database, most_bytes: int = MOST_BYTES) -> None:
+        self._database = database
+        self._most_bytes = most_bytes
+        self._matrices: OrderedDict[Place, _Matrix] = OrderedDict()
+        self._changes = 0
+        """Counts changes: what was read from the database while one happened is read again."""
+
+    async def find(
+        self, place: Place, vector: "NDArray[np.float32]", limit: int
+    ) -> list[tuple[str, float]]:
+        """Returns memory ids with their cosines, highest first."""
+        while place not in self._matrices:
+            changes = self._changes
+            matrix = await self._database.read(lambda unit: _read(unit, place))
+            if changes == self._changes:
+                self._matrices[place] = matrix
+                self._drop_oldest(place)
+        self._matrices.move_to_end(place)
+        matrix = self._matrices[place]
+        return matrix.find(vector, limit) if matrix.ids else []
+
+    def bound(self, vector: "NDArray[np.float32]") -> object:
+        """Returns the vector as bytes."""
+        return vector.tobytes()
+
+    def added(self, place: Place, memory_id: str, vector: "NDArray[np.float32]") -> None:
+        """Adds a row."""
+        self._changes += 1
+        if (matrix := self._matrices.get(place)) is not None:
+            matrix.add(memory_id, vector)
+
+    def removed(self, owner: str, namespace: str, ids: Iterable[str]) -> None:
+        """Removes rows."""
+        self._changes += 1
+        gone = set(ids)
+        for place, matrix in self._matrices.items():
+            if (place.owner, place.namespace) == (owner, namespace):
+                matrix.remove(gone)
+
+    def _drop_oldest(self, kept: Place) -> None:
+        size = sum(matrix.rows.nbytes for matrix in self._matrices.values())
+        for key in list(self._matrices):
+            if size <= self._most_bytes or key == kept:
+                return
+            size -= self._matrices.pop(key).rows.nbytes
+
+
+def _read(unit: Unit, place: Place) -> _Matrix:
+    import numpy as np  # noqa: PLC0415 - at first use
+
+    rows: Sequence[tuple[str, bytes]] = unit.all(
+        "SELECT memory_id, vector FROM memory WHERE owner = ? AND namespace = ? AND space = ?",
+        (place.owner, place.namespace, place.space),
+    )
+    if not rows:
+        return _Matrix([], np.empty((0, 0), np.float32))
+    vectors = np.frombuffer(b"".join(row[1] for row in rows), np.float32)
+    return _Matrix([row[0] for row in rows], vectors.reshape(len(rows), -1))

@@ -1,0 +1,115 @@
+"""Finds memories: nearest vectors, the order of hits, and their texts."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+from skerry_recall.embed import Kind
+from skerry_relayer import index
+from skerry_relayer.embedding import placed
+from skerry_relayer.errors import DownError, NoCertificateError
+from skerry_relayer.index import Memory
+from skerry_relayer.jobs import Parts
+from skerry_relayer.nearest import Place
+from skerry_relayer.ports import Caller, Hit, Query, Recalled
+from skerry_relayer.vault import Opened, Vault
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+MANUAL: Final = "manual:"
+"""Prefix of the space of memories whose text only the client can open."""
+_WIDER: Final = 5
+_AT_LEAST: Final = 50
+_DAY_MS: Final = 86_400_000
+
+
+class Recall:
+    """Answers questions to the memory."""
+
+    def __init__(self, parts: Parts, vault: Vault) -> None:
+        self._parts = parts
+        self._vault = vault
+
+    async def by_text(self, caller: Caller, query: Query) -> Recalled:
+        """Returns the memories whose texts are nearest to a question.
+
+        Raises:
+            NoCertificateError: the request has no certificate.
+        """
+        if caller.certificate is None:
+            raise NoCertificateError("Texts are opened with a certificate only.")
+        (vector,) = await self._parts.vectors.of([query.text], Kind.QUERY)
+        place = Place(caller.owner, query.namespace, self._parts.vectors.space)
+        hits = await self._ranked([place], vector, query)
+        opened = await self._opened(caller, [memory for memory, _ in hits])
+        found = [
+            _with_text(hit, there.content.text)
+            for (_, hit), there in zip(hits, opened, strict=True)
+            if there is not None
+        ]
+        return Recalled(tuple(found), len(hits) - len(found))
+
+    async def by_vector(self, caller: Caller, query: Query) -> Recalled:
+        """Returns the memories nearest to a client's vector, without their texts."""
+        vectors = self._parts.vectors
+        vector, space = placed(query.vector, vectors.dims, vectors.space)
+        places = [Place(caller.owner, query.namespace, prefix + space) for prefix in ("", MANUAL)]
+        return Recalled(tuple(hit for _, hit in await self._ranked(places, vector, query)))
+
+    async def _opened(self, caller: Caller, memories: Sequence[Memory]) -> list[Opened | None]:
+        if caller.certificate is None:
+            raise NoCertificateError("Texts are opened with a certificate only.")
+        if not memories:
+            return []
+        try:
+            return await self._vault.open(caller.certificate, caller.owner, memories)
+        except OSError as error:
+            raise DownError(f"The blobs cannot be read: {error.strerror}.") from error
+
+    async def _ranked(
+        self, places: Sequence[Place], vector: "NDArray[np.float32]", query: Query
+    ) -> list[tuple[Memory, Hit]]:
+        reorders = query.sort == "recent" or query.weights.changes_order
+        count = max(min(_WIDER * query.limit, _AT_LEAST), query.limit) if reorders else query.limit
+        near: list[tuple[str, float]] = []
+        for place in places:
+            near += await self._parts.nearest.find(place, vector, count)
+        near.sort(key=lambda found: -found[1])
+        near = near[:count]
+        owner = places[0].owner
+        rows = await self._parts.database.read(
+            lambda unit: index.by_ids(unit, owner, [id_ for id_, _ in near])
+        )
+        memories = {memory.id: memory for memory in rows}
+        now = self._parts.clock()
+        hits = [
+            (memories[id_], _hit(memories[id_], cosine, query, now))
+            for id_, cosine in near
+            if id_ in memories
+        ]
+        if query.sort == "recent":
+            hits.sort(key=lambda pair: pair[1].created_at, reverse=True)
+        elif query.weights.changes_order:
+            hits.sort(key=lambda pair: pair[1].score or 0.0, reverse=True)
+        return hits[: query.limit]
+
+
+def _hit(memory: Memory, cosine: float, query: Query, now: int) -> Hit:
+    distance = min(2.0, max(0.0, 1.0 - cosine))
+    weights, score = query.weights, None
+    if weights.changes_order:
+        age_days = max(0, now - memory.created_at) / _DAY_MS
+        recency = 2.0 ** (-age_days / weights.half_life_days) if weights.recency else 0.0
+        score = (
+            weights.semantic * (1.0 - distance)
+            + weights.recency * recency
+            + weights.importance * memory.importance
+        )
+    made = datetime.fromtimestamp(memory.created_at / 1000, UTC)
+    return Hit(memory.id, memory.blob_id, "", distance, made, memory.importance, score)
+
+
+def _with_text(hit: Hit, text: str) -> Hit:
+    return Hit(hit.id, hit.blob_id, text, hit.distance, hit.created_at, hit.importance, hit.score)

@@ -1,0 +1,131 @@
+"""Builds index rows anew from blobs."""
+
+from dataclasses import dataclass
+
+from skerry_recall.embed import Kind
+from skerry_relayer import index
+from skerry_relayer.blobs import Blob, BlobError, Header, header_of, unpacked
+from skerry_relayer.database import Unit
+from skerry_relayer.errors import DownError, NoCertificateError
+from skerry_relayer.jobs import Parts, memory_of
+from skerry_relayer.nearest import Place
+from skerry_relayer.ports import Caller, Restored
+from skerry_relayer.recalling import MANUAL
+from skerry_relayer.tags import tag_of
+from skerry_relayer.vault import Opened, Vault
+
+_BATCH = 25
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    blob_id: str
+    header: Header
+
+
+class Restore:
+    """Restores memories with their times, importance and vectors."""
+
+    def __init__(self, parts: Parts, vault: Vault) -> None:
+        self._parts = parts
+        self._vault = vault
+
+    async def run(self, caller: Caller, namespace: str, limit: int) -> Restored:
+        """Restores the newest `limit` blobs of a namespace that have no row.
+
+        Raises:
+            NoCertificateError: the request has no certificate.
+        """
+        if caller.certificate is None:
+            raise NoCertificateError("Texts are opened with a certificate only.")
+        try:
+            heads = await self._parts.blobs.heads(caller.owner)
+            there = list(_candidates(heads, caller.owner, namespace))
+            missing = await self._missing(caller.owner, there)
+            chosen = missing[:limit]
+            restored = failed = 0
+            for begin in range(0, len(chosen), _BATCH):
+                good, bad = await self._some(caller, chosen[begin : begin + _BATCH])
+                restored, failed = restored + good, failed + bad
+        except OSError as error:
+            raise DownError(f"The blobs cannot be read: {error.strerror}.") from error
+        skipped = len(there) - len(missing) + len(chosen) - restored - failed
+        return Restored(restored, skipped, len(there), failed, len(missing) > len(chosen))
+
+    async def _missing(self, owner: str, there: list[_Candidate]) -> list[_Candidate]:
+        """Returns those without a row, newest first; one that is to be deleted is not missing."""
+
+        def look(unit: Unit) -> set[str]:
+            ids = [candidate.blob_id for candidate in there]
+            rows = {memory.blob_id for memory in index.by_blobs(unit, owner, ids)}
+            doomed = {blob_id for blob_id in ids if index.is_doomed(unit, owner, blob_id)}
+            return rows | doomed | index.being_written(unit, owner)
+
+        present = await self._parts.database.read(look)
+        missing = [candidate for candidate in there if candidate.blob_id not in present]
+        return sorted(missing, key=lambda one: (-one.header.created_at, one.blob_id))
+
+    async def _some(self, caller: Caller, some: list[_Candidate]) -> tuple[int, int]:
+        """Restores some; returns how many were restored, and how many could not be opened."""
+        if caller.certificate is None:
+            raise NoCertificateError("Texts are opened with a certificate only.")
+        files = await self._parts.blobs.get(caller.owner, [one.blob_id for one in some])
+        blobs = [_blob(file, one.blob_id) for file, one in zip(files, some, strict=True)]
+        opened = await self._vault.open_blobs(caller.certificate, caller.owner, blobs)
+        keys = await self._parts.keys.owner_keys(caller.owner)
+        restored = 0
+        for there, file in zip(opened, files, strict=True):
+            if there is not None and file is not None:
+                restored += await self._add(there, len(file), keys.tag_key)
+        return restored, sum(there is None for there in opened)
+
+    async def _add(self, opened: Opened, size: int, tag_key: bytes) -> bool:
+        import numpy as np  # noqa: PLC0415 - at first use
+
+        parts, header, content = self._parts, opened.blob.header, opened.content
+        memory = memory_of(opened.blob, size, parts.clock())
+        vector, space = np.frombuffer(content.vector, np.float32), content.space
+        tag = None
+        if not header.manual:
+            tag = tag_of(tag_key, header.namespace, content.text)
+            if space != parts.vectors.space:  # of another model: its vectors compare with none
+                (vector,) = await parts.vectors.of([content.text], Kind.PASSAGE)
+                space = parts.vectors.space
+
+        def add(unit: Unit) -> bool:
+            if index.by_ids(unit, memory.owner, [memory.id]):
+                return False
+            if index.is_doomed(unit, memory.owner, memory.blob_id):
+                return False
+            return index.add(unit, memory, tag, space, parts.nearest.bound(vector))
+
+        is_new = await parts.database.write(add)
+        parts.reach("restore.added")
+        if is_new:
+            place = Place(memory.owner, memory.namespace, space)
+            parts.nearest.added(place, memory.id, vector)
+        return is_new
+
+
+def _candidates(heads: list[tuple[str, bytes]], owner: str, namespace: str) -> list[_Candidate]:
+    there = []
+    for blob_id, head in heads:
+        try:
+            header = header_of(head)
+        except BlobError:
+            continue
+        if (header.owner, header.namespace) == (owner, namespace):
+            there.append(_Candidate(blob_id, header))
+    return there
+
+
+def _blob(file: bytes | None, blob_id: str) -> Blob | None:
+    try:
+        return None if file is None else unpacked(file, blob_id)
+    except BlobError:
+        return None
+
+
+def manual_space(space: str) -> str:
+    """Returns the space of a memory whose text the client encrypted."""
+    return MANUAL + space
