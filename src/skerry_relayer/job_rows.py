@@ -161,8 +161,8 @@ def finish(unit: Unit, job_id: str, memory_id: str, blob_id: str, now: int) -> b
 def fail(unit: Unit, job_id: str, error: str, now: int) -> None:
     """Marks an open job as failed and destroys its sealed text."""
     unit.execute(
-        "UPDATE job SET status = 'failed', error = ?, blob_id = NULL, wrapped = NULL, sealed = NULL,"  # noqa: S608 - constants
-        f" updated_at = ? WHERE job_id = ? AND {_OPEN}",
+        "UPDATE job SET status = 'failed', error = ?, blob_id = NULL, wrapped = NULL,"  # noqa: S608 - constants
+        f" sealed = NULL, updated_at = ? WHERE job_id = ? AND {_OPEN}",
         (error, now, job_id),
     )
 
