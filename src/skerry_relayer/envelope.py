@@ -82,7 +82,7 @@ def seal(plain: bytes, key: bytes, binding: Binding, header: bytes = b"") -> byt
 
 
 def unseal(sealed: bytes, key: bytes, binding: Binding, header: bytes = b"") -> bytes:
-    """Returns what `seal` encrypted.
+    """Decrypts a result of `seal`.
 
     Raises:
         EnvelopeError: the key, the place, the header or the bytes differ.

@@ -60,7 +60,7 @@ class _GoneError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What jobs are made searchable with."""
+    """Parts of the relayer that a job needs."""
 
     database: Database
     keys: KeyClient
@@ -122,7 +122,7 @@ class Runner(anyio.AsyncContextManagerMixin):
                 tasks.cancel_scope.cancel()
 
     def hold(self) -> Hold:
-        """Returns what a job that is accepted now is inserted with."""
+        """Returns the hold of a job that is accepted now."""
         return Hold(self.node, self._parts.clock() + HOLD_MS)
 
     def submit(self, job: Waiting, text: str) -> None:

@@ -70,7 +70,7 @@ class _Connection:
 
 @dataclass(frozen=True, slots=True)
 class OwnerKeySet:
-    """What is needed to store a text of an owner."""
+    """Keys that are needed to store a text of an owner."""
 
     seal: SealKey
     tag_key: bytes
@@ -114,7 +114,7 @@ class KeyClient(anyio.AsyncContextManagerMixin):
         return Account(there.id, there.owner, there.label, names)
 
     async def owner_keys(self, owner: str) -> OwnerKeySet:
-        """Returns what seals new texts of an owner.
+        """Returns the keys that new texts of an owner are sealed with.
 
         Raises:
             MissingError: there is no such owner.
