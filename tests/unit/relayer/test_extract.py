@@ -1,0 +1,73 @@
+"""Extraction by rules: statements become facts, and their days get dates."""
+
+from datetime import UTC, date, datetime
+
+import pytest
+
+from skerry_relayer.extract import MOST_FACTS, Rules, dated, importance, sentences
+
+WEDNESDAY = date(2026, 5, 20)
+AT = datetime(2026, 5, 20, 10, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "resolved"),
+    [
+        ("I met Tom last Friday.", "I met Tom on Friday, 15 May 2026 (2026-05-15)."),
+        ("Yesterday I ran.", "On Tuesday, 19 May 2026 (2026-05-19) I ran."),
+        ("I fly next Friday", "I fly on Friday, 22 May 2026 (2026-05-22)"),
+        ("I start tomorrow", "I start on Thursday, 21 May 2026 (2026-05-21)"),
+        ("We moved last month", "We moved in April 2026 (2026-04)"),
+        ("Last year I ran", "In 2025 I ran"),
+        (
+            "I was ill over the weekend",
+            "I was ill between 16 May 2026 (2026-05-16) and 17 May 2026 (2026-05-17)",
+        ),
+        (
+            "It is next week",
+            "It is between 25 May 2026 (2026-05-25) and 31 May 2026 (2026-05-31)",
+        ),
+        ("I do yoga on Friday", "I do yoga on Friday"),
+        ("I will do it soon", "I will do it soon"),
+        ("Gestern war ich krank", "On Tuesday, 19 May 2026 (2026-05-19) war ich krank"),
+    ],
+)
+def test_days_that_count_from_the_conversation_get_dates(sentence: str, resolved: str) -> None:
+    assert dated(sentence, WEDNESDAY) == resolved
+
+
+def test_statements_are_taken_and_talk_is_not() -> None:
+    text = (
+        "1. I prefer TypeScript for my backend services\n\n"
+        "2. Noted, you prefer TypeScript. Which editor do you use?\n"
+        "- Hello there my friend\nPlease write a poem about it.\nok thanks\n"
+        "User: My daughter is called Ada. <b>Bold</b> people live in Oslo."
+    )
+    assert list(sentences(text)) == [
+        "I prefer TypeScript for my backend services",
+        "My daughter is called Ada.",
+        "Bold people live in Oslo.",
+    ]
+
+
+async def test_known_and_repeated_facts_are_left_out_and_times_stay_without_a_time() -> None:
+    text = "I live in Oslo now. I LIVE in Oslo, now! I ran yesterday morning."
+    facts = await Rules().extract(text, None, ["I ran: yesterday morning"])
+    assert [fact.text for fact in facts] == ["I live in Oslo now."]
+    facts = await Rules().extract("I live in Oslo. " * 3 + "I ran yesterday far.", AT, [])
+    assert "2026-05-19" in facts[-1].text
+    many = " ".join(f"I own {number} boats." for number in range(50))
+    assert len(await Rules().extract(many, AT, [])) == MOST_FACTS
+
+
+@pytest.mark.parametrize(
+    ("sentence", "weight"),
+    [("I am allergic to nuts", 0.9), ("I like my bike", 0.5), ("It was nice", 0.2)],
+)
+def test_what_matters_weighs_more(sentence: str, weight: float) -> None:
+    assert importance(sentence) == weight
+
+
+async def test_an_answer_without_a_model_names_the_memories() -> None:
+    assert await Rules().answer("?", ["I drink tea"]) == "From your memories:\n- I drink tea"
+    assert await Rules().answer("?", []) == "No memory answers this question."
