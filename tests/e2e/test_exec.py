@@ -92,7 +92,13 @@ async def test_on_this_machine_a_command_is_asked_about_and_allowed_for_good(
     [
         (HOST, "ls", {"env": {"LD_PRELOAD": "x"}}, "exec-env"),
         (HOST, "ls", {"host": "sandbox"}, "exec-host"),
-        ({}, "ls", {"host": "gateway"}, "exec-host"),
+        (HOST, "ls", {"host": "sandbox", "elevated": True}, "exec-host"),
+        (
+            {"tools": {"elevated": {"enabled": False}}},
+            "ls",
+            {"elevated": True},
+            "tools.elevated.enabled",
+        ),
         (
             {"tools": {"exec": {**HOST["tools"]["exec"], "ask": "off"}}},
             "rm x",

@@ -37,9 +37,9 @@ from skerry.config.session import SessionConfig
 from skerry.config.tools import ToolsConfig
 from skerry.config.usage import UsageConfig
 from skerry.infra.features import FEATURES, Feature
-from skerry.model.ids import AgentId, agent_id
+from skerry.model.ids import AgentId, SessionKey, agent_id
 from skerry.model.thinking import ThinkingLevel
-from skerry.policy.tool_policy import ToolRules
+from skerry.policy.tool_policy import SANDBOX, ToolRules
 
 S = TypeVar("S", bound=Section)
 
@@ -230,6 +230,12 @@ class Config(OpenSection):
         if own is not None and own.sandbox is not None:
             return overlaid(self.agents.defaults.sandbox, own.sandbox)
         return self.agents.defaults.sandbox
+
+    def is_sandboxed(self, key: SessionKey) -> bool:
+        """Returns whether the commands of the conversation run in a sandbox."""
+        own = self.agents.by_id.get(key.agent)
+        host = (own and own.tools and own.tools.exec.host) or self.tools.exec.host
+        return host == SANDBOX and self.sandbox(key.agent).covers(key)
 
     def agent_dir(self, agent: AgentId) -> Path:
         """Returns where the agent's credentials are: never what its tools may touch."""

@@ -242,7 +242,9 @@ class ToolsConfig(ToolsScope):
             agent.scope(path) if agent else None,
             self.guests.granted,
             {
-                name.lower(): {id_: group.rules for id_, group in channel.groups.items()}
+                name.lower(): {
+                    id_.strip().casefold(): group.rules for id_, group in channel.groups.items()
+                }
                 for name, channel in channels.items()
             },
             plugins.named | plugin_tools,

@@ -19,3 +19,5 @@ class Caller(Struct, frozen=True):
     """True when only the owner takes part in the conversation."""
     channel: str = ""
     """A chat platform's name; empty for a client of the gateway."""
+    sender: tuple[str, ...] = ()
+    """Typed keys of the person on the platform, such as `id:42`."""

@@ -101,6 +101,19 @@ class InboundMessage(Struct, frozen=True):
     sent_at: int = 0
     """Time at the platform, in milliseconds since 1970; 0 where it says none."""
 
+    @property
+    def sender(self) -> tuple[str, ...]:
+        """Returns the typed keys of the sender, in lower case: `id:`, `e164:` and the names."""
+        id_ = self.sender_id
+        is_number = id_.startswith("+") and id_[1:].isascii() and id_[1:].isdecimal()
+        keys = (
+            ("id", id_),
+            ("e164", id_ if is_number else ""),
+            ("username", self.sender_username),
+            ("name", self.sender_name),
+        )
+        return tuple(f"{kind}:{value.strip().lower()}" for kind, value in keys if value.strip())
+
 
 def well_formed(text: str) -> str:
     """Returns the text with `?` for each half of a surrogate pair, which nothing could store."""

@@ -147,6 +147,9 @@ class RunRequest(Struct, frozen=True):
     """Name that the conversation gets; empty leaves it."""
     fresh: bool = False
     """True for a run that begins a new session of its conversation, without a notice."""
+    sender: tuple[str, ...] = ()
+    """Typed keys of the person on a platform who sent it, such as `id:42`; rules on tools name
+    them. Empty for a client of the gateway, and for a run that no message began."""
     text_origin: Origin | None = None
     """Author of the text where that is not who asks, such as a tool; the rights are `origin`'s."""
     parent: ParentRun | None = None

@@ -5,12 +5,14 @@ group, a sandbox and a sub-agent lack. Each layer only removes. `alsoAllow` adds
 to the `allow` of its own scope, and to nothing else. A deny counts wherever it is.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from itertools import takewhile
 from types import MappingProxyType
 from typing import Final, Self
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from skerry.model.ids import SessionKey, SessionKind
 from skerry.policy.effect import Effect
@@ -31,6 +33,9 @@ ANY: Final = "*"
 SANDBOX: Final = "sandbox"
 STABLE: Final = ("id:", "e164:")
 """Kinds of keys of senders that their bearers cannot choose."""
+_OF_SENDERS: Final = frozenset({"group", "sender"})
+"""Names of layers that depend on the sender."""
+_THREADS: Final = frozenset({"thread", "topic"})
 _SHARED: Final = frozenset({SessionKind.GROUP, SessionKind.CHANNEL})
 
 
@@ -126,10 +131,12 @@ class Situation(Struct, frozen=True):
 
         """
         kind, group = key.kind, ""
-        if kind in _SHARED:
-            place = key.scope.index(kind.value)
-            group = ":".join(key.scope[place + 1 : place + 2])
-            channel = channel or (key.scope[0] if place else "")
+        if kind in _SHARED or kind is SessionKind.DIRECT:
+            index = key.scope.index(kind.value)
+            channel = channel or (key.scope[0] if index else "")
+            if kind in _SHARED:  # an id may have colons; a thread follows it
+                rest = takewhile(lambda part: part not in _THREADS, key.scope[index + 1 :])
+                group = ":".join(rest)
         provider, model_id = model
         depth = key.scope.count(SessionKind.SUBAGENT)
         return cls(kind, channel.lower(), group, sender, provider, model_id, is_sandboxed, depth)
@@ -144,6 +151,8 @@ class ToolPolicy(Struct, frozen=True, eq=False):
     elevations: tuple[Elevation, ...] = ()
     """All must admit the sender."""
     situation: Situation = field(default_factory=Situation)
+    joined: tuple[Situation, ...] = ()
+    """Situations of further senders whose messages entered the run."""
     host: str = SANDBOX
     """Host of commands that name none: `sandbox`, `gateway` or `node`."""
 
@@ -157,8 +166,18 @@ def policy(rules: ToolRules, situation: Situation) -> ToolPolicy:
         tuple(_after(rules, situation)),
         tuple(scope.elevated for scope in rules.scopes if scope.elevated is not None),
         situation,
-        rules.host,
+        host=rules.host,
     )
+
+
+def together(policies: Iterable[ToolPolicy]) -> ToolPolicy:
+    """Returns the policy of a run with messages of several senders: what all of them may do."""
+    first, *others = policies
+    if not others:
+        return first
+    own = [layer for other in others for layer in other.after if layer.name in _OF_SENDERS]
+    situations = tuple(other.situation for other in others)
+    return replace(first, after=(*first.after, *own), joined=situations)
 
 
 def _before(rules: ToolRules) -> list[Layer]:
@@ -257,17 +276,22 @@ def elevation(policy_: ToolPolicy, name: str, host: str, *, is_owner: bool) -> S
     """Returns the step of a command that asks for another host than the configured one."""
     if name not in HOST_TOOLS or host in {"", SANDBOX, policy_.host}:
         return Step("elevated", Effect.ALLOW, "not-elevated")
-    situation, elevations = policy_.situation, policy_.elevations
-    if not all(entry.enabled for entry in elevations):
+    if not all(entry.enabled for entry in policy_.elevations):
         return Step("elevated", Effect.DENY, "tools.elevated.enabled")
+    for situation in (policy_.situation, *policy_.joined):
+        admitted = _admits(policy_.elevations, situation)
+        if not admitted and (situation.channel or not is_owner):
+            return Step("elevated", Effect.DENY, "tools.elevated.allowFrom")
+    return Step("elevated", Effect.ASK, "elevated-approval")
+
+
+def _admits(elevations: Iterable[Elevation], situation: Situation) -> bool:
+    """Returns whether all lists that there are have the sender; False where there is none."""
     ids = [key.partition(":")[2] for key in situation.sender if key.startswith("id:")]
     lists = [entry for entry in elevations if entry.allow_from]
-    listed = bool(lists) and all(
+    return bool(lists) and all(
         any(entry.admits(situation.channel, sender) for sender in (*ids, "")) for entry in lists
     )
-    if not listed and (situation.channel or not is_owner):
-        return Step("elevated", Effect.DENY, "tools.elevated.allowFrom")
-    return Step("elevated", Effect.ASK, "elevated-approval")
 
 
 def warnings(rules: ToolRules) -> list[Notice]:

@@ -211,7 +211,7 @@ def call_of(
     use = use_of(tool, actor, layers)
     asks_for_files = actor.is_tainted and actor.is_owner  # others may not write them at all
     host = arguments.get("host")
-    if host is None and arguments.get("elevated") is True:
+    if arguments.get("elevated"):  # whatever a tool would take as true
         host = GATEWAY
     return replace(
         use,

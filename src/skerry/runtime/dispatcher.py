@@ -103,6 +103,7 @@ class Dispatch:
             reply_to=to,
             origin=author,
             rights=may,
+            sender=arrived.sender,
         )
         command = self.runtime.commands.given(request)
         if command is not None and not command[0].permits(may):

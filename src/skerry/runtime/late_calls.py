@@ -274,6 +274,7 @@ def message(
         purpose=Purpose.APPROVAL,
         rights=request.rights,
         scopes=request.scopes,
+        sender=request.sender,
         text_origin=(outcome or ToolResult("")).origin,
     )
 

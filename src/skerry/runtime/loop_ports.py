@@ -270,7 +270,8 @@ class RunTools:
         context = replace(self.context(), progress=progress)
         active = plan.active
         model = (self._speaker.provider, self._speaker.model)  # a fall-back has tools of its own
-        layers = runtime.layers(plan.caller, plan.config, model)
+        joined = [guest.request.sender for guest in active.joined]
+        layers = runtime.layers(plan.caller, plan.config, model, joined)
         asks = RunApprovals(runtime.approvals, active) if runtime.approvals else None
         call_gate = CallGate(active.request.run_id, active.session_id, layers, asks, model)
         try:

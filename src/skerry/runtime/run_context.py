@@ -1,7 +1,7 @@
 """The services of the gateway that runs use, and the frozen plan of each run."""
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -28,7 +28,7 @@ from skerry.model.run import Purpose, RunRequest
 from skerry.model.session import SessionSettings
 from skerry.model.thinking import ThinkingLevel
 from skerry.policy.records import Records
-from skerry.policy.tool_policy import Situation, ToolPolicy, policy
+from skerry.policy.tool_policy import Situation, ToolPolicy, policy, together
 from skerry.ports.model import ModelInfo, Models
 from skerry.ports.tool import Tool, offered, plugin_of
 from skerry.ports.tries import CallTarget
@@ -79,18 +79,24 @@ class Runtime(Struct, frozen=True):
         layers = self.layers(caller, config, (model.provider, model.id))
         return offered(self.tools.values(), caller, layers)
 
-    def layers(self, caller: Caller, config: Config, model: tuple[str, str]) -> ToolPolicy:
+    def layers(
+        self,
+        caller: Caller,
+        config: Config,
+        model: tuple[str, str],
+        joined: Iterable[tuple[str, ...]] = (),
+    ) -> ToolPolicy:
         """Returns the layers of the configuration on the tools of a run of the caller.
 
         Args:
             caller: Who asks, and where.
             config: The configuration of the run.
             model: Provider and id of the model that answers now.
+            joined: Keys of further senders whose messages entered the run.
 
         """
         of_plugins = frozenset(tool.spec.name for tool in self.tools.values() if plugin_of(tool))
-        rules = config.tool_rules(caller.key.agent, of_plugins)
-        return policy(rules, Situation.of(caller.key, caller.channel, model=model))
+        return tool_layers(config, caller, model, of_plugins, joined)
 
     def failover(self, target: CallTarget) -> Failover:
         """Returns who finds a model that answers, within the budgets, with every call booked."""
@@ -102,6 +108,27 @@ class Runtime(Struct, frozen=True):
             return None
         channel = request.reply_to.channel if request.reply_to else WEBCHAT
         return limits(config.session, request.key, channel)
+
+
+def tool_layers(
+    config: Config,
+    caller: Caller,
+    model: tuple[str, str],
+    plugin_tools: frozenset[str] = frozenset(),
+    joined: Iterable[tuple[str, ...]] = (),
+) -> ToolPolicy:
+    """Returns the layers of the configuration on the tools of a run; see `Runtime.layers`."""
+    key, rules = caller.key, config.tool_rules(caller.key.agent, plugin_tools)
+    is_sandboxed = config.is_sandboxed(key)
+    # The caller's own are the first; each further sender only takes away.
+    senders = dict.fromkeys((caller.sender, *joined))
+    return together(
+        policy(
+            rules,
+            Situation.of(key, caller.channel, sender, model=model, is_sandboxed=is_sandboxed),
+        )
+        for sender in senders
+    )
 
 
 class RunPlan(Struct, frozen=True):
@@ -180,7 +207,7 @@ def caller_of(request: RunRequest) -> Caller:
     # What the key says counts, then the chat that the message came from.
     chat = _CHATS.get(key.kind) or (to.peer.kind if to else PeerKind.DIRECT)
     channel = to.channel if to else ""
-    return Caller(key, chat, request.origin, request.is_private, channel)
+    return Caller(key, chat, request.origin, request.is_private, channel, request.sender)
 
 
 def run_context(

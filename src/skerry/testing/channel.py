@@ -43,9 +43,17 @@ class Platform:
 
     folder: Path
 
-    def say(self, text: str, *, peer: str = "alice", message_id: str, kind: str = "direct") -> None:
-        """Lets a person write a message."""
-        line = {"text": text, "peer": peer, "id": message_id, "kind": kind}
+    def say(
+        self,
+        text: str,
+        *,
+        peer: str = "alice",
+        message_id: str,
+        kind: str = "direct",
+        sender: str = "",
+    ) -> None:
+        """Lets a person write a message; the sender is the peer unless another is given."""
+        line = {"text": text, "peer": peer, "id": message_id, "kind": kind, "sender": sender}
         self._append("inbox.jsonl", line)
 
     def received(self) -> list[Delivered]:
@@ -123,7 +131,7 @@ class MemoryChannel:
                         channel=self.channel,
                         account=self.account,
                         peer=Peer(PeerKind(line["kind"]), line["peer"]),
-                        sender_id=line["peer"],
+                        sender_id=line.get("sender") or line["peer"],
                         text=line["text"],
                         message_id=line["id"],
                         received_at=0,

@@ -3,10 +3,18 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from skerry.model.caller import Caller
+from skerry.model.ids import SessionKey
+from skerry.model.inbound import PeerKind
+from skerry.model.origin import Origin
+from skerry.policy.access import Verb
+from skerry.policy.decide import Actor, Request, decide
 from skerry.policy.tool_layers import Notice
 from skerry.policy.tool_names import CORE, GROUPS, SUBAGENT_DENIED
 from skerry.policy.tool_policy import warnings
+from skerry.runtime.run_context import tool_layers
 from tests.support.tool_rules import allowed, answer, config, effect
 
 SUBAGENT = "agent:main:subagent:7"
@@ -148,18 +156,50 @@ def test_patterns_match_whole_names_and_a_deny_is_looked_at_first() -> None:
 @pytest.mark.requirement("tools-policy-hierarchy")
 @pytest.mark.requirement("tools-policy-seven-layers")
 def test_the_trail_has_the_seven_layers_in_their_order() -> None:
+    first = ["profile", "allow", "deny", "owner-only", "provider", "elevated"]
     tree = {"tools": {"profile": "coding", "sandbox": {"tools": {"deny": ["x"]}}}}
     layers = [step.layer for step in answer(tree, "read", session=SUBAGENT).trail]
-    assert list(dict.fromkeys(layers)) == [
-        "profile",
-        "allow",
-        "deny",
-        "owner-only",
-        "provider",
-        "elevated",
-        "subagent",
-        "taint",
-    ]
+    assert list(dict.fromkeys(layers)) == [*first, "sandbox", "subagent", "taint"]
+    off = {**tree, "agents": {"defaults": {"sandbox": {"mode": "off"}}}}
+    layers = [step.layer for step in answer(off, "read", session=SUBAGENT).trail]
+    assert list(dict.fromkeys(layers)) == [*first, "subagent", "taint"]
+
+
+def test_the_lists_of_the_sandbox_hold_where_its_mode_covers_the_session() -> None:
+    tree: dict[str, Any] = {"tools": {"sandbox": {"tools": {"deny": ["exec"]}}}}
+    assert effect(tree, "exec") == "deny"
+    tree["agents"] = {"defaults": {"sandbox": {"mode": "non-main"}}}
+    assert effect(tree, "exec") == "allow"
+    assert effect(tree, "exec", session="trip") == "deny"
+    tree["tools"]["exec"] = {"host": "gateway"}
+    assert effect(tree, "exec", session="trip") == "allow"
+
+
+def test_a_sender_of_a_direct_chat_is_elevated_by_the_channel_of_its_key() -> None:
+    tree = {"tools": {"elevated": {"allowFrom": {"telegram": [42]}}}}
+    here = {"session": "agent:main:telegram:direct:42", "host": "gateway", "sender": ("id:42",)}
+    assert effect(tree, "exec", **here) == "ask"
+    assert effect(tree, "exec", **{**here, "sender": ("id:7",)}) == "deny"
+    main = {"host": "gateway", "sender": ("id:7",), "channel": "telegram"}
+    assert effect(tree, "exec", **main) == "deny"
+
+
+def test_a_run_with_messages_of_several_senders_may_what_all_of_them_may() -> None:
+    rules = {"toolsBySender": {"id:7": {"deny": ["read"]}}}
+    tree = {
+        "channels": {"telegram": {"groups": {"-100": rules}}},
+        "tools": {"elevated": {"allowFrom": {"telegram": [42]}}},
+    }
+    caller = Caller(
+        SessionKey.parse(GROUP), PeerKind.GROUP, Origin.OWNER, channel="telegram", sender=("id:42",)
+    )
+    alone = tool_layers(config(tree), caller, ("p", "m"))
+    joined = tool_layers(config(tree), caller, ("p", "m"), joined=[("id:42",), ("id:7",)])
+    for layers, read, leaves in ((alone, "allow", "ask"), (joined, "deny", "deny")):
+        use = Request(Actor.of(caller), Verb.USE, "read", effect=Verb.USE, tools=layers)
+        assert str(decide(use).effect) == read
+        leaving = replace(use, name="exec", host="gateway")
+        assert str(decide(leaving).effect) == leaves
 
 
 def test_the_rule_of_a_denial_names_its_list_and_entry() -> None:

@@ -61,5 +61,6 @@ async def message(session: ProcessSession, request: RunRequest) -> RunRequest:
         purpose=Purpose.COMMAND,
         rights=request.rights,
         scopes=request.scopes,
+        sender=request.sender,
         text_origin=session.words,
     )

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 
 import anyio
 import anyio.to_thread
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
 from skerry.config.exec import Ask, Security
 from skerry.features.exec.binding import binding
@@ -59,8 +59,14 @@ class ExecParams(BaseModel):
     background: bool = False
     pty: bool = False
     host: Literal["sandbox", "gateway"] | None = None
+    elevated: StrictBool = False
     security: Security | None = None
     ask: Ask | None = None
+
+    @property
+    def leaves_sandbox(self) -> bool:
+        """Returns whether the call asks to run on this machine, whatever is configured."""
+        return self.elevated or self.host == "gateway"
 
     @property
     def listens(self) -> bool:
@@ -115,7 +121,7 @@ class Exec:
         """Returns the decision on a command; on this machine it is analysed first."""
         params = ExecParams.model_validate(arguments)
         caller = _caller(context)
-        host = self._place(caller)
+        host = self._place(params, caller)
         if params.host not in {None, host}:
             why = f"commands of this agent run on the host {host}"
             return Assessment(Effect.DENY, "exec-host", why)
@@ -149,7 +155,7 @@ class Exec:
         params = ExecParams.model_validate(arguments)
         caller = _caller(context)
         root = context.workspace.root
-        if self._place(caller) == "sandbox":
+        if self._place(params, caller) == "sandbox":
             local = is_local(self._host.config().sandbox(caller.key.agent))
         else:
             decision = await self._decision(params, caller, "gateway")
@@ -162,9 +168,33 @@ class Exec:
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
         """Runs the command until it ends, or its time is over."""
         params = ExecParams.model_validate(arguments)
+        session = await self._begin(params, context, arguments)
+        report = Report(session, context.progress)
+        try:
+            await session.wait(self._yield_seconds(params))
+            with anyio.move_on_after(START_SECONDS):
+                await session.started.wait()
+        except anyio.get_cancelled_exc_class():  # the run was aborted
+            session.kill()
+            self._registry.forget(session)
+            raise
+        finally:
+            report.end()
+        if session.done.is_set():
+            self._registry.forget(session)
+        else:
+            session.is_background = True
+        return outcome(session)
+
+    async def _begin(
+        self, params: ExecParams, context: ToolContext, arguments: dict[str, Any]
+    ) -> ProcessSession:
+        """Starts the command."""
         caller = _caller(context)
-        host, most = self._place(caller), self._host.config().tools.exec.timeout_sec
+        host, most = self._place(params, caller), self._host.config().tools.exec.timeout_sec
         cwd = self._cwd(params, context)
+        if not context.is_approved:
+            self._refuse_outside(params, caller)
         if host == "sandbox":
             opens = partial(self._inside, params, context, caller)
         else:
@@ -184,22 +214,7 @@ class Exec:
         )
         session = self._registry.begin(command, caller.key)
         session.words = words
-        report = Report(session, context.progress)
-        try:
-            await session.wait(self._yield_seconds(params))
-            with anyio.move_on_after(START_SECONDS):
-                await session.started.wait()
-        except anyio.get_cancelled_exc_class():  # the run was aborted
-            session.kill()
-            self._registry.forget(session)
-            raise
-        finally:
-            report.end()
-        if session.done.is_set():
-            self._registry.forget(session)
-        else:
-            session.is_background = True
-        return outcome(session)
+        return session
 
     def _yield_seconds(self, params: ExecParams) -> float:
         """Returns how long the call waits for the end of its command."""
@@ -208,12 +223,25 @@ class Exec:
         wanted = params.yield_ms or self._host.config().tools.exec.background_ms
         return min(max(wanted, 10), 120_000) / 1000
 
-    def _place(self, caller: Caller) -> str:
-        """Returns the machine of the command; without a sandbox for the session, this one."""
+    def _place(self, params: ExecParams, caller: Caller) -> str:
+        """Returns the machine of the command; without a sandbox for the session, this one.
+
+        A call that asks to leave the sandbox is made on this machine: the policy has a person
+        approve it (`tools.elevated`).
+        """
         host = host_of(self._host.config(), caller.key.agent)
-        if host == "sandbox" and not self._sandbox.applies(caller.key.agent, str(caller.key)):
+        if host == "sandbox" and (params.leaves_sandbox or not self._covers(caller)):
             return "gateway"
         return host
+
+    def _refuse_outside(self, params: ExecParams, caller: Caller) -> None:
+        """Raises `ToolError` where the command would leave the sandbox that is configured."""
+        is_host = host_of(self._host.config(), caller.key.agent) == "sandbox"
+        if params.leaves_sandbox and is_host and self._covers(caller):
+            raise ToolError("Nobody approved that the command leaves the sandbox.")
+
+    def _covers(self, caller: Caller) -> bool:
+        return self._sandbox.applies(caller.key.agent, str(caller.key))
 
     async def _decision(self, params: ExecParams, caller: Caller, host: str) -> CommandDecision:
         agent = caller.key.agent

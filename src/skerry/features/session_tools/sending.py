@@ -67,6 +67,7 @@ class SessionsSend(HostTool):
             origin=caller.origin,
             rights=Rights.NONE,
             scopes=(),
+            sender=caller.sender,
             text_origin=Origin.TOOL,
         )
         await dispatcher.submit(request)

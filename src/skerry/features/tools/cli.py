@@ -47,6 +47,9 @@ def _situation(parser: ArgumentParser) -> None:
         "--sender", action="append", default=[], metavar="KEY", help="sender, such as id:42"
     )
     parser.add_argument(
+        "--channel", default="", metavar="NAME", help="chat platform, where the session names none"
+    )
+    parser.add_argument(
         "--taint",
         action="append",
         default=[],

@@ -25,6 +25,7 @@ def run(arguments: Namespace) -> int:
         arguments.provider,
         Origin(arguments.origin),
         tuple(key.lower() for key in arguments.sender),
+        arguments.channel.lower(),
         frozenset(Origin.TOOL if name in FOREIGN else Origin(name) for name in arguments.taint),
         getattr(arguments, "host", None) or "",
         getattr(arguments, "path", None) or "",

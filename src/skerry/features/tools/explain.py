@@ -9,8 +9,10 @@ from msgspec.structs import replace
 from skerry.config.protected import gate
 from skerry.config.root import Config
 from skerry.infra.rooted_fs import Opened
+from skerry.model.caller import Caller
 from skerry.model.errors import SkerryError
 from skerry.model.ids import AgentId, RunId, SessionKey, agent_id
+from skerry.model.inbound import PeerKind
 from skerry.model.origin import Origin
 from skerry.model.run import RunRequest
 from skerry.policy.access import Verb
@@ -19,8 +21,7 @@ from skerry.policy.effect import Effect, strictest
 from skerry.policy.files import Thing, kind_of
 from skerry.policy.tool_layers import Step
 from skerry.policy.tool_names import CORE, GROUPS, canonical
-from skerry.policy.tool_policy import Situation, policy
-from skerry.runtime.run_context import caller_of
+from skerry.runtime.run_context import caller_of, tool_layers
 
 _VERBS: Final = {
     "memory_search": Verb.RECALL,
@@ -53,6 +54,9 @@ class Question(Struct, frozen=True):
     """`provider` or `provider/model`."""
     origin: Origin = Origin.OWNER
     sender: tuple[str, ...] = ()
+    """Typed keys of the sender, such as `id:42`."""
+    channel: str = ""
+    """Chat platform of the sender; empty takes that of the session, if it names one."""
     taint: frozenset[Origin] = frozenset()
     host: str = ""
     path: str = ""
@@ -90,14 +94,20 @@ def decided(config: Config, question: Question) -> Decision:
     if question.origin is not Origin.OWNER:
         actor = replace(actor, is_private=False)  # whoever asks is not the owner, whatever the key
     provider, _, model = question.provider.partition("/")
-    situation = Situation.of(key, sender=question.sender, model=(provider, model))
+    caller = Caller(
+        key,
+        PeerKind.DIRECT,
+        question.origin,
+        channel=question.channel,
+        sender=question.sender,
+    )
     name = canonical(question.tool) or question.tool
     call = Request(
         actor,
         Verb.USE,
         name,
         effect=_VERBS.get(name),
-        tools=policy(config.tool_rules(key.agent), situation),
+        tools=tool_layers(config, caller, (provider, model)),
         plugin="" if name in CORE else name,
         host=question.host,
         is_call=True,

@@ -1,0 +1,56 @@
+"""Rules on tools by sender, for the sandbox and beyond it, in whole gateways."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from skerry.hooks.hooks import Hooks
+from skerry.testing.channel import Platform
+from skerry.testing.model import ScriptedModel, echo
+from tests.e2e.test_approvals import begin, final
+from tests.e2e.test_approvals_chat import until
+from tests.e2e.test_exec import call, gateway
+from tests.support.whole import CALL, whole_gateway
+
+
+async def test_in_a_group_the_rules_of_the_sender_decide_what_a_run_may_use(
+    tmp_path: Path,
+) -> None:
+    rules = {"toolsBySender": {"id:7": {"deny": ["read"]}}}
+    config = {
+        "channels": {"memory": {"groups": {"G1": rules}}},
+        "tools": {"guests": {"allow": ["read"]}},
+    }
+    platform, model = Platform(tmp_path / "platform"), ScriptedModel(echo)
+    async with whole_gateway(tmp_path / "home", Hooks(), platform, config, model=model):
+        platform.say(CALL, peer="G1", kind="group", sender="5", message_id="m1")
+        await until(platform, "a note of main", "G1")
+        platform.say(CALL, peer="G1", kind="group", sender="7", message_id="m2")
+        await until(platform, "toolsBySender.deny: read", "G1")
+    offered = [[tool.name for tool in seen.request.tools] for seen in model.seen]
+    assert [("read" in names) for names in offered] == [True, True, False, False]
+
+
+async def test_a_sandboxed_conversation_has_the_tools_of_its_own_lists(tmp_path: Path) -> None:
+    config: dict[str, Any] = {"tools": {"sandbox": {"tools": {"deny": ["exec"]}}}}
+    async with gateway(tmp_path / "home", config) as (_, wire, _):
+        await begin(wire, call("ls"))
+        assert "tools.sandbox.tools.deny: exec" in await final(wire)
+
+
+@pytest.mark.requirement("tools-policy-elevated")
+@pytest.mark.parametrize("more", [{"elevated": True}, {"host": "gateway"}], ids=json.dumps)
+async def test_a_command_leaves_the_sandbox_when_a_person_approves_it(
+    tmp_path: Path, more: dict[str, Any]
+) -> None:
+    async with gateway(tmp_path / "home", {}) as (_, wire, workspace):
+        await begin(wire, call("pwd", **more))
+        asked = (await wire.event("exec.approval.requested"))["payload"]
+        assert (asked["request"]["host"], asked["request"]["rule"]) == (
+            "gateway",
+            "elevated-approval",
+        )
+        await wire.call("exec.approval.resolve", {"id": asked["id"], "decision": "allow-once"})
+        assert str(workspace) in await final(wire)
