@@ -44,6 +44,7 @@ WITHOUT: Final = {
     "runtime/usage/ledger.py:Ledger._book_unbooked": COMMIT,
     "app/boot.py:boot": DISK,
     "features/approvals/service.py:run": OWNER,
+    "sdk/transcripts.py:Transcripts.wait": "the plugin that waits for messages limits it",
     "features/audit/checks.py:chain": DISK,
     "features/exec/gateway_host.py:GatewayProcess.wait": "within the time limit of the command",
     "features/exec/notice.py:Notices.__call__": "waits for runs, each of which has a time limit",

@@ -202,7 +202,7 @@ async def open_application(  # noqa: PLR0915 - one for each part, in the order o
                 models=models,
             )
             connect_features(outside.hooks, tools, parts)
-            plugins = LivePlugins(config, runtime, tools, parts)
+            plugins = LivePlugins(config, runtime, tools, parts, outside.reach)
             await plugins.load()
             settings.on_change(plugins.touch)
             channels = LiveChannels(config, delivery, parts.sender, dispatch.receive, clock)

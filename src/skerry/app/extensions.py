@@ -20,11 +20,13 @@ from skerry.ports.plugins import PluginReport
 from skerry.ports.tool import Tool, verb_of
 from skerry.runtime.run_context import Runtime
 from skerry.sdk.features import Features, registered
+from skerry.sdk.host import PluginHost
 from skerry.sdk.http import HttpRoute
 from skerry.sdk.methods import GatewayMethod
 from skerry.sdk.parts import Event, Panel
 from skerry.sdk.slots import MemoryHolder
-from skerry.store import Store
+from skerry.sdk.transcripts import Transcripts
+from skerry.store import Store, nothing
 
 if TYPE_CHECKING:
     from skerry.plugins.load import Plugins
@@ -101,8 +103,14 @@ class LivePlugins:
     """
 
     def __init__(
-        self, config: Callable[[], Config], runtime: Runtime, tools: OwnTools, parts: PluginParts
+        self,
+        config: Callable[[], Config],
+        runtime: Runtime,
+        tools: OwnTools,
+        parts: PluginParts,
+        reach: Callable[[str], None] = nothing,
     ) -> None:
+        self._reach = reach
         self._config = config
         self._runtime = runtime
         self._tools = tools
@@ -119,13 +127,15 @@ class LivePlugins:
         config = self._config()
         section = config.plugins
         if self._loaded is None:
-            if not (section.load.paths or section.entries or section.allow):
+            ours = section.slots.memory in {"memory-core", "none"}
+            if ours and not (section.load.paths or section.entries or section.allow):
                 return
             # Imported here: a start without plugins does not pay for them.
             from skerry.plugins.load import Plugins  # noqa: PLC0415 - at first use
 
             runtime = self._runtime
-            self._loaded = Plugins(runtime.hooks, runtime.commands, self._tools, self._parts)
+            host = PluginHost(runtime.clock, Transcripts(runtime.store), reach=self._reach)
+            self._loaded = Plugins(runtime.hooks, runtime.commands, self._tools, self._parts, host)
             self._tools.plugins = self._loaded.tools
         await self._loaded.apply(config)
 

@@ -15,6 +15,7 @@ from skerry.model.errors import ConfigError, PluginError
 from skerry.plugins.candidates import candidates
 from skerry.plugins.load import register
 from skerry.sdk.cli import CliCall, CliCommand
+from skerry.sdk.host import PluginHost
 
 _SCOPES = ("operator.read", "operator.write", "operator.admin")
 
@@ -47,7 +48,9 @@ async def _command(plugin: str) -> CliCommand | None:
     if reason is not None:
         raise PluginError(f"The plugin {plugin} is not loaded: {reason}", "skerry plugins list")
     rules = config.tools.web.fetch.ssrf_policy.rules
-    registered = await register(config, source, source.package(config), lambda: rules)
+    registered = await register(
+        config, source, source.package(config), PluginHost(network=lambda: rules)
+    )
     if registered.cli is None:
         raise PluginError(f"The plugin {plugin} has no command.", "skerry plugins list")
     return registered.cli

@@ -1,26 +1,32 @@
-"""Candidates for plugins: files of the configuration and installed packages; none is imported.
+"""Candidates for plugins: files of the configuration, installed packages and our own; none runs.
 
 A package names its plugins in the entry points `skerry.plugins`. It is a candidate as soon as it is
 installed, and is loaded when the configuration names it: in `plugins.entries` or `plugins.allow`.
 Of two with one id the first counts: files in the order of `plugins.load.paths`, then packages in
-the order of their names.
+the order of their names, then ours. One that claims the slot of the memory is loaded when
+`plugins.slots.memory` names it.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from importlib import import_module
 from importlib.machinery import PathFinder
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 from skerry.config.plugins import ID_PATTERN, PluginEntryConfig
 from skerry.config.root import Config
 from skerry.model.errors import PluginError
+from skerry.plugins.manifest import Manifest, read_manifest
 from skerry.plugins.packages import Package, read_plugin
 
 GROUP: Final = "skerry.plugins"
 """Entry points of packages that have plugins: `id = "module"` or `id = "module:register"`."""
+BUNDLED: Final[Mapping[str, str]] = MappingProxyType({"memory-memwal": "skerry_memwal"})
+"""Plugins of this distribution, each with the package whose module `plugin` has `register`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +38,16 @@ class Candidate:
     """The file or folder that has its code."""
     entry_point: EntryPoint | None = None
     """None for a file of the configuration."""
+    package_name: str = ""
+    """Name of the package of a plugin of this distribution; empty for others."""
     winner: str = ""
     """The candidate of the same id that comes first; empty where this one does."""
 
     @property
     def origin(self) -> str:
         """Returns where it was found, for people."""
+        if self.package_name:
+            return "the plugins of this distribution"
         if self.entry_point is None:
             return f"{self.path} of plugins.load.paths"
         name = self.entry_point.dist.name if self.entry_point.dist else "unknown"
@@ -54,16 +64,38 @@ class Candidate:
         if self.winner:
             message = f"{self.winner} has the id {self.id} too and comes first."
             raise PluginError(message, "Rename one of them, or remove it.")
+        return self._listed(config) or self._switched(config)
+
+    def _listed(self, config: Config) -> str | None:
+        """Returns the list that keeps it out."""
         section = config.plugins
         if self.id in section.deny:
             return "plugins.deny lists it."
         if section.allow and self.id not in section.allow:
             return "plugins.allow does not name it."
-        if self.entry_point is not None and not is_named(config, self.id):
+        return None
+
+    def _switched(self, config: Config) -> str | None:
+        """Returns the switch that is off."""
+        section = config.plugins
+        is_installed = self.entry_point is not None or bool(self.package_name)
+        if is_installed and not is_named(config, self.id):
             return f"It is installed; plugins.entries.{self.id}.enabled switches it on."
         if not entry_of(config, self.id).enabled:
             return f"plugins.entries.{self.id}.enabled is false."
-        return None if section.enabled else "plugins.enabled is false."
+        if not section.enabled:
+            return "plugins.enabled is false."
+        if "memory" in self.manifest().slots and section.slots.memory != self.id:
+            return f"It is a memory, and plugins.slots.memory is {section.slots.memory}."
+        return None
+
+    def manifest(self) -> Manifest:
+        """Returns its manifest; an empty one where it has none.
+
+        Raises:
+            PluginError: the manifest cannot be read.
+        """
+        return read_manifest(self.path)
 
     def package(self, config: Config) -> Package:
         """Returns its checked code.
@@ -71,6 +103,8 @@ class Candidate:
         Raises:
             PluginError: it may not be run.
         """
+        if self.package_name:
+            return Package(self.package_name, {})
         workspaces = [config.workspace(agent) for agent in config.agents.ids]
         return read_plugin(self.path, entry_of(config, self.id).sha256, workspaces, self.id)
 
@@ -80,6 +114,8 @@ class Candidate:
         Raises:
             Exception: whatever the plugin raises.
         """
+        if self.package_name:
+            return import_module(f"{self.package_name}.plugin").register
         if self.entry_point is None:
             return vars(package.install()).get("register")
         loaded = self.entry_point.load()
@@ -93,17 +129,20 @@ def entry_of(config: Config, plugin: str) -> PluginEntryConfig:
 
 def is_named(config: Config, plugin: str) -> bool:
     """Returns whether the configuration names the plugin by its id."""
-    return plugin in config.plugins.entries or plugin in config.plugins.allow
+    section = config.plugins
+    return plugin in section.entries or plugin in section.allow or plugin == section.slots.memory
 
 
 def candidates(config: Config, *, installed: bool) -> list[Candidate]:
     """Returns every candidate; `installed` also packages that the configuration does not name."""
     paths = [config.path.parent / path.expanduser() for path in config.plugins.load.paths]
     every = [Candidate(path.stem, path) for path in paths]
-    unseen = {*config.plugins.entries, *config.plugins.allow} - {path.stem for path in paths}
-    if installed or unseen:
+    named = {*config.plugins.entries, *config.plugins.allow, config.plugins.slots.memory}
+    unseen = named - {path.stem for path in paths} - {"memory-core", "none"}
+    if installed or unseen - BUNDLED.keys():
         packages = _installed()
         every += [package for package in packages if installed or is_named(config, package.id)]
+    every += [ours for ours in _ours() if installed or is_named(config, ours.id)]
     first: dict[str, Candidate] = {}
     for candidate in every:
         first.setdefault(candidate.id, candidate)
@@ -111,6 +150,14 @@ def candidates(config: Config, *, installed: bool) -> list[Candidate]:
         other if other is first[other.id] else replace(other, winner=first[other.id].origin)
         for other in every
     ]
+
+
+def _ours() -> Iterator[Candidate]:
+    """Yields the plugins of this distribution, as far as they are installed."""
+    for plugin, name in BUNDLED.items():
+        spec = PathFinder.find_spec(name)
+        if spec is not None and spec.origin is not None:
+            yield Candidate(plugin, Path(spec.origin).parent, package_name=name)
 
 
 def _installed() -> Iterator[Candidate]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
 import anyio
+from msgspec.structs import replace
 
 from skerry.commands.table import CommandTable
 from skerry.config.plugins import PluginEntryConfig
@@ -36,7 +37,7 @@ from skerry.policy.network import NetworkRules
 from skerry.ports.checks import Check
 from skerry.ports.plugins import PluginReport, PluginStatus
 from skerry.sdk.api import PluginApi, sealed
-from skerry.sdk.fetch import LiveRules
+from skerry.sdk.host import PluginHost
 from skerry.sdk.http import HttpRoute
 from skerry.sdk.methods import GatewayMethod
 from skerry.sdk.parts import Event, Panel, Registered
@@ -106,6 +107,7 @@ class Plugins:
         commands: Gets their commands.
         taken: Names of tools that are no plugin's.
         gateway: Connects the rest.
+        host: Parts of the gateway that every plugin gets.
 
     """
 
@@ -115,6 +117,7 @@ class Plugins:
         commands: CommandTable,
         taken: Collection[str],
         gateway: Gateway | None = None,
+        host: PluginHost | None = None,
     ) -> None:
         self.hooks = hooks
         self.commands = commands
@@ -128,6 +131,7 @@ class Plugins:
         self._gateway = gateway or Unconnected()
         self._loaded: dict[str, _Loaded] = {}
         self._network = NetworkRules()
+        self._host = replace(host or PluginHost(), network=lambda: self._network)
 
     @property
     def events(self) -> list[Event]:
@@ -146,7 +150,8 @@ class Plugins:
 
     def changed(self, report: PluginReport) -> bool:
         """Returns whether the files of a loaded plugin are no longer those that were loaded."""
-        if report.status is not PluginStatus.LOADED:
+        loaded = self._loaded.get(report.id)
+        if loaded is None or not loaded.package.files:
             return False
         try:
             read_plugin(Path(report.path), report.sha256, ())
@@ -220,7 +225,7 @@ class Plugins:
         if loaded and loaded.entry == entry and loaded.package.sha256 == package.sha256:
             return loaded
         self.remove(candidate.id)
-        return _Ready(await register(config, candidate, package, lambda: self._network), package)
+        return _Ready(await register(config, candidate, package, self._host), package)
 
     def _report(
         self, config: Config, candidate: Candidate, outcome: _Ready | _Loaded | PluginError | str
@@ -309,36 +314,16 @@ async def load_plugins(
     commands: CommandTable,
     taken: Collection[str],
     gateway: Gateway | None = None,
+    host: PluginHost | None = None,
 ) -> Plugins:
     """Returns the plugins of the configuration, loaded as far as they let themselves be loaded."""
-    plugins = Plugins(hooks, commands, taken, gateway)
+    plugins = Plugins(hooks, commands, taken, gateway, host)
     await plugins.apply(config)
     return plugins
 
 
-def inspect(config: Config) -> list[PluginReport]:
-    """Reports the state that each plugin would have, as far as possible without running it."""
-    reports: list[PluginReport] = []
-    for candidate in candidates(config, installed=True):
-        report = PluginReport(candidate.id, str(candidate.path), PluginStatus.DISABLED)
-        try:
-            reason = candidate.refusal(config)
-            if reason is None:
-                candidate.package(config).compile()
-                report = report.but(PluginStatus.LOADED, "")
-            else:
-                report = report.but(PluginStatus.DISABLED, reason)
-        except PluginError as error:
-            report = report.but(PluginStatus.FAILED, str(error), error.remedy)
-        except (SyntaxError, ValueError) as error:
-            message = f"{candidate.path} is not Python: {error}"
-            report = report.but(PluginStatus.FAILED, message, "Correct it.")
-        reports.append(report)
-    return reports
-
-
 async def register(
-    config: Config, candidate: Candidate, package: Package, network: LiveRules
+    config: Config, candidate: Candidate, package: Package, host: PluginHost
 ) -> Registered:
     """Runs the code of a plugin; returns its registrations, none of which takes effect.
 
@@ -352,7 +337,7 @@ async def register(
         data=config.state_dir / DATA / candidate.id,
         allow_conversation=entry.hooks.allow_conversation_access,
         allow_prompt=entry.hooks.allow_prompt_injection,
-        network=network,
+        host=host,
     )
     try:
         with anyio.move_on_after(REGISTER_SECONDS) as time:

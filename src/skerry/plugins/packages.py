@@ -29,6 +29,11 @@ class Package(MetaPathFinder, InspectLoader):
         self._sources = sources
 
     @property
+    def files(self) -> int:
+        """Returns how many files were checked: none of a part of this distribution."""
+        return len(self._sources)
+
+    @property
     def sha256(self) -> str:
         """Returns the hash over all files: of one file, that file's own."""
         if len(self._sources) == 1:
@@ -53,6 +58,8 @@ class Package(MetaPathFinder, InspectLoader):
 
     def remove(self) -> None:
         """Takes every module of the plugin out, also of one that was loaded before under its id."""
+        if not self.files:
+            return  # a part of this distribution stays imported
         for name in [module for module in sys.modules if f"{module}.".startswith(f"{self.name}.")]:
             del sys.modules[name]
         for finder in [entry for entry in sys.meta_path if getattr(entry, "name", "") == self.name]:

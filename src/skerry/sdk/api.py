@@ -18,17 +18,17 @@ from skerry.infra.atomic import make_private
 from skerry.infra.spelling import spelt_like
 from skerry.model.errors import PluginError
 from skerry.policy.access import READ
-from skerry.policy.network import NetworkRules
-from skerry.ports.channel import ChannelAdapter
-from skerry.ports.model import ModelInfo, ModelProvider
 from skerry.ports.tool import Tool
 from skerry.sdk.cli import CliCall, CliCommand
-from skerry.sdk.fetch import LiveRules, PluginHttp
+from skerry.sdk.fetch import PluginHttp
+from skerry.sdk.host import PluginHost
 from skerry.sdk.http import HttpRequest, HttpResponse, HttpRoute
 from skerry.sdk.methods import GatewayMethod, MethodCall
-from skerry.sdk.parts import DoctorCheck, Event, Models, Panel, Registered, Service
+from skerry.sdk.parts import DoctorCheck, Event, Panel, Registered, Service
 from skerry.sdk.points import HookPoints
+from skerry.sdk.provides import Provides
 from skerry.sdk.tables import Database
+from skerry.sdk.transcripts import Transcripts
 
 P = TypeVar("P", bound=BaseModel)
 
@@ -45,7 +45,7 @@ PATH: Final = re.compile(r"(?!panels(/|\Z))[A-Za-z0-9_-]+(/[A-Za-z0-9._-]+)*|")
 """Paths of routes; those below `panels` are the page's."""
 
 
-class PluginApi:
+class PluginApi(Provides):
     """The gateway as one plugin sees it. It can be used until `register` returns.
 
     Args:
@@ -54,7 +54,7 @@ class PluginApi:
         data: The folder for the plugin's own files; a test gives one of its own.
         allow_conversation: Whether it may use hooks that tell what is said.
         allow_prompt: Whether it may change what the model is told.
-        network: Returns the present rules for addresses that the plugin fetches.
+        host: Parts of the gateway; without one the plugin is run by a command or a test.
 
     """
 
@@ -66,18 +66,22 @@ class PluginApi:
         data: Path | None = None,
         allow_conversation: bool = True,
         allow_prompt: bool = True,
-        network: LiveRules = NetworkRules,
+        host: PluginHost | None = None,
     ) -> None:
-        self.plugin = plugin
-        self.http: Final = PluginHttp(network)
+        super().__init__(plugin)
+        host = host or PluginHost()
+        self.http: Final = PluginHttp(host.network, config=config)
         """Fetches addresses under the network policy; it can be used as long as the plugin runs."""
+        self.clock: Final = host.clock
+        """Gives the time, in milliseconds since 1970; a test sets it."""
+        self.reach: Final = host.reach
+        """Names a point at which a test may kill the gateway: `api.reach("tea.poured")`."""
+        self._transcripts = host.transcripts
         self.config = copy.deepcopy(dict(config or {}))
         self._data = data
         self.logger = logging.getLogger(f"skerry.plugin.{plugin}")
-        self._registered = Registered()
         self._allow_conversation = allow_conversation
         self._allow_prompt = allow_prompt
-        self._sealed = False
 
     def on(
         self,
@@ -121,6 +125,18 @@ class PluginApi:
     def hooks(self) -> HookPoints:
         """Returns the hooks; to call one registers a handler, as `on` does."""
         return cast("HookPoints", _Points(self.on))
+
+    @property
+    def transcripts(self) -> Transcripts:
+        """Returns the messages of all conversations; it can be used as long as the plugin runs.
+
+        Raises:
+            PluginError: the configuration does not allow it.
+        """
+        if not self._allow_conversation:
+            switch = f"plugins.entries.{self.plugin}.hooks.allowConversationAccess"
+            raise PluginError("It reads transcripts.", f"Allow it with {switch}.")
+        return self._transcripts
 
     @property
     def data_dir(self) -> Path:
@@ -342,32 +358,6 @@ class PluginApi:
         database = Database(self.data_dir, steps)
         self._registered.close.append(database.close)
         return database
-
-    def register_channel(self, adapter: ChannelAdapter) -> None:
-        """Connects an account of a chat platform: receives its messages, sends the replies.
-
-        Raises:
-            PluginError: `register` has returned.
-        """
-        self._check_open()
-        self._registered.channels.append(adapter)
-
-    def register_model_provider(self, provider: ModelProvider, models: Sequence[ModelInfo]) -> None:
-        """Offers models, each as `<id>/<model>`, and calls them through `provider`.
-
-        Raises:
-            PluginError: a model names another provider, or `register` has returned.
-        """
-        self._check_open()
-        strange = [model.ref for model in models if model.provider != self.plugin]
-        if strange:
-            message = f"The provider of {', '.join(strange)} is not {self.plugin}."
-            raise PluginError(message, "Name the plugin's id as the provider.")
-        self._registered.models.append(Models(provider, tuple(models)))
-
-    def _check_open(self) -> None:
-        if self._sealed:
-            raise PluginError("It registered something after `register` had returned.")
 
 
 class _Points:

@@ -104,8 +104,8 @@ class FeatureApi(PluginApi):
         """Registers a check of `skerry doctor` that looks at the installation itself."""
         self._into.checks.append(self._later(check))
 
-    def claim_slot(self, slot: str, opens: str) -> None:
-        """Claims a slot: `memory` is opened with a `sdk.slots.MemoryHost`.
+    def open_slot(self, slot: str, opens: str) -> None:
+        """Claims a slot for good: `memory` is opened with a `sdk.slots.MemoryHost`.
 
         Raises:
             RuntimeError: another feature has claimed it.

@@ -17,6 +17,7 @@ from skerry.ports.model import ModelInfo, ModelProvider
 from skerry.ports.tool import Tool
 from skerry.sdk.cli import CliCommand
 from skerry.sdk.http import HttpRoute
+from skerry.sdk.memory import SlotMemory
 from skerry.sdk.methods import GatewayMethod
 
 Service = Callable[[], Coroutine[Any, Any, None]]
@@ -86,6 +87,8 @@ class Registered(Struct):
     channels: list[ChannelAdapter] = field(default_factory=list)
     models: list[Models] = field(default_factory=list)
     cli: CliCommand | None = None
+    memory: SlotMemory | None = None
+    """Claim of the memory's slot."""
     close: list[Callable[[], object]] = field(default_factory=list)
     """Called when the plugin is removed."""
     sha256: str = ""

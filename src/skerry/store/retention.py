@@ -7,7 +7,7 @@ import msgspec
 
 from skerry.model.ids import SessionId, SessionKey
 from skerry.model.session import SessionEntry, SessionSettings
-from skerry.store import archive, frozen, indexing, sessions, settled, tally, text_index
+from skerry.store import archive, frozen, indexing, sessions, settled, spoken, tally, text_index
 from skerry.store.mirror import transcript_file
 from skerry.store.store import Store
 from skerry.store.unit import Reader, Unit
@@ -91,6 +91,7 @@ def remove(unit: Unit, session_id: str) -> bool:
     indexing.forget(unit, session_id)
     frozen.end(unit, session_id)
     unit.execute("DELETE FROM entry WHERE session_id = ?", (session_id,))
+    spoken.forget(unit, session_id)
     tally.remove(unit, session_id)
     unit.execute("DELETE FROM mirror WHERE session_id = ?", (session_id,))
     return True

@@ -33,6 +33,8 @@ file_record  one row a file of a workspace that the gateway wrote, or saw in a p
 internal_run  one row a run that the gateway started by itself, and which part takes its end; kept
           for a time after that
 route     the direct chat in which the owner last wrote, one row a conversation
+spoken    one row a numbered entry of a conversation, for plugins that read by a cursor; `spoken_to`
+          has the last entry of each session with a number, and under '' the last number
 reached   one row: which database this is, and how often the mirror has noted how far it is
 """
 

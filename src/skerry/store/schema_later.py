@@ -173,4 +173,14 @@ LATER: Final = (
         PRIMARY KEY (channel, account, sender_id)
     ) WITHOUT ROWID
     """,
+    # Numbers of entries, which plugins read by a cursor; of each session the last one that has one.
+    """
+    CREATE TABLE spoken (
+        number INTEGER PRIMARY KEY,
+        session_id TEXT NOT NULL,
+        seq INTEGER NOT NULL,
+        UNIQUE (session_id, seq)
+    );
+    CREATE TABLE spoken_to (session_id TEXT PRIMARY KEY, seq INTEGER NOT NULL) WITHOUT ROWID
+    """,
 )

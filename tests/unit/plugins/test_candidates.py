@@ -11,7 +11,8 @@ from skerry.config.check import check
 from skerry.config.root import Config
 from skerry.hooks.hooks import Hooks
 from skerry.plugins.candidates import candidates
-from skerry.plugins.load import Plugins, inspect, load_plugins
+from skerry.plugins.inspecting import inspect
+from skerry.plugins.load import Plugins, load_plugins
 
 CODE = """
 async def run(call): return "green"
@@ -93,6 +94,7 @@ async def test_the_loser_of_two_with_one_id_is_told_which_comes_first(
     assert (first.status, first.path) == ("loaded", str(site / "tea_house.py"))
     assert second.status == "failed"
     assert second.reason == "the installed package tea_house has the id tea too and comes first."
-    reasons = [one.reason for one in inspect(configured(tmp_path, load={"paths": ["tea.py"]}))]
+    found = inspect(configured(tmp_path, load={"paths": ["tea.py"]}))
+    reasons = [one.reason for one in found if one.id == "tea"]
     told = f"{file} of plugins.load.paths has the id tea too and comes first."
     assert reasons == ["", told, told]

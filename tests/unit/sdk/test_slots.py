@@ -15,7 +15,7 @@ def test_the_memory_claims_its_slot_and_nobody_claims_it_twice() -> None:
     assert list(registered().slots) == ["memory", "sandbox"]
     api = FeatureApi(Feature("pond"), Features(slots={"memory": lambda: None}))
     with pytest.raises(RuntimeError, match="memory is already claimed"):
-        api.claim_slot("memory", "parts:open_memory")
+        api.open_slot("memory", "parts:open_memory")
 
 
 async def test_a_gateway_in_which_nothing_claims_the_slot_answers_without_memory(

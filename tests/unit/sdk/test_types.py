@@ -140,7 +140,7 @@ check = Callable[[Installation], Awaitable[Iterable[Check]]]
 status_check = Callable[[Mapping[str, Any]], Iterable[Check]]
 service = Callable[[GatewayContext], Coroutine[Any, Any, None]]
 tools = Callable[[ToolHost], Iterable[Tool]]
-claim_slot = (
+open_slot = (
     Callable[[MemoryHost], AbstractAsyncContextManager[MemoryHolder]]
     | Callable[[SandboxHost], Sandbox]
 )
@@ -173,7 +173,7 @@ def test_what_features_name_has_the_type_of_its_kind(tmp_path: Path) -> None:
         "check",
         "status_check",
         "service",
-        "claim_slot",
+        "open_slot",
         "tools",
     }
     lines = TYPES.strip().splitlines()

@@ -1,0 +1,27 @@
+"""Reports on plugins without running them, for commands where no gateway runs."""
+
+from skerry.config.root import Config
+from skerry.model.errors import PluginError
+from skerry.plugins.candidates import candidates
+from skerry.ports.plugins import PluginReport, PluginStatus
+
+
+def inspect(config: Config) -> list[PluginReport]:
+    """Reports the state that each plugin would have, as far as possible without running it."""
+    reports: list[PluginReport] = []
+    for candidate in candidates(config, installed=True):
+        report = PluginReport(candidate.id, str(candidate.path), PluginStatus.DISABLED)
+        try:
+            reason = candidate.refusal(config)
+            if reason is None:
+                candidate.package(config).compile()
+                report = report.but(PluginStatus.LOADED, "")
+            else:
+                report = report.but(PluginStatus.DISABLED, reason)
+        except PluginError as error:
+            report = report.but(PluginStatus.FAILED, str(error), error.remedy)
+        except (SyntaxError, ValueError) as error:
+            message = f"{candidate.path} is not Python: {error}"
+            report = report.but(PluginStatus.FAILED, message, "Correct it.")
+        reports.append(report)
+    return reports

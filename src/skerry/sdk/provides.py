@@ -1,0 +1,60 @@
+"""Parts of the gateway that a plugin provides: channels, models, the memory."""
+
+from collections.abc import Sequence
+
+from skerry.model.errors import PluginError
+from skerry.ports.channel import ChannelAdapter
+from skerry.ports.model import ModelInfo, ModelProvider
+from skerry.sdk.memory import SlotMemory
+from skerry.sdk.parts import Models, Registered
+
+
+class Provides:
+    """Base of `PluginApi`: the registrations, and those that provide a part of the gateway."""
+
+    def __init__(self, plugin: str) -> None:
+        self.plugin = plugin
+        self._registered = Registered()
+        self._sealed = False
+
+    def register_channel(self, adapter: ChannelAdapter) -> None:
+        """Connects an account of a chat platform: receives its messages, sends the replies.
+
+        Raises:
+            PluginError: `register` has returned.
+        """
+        self._check_open()
+        self._registered.channels.append(adapter)
+
+    def register_model_provider(self, provider: ModelProvider, models: Sequence[ModelInfo]) -> None:
+        """Offers models, each as `<id>/<model>`, and calls them through `provider`.
+
+        Raises:
+            PluginError: a model names another provider, or `register` has returned.
+        """
+        self._check_open()
+        strange = [model.ref for model in models if model.provider != self.plugin]
+        if strange:
+            message = f"The provider of {', '.join(strange)} is not {self.plugin}."
+            raise PluginError(message, "Name the plugin's id as the provider.")
+        self._registered.models.append(Models(provider, tuple(models)))
+
+    def claim_slot(self, slot: str, backend: SlotMemory) -> None:
+        """Provides what `plugins.slots.<slot>` names; the only slot is `memory`.
+
+        The claim counts while the configuration names this plugin there. Then the built-in memory
+        is not loaded: `/forget`, `skerry memory` and the page ask `backend`.
+
+        Raises:
+            PluginError: there is no such slot, it is claimed already, or `register` has returned.
+        """
+        self._check_open()
+        if slot != "memory":
+            raise PluginError(f"Unknown slot {slot!r}.", "The only slot is memory.")
+        if self._registered.memory is not None:
+            raise PluginError("It has claimed the slot memory already.")
+        self._registered.memory = backend
+
+    def _check_open(self) -> None:
+        if self._sealed:
+            raise PluginError("It registered something after `register` had returned.")

@@ -1,0 +1,187 @@
+"""Captures what was said, after the answer (seed 000, "Auto-capture"; seed 001, second hook).
+
+`agent_end` only wakes the service. The service reads the transcripts from its cursor, writes what
+is to be sent and the cursor in one transaction, and sends until it is answered: a process that dies
+anywhere loses nothing, and the key of a text keeps the server from storing it twice.
+"""
+
+import uuid
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from itertools import groupby
+from typing import Final
+
+import anyio
+
+from skerry.sdk.api import PluginApi
+from skerry.sdk.hooks import AgentEnd
+from skerry.sdk.messages import Origin
+from skerry.sdk.transcripts import MOST, SpokenRow, Transcripts
+from skerry_memwal.client import MAX_ANALYZE, MemWalError
+from skerry_memwal.outbox import Letter, Outbox
+from skerry_memwal.recall import Shown
+from skerry_memwal.relayer import Relayer
+from skerry_memwal.texts import should_capture, stripped, units
+
+LEAST_KEPT: Final = 10
+"""UTF-16 units; what is not longer after the blocks were removed is not looked at."""
+COMMIT_SECONDS: Final = 30.0
+"""The end of a run is committed after `agent_end`; so long it is waited for."""
+PROBE_SECONDS: Final = 15.0
+"""Between two requests to a server that does not answer."""
+_SAFE: Final = frozenset({Origin.OWNER, Origin.LOCAL, Origin.MEMORY, Origin.BOOT})
+"""Origins of texts after which an answer is still in the owner's and the model's words."""
+_WAITS: Final = frozenset({401, 402, 403, 404, 408, 426})
+"""Refusals that a change of the configuration or the account ends; the text waits for it."""
+
+
+class Capture:
+    """The handler of `agent_end` and the service behind it."""
+
+    def __init__(self, api: PluginApi, relayer: Relayer, outbox: Outbox, shown: Shown) -> None:
+        self._reach = api.reach
+        self._relayer = relayer
+        self._outbox = outbox
+        self._shown = shown
+        self._transcripts: Transcripts = api.transcripts
+        self._wake = anyio.Event()
+
+    async def woken(self, event: AgentEnd) -> None:
+        """Lets the service look at a run that ended."""
+        if event.success:
+            self._wake.set()
+
+    async def run(self) -> None:
+        """Captures until cancelled."""
+        relayer = self._relayer
+        health = await relayer.probe()
+        if health is None:
+            relayer.logger.warning("memory-memwal: health check failed: %s", relayer.error)
+        else:
+            relayer.logger.info(
+                "memory-memwal: connected (status: %s, version: %s)", health.status, health.version
+            )
+        try:
+            if relayer.options.auto_capture:
+                await self._capture()
+            else:
+                await self._outbox.pause()
+                await self._watch()
+        finally:
+            relayer.logger.info("memory-memwal: stopped")
+
+    async def _watch(self) -> None:
+        """Looks whether a server that was left alone answers again."""
+        while True:
+            await anyio.sleep(PROBE_SECONDS)
+            if self._relayer.is_resting:
+                await self._relayer.probe()
+
+    async def _capture(self) -> None:
+        cursor = await self._outbox.cursor()
+        if cursor is None:
+            cursor = await self._transcripts.latest()
+            await self._outbox.write(cursor, ())
+        while True:
+            cursor = await self._collect(cursor)
+            is_empty = await self._send()
+            with anyio.move_on_after(None if is_empty else PROBE_SECONDS):
+                await self._wake.wait()
+                self._wake = anyio.Event()
+                with anyio.move_on_after(COMMIT_SECONDS):
+                    await self._transcripts.wait(cursor)
+
+    async def _collect(self, cursor: int) -> int:
+        """Writes all that is new into the outbox; returns the new cursor."""
+        while rows := await self._transcripts.since(cursor, MOST):
+            if len(rows) == MOST:  # the last run may go on behind the limit
+                rows = [row for row in rows if _run(row) != _run(rows[-1])] or rows
+            letters = [letter for run in _runs(rows) if (letter := self._letter(run)) is not None]
+            self._reach("memwal.collected")
+            cursor = rows[-1].serial
+            await self._outbox.write(cursor, letters)
+            self._reach("memwal.stored")
+        return cursor
+
+    def _letter(self, run: Sequence[SpokenRow]) -> Letter | None:
+        """Returns the text to send of the messages of a run; None without one."""
+        options = self._relayer.options
+        heard = [row for row in _heard(run) if row.text][-options.capture_max_messages :]
+        if not heard:
+            return None
+        agent = heard[-1].agent_id
+        texts = [self._shown.unquoted(stripped(row.text)).strip() for row in heard]
+        kept = [text for text in texts if units(text) > LEAST_KEPT and should_capture(text)]
+        if not kept:
+            self._relayer.logger.debug(
+                "memory-memwal: auto-capture skipped — no capturable content (agent: %s, %d"
+                " messages checked)",
+                agent,
+                len(heard),
+            )
+            return None
+        whole = "\n\n".join(f"{number}. {text}" for number, text in enumerate(kept, 1))
+        return Letter(
+            agent,
+            self._relayer.namespace(agent),
+            whole.encode()[:MAX_ANALYZE].decode(errors="ignore"),
+            _iso(heard[-1].at),
+            f"skerry-{uuid.uuid4()}",
+        )
+
+    async def _send(self) -> bool:
+        """Sends what waits, the oldest first; returns whether all of it was answered."""
+        relayer = self._relayer
+        while (letter := await self._outbox.first()) is not None:
+            self._reach("memwal.sending")
+            try:
+                facts = await relayer.client(letter.agent).analyze(
+                    letter.text,
+                    letter.namespace,
+                    occurred_at=letter.occurred_at,
+                    key=letter.key,
+                )
+            except MemWalError as error:
+                relayer.failed(error)
+                relayer.logger.warning("memory-memwal: auto-capture failed: %s", error)
+                if error.retry or error.status is None or error.status in _WAITS:
+                    return False
+                await self._outbox.refuse(letter, str(error))
+                continue
+            relayer.answered()
+            self._reach("memwal.answered")
+            await self._outbox.sent(letter)
+            relayer.logger.info(
+                "memory-memwal: auto-captured %d facts (agent: %s, namespace: %s)",
+                len(facts),
+                letter.agent,
+                letter.namespace,
+            )
+        return True
+
+
+def _run(row: SpokenRow) -> tuple[str, str]:
+    return row.session_id, row.run_id
+
+
+def _runs(rows: Sequence[SpokenRow]) -> Iterator[list[SpokenRow]]:
+    """Yields the messages of each run, in the order of their numbers."""
+    for _, group in groupby(rows, _run):
+        yield list(group)
+
+
+def _heard(run: Sequence[SpokenRow]) -> Iterator[SpokenRow]:
+    """Yields the messages of the owner, and the answers that repeat nobody else's words."""
+    is_safe = True
+    for row in run:
+        if not row.is_private:
+            return
+        is_safe = is_safe and row.origin in _SAFE
+        is_owners = row.role == "user" and row.origin is Origin.OWNER
+        if is_owners or (row.role == "assistant" and is_safe):
+            yield row
+
+
+def _iso(at_ms: int) -> str:
+    text = datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds")
+    return text.replace("+00:00", "Z")

@@ -1,0 +1,307 @@
+"""Requests to a MemWal server: signed, within a limit of time and size, and read strictly."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypeVar
+from urllib.parse import quote
+
+import msgspec
+from msgspec import Struct
+
+from skerry.sdk.errors import SkerryError
+from skerry.sdk.fetch import Fetched, Outcome, PluginServer
+from skerry_memwal.signing import Signer
+
+T = TypeVar("T")
+MAX_REPLY: Final = 4 * 1024 * 1024
+"""Bytes of a reply."""
+MAX_ANALYZE: Final = 65_536
+"""Bytes of a text to analyze; the server refuses a longer one."""
+_SHOWN: Final = 200
+_OK: Final = 200
+_MULTIPLE: Final = 300
+_TOO_MANY: Final = 429
+_SERVER: Final = 500
+_DRIFT: Final = "ERR_TIMESTAMP_OUT_OF_BOUNDS"
+_NO_ROUTE: Final = 404
+
+
+class MemWalError(SkerryError):
+    """A MemWal server refused a request, or did not answer it."""
+
+    code = "memwal"
+
+    def __init__(
+        self, message: str, remedy: str = "", *, status: int | None = None, retry: bool = False
+    ) -> None:
+        super().__init__(message)
+        self.remedy = remedy
+        self.status = status
+        """Status of the answer; None without one."""
+        self.retry = retry
+        """True when the same request may succeed later."""
+
+
+class Recalled(Struct, frozen=True):
+    """A memory as a recall returns it."""
+
+    blob_id: str
+    text: str
+    distance: float
+    """Cosine distance, 0 to 2."""
+    created_at: str = ""
+
+    @property
+    def relevance(self) -> float:
+        """Returns 1 less the distance, between 0 and 1."""
+        return max(0.0, min(1.0, 1.0 - self.distance))
+
+
+class _Results(Struct, frozen=True):
+    results: list[Recalled]
+
+
+class Fact(Struct, frozen=True):
+    """A fact that the server found in a text."""
+
+    text: str
+    id: str = ""
+    job_id: str = ""
+
+
+class _Analyzed(Struct, frozen=True):
+    facts: list[Fact] = []
+
+
+class Health(Struct, frozen=True, rename="camel"):
+    """State of the server."""
+
+    status: str
+    version: str = ""
+    api_version: str = ""
+    write_ready: bool = msgspec.field(default=True, name="write_ready")
+    extractor: str = ""
+
+
+class _Config(Struct, frozen=True, rename="camel"):
+    package_id: str
+
+
+class Accepted(Struct, frozen=True):
+    """A text that the server took."""
+
+    job_id: str
+    status: str
+
+
+class Job(Struct, frozen=True):
+    """State of a text that the server took: running, uploaded, done or failed."""
+
+    job_id: str
+    status: str
+    blob_id: str | None = None
+    error: str | None = None
+
+
+class Stats(Struct, frozen=True):
+    """Size of a namespace."""
+
+    memory_count: int
+    storage_bytes: int
+    namespace: str
+    owner: str
+
+
+class Deleted(Struct, frozen=True):
+    """Number of memories that were forgotten."""
+
+    deleted: int
+
+
+class Client:
+    """One account at one server.
+
+    Args:
+        server: Reaches the server; from `api.http.server`.
+        url: Address of the server, without a slash at its end.
+        signer: Signs the requests.
+        seconds: Limit of a request, in seconds.
+
+    """
+
+    def __init__(self, server: PluginServer, url: str, signer: Signer, seconds: float) -> None:
+        self._server = server
+        self._url = url
+        self.signer = signer
+        self._seconds = seconds
+        self._package = ""
+
+    async def health(self) -> Health:
+        """Returns the state of the server, which needs no signature.
+
+        Raises:
+            MemWalError: the server cannot be reached.
+        """
+        return self._read(await self._send("GET", "/health", b"", {}, self._seconds), Health)
+
+    async def recall(
+        self, query: str, limit: int, namespace: str, *, seconds: float | None = None
+    ) -> Sequence[Recalled]:
+        """Returns the memories nearest to a text, the nearest first.
+
+        Raises:
+            MemWalError: the server refused, or did not answer within `seconds`.
+        """
+        body = {"query": query, "limit": limit, "namespace": namespace}
+        reply = await self._signed("POST", "/api/recall", body, seconds=seconds)
+        return self._read(reply, _Results).results
+
+    async def analyze(
+        self, text: str, namespace: str, *, occurred_at: str = "", key: str = ""
+    ) -> Sequence[Fact]:
+        """Lets the server find facts in a text and store them; returns the facts.
+
+        Args:
+            text: At most `MAX_ANALYZE` bytes.
+            namespace: Where the facts are stored.
+            occurred_at: When it was said, so that "last Friday" has a date.
+            key: Two requests with one key store the facts once.
+
+        Raises:
+            MemWalError: the server refused, or did not answer.
+        """
+        body = {"text": text, "namespace": namespace}
+        if occurred_at:
+            body["occurred_at"] = occurred_at
+        if key:
+            body["idempotency_key"] = key
+        return self._read(await self._signed("POST", "/api/analyze", body), _Analyzed).facts
+
+    async def remember(self, text: str, namespace: str, key: str = "") -> Accepted:
+        """Stores a text as it is.
+
+        Raises:
+            MemWalError: the server refused, or did not answer.
+        """
+        body = {"text": text, "namespace": namespace}
+        if key:
+            body["idempotency_key"] = key
+        return self._read(await self._signed("POST", "/api/remember", body), Accepted)
+
+    async def job(self, job_id: str) -> Job:
+        """Returns the state of a text that the server took.
+
+        Raises:
+            MemWalError: the server refused, or did not answer.
+        """
+        path = f"/api/remember/{quote(job_id, safe='')}"
+        return self._read(await self._signed("GET", path, None), Job)
+
+    async def stats(self, namespace: str) -> Stats:
+        """Returns the size of a namespace.
+
+        Raises:
+            MemWalError: the server refused, or did not answer.
+        """
+        reply = await self._signed("POST", "/api/stats", {"namespace": namespace}, seal=False)
+        return self._read(reply, Stats)
+
+    async def forget_namespace(self, namespace: str) -> int:
+        """Forgets all of a namespace; returns how many memories there were.
+
+        Raises:
+            MemWalError: the server refused, or did not answer.
+        """
+        reply = await self._signed("POST", "/api/forget", {"namespace": namespace})
+        return self._read(reply, Deleted).deleted
+
+    async def forget(self, ids: Sequence[str], namespace: str) -> int:
+        """Forgets single memories by their blobs; returns how many there were.
+
+        Raises:
+            MemWalError: the server refused, did not answer, or cannot forget single memories.
+        """
+        body = {"ids": list(ids), "namespace": namespace}
+        reply = await self._signed("POST", "/api/memories/forget", body)
+        return self._read(reply, Deleted).deleted
+
+    async def _signed(
+        self,
+        method: str,
+        path: str,
+        fields: Mapping[str, object] | None,
+        *,
+        seal: bool = True,
+        seconds: float | None = None,
+    ) -> Fetched:
+        body = b"" if fields is None else msgspec.json.encode(fields)
+        limit = self._seconds if seconds is None else seconds
+        headers = self.signer.headers(method, path, body)
+        if seal:
+            headers["x-seal-session"] = self.signer.session(await self._package_id(limit))
+        return await self._send(method, path, body, headers, limit)
+
+    async def _package_id(self, seconds: float) -> str:
+        """Returns the package that certificates name; asked once."""
+        if not self._package:
+            reply = await self._send("GET", "/config", b"", {}, seconds)
+            self._package = self._read(reply, _Config).package_id
+        return self._package
+
+    async def _send(
+        self, method: str, path: str, body: bytes, headers: Mapping[str, str], seconds: float
+    ) -> Fetched:
+        reply = await self._server.fetch(
+            f"{self._url}{path}",
+            method=method,
+            headers=headers,
+            body=body,
+            max_bytes=MAX_REPLY,
+            seconds=seconds,
+        )
+        if reply.outcome is not Outcome.ALLOW or reply.status is None:
+            raise MemWalError(
+                f"The MemWal server {self._url} did not answer {path}: {reply.reason}",
+                f"Look whether it runs: curl {self._url}/health",
+                retry=True,
+            )
+        if not _OK <= reply.status < _MULTIPLE:
+            raise refusal(path, reply)
+        return reply
+
+    def _read(self, reply: Fetched, kind: type[T]) -> T:
+        decode: Callable[..., T] = msgspec.json.decode
+        try:
+            return decode(reply.body, type=kind)
+        except msgspec.MsgspecError as error:
+            raise MemWalError(
+                f"The MemWal server {self._url} answered something else: {error}",
+                "Check serverUrl: the address must be that of a MemWal server.",
+            ) from error
+
+
+def refusal(path: str, reply: Fetched) -> MemWalError:
+    """Returns the error for an answer with an error status."""
+    status = reply.status or 0
+    text = _error_text(reply.body)
+    message = f"The MemWal server answered {path} with {status}{f': {text}' if text else '.'}"
+    remedy = ""
+    if status == 401:  # noqa: PLR2004 - unauthorized
+        remedy = "Check that privateKey is a key of accountId and was not revoked."
+        if reply.headers.get("x-auth-error") == _DRIFT:
+            remedy = "Set the clock of this machine: it differs from the server's."
+    elif status == 426:  # noqa: PLR2004 - upgrade required
+        remedy = "The server wants a newer client."
+    elif status == 402:  # noqa: PLR2004 - payment required, which stands for the quota
+        remedy = "Forget memories, or raise the quota of the account."
+    return MemWalError(
+        message, remedy, status=status, retry=status == _TOO_MANY or status >= _SERVER
+    )
+
+
+def _error_text(body: bytes) -> str:
+    try:
+        tree: Any = msgspec.json.decode(body)
+    except msgspec.MsgspecError:
+        return ""
+    text = tree.get("error", "") if isinstance(tree, dict) else ""
+    return text[:_SHOWN] if isinstance(text, str) else ""

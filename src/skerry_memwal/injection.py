@@ -1,0 +1,27 @@
+"""Decides whether a text looks like an instruction to the model instead of a memory.
+
+The detector is that of the gateway, which folds look-alike letters and invisible characters first.
+Two patterns of seed 001 are only hints to it and decide here: tags of roles, and orders to run a
+tool or command.
+"""
+
+import re
+from typing import Final
+
+from skerry.sdk.guard import fold, scan
+
+_TAG: Final = re.compile(r"<\s{0,3}/?\s{0,3}(?:system|assistant|developer|tool|function)\b")
+_ORDER: Final = re.compile(
+    r"(?:^|[.!?:;\n]\s{0,3}|\b(?:please|now|then|must|should|you (?:need|have) to)\s{1,3})"
+    r"(?:run|execute|call|invoke)\b[^.\n]{0,40}\b(?:tool|command)s?\b"
+)
+
+
+def is_injection(text: str) -> bool:
+    """Returns whether a text instructs a model; such a text is neither stored nor recalled."""
+    if not text:
+        return False
+    folded = fold(text).text.lower()
+    if _TAG.search(folded) or _ORDER.search(folded):
+        return True
+    return scan(text).flagged

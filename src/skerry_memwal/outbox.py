@@ -1,0 +1,128 @@
+"""Tables of the plugin: how far the transcripts were read, and what is still to be sent."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from skerry.sdk.tables import Database, Reader, Unit
+
+STEPS: Final = (
+    """
+    CREATE TABLE place (id INTEGER PRIMARY KEY, serial INTEGER NOT NULL);
+    CREATE TABLE outbox (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        agent TEXT NOT NULL,
+        namespace TEXT NOT NULL,
+        text TEXT NOT NULL,
+        occurred_at TEXT NOT NULL,
+        key TEXT NOT NULL,
+        attempts INTEGER NOT NULL DEFAULT 0,
+        refused TEXT NOT NULL DEFAULT ''
+    )
+    """,
+)
+
+
+class Letter(Struct, frozen=True):
+    """A text that is to be sent until it was answered."""
+
+    agent: str
+    namespace: str
+    text: str
+    occurred_at: str
+    """Time of the last message, as ISO 8601."""
+    key: str
+    """Idempotency key: the server stores the facts of one key once."""
+    id: int = 0
+
+
+class Outbox:
+    """The tables, in the plugin's own database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def cursor(self) -> int | None:
+        """Returns how far the transcripts were read; None where they never were."""
+        row = await self._database.read(lambda reader: reader.one("SELECT serial FROM place"))
+        return None if row is None else int(row[0])
+
+    async def write(self, cursor: int, letters: Sequence[Letter]) -> None:
+        """Stores the texts and how far was read, both or neither."""
+
+        def work(unit: Unit) -> None:
+            unit.executemany(
+                "INSERT INTO outbox (agent, namespace, text, occurred_at, key)"
+                " VALUES (?, ?, ?, ?, ?)",
+                [
+                    (letter.agent, letter.namespace, letter.text, letter.occurred_at, letter.key)
+                    for letter in letters
+                ],
+            )
+            unit.execute(
+                "INSERT INTO place (id, serial) VALUES (1, ?)"
+                " ON CONFLICT (id) DO UPDATE SET serial = excluded.serial",
+                (cursor,),
+            )
+
+        await self._database.write(work)
+
+    async def pause(self) -> None:
+        """Drops how far was read: what is said from now on is not captured later."""
+        await self._database.write(lambda unit: unit.execute("DELETE FROM place"))
+
+    async def first(self) -> Letter | None:
+        """Returns the oldest text that waits."""
+
+        def work(reader: Reader) -> Letter | None:
+            row = reader.one(
+                "SELECT agent, namespace, text, occurred_at, key, id FROM outbox"
+                " WHERE refused = '' ORDER BY id LIMIT 1"
+            )
+            return None if row is None else Letter(*row)
+
+        return await self._database.read(work)
+
+    async def sent(self, letter: Letter) -> None:
+        """Removes a text that was answered."""
+        await self._database.write(
+            lambda unit: unit.execute("DELETE FROM outbox WHERE id = ?", (letter.id,))
+        )
+
+    async def refuse(self, letter: Letter, reason: str) -> None:
+        """Keeps a text that the server refused for good, with the reason."""
+        await self._database.write(
+            lambda unit: unit.execute(
+                "UPDATE outbox SET refused = ? WHERE id = ?", (reason, letter.id)
+            )
+        )
+
+    async def counts(self) -> tuple[int, int]:
+        """Returns how many texts wait, and how many were refused."""
+
+        def work(reader: Reader) -> tuple[int, int]:
+            ((waiting, refused),) = reader.all(
+                "SELECT coalesce(sum(CASE WHEN refused = '' THEN 1 ELSE 0 END), 0),"
+                " coalesce(sum(CASE WHEN refused = '' THEN 0 ELSE 1 END), 0) FROM outbox"
+            )
+            return waiting, refused
+
+        return await self._database.read(work)
+
+    async def forget(self, agent: str, phrases: Sequence[str]) -> int:
+        """Removes the texts of an agent that have one of the phrases; returns how many."""
+        folded = [phrase.casefold() for phrase in phrases]
+
+        def work(unit: Unit) -> int:
+            found = [
+                number
+                for number, text in unit.all(
+                    "SELECT id, text FROM outbox WHERE agent = ?", (agent,)
+                )
+                if any(phrase in text.casefold() for phrase in folded)
+            ]
+            unit.executemany("DELETE FROM outbox WHERE id = ?", [(number,) for number in found])
+            return len(found)
+
+        return await self._database.write(work)

@@ -1,0 +1,113 @@
+"""Recalls memories before a prompt is built (seed 000, "Auto-recall"; seed 001, first hook)."""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Final
+
+from skerry.sdk.channels import PeerKind
+from skerry.sdk.hooks import PromptChange, PromptDraft, RunContext
+from skerry_memwal.client import MemWalError, Recalled
+from skerry_memwal.injection import is_injection
+from skerry_memwal.namespaces import agent_of
+from skerry_memwal.relayer import Relayer
+from skerry_memwal.texts import LEAST_PROMPT, block, instruction, units
+
+MOST_QUERY: Final = 8_000
+"""Characters of a prompt that are sent as the query."""
+MOST_SHOWN: Final = 500
+"""Texts that are kept, of what prompts had last, to know them where they are quoted."""
+
+
+class Shown:
+    """Texts that prompts had, so that an answer which quotes them does not store them again."""
+
+    def __init__(self) -> None:
+        self._texts: OrderedDict[str, None] = OrderedDict()
+
+    def add(self, texts: Sequence[str]) -> None:
+        """Notes texts; of many the newest stay."""
+        for text in texts:
+            self._texts[text] = None
+            self._texts.move_to_end(text)
+        while len(self._texts) > MOST_SHOWN:
+            self._texts.popitem(last=False)
+
+    def unquoted(self, text: str) -> str:
+        """Returns a text without those that prompts had."""
+        for quoted in self._texts:
+            if quoted in text:
+                text = text.replace(quoted, "")
+        return text
+
+
+class Recall:
+    """The handler of `before_prompt_build`."""
+
+    def __init__(self, relayer: Relayer, shown: Shown) -> None:
+        self._relayer = relayer
+        self._shown = shown
+
+    async def handle(self, draft: PromptDraft) -> PromptChange | None:
+        """Returns the memories and the namespace; the namespace also where nothing is recalled."""
+        if not is_open(draft.context):
+            return None
+        agent = agent_of(draft.context.session_key)
+        namespace = self._relayer.namespace(agent)
+        memories = await self._memories(draft, agent, namespace)
+        text = _fitting(memories, draft.context_bytes)
+        if text:
+            self._relayer.logger.info(
+                "memory-memwal: auto-recall injected %d memories (agent: %s, namespace: %s)",
+                len(memories),
+                agent,
+                namespace,
+            )
+        return PromptChange(
+            prepend_context=text or None, append_system_context=instruction(namespace)
+        )
+
+    async def _memories(self, draft: PromptDraft, agent: str, namespace: str) -> list[str]:
+        relayer, options = self._relayer, self._relayer.options
+        if units(draft.prompt) < LEAST_PROMPT or not options.auto_recall or relayer.is_resting:
+            return []
+        try:
+            found = await relayer.client(agent).recall(
+                draft.prompt[:MOST_QUERY],
+                options.max_recall_results,
+                namespace,
+                seconds=options.recall_seconds,
+            )
+        except MemWalError as error:
+            relayer.failed(error)
+            relayer.logger.warning("memory-memwal: auto-recall failed: %s", error)
+            return []
+        relayer.answered()
+        texts = relevant(found, options.min_relevance, options.max_recall_results)
+        self._shown.add(texts)
+        return texts
+
+
+def is_open(context: RunContext) -> bool:
+    """Returns whether the owner alone takes part in the conversation of a run."""
+    caller = context.caller
+    return caller is not None and caller.is_private and caller.chat is PeerKind.DIRECT
+
+
+def relevant(found: Sequence[Recalled], least: float, most: int) -> list[str]:
+    """Returns the texts that are relevant enough and instruct nobody, the nearest first."""
+    kept = [
+        memory
+        for memory in sorted(found, key=lambda memory: memory.distance)
+        if 1 - memory.distance >= least and not is_injection(memory.text)
+    ]
+    return [memory.text for memory in kept[:most]]
+
+
+def _fitting(memories: list[str], most: int) -> str:
+    """Returns the block of as many memories as have room; the list is cut to them."""
+    while memories:
+        text = block(memories)
+        if len(text.encode()) <= most:
+            return text
+        memories.pop()
+    return ""

@@ -1,0 +1,67 @@
+"""The server as the parts of the plugin see it: a client for each agent, and whether it answers."""
+
+from typing import Final
+
+from skerry.sdk.api import PluginApi
+from skerry_memwal.client import Client, Health, MemWalError
+from skerry_memwal.namespaces import namespace_of
+from skerry_memwal.options import Keys, Options
+from skerry_memwal.signing import Signer
+
+MOST_FAILURES: Final = 3
+"""Failures in a row after which the server is left alone until the service reached it again."""
+
+
+class Relayer:
+    """One server with the keys of all agents."""
+
+    def __init__(self, api: PluginApi, options: Options) -> None:
+        self.options = options
+        self.logger: Final = api.logger
+        self._clock = api.clock
+        self._server = api.http.server(api.config["serverUrl"])
+        self._clients: dict[Keys, Client] = {}
+        self._failures = 0
+        self.error = ""
+        """Reason of the last failure; empty after a success."""
+
+    @property
+    def is_resting(self) -> bool:
+        """Returns whether the server failed so often that prompts do not wait for it."""
+        return self._failures >= MOST_FAILURES
+
+    def client(self, agent: str) -> Client:
+        """Returns the client with the keys of an agent."""
+        keys = self.options.keys_of(agent)
+        client = self._clients.get(keys)
+        if client is None:
+            signer = Signer(keys.private_key, keys.account_id, self._clock.now_ms)
+            client = Client(
+                self._server, self.options.server_url, signer, self.options.request_seconds
+            )
+            self._clients[keys] = client
+        return client
+
+    def namespace(self, agent: str) -> str:
+        """Returns the namespace of an agent's memories."""
+        return namespace_of(agent, self.options.default_namespace)
+
+    def answered(self) -> None:
+        """Notes that the server answered."""
+        self._failures, self.error = 0, ""
+
+    def failed(self, error: MemWalError) -> None:
+        """Notes that a request failed; an answer that refuses shows that the server is there."""
+        self.error = str(error)
+        if error.retry:
+            self._failures += 1
+
+    async def probe(self) -> Health | None:
+        """Asks for the state of the server; returns None where it does not answer."""
+        try:
+            health = await self.client("main").health()
+        except MemWalError as error:
+            self.failed(error)
+            return None
+        self.answered()
+        return health
