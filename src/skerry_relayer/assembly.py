@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Final
 
 from skerry_recall.local import LocalEmbedder
-from skerry_relayer import job_rows
+from skerry_relayer import index, job_rows
 from skerry_relayer.blobs import FolderBlobs
-from skerry_relayer.database import SqliteDatabase
+from skerry_relayer.database import SqliteDatabase, Unit
 from skerry_relayer.embedding import Vectors
 from skerry_relayer.jobs import Parts
 from skerry_relayer.keys.child import key_server
 from skerry_relayer.keys.client import KeyClient
+from skerry_relayer.keys.registry import now_ms
 from skerry_relayer.memories import QUOTA_BYTES, Memories
 from skerry_relayer.nearest import NearestInMemory
 from skerry_relayer.processes import child
@@ -66,6 +67,12 @@ class Opened:
     memories: Memories
 
 
+def _begin(unit: Unit) -> None:
+    """Takes over what an earlier life of the only node left: its jobs, and blobs without a row."""
+    job_rows.release_all(unit)
+    index.doom_unwritten(unit, now_ms() + 1)
+
+
 @asynccontextmanager
 async def opened(options: Options) -> AsyncGenerator[Opened]:
     """Runs the memory of a folder for the block, with its key server and its model.
@@ -82,7 +89,7 @@ async def opened(options: Options) -> AsyncGenerator[Opened]:
         database = await stack.enter_async_context(
             SqliteDatabase(folders.database / DATABASE, steps(SQLITE))
         )
-        await database.write(job_rows.release_all)
+        await database.write(_begin)
         embedder = await stack.enter_async_context(LocalEmbedder(options.model, start=child))
         parts = Parts(
             database,

@@ -3,6 +3,9 @@
 import base64
 import hashlib
 import json
+import signal
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -45,6 +48,11 @@ class Delegate:
         return Caller(self.public_key, self.account.id, self.account.owner, made)
 
 
+def private_key(seed: int) -> Ed25519PrivateKey:
+    """Returns the key of a seed, 0 to 255."""
+    return Ed25519PrivateKey.from_private_bytes(bytes([seed] * 32))
+
+
 def delegate(
     root: Path,
     account: AccountRow | None = None,
@@ -53,7 +61,7 @@ def delegate(
     namespaces: frozenset[str] | None = None,
 ) -> Delegate:
     """Adds a delegate to an account, or to a new one, as `key add` does."""
-    private = Ed25519PrivateKey.from_private_bytes(bytes([seed] * 32))
+    private = private_key(seed)
     with Registry(Folders(root).keys) as registry:
         account = account or registry.add_account()
         public = private.public_key().public_bytes_raw().hex()
@@ -112,6 +120,13 @@ def _polymod(values: list[int]) -> int:
             if top >> place & 1:
                 check ^= part
     return check
+
+
+def run_killed(root: Path, operation: str, point: str) -> None:
+    """Runs an operation of `relayer_program` in a process of its own, which must die at a point."""
+    command = [sys.executable, "-m", "tests.support.relayer_program", str(root), operation, point]
+    done = subprocess.run(command, check=False, timeout=120, capture_output=True)
+    assert done.returncode == -signal.SIGKILL, done.stderr.decode()
 
 
 @asynccontextmanager
