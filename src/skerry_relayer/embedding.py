@@ -18,7 +18,12 @@ class Vectors:
     def __init__(self, embedder: Embedder, dims: int = 384) -> None:
         self._embedder = embedder
         self.dims = dims
-        self.space = f"{embedder.model}#0"
+        self.space = self.space_of(str(embedder.model))
+
+    @staticmethod
+    def space_of(model: str) -> str:
+        """Returns the space of a model's vectors."""
+        return f"{model}#0"
 
     async def of(self, texts: Sequence[str], kind: Kind) -> "NDArray[np.float32]":
         """Returns one row a text, each of length 1.

