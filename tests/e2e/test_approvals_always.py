@@ -67,6 +67,9 @@ async def test_a_person_keeps_the_allowlist_and_reads_the_log(tmp_path: Path) ->
         for words, code in (
             (("allowlist", "add", "git status"), 0),
             (("allowlist", "add", "ls", "--agent", "*"), 0),
+            (("allowlist", "add", "python3 *"), 1),
+            (("allowlist", "add", "sudo ls"), 1),
+            (("allowlist", "add", "ls 'a"), 1),
             (("allowlist", "remove", "ls", "--agent", "*"), 0),
             (("allowlist", "remove", "never"), 1),
         ):

@@ -1,6 +1,7 @@
 """Reads JSON objects from stdin, a line each: the option `--stdin` of commands for programs."""
 
 import json
+import math
 import sys
 from collections.abc import Iterator
 from typing import Any, BinaryIO, Final, NoReturn
@@ -42,9 +43,26 @@ def lines(stream: BinaryIO | None = None) -> Iterator[dict[str, Any] | BadLine]:
             yield _parsed(number, line)
 
 
+def decoded(line: bytes) -> Any:
+    """Returns the value of a line; each number in it can be written as JSON again.
+
+    Raises:
+        ValueError: it is no JSON.
+        RecursionError: it is too deep.
+    """
+    return json.loads(line.decode(), parse_constant=_refused, parse_float=_finite)
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text} is too large")
+    return number
+
+
 def _parsed(number: int, line: bytes) -> dict[str, Any] | BadLine:
     try:
-        value = json.loads(line.decode(), parse_constant=_refused)
+        value = decoded(line)
     except (ValueError, RecursionError) as error:
         return BadLine(number, f"Line {number} is not JSON: {error}.")
     if not isinstance(value, dict):

@@ -11,6 +11,11 @@ from skerry.infra.untrusted_json import UNREADABLE
 
 MAX_BYTES: Final = 4_194_304
 """Bytes of a file."""
+EVERY_AGENT: Final = "*"
+SECURITIES: Final = ("deny", "allowlist", "full")
+"""Values, the strictest first."""
+ASKS: Final = ("always", "on-miss", "off")
+"""Values, the most cautious first."""
 _LEGACY: Final = "default"
 _MAIN: Final = "main"
 _Word = Annotated[str, Field(max_length=64)]
@@ -85,9 +90,33 @@ class ApprovalsFile(_Part):
                     found.setdefault((agent, made.pattern), made)
         return list(found.values())
 
+    def modes(self) -> dict[str, dict[str, str]]:
+        """Returns the modes that the configuration can have, by agent; `*` is every agent.
+
+        Each has `security`, `ask`, or both.
+        """
+        sections = {EVERY_AGENT: self.defaults, **self.agents}
+        found: dict[str, dict[str, str]] = {}
+        for name, part in sections.items():
+            agent = _MAIN if name == _LEGACY else name
+            if part.security in SECURITIES:
+                found.setdefault(agent, {})["security"] = part.security
+            if part.ask in ASKS:
+                found.setdefault(agent, {})["ask"] = part.ask
+        return found
+
     def left_out(self) -> list[str]:
         """Returns the parts that are not taken, a sentence each."""
-        notes: list[str] = []
+        notes = [
+            f"{path}.{key}={value}: there is no such mode"
+            for path, modes in self._sections().items()
+            for key, value, known in (
+                ("security", modes.security, SECURITIES),
+                ("ask", modes.ask, ASKS),
+                ("askFallback", modes.ask_fallback, ("deny",)),
+            )
+            if value and value not in known
+        ]
         for name, rules in self.agents.items():
             limited = sum(
                 isinstance(one, _Entry) and bool(one.arg_pattern) for one in rules.allowlist
@@ -96,20 +125,20 @@ class ApprovalsFile(_Part):
                 notes.append(f"{limited} patterns of agent {name} with an expression of arguments")
             if rules.mcp_tools:
                 notes.append(f"{len(rules.mcp_tools)} tools of MCP servers of agent {name}")
-        if modes := self.unsupported():
-            notes.append(modes)
         return notes
 
     def unsupported(self) -> str:
         """Returns the modes that an allowlist does not have, in words; empty without any."""
-        sections = {"defaults": self.defaults, **{f"agents.{n}": r for n, r in self.agents.items()}}
         named = [
             f"{path}.{key}={value}"
-            for path, modes in sections.items()
+            for path, modes in self._sections().items()
             for key, value in (("security", modes.security), ("ask", modes.ask))
             if value
         ]
         return f"modes are not kept with the allowlist: {', '.join(named)}" if named else ""
+
+    def _sections(self) -> dict[str, _Modes]:
+        return {"defaults": self.defaults, **{f"agents.{n}": r for n, r in self.agents.items()}}
 
 
 def _made(agent: str, entry: _Entry | str) -> FileEntry | None:

@@ -59,8 +59,13 @@ bundled hook that only writes notes."""
 AGENTS: Final = _patterns("agents.list")
 """Keys that the gateway's own methods about agents change in addition; no client writes their
 text."""
+_COMMANDS: Final = "it decides which commands of agents run unasked on this machine"
 CONFIRMED: Final = {
     ("hooks", "internal", "entries", "boot-md"): "BOOT.md of the workspace runs at each start",
+    ("agents", "list", "*", "tools", "exec", "ask"): _COMMANDS,
+    ("agents", "list", "*", "tools", "exec", "security"): _COMMANDS,
+    ("tools", "exec", "ask"): _COMMANDS,
+    ("tools", "exec", "security"): _COMMANDS,
     ("session", "dmScope"): "it decides whose direct messages share a conversation",
     ("session", "identityLinks"): "it decides which senders are one person",
 }

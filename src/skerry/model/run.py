@@ -92,6 +92,21 @@ class ExpectedState(Struct, frozen=True):
     """Number of the last entry, 0 for none; with a session, of one that it has."""
 
 
+RESERVED_IDS: Final = ("announce-", "approval-", "boot-", "command-", "pairing-", "subagent-")
+"""Beginnings of the ids of runs that the gateway itself starts. A client's run must not have one:
+the run of the gateway with the same id would be taken for a repetition, and not be done."""
+
+
+class ReservedIdError(RequestError):
+    """A client chose an idempotency key that is the gateway's."""
+
+    code = "request.reserved_key"
+    remedy = "Send another idempotency key, such as a UUID."
+
+    def __init__(self, key: str) -> None:
+        super().__init__(f"The idempotency key {key[:64]!r} is of a run of the gateway itself.")
+
+
 class ConversationChangedError(RequestError):
     """A message was sent to another conversation than the client shows."""
 

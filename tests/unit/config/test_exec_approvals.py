@@ -40,7 +40,20 @@ def test_what_would_allow_more_than_before_is_left_out_and_told() -> None:
     notes = "; ".join(file.left_out())
     assert "1 patterns of agent ops with an expression of arguments" in notes
     assert "1 tools of MCP servers" in notes
-    assert "defaults.security=allowlist" in notes
+    assert "defaults.security" not in notes
+
+
+def test_modes_are_given_by_agent_and_unknown_ones_are_named() -> None:
+    modes = {"ops": {"ask": "always"}, "default": {"security": "deny", "ask": "never"}}
+    tree = {**FILE, "agents": modes}
+    file = parse(json.dumps(tree).encode())
+    assert file is not None
+    assert file.modes() == {
+        "*": {"security": "allowlist", "ask": "on-miss"},
+        "ops": {"ask": "always"},
+        "main": {"security": "deny"},
+    }
+    assert file.left_out() == ["agents.default.ask=never: there is no such mode"]
 
 
 @pytest.mark.parametrize(

@@ -258,3 +258,14 @@ async def test_a_run_goes_on_when_its_client_leaves(rig: Rig) -> None:
         while rig.dispatcher.waiting:
             await anyio.lowlevel.checkpoint()
     assert rig.dispatcher.active(SessionKey.main()) == [RUN]
+
+
+@pytest.mark.parametrize("method", ["agent", "chat.send"])
+@pytest.mark.parametrize("key", ["approval-5", "boot-main-1", "announce-x"])
+async def test_a_key_of_the_gateways_own_runs_is_refused(wire: Wire, method: str, key: str) -> None:
+    params = {"message": "hello", "idempotencyKey": key}
+    if method == "chat.send":
+        params["sessionKey"] = "main"
+    refused = (await wire.ask(method, params))["error"]
+    assert refused["details"]["code"] == "request.reserved_key"
+    assert "UUID" in refused["details"]["remedy"]

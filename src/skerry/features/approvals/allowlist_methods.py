@@ -10,6 +10,7 @@ from skerry.config.exec_approvals import ApprovalsFile, FileEntry
 from skerry.features.approvals import wire
 from skerry.gateway.frames import Json
 from skerry.gateway.method import Call, Method, NoParams, Params, RefusedError
+from skerry.policy.command_patterns import problem
 from skerry.store import DATABASE, Unit, allowlist
 from skerry.store.allowlist import AllowedPattern
 
@@ -49,8 +50,12 @@ async def allowlist_add(call: Call, params: PatternParams) -> Json:
     """Adds a pattern; commands that match it run unasked on a host."""
     agent, by, now = _agent(call, params.agent_id), wire.person(call), call.context.clock.now_ms()
     pattern = params.pattern.strip()
-    if not pattern:
-        raise RefusedError("the pattern is empty")
+    if why := problem(pattern):
+        raise RefusedError(
+            f"the pattern {pattern!r} would match nothing: {why}",
+            "Write the words of a command; a last * takes further operands.",
+            details={"code": "allowlist.no_effect"},
+        )
     added = await call.context.store.write(
         lambda unit: allowlist.add(unit, agent, pattern, "person", by, now)
     )
@@ -80,8 +85,8 @@ async def approvals_get(call: Call, _params: NoParams) -> Json:
 async def approvals_set(call: Call, params: SetParams) -> Json:
     """Replaces the allowlist, if it is as the caller read it."""
     file, by, now = params.file, wire.person(call), call.context.clock.now_ms()
-    if problem := file.unsupported():
-        raise RefusedError(problem, "Set tools.exec.security and tools.exec.ask instead.")
+    if modes := file.unsupported():
+        raise RefusedError(modes, "Set tools.exec.security and tools.exec.ask instead.")
     wanted = {(entry.agent, entry.pattern) for entry in _entries(call, file)}
 
     def write(unit: Unit) -> list[AllowedPattern]:
@@ -97,6 +102,8 @@ async def approvals_set(call: Call, params: SetParams) -> Json:
         for agent, pattern in sorted(had - wanted):
             allowlist.remove(unit, agent, pattern, by, now)
         for agent, pattern in sorted(wanted - had):
+            if why := problem(pattern):
+                call.warn("file.agents", f"the pattern {pattern!r} matches nothing: {why}")
             if not allowlist.add(unit, agent, pattern, "person", by, now):
                 raise RefusedError(f"agent {agent} has too many patterns")
         return allowlist.patterns(unit)

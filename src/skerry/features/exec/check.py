@@ -7,11 +7,11 @@ from msgspec import Struct
 
 from skerry.config.exec import Ask, Security
 from skerry.features.exec import analysis, patterns, safe_bins
-from skerry.features.exec.patterns import Pattern, PatternError
 from skerry.features.exec.programs import SEARCH_PATH, Resolved, is_on_path, resolve
-from skerry.features.exec.runners import PRIVILEGED, is_runner
 from skerry.features.exec.words import RefusedError, Simple
-from skerry.features.exec.wrappers import Peeled, is_wrapper, peel
+from skerry.policy.command_patterns import Pattern, PatternError, parse
+from skerry.policy.command_runners import PRIVILEGED, is_runner
+from skerry.policy.command_wrappers import Peeled, is_wrapper, peel
 from skerry.policy.effect import Effect
 
 _ALLOWED: Final = "allowlist"
@@ -196,7 +196,7 @@ def _parsed(texts: Sequence[str]) -> list[Pattern]:
     parsed: list[Pattern] = []
     for text in texts:
         try:
-            parsed.append(patterns.parse(text))
+            parsed.append(parse(text))
         except PatternError:
             continue
     return parsed

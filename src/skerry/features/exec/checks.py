@@ -3,10 +3,8 @@
 from collections.abc import Iterator
 
 from skerry.config.exec import AgentExec
-from skerry.features.exec.patterns import PatternError, parse
-from skerry.features.exec.runners import is_runner
 from skerry.features.exec.safe_bins import FILTERS
-from skerry.features.exec.wrappers import is_wrapper
+from skerry.policy.command_patterns import problem
 from skerry.ports.checks import Check, Level
 from skerry.sdk.features import Installation
 
@@ -27,17 +25,9 @@ async def patterns(installation: Installation) -> Iterator[Check]:
 
 def _section(path: str, section: AgentExec) -> Iterator[Check]:
     for text in section.allowlist or ():
-        try:
-            pattern = parse(text)
-        except PatternError as error:
-            reason = f"The pattern {text!r} matches nothing: {error}."
+        if why := problem(text):
+            reason = f"The pattern {text!r} matches nothing: {why}."
             yield Check("commands", Level.WARNING, reason, f"change it in {path}.allowlist")
-            continue
-        words = [pattern.program, *(form.pattern for form in pattern.words)]
-        if not pattern.is_exact and (is_runner(words) or is_wrapper(pattern.program)):
-            reason = f"The pattern {text!r} matches nothing: {pattern.program} runs other programs."
-            remedy = f"write the whole command, without *, into {path}.allowlist"
-            yield Check("commands", Level.WARNING, reason, remedy)
     for name in section.safe_bins or ():
         if name not in FILTERS:
             reason = f"{name} is no safe bin: none of its options is known to be safe."

@@ -14,6 +14,7 @@ import anyio
 from msgspec import Struct
 
 from skerry.cli.failure import FailedError
+from skerry.cli.json_lines import decoded
 from skerry.cli.render import notice, one_line, show, show_json, table
 from skerry.config.load import load
 from skerry.config.root import Config
@@ -122,7 +123,7 @@ def _object(line: bytes) -> dict[str, Any]:
     if len(line) > MAX_LINE:
         raise _LineError(f"the line has more than {MAX_LINE} bytes")
     try:
-        value = json.loads(line)
+        value = decoded(line)
     except (*UNREADABLE, RecursionError) as error:
         raise _LineError(f"the line is not JSON: {one_line(str(error))[:200]}") from error
     if not isinstance(value, dict):

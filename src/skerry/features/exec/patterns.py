@@ -1,74 +1,12 @@
-"""Patterns of commands that run unasked, as `tools.exec.allowlist` has them.
-
-A pattern is words, as a shell would split them. The first names a program; each other is compared
-with the word of the command at its place. A `*` outside quotes stays in one word, crosses no `/`
-and begins no option; as the last word it takes all further operands, and no options. A pattern
-that is one path names a program with any arguments, and may have `*`, `?` and `**`.
-"""
+"""Compares commands of this machine with the patterns of the allowlist."""
 
 import re
 import shlex
 from collections.abc import Sequence
 from functools import lru_cache
-from pathlib import Path
-from typing import Final
-
-from msgspec import Struct
 
 from skerry.features.exec.programs import Resolved, is_on_path, resolve
-
-MAX_CHARACTERS: Final = 4096
-_STAR: Final = "\ue000"
-"""Stands for a `*` outside quotes; commands with it are refused."""
-
-
-class PatternError(ValueError):
-    """A pattern cannot be used; the text says why."""
-
-
-class Pattern(Struct, frozen=True):
-    """One pattern, ready to be compared."""
-
-    text: str
-    program: str
-    """Name or path of the program; in a path pattern with its globs."""
-    words: tuple[re.Pattern[str], ...]
-    takes_rest: bool
-    """True where the last word is `*`."""
-    is_path: bool
-    """True for a path alone: any arguments."""
-    is_exact: bool
-    """True where it has no `*`, and the arguments are part of it."""
-
-
-@lru_cache(maxsize=1024)
-def parse(text: str) -> Pattern:
-    """Returns the pattern.
-
-    Raises:
-        PatternError: it cannot be used.
-    """
-    if len(text) > MAX_CHARACTERS:
-        raise PatternError(f"it has more than {MAX_CHARACTERS} characters")
-    first, *words = _split(text)
-    if first.startswith("~/"):
-        first = f"{Path.home()}{first[1:]}"
-    is_path = not words and "/" in first
-    if "/" in first and not first.startswith("/"):
-        raise PatternError("the path of its program is not absolute")
-    if _STAR in first and not is_path:
-        raise PatternError("its first word has a *; it must name a program")
-    takes_rest = bool(words) and words[-1] == _STAR
-    if takes_rest:
-        words.pop()
-    return Pattern(
-        text,
-        first.replace(_STAR, "*") if is_path else first,
-        tuple(map(_compiled, words)),
-        takes_rest,
-        is_path,
-        not (is_path or takes_rest or any(_STAR in word for word in words)),
-    )
+from skerry.policy.command_patterns import Pattern
 
 
 def quoted(argv: Sequence[str]) -> str:
@@ -114,53 +52,3 @@ def _path_form(pattern: str) -> re.Pattern[str]:
     forms = {"**/": "(?:[^/]+/)*", "**": ".*", "*": "[^/]*", "?": "[^/]"}
     parts = re.split(r"(\*\*/|\*\*|\*|\?)", pattern)
     return re.compile("".join(forms.get(part) or re.escape(part) for part in parts), re.DOTALL)
-
-
-def _compiled(word: str) -> re.Pattern[str]:
-    if _STAR not in word:
-        return re.compile(re.escape(word))
-    if word.startswith("-") and _STAR in word.partition("=")[0]:
-        raise PatternError(f"{word.replace(_STAR, '*')!r} would take any option")
-    parts = re.split(f"({_STAR})", word)
-    form = "".join("[^/]*" if part == _STAR else re.escape(part) for part in parts)
-    # As in a shell, no star stands for the dot at the start of a name: `..` is such a name.
-    form = re.sub(r"(^|/)\[\^/\]\*", r"\1(?![.])[^/]*", form)
-    # A star that is a whole name stands for one.
-    form = re.sub(r"\(\?!\[\.\]\)\[\^/\]\*(/|$)", r"(?![.])[^/]+\1", form)
-    guard = "(?!-)" if word.startswith(_STAR) else ""
-    return re.compile(guard + form, re.DOTALL)
-
-
-def _split(text: str) -> list[str]:
-    """Returns the words of a pattern, with `_STAR` for each star outside quotes."""
-    if _STAR in text or not text.isprintable():
-        raise PatternError("it has a control or invisible character")
-    words: list[str] = []
-    word: list[str] | None = None
-    for piece in _PIECE.finditer(text):
-        if piece["blank"]:
-            words += [] if word is None else ["".join(word)]
-            word = None
-            continue
-        word = [] if word is None else word
-        word.append(_piece(piece))
-    words += [] if word is None else ["".join(word)]
-    if not words or not words[0]:
-        raise PatternError("it is empty")
-    return words
-
-
-_PIECE: Final = re.compile(
-    r"(?P<blank> +)|'(?P<raw>[^']*)'|\"(?P<quoted>(?:\\.|[^\"\\])*)\"|\\(?P<escaped>.)"
-    r"|(?P<star>\*)|(?P<open>['\"\\])|(?P<plain>.)"
-)
-
-
-def _piece(piece: re.Match[str]) -> str:
-    if piece["open"]:
-        raise PatternError("a quote is not closed")
-    if piece["quoted"] is not None:
-        return re.sub(r"\\(.)", r"\1", piece["quoted"])
-    if piece["star"]:
-        return _STAR
-    return str(piece["raw"] or piece["escaped"] or piece["plain"] or "")

@@ -36,6 +36,8 @@ class Filter(Struct, frozen=True):
     """Options with two values, in the next words."""
     refused: re.Pattern[str] | None = None
     """Text that no operand may have."""
+    dash: bool = False
+    """True where the operand `-` is the standard input."""
     plain_longs: bool = True
     """False where no long option takes its value behind `=`."""
 
@@ -50,12 +52,14 @@ FILTERS: Final = {
         long_flags=_names(
             "show-all number-nonblank show-ends number squeeze-blank show-tabs show-nonprinting"
         ),
+        dash=True,
     ),
     "cut": Filter(
         "snz",
         "bcfd",
         long_flags=_names("complement only-delimited zero-terminated"),
         long_valued=_names("bytes characters fields delimiter output-delimiter"),
+        dash=True,
     ),
     "grep": Filter(
         "ivwxcnoqshHEFGPazbTyUlL",
@@ -71,6 +75,7 @@ FILTERS: Final = {
         operands=1,
         expression="e --regexp",
         number=True,
+        dash=True,
     ),
     "head": Filter(
         "qvz",
@@ -78,6 +83,7 @@ FILTERS: Final = {
         long_flags=_names("quiet silent verbose zero-terminated"),
         long_valued=_names("lines bytes"),
         number=True,
+        dash=True,
     ),
     "tail": Filter(
         "qvz",
@@ -85,6 +91,7 @@ FILTERS: Final = {
         long_flags=_names("quiet silent verbose zero-terminated"),
         long_valued=_names("lines bytes"),
         number=True,
+        dash=True,
     ),
     "jq": Filter(
         "rcnsejMCaSR",
@@ -111,6 +118,7 @@ FILTERS: Final = {
         ),
         long_valued=_names("key field-separator"),
         optional=_names("check"),
+        dash=True,
     ),
     "tr": Filter(
         "cCdst", long_flags=_names("complement delete squeeze-repeats truncate-set1"), operands=2
@@ -122,24 +130,30 @@ FILTERS: Final = {
         long_valued=_names("skip-fields skip-chars check-chars"),
         optional=_names("all-repeated group"),
     ),
-    "wc": Filter("clLmw", long_flags=_names("bytes chars lines max-line-length words")),
+    "wc": Filter("clLmw", long_flags=_names("bytes chars lines max-line-length words"), dash=True),
     "rev": Filter(),
-    "tac": Filter("br", "s", long_flags=_names("before regex"), long_valued=_names("separator")),
-    "nl": Filter("p", "bdfhilnsvw"),
-    "fold": Filter("bs", "w", long_flags=_names("bytes spaces"), long_valued=_names("width")),
+    "tac": Filter(
+        "br", "s", long_flags=_names("before regex"), long_valued=_names("separator"), dash=True
+    ),
+    "nl": Filter("p", "bdfhilnsvw", dash=True),
+    "fold": Filter(
+        "bs", "w", long_flags=_names("bytes spaces"), long_valued=_names("width"), dash=True
+    ),
     "fmt": Filter("cstu", "wgp"),
-    "expand": Filter("i", "t", long_flags=_names("initial"), long_valued=_names("tabs")),
-    "unexpand": Filter("a", "t", long_flags=_names("all first-only"), long_valued=_names("tabs")),
+    "expand": Filter("i", "t", long_flags=_names("initial"), long_valued=_names("tabs"), dash=True),
+    "unexpand": Filter(
+        "a", "t", long_flags=_names("all first-only"), long_valued=_names("tabs"), dash=True
+    ),
     "base64": Filter(
-        "di", "w", long_flags=_names("decode ignore-garbage"), long_valued=_names("wrap")
+        "di", "w", long_flags=_names("decode ignore-garbage"), long_valued=_names("wrap"), dash=True
     ),
     "column": Filter(
         "tx", "cNos", long_flags=_names("table"), long_valued=_names("separator output-separator")
     ),
-    "md5sum": Filter("bt", long_flags=_names("binary text")),
-    "sha1sum": Filter("bt", long_flags=_names("binary text")),
-    "sha256sum": Filter("bt", long_flags=_names("binary text")),
-    "sha512sum": Filter("bt", long_flags=_names("binary text")),
+    "md5sum": Filter("bt", long_flags=_names("binary text"), dash=True),
+    "sha1sum": Filter("bt", long_flags=_names("binary text"), dash=True),
+    "sha256sum": Filter("bt", long_flags=_names("binary text"), dash=True),
+    "sha512sum": Filter("bt", long_flags=_names("binary text"), dash=True),
 }
 
 
@@ -175,6 +189,8 @@ class _Words:
 
     def _operand_problem(self) -> str:
         most = self._profile.operands - (1 if self._has_expression else 0)
+        if self._profile.dash and self._operands[most:] == ["-"]:
+            self._operands.pop()
         if len(self._operands) > most:
             return f"{self._operands[most]} would be read as a file"
         refused = self._profile.refused

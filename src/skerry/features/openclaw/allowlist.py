@@ -2,16 +2,18 @@
 
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from skerry.app.build import open_state
-from skerry.config.exec_approvals import MAX_BYTES, FileEntry, parse
-from skerry.config.paths import show_key_path
+from skerry.config.exec_approvals import ASKS, EVERY_AGENT, MAX_BYTES, SECURITIES, FileEntry, parse
+from skerry.config.paths import KeyPath, lookup, replaced, show_key_path
 from skerry.config.proposal import KeyOutcome, ProposedKey
 from skerry.config.root import Config
 from skerry.features.openclaw.home import inside
 from skerry.features.openclaw.report import Report
 from skerry.infra.clock import SystemClock
+from skerry.model.ids import MAIN_AGENT, agent_id
+from skerry.policy.command_patterns import problem
 from skerry.store import Unit, allowlist
 
 FILE: Final = "exec-approvals.json"
@@ -28,6 +30,7 @@ class Patterns:
         self._entries: dict[str, list[FileEntry]] = {}
         self._report = report
         self._without: set[str] = set()
+        self._modes: dict[str, dict[str, str]] = {}
         path = home / FILE
         if not path.is_file() or not inside(home, path):
             return
@@ -36,9 +39,34 @@ class Patterns:
             report.leave(FILE, "it is damaged, too large, or of another version")
             return
         for entry in file.entries():
+            if why := problem(entry.pattern):
+                report.leave(f"{FILE}: {entry.pattern}", f"it would match nothing: {why}")
+                continue
             self._entries.setdefault(entry.agent, []).append(entry)
+        self._modes = file.modes()
         for note in file.left_out():
             report.leave(FILE, note)
+
+    def with_modes(self, tree: dict[str, Any]) -> dict[str, Any]:
+        """Returns a configuration with the modes of the file, where they are stricter."""
+        listed = lookup(tree, ("agents", "list"))
+        names = [
+            agent_id(str(entry.get("id", ""))) if isinstance(entry, dict) else ""
+            for entry in (listed if isinstance(listed, list) else ())
+        ]
+        for name, modes in self._modes.items():
+            place: KeyPath = ("tools", "exec")
+            if name in names:
+                place = ("agents", "list", names.index(agent_id(name)), *place)
+            elif name != EVERY_AGENT and (names or name != MAIN_AGENT):
+                self._report.leave(f"{FILE}: modes of {name}", "there is no such agent")
+                continue
+            for key, value in modes.items():
+                order = {"security": SECURITIES, "ask": ASKS}[key]
+                present = lookup(tree, (*place, key))
+                if present not in order or order.index(value) < order.index(present):
+                    tree = replaced(tree, (*place, key), value)
+        return tree
 
     def lines(self, config: Config, yes: Collection[str]) -> list[ProposedKey]:
         """Returns a question for each agent, or the consent that was given."""

@@ -93,7 +93,7 @@ def _configuration(
     mapping = mapped(theirs)
     report.unmapped += mapping.unmapped
     ours = source.read(path).parsed
-    tree = mapping.tree
+    tree = patterns.with_modes(mapping.tree)
     if lookup(tree, _BOOT_KEY) is MISSING and openclaw_files.has_boot(home, theirs):
         tree = replaced(tree, _BOOT_KEY[:-1], {"enabled": True})
 

@@ -17,6 +17,7 @@ from typing import Final, Protocol
 import anyio
 from anyio import to_thread
 from msgspec import Struct
+from msgspec.structs import replace
 
 from skerry.config.protected import protected
 from skerry.config.root import Config
@@ -31,7 +32,7 @@ from skerry.infra.process import Child, NotStartedError
 from skerry.infra.terminal import Terminal
 from skerry.model.errors import SandboxError
 from skerry.model.ids import MAIN_AGENT, AgentId, SessionKey
-from skerry.ports.sandbox import Limits, SandboxProcess, SandboxSpec, SelfTest
+from skerry.ports.sandbox import Limits, SandboxProcess, SandboxSpec, SelfCheck, SelfTest
 from skerry.sdk.slots import SandboxHost
 
 REMEDY: Final = "`skerry sandbox test` shows why; `skerry doctor` names the remedies."
@@ -124,14 +125,14 @@ class Sandboxes:
         """Returns the self-test of a backend, run once, and a minute after a failure again."""
         backend = self._backends.get(name)
         if backend is None:
-            return SelfTest(name, usable=False, remedy=f"There is no backend {name} yet.")
+            return _unavailable(name, f"There is no backend {name} yet.")
         key = (name, settings.docker.image)
         async with self._turn:
             known = self._known.get(key)
             if known is not None and time.monotonic() < known[1]:
                 return known[0]
             lacking = await backend.lacks(settings)
-            result = SelfTest(name, usable=False, remedy=lacking)
+            result = _unavailable(name, lacking)
             if not lacking:
                 result = await self._test(self, backend, settings)
             until = math.inf if result.usable else time.monotonic() + AGAIN_SECONDS
@@ -230,12 +231,16 @@ class Sandboxes:
         """Returns the first usable backend of those that are configured, and its self-test."""
         names = self.names if settings.backend == "auto" else (settings.backend,)
         reasons: list[str] = []
+        failed: list[SelfCheck] = []
         for name in names:
             result = await self.tested(name, settings)
             if result.usable:
                 return self._backends[name], result
             reasons.append(f"{name}: {result.remedy}")
-        return None, SelfTest("none", usable=False, remedy=" ".join(reasons))
+            failed += [
+                replace(check, id=f"{name}-{check.id}") for check in result.checks if not check.ok
+            ]
+        return None, SelfTest("none", usable=False, checks=tuple(failed), remedy=" ".join(reasons))
 
     async def _mounts(
         self, granted: Granted, held: ExitStack, made: list[Path]
@@ -265,6 +270,12 @@ class Sandboxes:
         )
         held.callback(binds.close, bound)
         return [*opened.mounts, *bound], opened.hidden
+
+
+def _unavailable(name: str, why: str) -> SelfTest:
+    """Returns the self-test of a backend that cannot run anything: its only check has failed."""
+    check = SelfCheck("available", ok=False, detail=why)
+    return SelfTest(name, usable=False, checks=(check,), remedy=why)
 
 
 def _narrower(order: Sequence[str], wanted: str | None, granted: str, key: str) -> str:

@@ -29,7 +29,14 @@ from skerry.model.ids import RunId
 from skerry.model.origin import Origin
 from skerry.model.queue import QueueMode
 from skerry.model.rights import Rights
-from skerry.model.run import Admission, AdmissionStatus, ExpectedState, RunRequest
+from skerry.model.run import (
+    RESERVED_IDS,
+    Admission,
+    AdmissionStatus,
+    ExpectedState,
+    ReservedIdError,
+    RunRequest,
+)
 from skerry.model.session import entry_seq
 from skerry.model.thinking import ThinkingLevel, thinking_level
 from skerry.store import sessions
@@ -197,10 +204,16 @@ class ChatAbortParams(Params):
     agent_id: Name | None = None
 
 
+def _run_id(key: str) -> RunId:
+    if key.startswith(RESERVED_IDS):
+        raise ReservedIdError(key)
+    return RunId(key)
+
+
 def agent(call: Call, params: AgentParams) -> Coroutine[Any, Any, Json]:
     """Starts a run; answers once when it is accepted and once more when it ended."""
     request = RunRequest(
-        run_id=RunId(params.idempotency_key),
+        run_id=_run_id(params.idempotency_key),
         key=call.session_key(params.session_key, params.agent_id),
         text=params.message,
         timeout=None if params.timeout is None else float(params.timeout),
@@ -295,7 +308,7 @@ async def agent_wait(call: Call, params: AgentWaitParams) -> Json:
 def chat_send(call: Call, params: ChatSendParams) -> Coroutine[Any, Any, Json]:
     """Starts a run and answers when it is accepted; the rest is sent as events."""
     request = RunRequest(
-        run_id=RunId(params.idempotency_key),
+        run_id=_run_id(params.idempotency_key),
         key=call.session_key(params.session_key, params.agent_id),
         text=params.message,
         timeout=None if params.timeout_ms is None else params.timeout_ms / 1000,

@@ -17,6 +17,7 @@ SEEDS = ("npm test", "git status", "git diff *", "ls -la *", "cat *.md")
         "(cat README.md | grep -i 'a b') 2>&1 >/dev/null",
         "timeout 5 git status; time ls -la /etc",
         "/usr/bin/git status # a comment",
+        "ls -la | cat - | grep -i a - | head -n 2 -",
     ],
 )
 async def test_what_patterns_and_safe_bins_cover_is_allowed(command: str) -> None:
@@ -43,6 +44,10 @@ async def test_what_patterns_and_safe_bins_cover_is_allowed(command: str) -> Non
         ("git diff --ext-diff", "allowlist-miss"),
         ("cat ../README.md", "allowlist-miss"),
         ("cat .x.md", "allowlist-miss"),
+        ("cat - x", "allowlist-miss"),
+        ("cat - -", "allowlist-miss"),
+        ("jq . -", "allowlist-miss"),
+        ("uniq - x", "allowlist-miss"),
         ("sudo git status", "privileged"),
         ("./git status", "program"),
         ("env A=1 git status", "runner"),

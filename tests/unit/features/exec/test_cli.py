@@ -45,6 +45,8 @@ async def test_each_line_is_answered_and_a_bad_one_stops_nothing(
         [
             b'{"id": 1, "command": "git status | wc -l", "cwd": "/tmp"}',
             b'{"id": 2, "command": 5}',
+            b'{"id": NaN, "command": "ls"}',
+            b'{"id": 1e999, "command": "ls"}',
             b"not json",
             b"\xff",
             b"[" * 100_000,
@@ -80,7 +82,7 @@ async def test_each_line_is_answered_and_a_bad_one_stops_nothing(
     }
     assert [(line["id"], line["decision"], line["rule"]) for line in told[1:]] == [
         (2, "deny", "bad-line"),
-        *[(None, "deny", "bad-line")] * 5,
+        *[(None, "deny", "bad-line")] * 7,
         ("x", "deny", "bad-line"),
         ("y", "ask", "ask-always"),
         (None, "deny", "character"),

@@ -2,8 +2,9 @@
 
 import pytest
 
-from skerry.features.exec.patterns import PatternError, matches, parse, quoted
+from skerry.features.exec.patterns import matches, quoted
 from skerry.features.exec.programs import SEARCH_PATH, resolve
+from skerry.policy.command_patterns import PatternError, parse, problem
 
 
 def covers(pattern: str, *argv: str) -> bool:
@@ -79,3 +80,32 @@ def test_what_is_remembered_of_a_command_matches_it_alone(argv: tuple[str, ...])
     assert parse(text).is_exact
     assert covers(text, *argv)
     assert not covers(text, *argv, "x")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "why"),
+    [
+        ("", "it is empty"),
+        ("ls 'a", "a quote is not closed"),
+        ("* -l", "must name a program"),
+        ("ls -*", "would take any option"),
+        ("bin/ls", "not absolute"),
+        ("ls \u202e", "invisible character"),
+        ("sudo ls", "runs a command as somebody else"),
+        ("/usr/bin/sudo", "runs a command as somebody else"),
+        ("python3 *", "without *"),
+        ("/usr/bin/python3", "without *"),
+        ("timeout 5 ls *", "without *"),
+        ("find . *", "without *"),
+        ("ls *", ""),
+        ("python3 run.py", ""),
+        ("git diff *", ""),
+        ("/usr/bin/git", ""),
+        ("git *", ""),
+        ("git cat-file *", ""),
+        ("git-lfs *", "without *"),
+    ],
+)
+def test_a_pattern_that_can_match_nothing_says_why(pattern: str, why: str) -> None:
+    assert why in problem(pattern)
+    assert bool(problem(pattern)) is bool(why)

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from skerry.cli.main import main
+from skerry.config.load import load
+from skerry.model.ids import AgentId
 
 FILE = {
     "version": 1,
@@ -49,7 +51,30 @@ def test_nothing_is_allowed_without_a_yes(old: Path, capsys: pytest.CaptureFixtu
     assert patterns(old) == []
     left = json.dumps(report["unmapped"])
     assert "exec-approvals.json: gone" in left
-    assert "defaults.security=full" in left
+    (mode,) = [one for one in report["configuration"] if one["key"] == "tools.exec.security"]
+    assert (mode["value"], mode["outcome"]) == ("full", "needs your yes")
+
+
+def test_the_modes_of_the_file_apply_with_a_yes_where_they_are_stricter(
+    old: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    theirs = {
+        "tools": {"exec": {"ask": "always"}},
+        "agents": {"list": [{"id": "main"}, {"id": "ops"}]},
+    }
+    (old / "openclaw.json").write_text(json.dumps(theirs))
+    modes = {"ops": {"security": "deny"}, "gone": {"ask": "always"}}
+    file = {**FILE, "defaults": {"security": "allowlist", "ask": "off"}, "agents": modes}
+    (old / "exec-approvals.json").write_text(json.dumps(file))
+    keys = ("tools.exec.ask", "tools.exec.security", "agents.list[1].tools.exec.security")
+    words = ["import", "openclaw", str(old), "--apply", "--json"]
+    assert main([*words, *(word for key in keys for word in ("--yes-to", key))]) == 0
+    assert "modes of gone" in capsys.readouterr().out
+    config = load({"SKERRY_STATE_DIR": str(old.parent / "skerry")}, fetch=False).config
+    assert (config.tools.exec.security, config.tools.exec.ask) == ("allowlist", "always")
+    agent = config.agents.by_id[AgentId("ops")].tools
+    assert agent is not None
+    assert agent.exec.security == "deny"
 
 
 def test_with_a_yes_the_patterns_are_allowed_with_their_last_use(

@@ -102,6 +102,8 @@ async def test_without_a_usable_backend_nothing_runs(workspace: Path) -> None:
     result = await sandbox.usable()
     assert not result.usable
     assert "podman" in result.remedy
+    assert [(check.id, check.ok) for check in result.checks] == [("podman-available", False)]
+    assert "podman" in result.checks[0].detail
     with pytest.raises(SandboxError) as refused:
         await output(sandbox, script("touch ran", workspace))
     assert refused.value.remedy
