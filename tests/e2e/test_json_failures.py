@@ -45,6 +45,7 @@ HERE = {
         "sandbox test",
         "audit",
         "exec check",
+        "routing explain",
         "security audit",
         "tools explain",
         "tools list",

@@ -16,7 +16,7 @@ from skerry.model.session import SessionEntry
 from skerry.store import archive, outbox, sessions
 from skerry.testing.channel import ACCOUNT, CHANNEL
 from skerry.testing.clock import FakeClock
-from skerry.testing.model import ScriptedModel, echo
+from skerry.testing.model import ScriptedModel, echo, unfenced
 from tests.support.core import MAIN, Core, open_core
 
 HOUR = 3_600_000
@@ -67,7 +67,7 @@ class Opened:
     def seen(self) -> list[str]:
         """Returns what people said, as the model saw it last."""
         messages = self.model.seen[-1].messages
-        return [text(one) for one in messages if isinstance(one, UserMessage)]
+        return [unfenced(text(one)) for one in messages if isinstance(one, UserMessage)]
 
 
 def inbound(words: str, message_id: str, peer: str = "alice", **more: Any) -> InboundMessage:

@@ -12,6 +12,7 @@ from skerry.config.base import OpenSection
 from skerry.config.context import Compaction, ContextPruning
 from skerry.config.limits import LimitsConfig
 from skerry.config.memory import MemorySearchConfig
+from skerry.config.messages import MentionConfig
 from skerry.config.models import AllowedModel
 from skerry.config.replies import ReplyDefaults
 from skerry.config.sandbox import SandboxConfig
@@ -163,6 +164,8 @@ class AgentConfig(OpenSection):
     """Identity that the agent shows to people."""
     tools: AgentTools | None = None
     """Rules on the agent's tools, in addition to those of the section `tools`."""
+    group_chat: MentionConfig | None = None
+    """Recognition of messages in groups that are addressed to it."""
 
     @field_validator("id")
     @classmethod

@@ -22,12 +22,17 @@ class GroupAccessConfig(Section):
     """Reads the group at all."""
     allow_from: People | None = None
     """Ids of senders who may write there; `*` is everybody. Without it those of the channel."""
+    require_mention: bool = True
+    """Answers only messages that mention the agent or reply to it; the others are given to the
+    model as history, once, with the next one that does."""
+    system_prompt: str = Field(default="", max_length=10_000)
+    """Text that the system prompt has in this group."""
 
     @property
     def access(self) -> GroupAccess:
         """Returns it as the policy reads it."""
         allowed = None if self.allow_from is None else frozenset(self.allow_from)
-        return GroupAccess(self.enabled, allowed)
+        return GroupAccess(self.enabled, allowed, self.require_mention, self.system_prompt)
 
 
 class AccessConfig(Section):
@@ -44,6 +49,10 @@ class AccessConfig(Section):
     `groupAllowFrom`, else of `allowFrom`, in any group. `open`: every group. `disabled`: none."""
     group_allow_from: People | None = None
     """Ids of senders who may write in groups; `*` is everybody. A pairing admits to no group."""
+
+    history_limit: int | None = Field(default=None, ge=0, le=1000)
+    """Messages of a group that are kept until the agent is addressed; without it
+    `messages.groupChat.historyLimit`."""
 
     @model_validator(mode="after")
     def _open_names_everybody(self) -> Self:
@@ -62,4 +71,5 @@ class AccessConfig(Section):
             self.group_policy,
             None if in_groups is None else frozenset(in_groups),
             {id_: group.access for id_, group in groups.items()},
+            self.history_limit,
         )

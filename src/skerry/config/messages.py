@@ -1,9 +1,10 @@
 """Section `messages`: what happens to messages that come during a run, and to replies."""
 
+import re
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from skerry.config.base import OpenSection
 from skerry.model.queue import DropPolicy, QueueMode, QueueRules, queue_mode
@@ -15,6 +16,15 @@ MAX_CAP = 1000
 
 def _mode(value: object) -> object:
     return queue_mode(value) if isinstance(value, str) else value
+
+
+def _compiles(value: str) -> str:
+    try:
+        re.compile(value)
+    except re.error as error:
+        message = f"{value!r} is no regular expression: {error}"
+        raise ValueError(message) from error
+    return value
 
 
 Mode = Annotated[QueueMode, BeforeValidator(_mode)]
@@ -75,8 +85,28 @@ class DeliveryConfig(OpenSection):
     `repeat` sends it once more with a mark."""
 
 
+Pattern = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_compiles)]
+
+
+class MentionConfig(OpenSection):
+    """Recognition of messages that are addressed to an agent."""
+
+    mention_patterns: tuple[Pattern, ...] | None = Field(default=None, max_length=50)
+    """Regular expressions, whatever the case of letters. Without them the name of the agent and its
+    emoji; an empty list recognises only what the platform marks, and replies."""
+
+
+class GroupChatConfig(MentionConfig):
+    """Handling of groups."""
+
+    history_limit: int = Field(default=50, ge=0, le=1000)
+    """Messages of a group that are kept until the agent is addressed; 0 keeps none."""
+
+
 class MessagesConfig(OpenSection):
     """Handling of messages."""
+
+    group_chat: GroupChatConfig = GroupChatConfig.model_construct()
 
     queue: QueueConfig = QueueConfig.model_construct()
     response_prefix: str = Field(default="", max_length=200)

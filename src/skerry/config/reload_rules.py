@@ -24,6 +24,7 @@ RULES: Final = tuple(
         ("agents", Effect.LIVE),
         ("auth", Effect.LIVE),
         ("bindings", Effect.LIVE),
+        ("broadcast", Effect.LIVE),
         ("channels", Effect.LIVE),
         ("commands", Effect.LIVE),
         ("cron", Effect.LIVE),

@@ -70,6 +70,9 @@ class Config(OpenSection):
     bindings: tuple[Binding, ...] = Field(default=(), max_length=1000)
     """Rules that assign conversations to agents; of those that match, the most specific one
     applies."""
+    broadcast: dict[str, tuple[str, ...]] = Field(default_factory=dict, max_length=100)
+    """Agents that all answer in a conversation, by its id on the platform, with or without
+    `channel:`; they take the place of bindings."""
     commands: CommandsConfig = CommandsConfig.model_construct()
     session: SessionConfig = SessionConfig.model_construct()
     env: EnvConfig = EnvConfig.model_construct()
@@ -108,6 +111,20 @@ class Config(OpenSection):
                     for n in wrong
                 ],
             )
+        return self
+
+    @model_validator(mode="after")
+    def _broadcasts_name_agents(self) -> Self:
+        agent_ids = self.agents.ids
+        for name, listed in self.broadcast.items():
+            if not listed or any(agent_id(agent) not in agent_ids for agent in listed):
+                known = {"known": ", ".join(agent_ids)}
+                text = "it names no agent, or one that agents.list lacks, which has {known}"
+                error = PydanticCustomError("unknown_agent", text, known)
+                raise ValidationError.from_exception_data(
+                    type(self).__name__,
+                    [InitErrorDetails(type=error, loc=("broadcast", name), input=None)],
+                )
         return self
 
     @model_validator(mode="after")

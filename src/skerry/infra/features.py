@@ -62,6 +62,7 @@ FEATURES = (
     Feature("credentials", ("what it uses", "credentials of model providers"), command="auth"),
     Feature("devices", ("what it uses", "approve, list and revoke devices that may connect")),
     Feature("pairing", ("what it uses", "approve and refuse senders of chat platforms")),
+    Feature("routing", ("what it uses", "explain which agent answers a conversation")),
     Feature("audit", ("what it uses", "show and verify the log of decisions")),
     Feature("approvals", ("what it uses", "allow and deny tool calls that wait for a person")),
     Feature("net", ("what it uses", "check and fetch addresses as agents do"), registers=False),

@@ -127,6 +127,15 @@ class Usage(msgspec.Struct, frozen=True, rename="camel"):
         )
 
 
+class MessageContext(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """Everything around a platform's message that its model reads with it."""
+
+    facts: str = ""
+    """What the gateway knows about the message, as JSON: trusted."""
+    quoted: str = ""
+    """Names, quotes and earlier messages of people: never trusted, whoever wrote the message."""
+
+
 class UserMessage(
     msgspec.Struct,
     frozen=True,
@@ -140,6 +149,8 @@ class UserMessage(
     content: tuple[Content, ...]
     timestamp: int
     origin: Origin = Origin.STRANGER
+    context: MessageContext | None = None
+    """None for a message that came over no platform."""
 
     @property
     def text(self) -> str:

@@ -9,7 +9,7 @@ from msgspec import Struct
 from skerry.model.errors import ModelError, RequestError
 from skerry.model.ids import RunId, SessionId, SessionKey, SessionKind
 from skerry.model.inbound import ReplyTo
-from skerry.model.message import ImageBlock, TextBlock, Usage, UserMessage
+from skerry.model.message import ImageBlock, MessageContext, TextBlock, Usage, UserMessage
 from skerry.model.origin import Origin
 from skerry.model.queue import QueueMode
 from skerry.model.remedies import step
@@ -165,6 +165,8 @@ class RunRequest(Struct, frozen=True):
     sender: tuple[str, ...] = ()
     """Typed keys of the person on a platform who sent it, such as `id:42`; rules on tools name
     them. Empty for a client of the gateway, and for a run that no message began."""
+    context: MessageContext | None = None
+    """Facts and texts around a platform's message."""
     text_origin: Origin | None = None
     """Author of the text where that is not who asks, such as a tool; the rights are `origin`'s."""
     parent: ParentRun | None = None
@@ -213,7 +215,8 @@ class RunRequest(Struct, frozen=True):
     def message(self, at: int) -> UserMessage:
         """Returns the person's text and images as a message of the transcript."""
         text = (TextBlock(self.text),) if self.text or not self.images else ()
-        return UserMessage((*text, *self.images), at, self.text_origin or self.origin)
+        origin = self.text_origin or self.origin
+        return UserMessage((*text, *self.images), at, origin, self.context)
 
 
 class StopReason(StrEnum):

@@ -55,6 +55,10 @@ class GroupAccess(Struct, frozen=True):
     enabled: bool = True
     allow_from: frozenset[str] | None = None
     """Senders who may write there; None takes those of the channel."""
+    require_mention: bool = True
+    """Answers only what is addressed to the agent."""
+    system_prompt: str = ""
+    """Added to the system prompt in this group."""
 
 
 class AccessRules(Struct, frozen=True):
@@ -69,6 +73,8 @@ class AccessRules(Struct, frozen=True):
     group_allow_from: frozenset[str] | None = None
     """Senders who may write in groups; None takes `allow_from` where no group is listed."""
     groups: Mapping[str, GroupAccess] = MappingProxyType({})
+    history_limit: int | None = None
+    """Messages of a group that are kept until the agent is addressed; None takes that of all."""
 
 
 class Decision(Struct, frozen=True):
@@ -124,6 +130,20 @@ def _group(message: InboundMessage, rules: AccessRules, *, is_owner: bool) -> De
 def group_of(message: InboundMessage, rules: AccessRules) -> GroupAccess | None:
     """Returns the rules of the message's group: by its id, then those of every group."""
     return rules.groups.get(message.peer.id) or rules.groups.get(ANY)
+
+
+def group_prompt(message: InboundMessage, rules: AccessRules) -> str:
+    """Returns what the system prompt has in the group of a message beside the usual."""
+    group = None if message.peer.kind is PeerKind.DIRECT else group_of(message, rules)
+    return group.system_prompt if group else ""
+
+
+def requires_mention(message: InboundMessage, rules: AccessRules) -> bool:
+    """Returns whether a message must be addressed to the agent to be answered."""
+    if message.peer.kind is PeerKind.DIRECT:
+        return False
+    group = group_of(message, rules)
+    return group is None or group.require_mention
 
 
 def listed(message: InboundMessage, entries: Iterable[str]) -> bool:

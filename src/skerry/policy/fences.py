@@ -29,6 +29,7 @@ _NAMES: Final = (
     "memwalmemor",
     "relevantmemor",
     "memorycontext",
+    "messagefacts",
     "system",
     "assistant",
     "developer",

@@ -8,10 +8,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from skerry.config.bindings import Binding, Match, PeerMatch
+from skerry.config.root import Config
 from skerry.model.ids import AgentId, agent_id
-from skerry.model.inbound import InboundMessage, Peer
+from skerry.model.inbound import InboundMessage, Peer, PeerKind
 
 ANY = "*"
+BROADCAST = "broadcast"
+_SHARED = frozenset({PeerKind.GROUP, PeerKind.CHANNEL})
 
 
 class MatchedBy(StrEnum):
@@ -19,7 +22,7 @@ class MatchedBy(StrEnum):
 
     PEER = "binding.peer"
     PARENT = "binding.peer.parent"
-    KIND = "binding.peer.kind"
+    KIND = "binding.peer.wildcard"
     """A kind of conversation without an id (seed 003)."""
     ROLES = "binding.guild+roles"
     GUILD = "binding.guild"
@@ -45,7 +48,15 @@ class MessageOrigin:
     @classmethod
     def of(cls, message: InboundMessage) -> "MessageOrigin":
         """Returns where a platform's message comes from."""
-        return cls(message.channel, message.account, message.peer)
+        return cls(
+            message.channel,
+            message.account,
+            message.peer,
+            message.parent,
+            message.guild_id,
+            message.team_id,
+            frozenset(message.roles),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +83,23 @@ def route(
     return Route(agent if agent in agents else default, tiers[best[0]])
 
 
+def broadcast(message: InboundMessage, config: Config) -> tuple[AgentId, ...] | None:
+    """Returns the agents that all answer in the conversation; None where it is no broadcast."""
+    for name in (f"{message.channel}:{message.peer.id}", message.peer.id):
+        if message.peer.id and (listed := config.broadcast.get(name)):
+            return tuple(dict.fromkeys(map(agent_id, listed)))
+    return None
+
+
+def addressees(message: InboundMessage, config: Config) -> tuple[AgentId, ...]:
+    """Returns the agents that a message goes to: those of its broadcast group, or the bound one."""
+    listed = broadcast(message, config)
+    if listed is not None:
+        return listed
+    agents, origin = config.agents, MessageOrigin.of(message)
+    return (route(origin, config.bindings, agents.ids, agents.default_id).agent,)
+
+
 def specificity(match: Match, origin: MessageOrigin) -> MatchedBy | None:
     """Returns the tier in which `match` fits the origin, or None: all that it names must fit."""
     fits = (
@@ -96,12 +124,19 @@ def specificity(match: Match, origin: MessageOrigin) -> MatchedBy | None:
 
 def _peer(match: PeerMatch, origin: MessageOrigin) -> MatchedBy | None:
     def same(peer: Peer | None) -> bool:
-        return peer is not None and bool(peer.id) and peer == Peer(match.kind, match.id)
+        if peer is None or not peer.id or peer.id != match.id:
+            return False
+        return _alike(peer.kind, match.kind)
 
     if same(origin.peer):
         return MatchedBy.PEER
     if same(origin.parent):
         return MatchedBy.PARENT
-    if match.id == ANY and match.kind is origin.peer.kind:
+    if match.id == ANY and _alike(match.kind, origin.peer.kind):
         return MatchedBy.KIND
     return None
+
+
+def _alike(kind: PeerKind, other: PeerKind) -> bool:
+    """Returns whether kinds match: a group on one platform is called a channel on another."""
+    return kind is other or {kind, other} == _SHARED

@@ -31,7 +31,17 @@ from skerry.runtime.run_context import Runtime
 from skerry.sessions import lifecycle
 from skerry.sessions.opening import Expiry, OpenedSession, SessionLimits, enter, notices, opening
 from skerry.sessions.sending import sends_to
-from skerry.store import Unit, archive, inbound, listing, outbox, routes, runs, sessions
+from skerry.store import (
+    Unit,
+    archive,
+    group_history,
+    inbound,
+    listing,
+    outbox,
+    routes,
+    runs,
+    sessions,
+)
 from skerry.store.listing import SessionFilter
 
 
@@ -225,6 +235,8 @@ class Arrival(Struct, frozen=True):
     """True if hooks look at its entry first, which is then written when the run starts."""
     arrived: InboundMessage | None = None
     """The message of a platform that it is."""
+    given: int = 0
+    """Number of the last message of its group that is given with it; 0 for none."""
 
     @classmethod
     def of(
@@ -234,6 +246,7 @@ class Arrival(Struct, frozen=True):
         active: ActiveRun,
         entries: Sequence[Message] = (),
         arrived: InboundMessage | None = None,
+        given: int = 0,
     ) -> Self:
         """Returns the message of a run, under the configuration that holds for it."""
         request = active.request
@@ -256,6 +269,7 @@ class Arrival(Struct, frozen=True):
             lambda settings: queue.rules(channel, settings, mode),
             bool(runtime.hooks.before_message_write.handlers),
             arrived,
+            given,
         )
 
     def accept(
@@ -284,6 +298,7 @@ class Arrival(Struct, frozen=True):
             return stored
         if (to := request.reply_to) is not None and self.arrived is not None:
             _note_route(unit, request, to, at)
+        self._take_history(unit)
         if request.expected is not None:
             sessions.expect(unit, request.key, request.expected)
         if free and not self.hooked:
@@ -302,6 +317,11 @@ class Arrival(Struct, frozen=True):
             )
         runs.add(unit, queued.request, session_id, 0, at)
         return queued
+
+    def _take_history(self, unit: Unit) -> None:
+        """Takes the messages of its group that are given with it, so that they are given once."""
+        if self.given:
+            group_history.take(unit, str(self.request.key), self.given)
 
     def enter(self, unit: Unit) -> EnteredMessage:
         """Writes the message into the session that it is to enter, which may begin with it."""

@@ -3,7 +3,7 @@
 import logging
 import secrets
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -11,12 +11,21 @@ from msgspec import Struct
 
 from skerry.config.root import Config
 from skerry.infra.clock import Clock
-from skerry.model.ids import RunId
-from skerry.model.inbound import InboundMessage, ReplyTo
+from skerry.model.ids import AgentId, RunId, SessionKey
+from skerry.model.inbound import InboundMessage, PeerKind, ReplyTo
 from skerry.model.origin import Origin
-from skerry.policy.channel_access import AccessRules, DmPolicy, Verdict, decide
+from skerry.policy.channel_access import (
+    AccessRules,
+    DmPolicy,
+    Verdict,
+    decide,
+    group_prompt,
+    requires_mention,
+)
+from skerry.routing.mentions import is_addressed, patterns
+from skerry.routing.message_context import HistoryLine, history_line
 from skerry.runtime.delivery import Delivery
-from skerry.store import Store, Unit, inbound, outbox, pairing
+from skerry.store import Store, Unit, group_history, inbound, outbox, pairing
 
 logger = logging.getLogger(__name__)
 
@@ -29,6 +38,19 @@ NO_RULES: Final[Mapping[str, AccessRules]] = MappingProxyType({})
 
 def quiet(_name: str, _payload: Any) -> None:
     """Tells nobody of an event."""
+
+
+class GroupState(Struct, frozen=True):
+    """Facts and settings of a group that decide what happens to one of its messages."""
+
+    mentioned: bool = False
+    answers: bool = True
+    limit: int = 0
+    """Messages that are kept until the agent is addressed."""
+    prompt: str = ""
+
+
+DIRECT: Final = GroupState()
 
 
 class ChannelGate(Struct, frozen=True):
@@ -73,6 +95,45 @@ class ChannelGate(Struct, frozen=True):
                 return None
         logger.info("a message over %s is refused: %s", message.channel, decision.rule)
         return None
+
+    def group(self, config: Config, message: InboundMessage, agent: AgentId) -> GroupState:
+        """Returns what holds for a message in its group; a direct chat answers everything."""
+        if message.peer.kind is PeerKind.DIRECT:
+            return DIRECT
+        rules = self.rules(config, message)
+        mentioned = is_addressed(message, patterns(config, agent))
+        wanted = requires_mention(message, rules)
+        limit = rules.history_limit
+        if limit is None:
+            limit = config.messages.group_chat.history_limit
+        return GroupState(
+            mentioned=mentioned,
+            answers=mentioned or not wanted,
+            limit=limit if wanted else 0,
+            prompt=group_prompt(message, rules),
+        )
+
+    async def keep(self, message: InboundMessage, key: SessionKey, group: GroupState) -> None:
+        """Keeps a message that is not addressed to the agent; redelivered, it is kept once."""
+        if not group.limit:
+            return
+        run_id, now = RunId(f"group-{uuid.uuid4()}"), self.clock.now_ms()
+        sender, text = history_line(message)
+
+        def write(unit: Unit) -> None:
+            if inbound.take(unit, message, run_id) is None:
+                group_history.add(unit, str(key), sender, text, now, limit=group.limit)
+
+        await self.store.write(write)
+
+    async def history(self, key: SessionKey, group: GroupState) -> Sequence[HistoryLine]:
+        """Returns the messages that are to be given with the next one, oldest first."""
+        if not group.limit:
+            return ()
+        rows = await self.store.read(
+            lambda reader: group_history.read(reader, str(key), group.limit)
+        )
+        return [HistoryLine(*row) for row in rows]
 
     async def _ask(self, message: InboundMessage, to: ReplyTo) -> None:
         code = "".join(secrets.choice(ALPHABET) for _ in range(CODE_LENGTH))

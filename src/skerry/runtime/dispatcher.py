@@ -26,6 +26,7 @@ from skerry.lanes.running import ActiveRun, Batch
 from skerry.model.errors import BusyError, KeyReusedError, UnknownAgentError
 from skerry.model.ids import RunId, SessionKey
 from skerry.model.inbound import InboundMessage, ReplyTo, well_formed
+from skerry.model.origin import Origin
 from skerry.model.run import (
     BY_PARENT,
     Admission,
@@ -37,6 +38,7 @@ from skerry.model.run import (
 from skerry.model.session import SessionSettings
 from skerry.ports.dispatch import QueuedRun, QueueReport
 from skerry.routing import bindings
+from skerry.routing.message_context import context_of
 from skerry.routing.owner import is_owner, rights
 from skerry.routing.routing import session_key
 from skerry.runtime.admission import Arrival, EnteredMessage, notify_session, parse_message
@@ -83,8 +85,6 @@ class Dispatch:
             logger.info("a message without text arrived over %s", arrived.channel)
             return
         config = self.runtime.config()
-        agents = config.agents
-        origin = bindings.MessageOrigin.of(arrived)
         to = ReplyTo(
             arrived.channel, arrived.account, arrived.peer, arrived.message_id, arrived.thread_id
         )
@@ -92,13 +92,28 @@ class Dispatch:
         author = await self.gate.admit(config, arrived, to, is_owner=owns)
         if author is None:
             return
-        route = bindings.route(origin, config.bindings, agents.ids, agents.default_id)
-        may = rights(arrived, config.commands)
-        key = session_key(arrived, route.agent, config.session, is_owner=owns)
+        for number, agent in enumerate(bindings.addressees(arrived, config)):
+            # The ledger has one row for each agent that a broadcast reaches.
+            message_id = f"{arrived.message_id}@{agent}" if number else arrived.message_id
+            taken = replace(arrived, message_id=message_id) if arrived.message_id else arrived
+            key = session_key(arrived, agent, config.session, is_owner=owns)
+            await self._receive(taken, key, to, author, config)
+
+    async def _receive(
+        self,
+        arrived: InboundMessage,
+        key: SessionKey,
+        to: ReplyTo,
+        author: Origin,
+        config: Config,
+    ) -> None:
+        """Takes an admitted message for one agent."""
+        may, group = rights(arrived, config.commands), self.gate.group(config, arrived, key.agent)
         request = RunRequest(
             RunId(str(uuid.uuid4())),
             key,
             well_formed(arrived.text),
+            extra_system_prompt=group.prompt,
             queue_mode=None,
             reply_to=to,
             origin=author,
@@ -111,7 +126,13 @@ class Dispatch:
             await self.runtime.store.write(lambda unit: inbound.take(unit, arrived, request.run_id))
             logger.info("/%s of %s is not theirs to give", command[0].name, arrived.channel)
             return
-        await self._admit(await parse_message(self.runtime, config, request), config, arrived)
+        if command is None and not group.answers:
+            await self.gate.keep(arrived, key, group)
+            return
+        history = await self.gate.history(key, group) if command is None else ()
+        context = context_of(arrived, author, mentioned=group.mentioned, history=history)
+        request = await parse_message(self.runtime, config, replace(request, context=context))
+        await self._admit(request, config, arrived, given=history[-1].serial if history else 0)
 
     async def submit(
         self, request: RunRequest, beside: Callable[[Unit], object] = no_more
@@ -247,6 +268,7 @@ class Dispatch:
         config: Config,
         arrived: InboundMessage | None = None,
         beside: Callable[[Unit], object] = no_more,
+        given: int = 0,
     ) -> Admission:
         self._refuse_draining()
         self.runtime.store.refuse_damaged()
@@ -256,7 +278,7 @@ class Dispatch:
         free = self.lanes.idle(str(request.key))
         self._queue.put(active)
         entries = [request.message(active.accepted_at)]
-        arrival = Arrival.of(self.runtime, config, active, entries, arrived)
+        arrival = Arrival.of(self.runtime, config, active, entries, arrived, given)
         with anyio.CancelScope(shield=True):  # the lane waits for the outcome, whoever hangs up
             try:
                 outcome = await self.runtime.store.write(

@@ -27,7 +27,7 @@ from skerry.model.thinking import ThinkingLevel, nearest
 from skerry.model.tool import ToolSpec
 from skerry.ports.model import History, ModelInfo, ModelRequest
 from skerry.runtime.compaction.compactor import CompactionTask, Compactor, tighter
-from skerry.runtime.conversation import Conversation, prune, shorten, token_count
+from skerry.runtime.conversation import Conversation, as_read, prune, shorten, token_count
 from skerry.runtime.run_context import RunPlan
 from skerry.runtime.run_hooks import RunHooks, with_context
 from skerry.sessions.window import TokenBudget, budget, first_that_fits
@@ -153,6 +153,8 @@ class RequestBuilder:
         self.keeper = WindowKeeper(compactor, conversation, self._moved, ended=active.ended_before)
         self.prompt = _NO_PROMPT
         """Text of the person."""
+        self._shown = self.prompt
+        """The same as the model reads it: text of others in a fence, behind facts about it."""
         self._noted = self.prompt
         """The same behind what the gateway tells the model; it stays so in the conversation."""
         self._sent_prompt: Message = _NO_PROMPT
@@ -175,7 +177,8 @@ class RequestBuilder:
 
     def begin_with(self, prompt: UserMessage, continued: ContinuedRun | None = None) -> None:
         """Notes what the person said: the last message of the history, but where a run goes on."""
-        self.prompt = self._noted = self._sent_prompt = prompt
+        self.prompt = prompt
+        self._shown = self._noted = self._sent_prompt = as_read(prompt)
         last = len(self._history.messages) - 1
         self._place = continued.prompt_index if continued is not None else last
 
@@ -278,7 +281,7 @@ class RequestBuilder:
 
         A fall-back has tools, a window and a name of its own, so plugins are asked for it too.
         """
-        self._put(self.prompt)
+        self._put(self._shown)
         history, limit = self._history, model.prompt_limit
         plan = self._plan
         tools = (
@@ -286,7 +289,7 @@ class RequestBuilder:
         )
         self._specs = specs = tuple([tool.spec for tool in tools])
         built = await self._built(model, specs)
-        self._noted = with_context(self.prompt, built.note) if built.note else self.prompt
+        self._noted = with_context(self._shown, built.note) if built.note else self._shown
         self._tools = built.tool_chars // CHARS_PER_TOKEN
         self._compactions = self._conversation.compactions
         system, context = await self._pipeline.prompt(

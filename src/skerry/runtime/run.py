@@ -149,7 +149,7 @@ class Run(Struct, frozen=True):
         cleared = active.settings.taint_cleared if active.settings else None
         conversation = await self.runtime.histories.get(active.session_id, before, cleared or 0)
         conversation.tail = max(tail, conversation.tail)
-        conversation.history.append(prompt)
+        conversation.add(prompt)
         return conversation
 
     async def _load_continued(self) -> Conversation:

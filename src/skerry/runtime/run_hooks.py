@@ -306,7 +306,7 @@ def with_context(prompt: UserMessage, context: str) -> UserMessage:
             content = (TextBlock(joined(context, text)), *rest)
         case rest:
             content = (TextBlock(context), *rest)
-    return UserMessage(tuple(content), prompt.timestamp, prompt.origin)
+    return replace(prompt, content=tuple(content))
 
 
 def _assembled(draft: PromptDraft, built: str) -> PromptDraft:

@@ -183,4 +183,15 @@ LATER: Final = (
     );
     CREATE TABLE spoken_to (session_id TEXT PRIMARY KEY, seq INTEGER NOT NULL) WITHOUT ROWID
     """,
+    # Messages of groups that were not addressed to an agent.
+    """
+    CREATE TABLE group_message (
+        serial INTEGER PRIMARY KEY,
+        session_key TEXT NOT NULL,
+        sender TEXT NOT NULL,
+        text TEXT NOT NULL,
+        at INTEGER NOT NULL
+    );
+    CREATE INDEX group_message_of ON group_message (session_key, serial)
+    """,
 )

@@ -17,7 +17,7 @@ from skerry.store.unit import Row, Unit
 
 BATCH: Final = 500
 """Runs in one unit: other units wait behind it."""
-_TEXTS: Final = frozenset({"text", "extra_system_prompt", "images", "inline", "opening"})
+_TEXTS: Final = frozenset({"text", "extra_system_prompt", "images", "inline", "opening", "context"})
 """Fields of a request that carry text."""
 
 

@@ -11,18 +11,24 @@ from pathlib import Path
 from typing import Any, Final
 
 import anyio
+from msgspec import convert
 
 from skerry.model.ids import AccountId, ChannelId
-from skerry.model.inbound import InboundMessage, Peer, PeerKind, ReplyTo
+from skerry.model.inbound import InboundMessage, ReplyTo
 from skerry.model.outbound import OutboundPart, Receipt, Settlement, TextUnit
-from skerry.policy.channel_access import AccessRules, DmPolicy, GroupPolicy
+from skerry.policy.channel_access import AccessRules, DmPolicy, GroupAccess, GroupPolicy
 from skerry.ports.channel import Inbox
 
 CHANNEL: Final = ChannelId("memory")
 ACCOUNT: Final = AccountId("default")
 POLL_SECONDS: Final = 0.005
 OPEN: Final = {
-    str(CHANNEL): AccessRules(dm=DmPolicy.OPEN, allow_from=frozenset("*"), group=GroupPolicy.OPEN)
+    str(CHANNEL): AccessRules(
+        dm=DmPolicy.OPEN,
+        allow_from=frozenset("*"),
+        group=GroupPolicy.OPEN,
+        groups={"*": GroupAccess(require_mention=False)},
+    )
 }
 """Rules that admit everybody on this platform; a test of access names the channel instead."""
 
@@ -51,9 +57,20 @@ class Platform:
         message_id: str,
         kind: str = "direct",
         sender: str = "",
+        **more: Any,
     ) -> None:
-        """Lets a person write a message; the sender is the peer unless another is given."""
-        line = {"text": text, "peer": peer, "id": message_id, "kind": kind, "sender": sender}
+        """Lets a person write a message; the sender is the peer unless another is given.
+
+        `more` are further fields of `InboundMessage`.
+        """
+        line: dict[str, Any] = {
+            "text": text,
+            "peer": peer,
+            "id": message_id,
+            "kind": kind,
+            "sender": sender,
+        }
+        line["more"] = more
         self._append("inbox.jsonl", line)
 
     def received(self) -> list[Delivered]:
@@ -126,17 +143,16 @@ class MemoryChannel:
         while True:
             done = self.platform.acknowledged()
             for number, line in enumerate(self.platform.inbox()[done:], done + 1):
-                await inbox(
-                    InboundMessage(
-                        channel=self.channel,
-                        account=self.account,
-                        peer=Peer(PeerKind(line["kind"]), line["peer"]),
-                        sender_id=line.get("sender") or line["peer"],
-                        text=line["text"],
-                        message_id=line["id"],
-                        received_at=0,
-                    )
-                )
+                fields = {
+                    "channel": self.channel,
+                    "account": self.account,
+                    "peer": {"kind": line["kind"], "id": line["peer"]},
+                    "sender_id": line.get("sender") or line["peer"],
+                    "text": line["text"],
+                    "message_id": line["id"],
+                    "received_at": 0,
+                }
+                await inbox(convert(fields | line.get("more", {}), InboundMessage))
                 self.platform.acknowledge(number)
             await anyio.sleep(POLL_SECONDS)
 

@@ -36,6 +36,11 @@ from skerry.ports.model import (
 )
 from skerry.ports.tries import CallTarget, Candidates, SingleCandidate
 
+_FENCE = re.compile(
+    r"\A(?:<((?:message-facts|untrusted-context) [^<>]*+)>.*?</\1>\s*)*"
+    r"(?:<(untrusted-message [^<>]*+)>\n[^\n]*\n\n(.*)\n</\2>\s*\Z)?",
+    re.DOTALL,
+)
 _RECALLED = re.compile(r"\A<(recalled-memory [^<>]*+)>.*?</\1>\s*", re.DOTALL)
 
 MODEL = ModelInfo("test", "script", "Script", context_window=200_000)
@@ -153,14 +158,20 @@ def echo_steps(text: str, number: int, *, after_tool: bool) -> Sequence[Step]:
     `number` of messages makes the call's id. What the gateway tells before them is passed over, and
     before a call what the memory recalls.
     """
-    text = _told_before(text)
+    text = unfenced(_told_before(text))
     if after_tool:
         return ["result: ", text]
-    call = _told_before(_RECALLED.sub("", text))
+    call = unfenced(_told_before(_RECALLED.sub("", text)))
     if call.startswith("call "):
         name, _, arguments = call.removeprefix("call ").partition(" ")
         return [ToolCall(f"call_{number}", name, msgspec.json.decode(arguments or "{}"))]
     return ["echo: ", text]
+
+
+def unfenced(text: str) -> str:
+    """Returns a message of a platform without the facts and the fence that the gateway adds."""
+    match = _FENCE.match(text)
+    return (match[3] or text[match.end() :]) if match else text
 
 
 def _told_before(text: str) -> str:

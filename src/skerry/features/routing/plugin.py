@@ -1,0 +1,9 @@
+"""Registers the explanation of routing."""
+
+from skerry.policy.access import READERS
+from skerry.sdk.features import FeatureApi
+
+
+def register(api: FeatureApi) -> None:
+    """Registers what the feature consists of."""
+    api.methods({"routing.explain": READERS}, "methods:METHODS")

@@ -1,0 +1,51 @@
+"""Recognises messages in groups that are addressed to an agent (pure).
+
+Source: openclaw-behaviour 4.6.
+"""
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Final
+
+from skerry.config.root import Config
+from skerry.model.ids import AgentId
+from skerry.model.inbound import InboundMessage
+from skerry.policy.folding import visible
+
+_LOOKED_AT: Final = 8192
+"""Characters of a message in which patterns are searched."""
+Patterns = tuple[re.Pattern[str], ...]
+
+
+def patterns(config: Config, agent: AgentId) -> Patterns:
+    """Returns the patterns that mean the agent: its own, those of all, else its name and emoji."""
+    own = config.agents.by_id.get(agent)
+    for section in (own.group_chat if own else None, config.messages.group_chat):
+        if section is not None and section.mention_patterns is not None:
+            return _compiled(section.mention_patterns)
+    identity = own.identity if own else None
+    name = (identity.name if identity else "") or (own.name if own else "") or agent
+    return _derived(name, identity.emoji if identity else "")
+
+
+def is_addressed(message: InboundMessage, names: Sequence[re.Pattern[str]]) -> bool:
+    """Returns whether the platform marks a mention of us, it answers us, or a pattern is in it."""
+    if message.mentions_me or (message.reply is not None and message.reply.is_me):
+        return True
+    text = visible(message.text[:_LOOKED_AT])
+    return any(pattern.search(text) for pattern in names)
+
+
+@lru_cache(maxsize=256)
+def _compiled(texts: tuple[str, ...]) -> Patterns:
+    return tuple(re.compile(text, re.IGNORECASE) for text in texts)
+
+
+@lru_cache(maxsize=256)
+def _derived(name: str, emoji: str) -> Patterns:
+    words = r"\s+".join(map(re.escape, name.split()))
+    texts = [rf"(?<!\w)@?{words}(?!\w)"] if words else []
+    if emoji.strip():
+        texts.append(re.escape(emoji.strip()))
+    return _compiled(tuple(texts))

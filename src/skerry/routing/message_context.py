@@ -1,0 +1,111 @@
+"""Builds what a model reads around a platform's message: trusted facts, and words of people (pure).
+
+Facts are what the platform itself vouches for: ids, kinds and times. Names, titles and quotes are
+chosen by people, so they belong to the untrusted part, whoever sent the message.
+"""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import msgspec
+
+from skerry.model.inbound import InboundMessage, PeerKind, Quoted
+from skerry.model.message import MessageContext
+from skerry.model.origin import Origin
+from skerry.policy.folding import visible
+
+_MOST_ID: Final = 128
+_MOST_NAME: Final = 64
+MOST_QUOTE: Final = 500
+"""Characters of a quoted message, and of a message of the history."""
+_BRACKETS: Final = str.maketrans("[]", "()")
+
+
+class HistoryLine(msgspec.Struct, frozen=True):
+    """One message of a group that was not addressed to the agent."""
+
+    serial: int
+    name: str
+    """Name of the sender, or the id."""
+    text: str
+
+
+def context_of(
+    message: InboundMessage, origin: Origin, *, mentioned: bool, history: Sequence[HistoryLine] = ()
+) -> MessageContext:
+    """Returns the facts about a message and the words of people around it."""
+    return MessageContext(
+        _facts(message, origin, mentioned=mentioned, history=len(history)),
+        "\n".join(_quoted(message, origin, history)),
+    )
+
+
+def _facts(message: InboundMessage, origin: Origin, *, mentioned: bool, history: int) -> str:
+    reply, is_group = message.reply, message.peer.kind is not PeerKind.DIRECT
+    facts: dict[str, Any] = {
+        "channel": message.channel,
+        "chat_type": message.peer.kind.value,
+        "chat_id": _id(message.peer.id) if is_group else "",
+        "thread_id": _id(message.thread_id or ""),
+        "sender_id": _id(message.sender_id),
+        "sender_is_owner": origin is Origin.OWNER,
+        "message_id": _id(message.message_id),
+        "sent_at": _time(message.sent_at),
+        "edited": message.edited,
+        "mentioned": mentioned,
+        "reply_to_id": _id(reply.id) if reply else "",
+        "reply_to_you": _line(reply.text, MOST_QUOTE) if reply and reply.is_me else "",
+        "history_count": history,
+    }
+    present = {name: value for name, value in facts.items() if value}
+    return msgspec.json.encode(present).decode().replace("<", "\\u003c")
+
+
+def _quoted(message: InboundMessage, origin: Origin, history: Sequence[HistoryLine]) -> list[str]:
+    lines = []
+    if origin is not Origin.OWNER:
+        if name := sender_name(message):
+            lines.append(f"Sender: {name}")
+        if message.group_name:
+            lines.append(f"Group: {_line(message.group_name, _MOST_NAME)}")
+    if message.reply is not None and not message.reply.is_me:
+        lines.append(f"It answers a message of {_author(message.reply)}:")
+        lines.append(f"  {_line(message.reply.text, MOST_QUOTE)}")
+    if history:
+        lines.append("Messages of the group since your last answer, oldest first:")
+        lines += [f"  [{line.name}] {line.text}" for line in history]
+    return lines
+
+
+def sender_name(message: InboundMessage) -> str:
+    """Returns the sender's names in one line without brackets; empty where there is none."""
+    name = _line(message.sender_name, _MOST_NAME)
+    username = _line(message.sender_username, _MOST_NAME)
+    if name and username:
+        return f"{name} (@{username})"
+    return name or (f"@{username}" if username else "")
+
+
+def history_line(message: InboundMessage) -> tuple[str, str]:
+    """Returns the sender and the text of a message for the history, each in one line."""
+    return sender_name(message) or _id(message.sender_id), _line(message.text, MOST_QUOTE)
+
+
+def _author(quoted: Quoted) -> str:
+    return _line(quoted.sender_name, _MOST_NAME) or _id(quoted.sender_id) or "somebody"
+
+
+def _id(text: str) -> str:
+    return _line(text, _MOST_ID)
+
+
+def _line(text: str, most: int) -> str:
+    flat = " ".join(visible(text).split()).translate(_BRACKETS)
+    return flat if len(flat) <= most else flat[: most - 1] + "…"
+
+
+def _time(milliseconds: int) -> str:
+    if milliseconds <= 0 or milliseconds > 1 << 45:
+        return ""
+    return datetime.fromtimestamp(milliseconds // 1000, UTC).isoformat().replace("+00:00", "Z")
