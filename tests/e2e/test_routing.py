@@ -49,7 +49,8 @@ async def answered(platform: Platform, count: int) -> list[str]:
     return [one.text for one in platform.received()]
 
 
-@pytest.mark.requirement("routing-binding-structure", "routing-peer-kind-without-id")
+@pytest.mark.requirement("routing-binding-structure")
+@pytest.mark.requirement("routing-peer-kind-without-id")
 @pytest.mark.parametrize(
     ("words", "agent", "matched"),
     [
