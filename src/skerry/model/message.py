@@ -131,7 +131,7 @@ class MessageContext(msgspec.Struct, frozen=True, rename="camel", omit_defaults=
     """Everything around a platform's message that its model reads with it."""
 
     facts: str = ""
-    """What the gateway knows about the message, as JSON: trusted."""
+    """Facts of the gateway about the message, as JSON: trusted."""
     quoted: str = ""
     """Names, quotes and earlier messages of people: never trusted, whoever wrote the message."""
 

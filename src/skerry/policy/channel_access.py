@@ -133,7 +133,7 @@ def group_of(message: InboundMessage, rules: AccessRules) -> GroupAccess | None:
 
 
 def group_prompt(message: InboundMessage, rules: AccessRules) -> str:
-    """Returns what the system prompt has in the group of a message beside the usual."""
+    """Returns the text that the system prompt has in the group of a message beside the usual."""
     group = None if message.peer.kind is PeerKind.DIRECT else group_of(message, rules)
     return group.system_prompt if group else ""
 

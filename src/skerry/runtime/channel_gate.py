@@ -97,7 +97,7 @@ class ChannelGate(Struct, frozen=True):
         return None
 
     def group(self, config: Config, message: InboundMessage, agent: AgentId) -> GroupState:
-        """Returns what holds for a message in its group; a direct chat answers everything."""
+        """Returns the state of a message's group; in a direct chat everything is answered."""
         if message.peer.kind is PeerKind.DIRECT:
             return DIRECT
         rules = self.rules(config, message)

@@ -27,7 +27,8 @@ from skerry.model.thinking import ThinkingLevel, nearest
 from skerry.model.tool import ToolSpec
 from skerry.ports.model import History, ModelInfo, ModelRequest
 from skerry.runtime.compaction.compactor import CompactionTask, Compactor, tighter
-from skerry.runtime.conversation import Conversation, as_read, prune, shorten, token_count
+from skerry.runtime.conversation import Conversation, prune, shorten, token_count
+from skerry.runtime.message_fences import as_read
 from skerry.runtime.run_context import RunPlan
 from skerry.runtime.run_hooks import RunHooks, with_context
 from skerry.sessions.window import TokenBudget, budget, first_that_fits
