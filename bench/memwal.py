@@ -18,11 +18,12 @@ import numpy as np
 from bench.measure import Tree, figure
 from skerry_recall.embed import normalised
 from skerry_relayer import index
-from skerry_relayer.assembly import DATABASE, Folders, Options, opened
+from skerry_relayer.assembly import Options, opened
 from skerry_relayer.blobs import Header, packed, unpacked
 from skerry_relayer.database import SqliteDatabase, Unit
 from skerry_relayer.embedding import Vectors
 from skerry_relayer.envelope import Binding, new_key, seal, unseal, unwrap, wrap
+from skerry_relayer.folders import DATABASE, Folders
 from skerry_relayer.jobs import memory_of
 from skerry_relayer.keys.registry import Registry, now_ms
 from skerry_relayer.memories import Memories

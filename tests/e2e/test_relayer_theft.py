@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from skerry_relayer.assembly import DATABASE, Folders
 from skerry_relayer.blobs import encoded, made, packed, unpacked
 from skerry_relayer.errors import ForbiddenError, NoCertificateError, RelayerError
+from skerry_relayer.folders import DATABASE, Folders
 from skerry_relayer.keys.registry import Registry, now_ms
 from skerry_relayer.ports import Caller, Query
 from skerry_relayer.sessions import Certificate

@@ -6,7 +6,7 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,11 +15,16 @@ from pathlib import Path
 import anyio
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from skerry_relayer.assembly import Folders, Opened, Options, opened
+from skerry_relayer.assembly import Opened, Options, opened
+from skerry_relayer.blobs import FolderBlobs
+from skerry_relayer.database import SqliteDatabase
+from skerry_relayer.folders import DATABASE, Folders
 from skerry_relayer.keys.registry import AccountRow, Registry, now_ms
 from skerry_relayer.memories import Memories
 from skerry_relayer.ports import Caller, Item, Job
+from skerry_relayer.schema import SQLITE, steps
 from skerry_relayer.sessions import Certificate, address_of
+from skerry_relayer.upkeep import Rewrap, Rewrapped
 
 _CHARSET = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
 
@@ -134,6 +139,15 @@ async def memory(root: Path) -> AsyncIterator[Opened]:
     """Runs the memory of a folder."""
     async with opened(Options(root)) as parts:
         yield parts
+
+
+async def rewrapped(root: Path, reach: Callable[[str], None] = lambda _: None) -> Rewrapped:
+    """Rewraps all blobs of a folder without waiting for a relayer that may be sealing."""
+    folders = Folders(root)
+    with Registry(folders.keys) as registry:
+        async with SqliteDatabase(folders.database / DATABASE, steps(SQLITE)) as database:
+            blobs = FolderBlobs(folders.blobs)
+            return await Rewrap(registry, database, blobs, grace_seconds=0, reach=reach).run()
 
 
 async def stored(memories: Memories, caller: Caller, text: str, namespace: str = "default") -> Job:

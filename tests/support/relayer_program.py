@@ -12,11 +12,12 @@ from typing import Final
 
 import anyio
 
-from skerry_relayer.assembly import Folders, Options, opened
+from skerry_relayer.assembly import Options, opened
+from skerry_relayer.folders import Folders
 from skerry_relayer.keys.registry import Registry
 from skerry_relayer.memories import Memories
 from skerry_relayer.ports import Caller, Item
-from tests.support.relayer_memory import Delegate, ended, private_key
+from tests.support.relayer_memory import Delegate, ended, private_key, rewrapped
 
 TEXTS: Final = ("The ferry to Bastia leaves at six.", "Otto the cat eats tuna.")
 MANUAL: Final = b"sealed by the client"
@@ -66,6 +67,9 @@ async def main(root: Path, operation: str, point: str) -> None:
     """Runs the operation as the delegate with seed 1 of the first account."""
     with Registry(Folders(root).keys) as registry:
         caller = Delegate(private_key(1), registry.accounts()[0], registry.package_id).caller()
+    if operation == "rewrap":
+        await rewrapped(root, killing(point))
+        return
     async with opened(Options(root, reach=killing(point))) as running:
         await OPERATIONS[operation](running.memories, caller)
 

@@ -298,6 +298,10 @@ class Registry:
         self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # the log holds the keys too
         return dropped
 
+    def now(self) -> int:
+        """Returns the time of the registry's clock in milliseconds."""
+        return self._clock()
+
     def backup(self, target: Path) -> None:
         """Copies the registry, as it is at one moment, to a file that is not there yet."""
         with connect(target) as copy:

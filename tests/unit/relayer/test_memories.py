@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from skerry_relayer.assembly import Folders
 from skerry_relayer.errors import KeyReusedError, NoCertificateError
+from skerry_relayer.folders import Folders
 from skerry_relayer.ports import Caller, Item, Query
 from tests.support.relayer_memory import delegate, ended, memory, stored
 

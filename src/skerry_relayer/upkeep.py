@@ -1,0 +1,253 @@
+"""Upkeep of a relayer's folder: keys of owners drawn anew, copies, and a look at all of it."""
+
+import fcntl
+import os
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import anyio
+
+from skerry_relayer import index
+from skerry_relayer.blobs import (
+    Blob,
+    BlobError,
+    BlobStore,
+    Wrap,
+    header_of,
+    packed,
+    unpacked,
+)
+from skerry_relayer.database import Database
+from skerry_relayer.envelope import EnvelopeError, unwrap, wrap
+from skerry_relayer.errors import MissingError, RefusedError
+from skerry_relayer.folders import DATABASE, Folders
+from skerry_relayer.keys.registry import FILE, Registry, is_registry
+from skerry_relayer.sqlite_files import connect, private_folder
+from skerry_relayer.vault import binding_of
+
+GRACE_SECONDS: Final = 30.0
+"""Seconds for which an old key is kept: a text that is sealed now may still be wrapped to it."""
+_LOCK: Final = "upkeep.lock"
+_BATCH: Final = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrapped:
+    """Result of drawing the keys of owners anew."""
+
+    owners: int
+    blobs: int
+    """Blobs whose keys are wrapped to the new keys now."""
+    failed: int
+    """Blobs that no key opens; the old keys of their owners are kept."""
+    dropped: int
+    """Old keys that were destroyed."""
+
+
+@contextmanager
+def upkeep(root: Path) -> Iterator[None]:
+    """Holds the lock of the folder: a copy while keys change would not open.
+
+    Raises:
+        RefusedError: another command holds it.
+    """
+    private_folder(root)
+    descriptor = os.open(root / _LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise RefusedError(
+                f"Another rewrap or backup works on {root}. Wait until it has ended."
+            ) from error
+        yield
+    finally:
+        os.close(descriptor)
+
+
+class Rewrap:
+    """Wraps the keys of all blobs to new keys of their owners, then destroys the old ones.
+
+    A relayer may serve meanwhile. What a kill interrupts, the next run finishes.
+    """
+
+    def __init__(
+        self,
+        registry: Registry,
+        database: Database,
+        blobs: BlobStore,
+        *,
+        grace_seconds: float = GRACE_SECONDS,
+        reach: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._registry = registry
+        self._database = database
+        self._blobs = blobs
+        self._grace_ms = round(grace_seconds * 1000)
+        self._reach = reach
+
+    async def run(self) -> Rewrapped:
+        """Does it for every owner of the registry."""
+        owners = [account.owner for account in self._registry.accounts()]
+        counts = [0, 0, 0]
+        for owner in owners:
+            generations = self._registry.generations(owner)
+            if len(generations) < 2:  # noqa: PLR2004 - one: no earlier run was interrupted
+                self._registry.rotate(owner)
+            self._reach("rewrap.drawn")
+        for owner in owners:
+            done, failed = await self._all_blobs(owner)
+            counts[0] += done
+            counts[1] += failed
+        await self._wait(owners)
+        for owner in owners:
+            done, failed = await self._all_blobs(owner)  # those that were sealed meanwhile
+            counts[0] += done
+            self._reach("rewrap.wrapped")
+            if not failed:
+                newest = self._registry.generations(owner)[-1][0]
+                counts[2] += self._registry.drop_before(owner, newest)
+        return Rewrapped(len(owners), *counts)
+
+    async def _wait(self, owners: Sequence[str]) -> None:
+        """Waits until no relayer can be sealing with a key that is not the newest."""
+        drawn = [self._registry.generations(owner)[-1][1] for owner in owners]
+        if drawn:
+            left = max(drawn) + self._grace_ms - self._registry.now()
+            await anyio.sleep(max(0, left) / 1000)
+
+    async def _all_blobs(self, owner: str) -> tuple[int, int]:
+        """Rewraps the blobs of an owner; returns how many, and how many no key opens."""
+        newest = self._registry.seal_key(owner)
+        if newest is None:
+            raise MissingError(f"There is no owner {owner}.")
+        ids = [blob_id for blob_id, head in await self._blobs.heads(owner) if _is_blob(head)]
+        done = failed = 0
+        for begin in range(0, len(ids), _BATCH):
+            some = ids[begin : begin + _BATCH]
+            for blob_id, file in zip(some, await self._blobs.get(owner, some), strict=True):
+                if file is None:  # forgotten meanwhile
+                    continue
+                outcome = await self._one(owner, blob_id, file)
+                done += outcome is True
+                failed += outcome is None
+        return done, failed
+
+    async def _one(self, owner: str, blob_id: str, file: bytes) -> bool | None:
+        """Rewraps a blob; returns False when it was already, None when no key opens it."""
+        newest = self._registry.seal_key(owner)
+        try:
+            blob = unpacked(file, blob_id)
+            if newest is None or blob.wrap.generation == newest.generation:
+                return False
+            private = self._registry.private_key(owner, blob.wrap.generation)
+            if private is None or blob.header.owner != owner:
+                return None
+            binding = binding_of(blob.header)
+            key = unwrap(blob.wrap.wrapped, private, binding)
+        except (BlobError, EnvelopeError):
+            return None
+        wrapped = Wrap(newest.generation, wrap(key, newest.public, binding))
+        had_row = await self._has_row(owner, blob_id)
+        changed = Blob(blob.id, wrapped, blob.header, blob.head, blob.body)
+        await self._blobs.put(owner, blob_id, packed(changed))
+        self._reach("rewrap.blob")
+        if had_row and not await self._has_row(owner, blob_id):  # forgotten while it was written
+            await self._blobs.delete(owner, [blob_id])
+        return True
+
+    async def _has_row(self, owner: str, blob_id: str) -> bool:
+        return bool(await self._database.read(lambda unit: index.by_blobs(unit, owner, [blob_id])))
+
+
+def _is_blob(head: bytes) -> bool:
+    try:
+        header_of(head)
+    except BlobError:
+        return False
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """Result of a backup."""
+
+    folder: Path
+    memories: int
+    blobs: int
+    with_keys: bool
+
+
+def backup(root: Path, target: Path, *, with_keys: bool = True) -> Copied:
+    """Copies a relayer's folder while it serves, to a folder that is not there yet.
+
+    The copy is a folder for `--dir`. Without the keys it opens nothing; keep those elsewhere.
+
+    Raises:
+        RefusedError: the target is there, or another command works on the folder.
+        MissingError: there is no relayer in the folder.
+    """
+    folders = Folders(root)
+    if not is_registry(folders.keys):
+        raise MissingError(f"There is no relayer in {root}. Run `init`, or give --dir.")
+    if target.exists():
+        raise RefusedError(f"{target} is there already. Give a folder that is not.")
+    part = target.with_name(f"{target.name}.part")
+    if part.exists():
+        shutil.rmtree(part)
+    with upkeep(root):
+        private_folder(part)
+        copy = Folders(part)
+        private_folder(copy.blobs)
+        if with_keys:
+            private_folder(copy.keys)
+            with Registry(folders.keys) as registry:
+                registry.backup(copy.keys / FILE)
+        memories = _copy_database(folders, copy)
+        blobs = _copy_blobs(folders.blobs, copy.blobs)
+    part.replace(target)
+    _sync(target.parent)
+    return Copied(target, memories, blobs, with_keys)
+
+
+def _copy_database(source: Folders, target: Folders) -> int:
+    """Copies the database before the blobs: then each row of the copy has its blob."""
+    path = source.database / DATABASE
+    if not path.exists():
+        return 0
+    private_folder(target.database)
+    with closing(connect(path)) as database, closing(connect(target.database / DATABASE)) as copy:
+        database.backup(copy)
+        (count,) = copy.execute("SELECT count(*) FROM memory").fetchone()
+    return int(count)
+
+
+def _copy_blobs(source: Path, target: Path) -> int:
+    count = 0
+    for owner in sorted(source.iterdir()) if source.is_dir() else ():
+        folder = private_folder(target / owner.name)
+        for path in sorted(owner.iterdir()):
+            try:
+                data = path.read_bytes()
+            except FileNotFoundError:  # forgotten meanwhile
+                continue
+            copy = folder / path.name
+            with open(os.open(copy, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:  # noqa: PTH123 - with its mode
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            count += 1
+        _sync(folder)
+    return count
+
+
+def _sync(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
