@@ -33,6 +33,7 @@ WITHOUT: Final = {
     "runtime/tool_calls.py:_by_policy": "within the limit of `assessed`",
     "runtime/typing_indicator.py:TypingIndicator.run": OWNER,
     "features/sandbox/network.py:proxied.serve": OWNER,
+    "features/subagents/control.py:Control.send": "waits at most `WAIT_SECONDS`",
     "features/subagents/watch.py:Watch._descendants": RUN,
     "features/subagents/watch.py:Watch.follow": RUN,
     "features/subagents/watch.py:Watch.report": "at most 20 MB of a transcript are examined",

@@ -107,6 +107,9 @@ def moments(tmp_path_factory: pytest.TempPathFactory) -> Moments:
     return kept
 
 
+@pytest.mark.requirement("subagents-announce-step")
+@pytest.mark.requirement("subagents-registry-persisted")
+@pytest.mark.requirement("subagents-await-completion")
 @pytest.mark.parametrize("point", POINTS)
 async def test_a_kill_at_any_step_loses_no_report_and_doubles_none(
     tmp_path: Path, moments: Moments, point: str
@@ -157,3 +160,45 @@ async def say(living: Life, run_id: str, text: str) -> str:
         result = await dispatch.wait(RunId(run_id), 60)
     assert result is not None
     return "\n".join(result.payloads)
+
+
+async def test_the_owner_lists_reads_addresses_and_stops_sub_agents(tmp_path: Path) -> None:
+    gate = Gate()
+
+    def held(request: ModelRequest) -> Sequence[Step]:
+        return [gate, "late"] if last_text(request) == "hold on" else answers(request)
+
+    async with life(tmp_path, models=ScriptedModels(ScriptedModel(held)), config=CONFIG) as living:
+        assert "has started no sub-agent" in await say(living, "r0", "/subagents")
+        await say(living, "r1", "spawn count the boats")
+        await announced(living)
+        assert "helper (success): count the boats" in await say(living, "r2", "/subagents list")
+        assert "did: count the boats" in await say(living, "r3", "/subagents log helper")
+        assert "- status: success" in await say(living, "r4", "/subagents info 1")
+        assert "did: and now" in await say(living, "r5", "/subagents send helper and now")
+        assert "No sub-agent has the name" in await say(living, "r6", "/subagents info other")
+        await say(living, "r7", "spawn hold on")
+        with anyio.fail_after(60):
+            await gate.reached.wait()
+        assert "1. `" in await say(living, "r8", "/subagents")
+        assert await say(living, "r9", "/subagents kill all") == "Stopped 1 sub-agent."
+        assert len(await announced(living)) == 1
+
+
+async def test_the_command_line_and_clients_read_and_stop_sub_agents(tmp_path: Path) -> None:
+    async with life(tmp_path, models=models(), config=CONFIG) as living:
+        await say(living, "r1", "spawn count the boats")
+        await announced(living)
+        async with GatewayClient(living.address) as client:
+            (row,) = (await client.request("subagents.list"))["subagents"]
+            assert (row["status"], row["parentKey"], row["active"]) == ("success", MAIN, False)
+            assert row["task"] == "count the boats"
+            log = await client.request("subagents.log", {"target": row["key"]})
+            assert [message["role"] for message in log["messages"]] == ["user", "assistant"]
+            sent = await client.request("subagents.send", {"target": "helper", "message": "more"})
+            assert sent["reply"] == "did: more"
+            killed = await client.request("subagents.kill", {"sessionKey": "main"})
+            assert killed["stopped"] == []
+            (session,) = (await client.request("sessions.list", {"spawnedBy": "main"}))["sessions"]
+            assert session["key"] == row["key"]
+            assert session["spawnedBy"] == MAIN

@@ -81,7 +81,11 @@ FEATURES = (
         command="undo",
     ),
     Feature("session_tools"),
-    Feature("subagents", tables=True),
+    Feature(
+        "subagents",
+        ("what it uses", "list, address and stop agents that agents have started"),
+        tables=True,
+    ),
     Feature(
         "security",
         ("what it uses", "find settings and file modes that open this installation"),

@@ -226,6 +226,7 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "send": PATCH,
         "status": "status",
         "stop": "chat.abort",
+        "subagents": "chat.abort",
         "taint": "sessions.taint.clear",
         "think": PATCH,
         "usage": PATCH,

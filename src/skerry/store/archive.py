@@ -84,8 +84,15 @@ def earlier(reader: Reader, key: str, limit: int) -> list[SessionEntry]:
 def change(unit: Unit, session_id: str, *, label: str, settings: SessionSettings) -> None:
     """Writes the session's label and settings."""
     unit.execute(
-        "UPDATE session SET label = ?, settings = ?, pinned = ? WHERE session_id = ?",
-        (label, msgspec.json.encode(settings), settings.pinned, session_id),
+        "UPDATE session SET label = ?, settings = ?, pinned = ?, spawned_by = ?"
+        " WHERE session_id = ?",
+        (
+            label,
+            msgspec.json.encode(settings),
+            settings.pinned,
+            settings.spawned_by or "",
+            session_id,
+        ),
     )
     unit.touched.append(session_id)
 

@@ -34,6 +34,8 @@ class SessionFilter(Struct, frozen=True):
     keys: frozenset[str] | None = None
     """Session keys to list."""
     pinned: bool | None = None
+    spawned_by: str | None = None
+    """Key of the conversation that started them as sub-agents."""
     heard: bool = False
     """Lists only sessions in which a person wrote."""
     by_heard: bool = False
@@ -122,6 +124,7 @@ def _conditions(which: SessionFilter) -> tuple[str, Row]:
         "label = ?": which.label,
         "updated_at >= ?": which.active_since or None,
         "pinned = ?": which.pinned,
+        "spawned_by = ?": which.spawned_by,
     }
     conditions_with_values |= {
         condition: (value,) for condition, value in one_value.items() if value is not None

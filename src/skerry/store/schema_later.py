@@ -194,4 +194,9 @@ LATER: Final = (
     );
     CREATE INDEX group_message_of ON group_message (session_key, serial)
     """,
+    # The conversation that started this one as a sub-agent, for the list of those.
+    """
+    ALTER TABLE session ADD COLUMN spawned_by TEXT NOT NULL DEFAULT '';
+    CREATE INDEX session_spawned ON session (spawned_by) WHERE spawned_by <> ''
+    """,
 )

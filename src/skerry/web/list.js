@@ -12,6 +12,7 @@ const ICONS = {
   rename: "M4 13.5V16h2.5L15 7.5 12.5 5z",
   delete: "M5 6h10M8 6V4h4v2M6.5 6l.5 10h6l.5-10",
   reset: "M5 10a5 5 0 1 1 1.5 3.5M5 6v4h4",
+  stop: "M6 6h8v8H6z",
 };
 
 /** Shows the conversations. `page` has `gateway`, the one there is now, and `focus()`. */
@@ -74,10 +75,10 @@ export class SessionList {
   /** Open the conversation `step` rows below the one that is shown. */
   move(step) {
     const { gateway } = this.page;
-    const { rows } = gateway.list;
-    const place = rows.findIndex((row) => gateway.isShown(row));
+    const rows = tree(gateway.list.rows);
+    const place = rows.findIndex(({ row }) => gateway.isShown(row));
     const next = rows[place + step];
-    if (next) go(keyOf(next));
+    if (next) go(keyOf(next.row));
   }
 
   /** Bring the list up to date. */
@@ -92,8 +93,8 @@ export class SessionList {
     }
     let place = this.#list.firstElementChild;
     let anyUnread = false;
-    for (const row of rows) {
-      const marks = { running: running.has(row.key), unread: gateway.isUnread(row) };
+    for (const { row, depth } of tree(rows)) {
+      const marks = { running: running.has(row.key), unread: gateway.isUnread(row), depth };
       anyUnread ||= marks.unread;
       const { root } = this.#row(row, marks, gateway);
       if (root === place) place = place.nextElementSibling;
@@ -112,8 +113,14 @@ export class SessionList {
     const title = titleOf(row);
     setText(parts.title, title);
     setText(parts.time, when(row.updatedAt));
-    const state = [marks.running && "an answer is being written", marks.unread && "new messages"];
+    parts.running = marks.running;
+    const state = [
+      marks.depth && "sub-agent",
+      marks.running && "an answer is being written",
+      marks.unread && "new messages",
+    ];
     setText(parts.state, state.filter(Boolean).map((words) => `, ${words}`).join(""));
+    parts.root.dataset.depth = marks.depth;
     parts.root.dataset.mark = marks.running ? "running" : marks.unread ? "unread" : "";
     if (gateway.isShown(row)) parts.link.setAttribute("aria-current", "page");
     else parts.link.removeAttribute("aria-current");
@@ -141,6 +148,7 @@ export class SessionList {
   #buttons(parts, gateway, title) {
     const { row } = parts;
     const kinds = [
+      row.spawnedBy && parts.running && gateway.can("subagents.kill") && "stop",
       gateway.can("sessions.patch") && "rename",
       !row.isMain && gateway.can("sessions.delete") && "delete",
       row.isMain && gateway.can("sessions.reset") && "reset",
@@ -148,7 +156,7 @@ export class SessionList {
     const seen = `${kinds} ${title}`;
     if (seen === parts.seen) return;
     parts.seen = seen;
-    const labels = { rename: "Rename", delete: "Delete", reset: "Reset" };
+    const labels = { rename: "Rename", delete: "Delete", reset: "Reset", stop: "Stop" };
     parts.buttons.replaceChildren(
       ...kinds.map((kind) => {
         const label = `${labels[kind]}: ${title}`;
@@ -161,7 +169,17 @@ export class SessionList {
 
   #act(kind, parts) {
     if (kind === "rename") this.#rename(parts);
+    else if (kind === "stop") this.#stop(parts.row);
     else this.#remove(parts.row, kind);
+  }
+
+  /** Stop a sub-agent; its report is not announced. */
+  async #stop(row) {
+    try {
+      await this.page.gateway.request("subagents.kill", { target: row.key });
+    } catch (error) {
+      toast(error.message);
+    }
   }
 
   /** Let the title be written in its place: Enter keeps it, Escape does not. */
@@ -278,6 +296,21 @@ export class SessionList {
 /** Return by which name a link leads to a conversation. */
 function keyOf(row) {
   return row.isMain ? MAIN : row.key;
+}
+
+/** Return the rows in the order of the list: sub-agents behind what started them, with their depth. */
+export function tree(rows) {
+  const keys = new Set(rows.map((row) => row.key));
+  const children = Map.groupBy(rows, (row) => (keys.has(row.spawnedBy) ? row.spawnedBy : ""));
+  const ordered = [];
+  const add = (parent, depth) => {
+    for (const row of children.get(parent) ?? []) {
+      ordered.push({ row, depth });
+      add(row.key, depth + 1);
+    }
+  };
+  add("", 0);
+  return ordered;
 }
 
 /** Return the title of a conversation. */

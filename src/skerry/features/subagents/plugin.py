@@ -1,9 +1,19 @@
-"""Registers sub-agents: the tool that starts them and the service that follows them."""
+"""Registers sub-agents: the tool that starts them, their service, methods and `/subagents`."""
 
+from skerry.policy.access import READERS, WRITERS
 from skerry.sdk.features import FeatureApi
 
 
 def register(api: FeatureApi) -> None:
     """Registers what the feature consists of."""
+    needs = {
+        "subagents.info": READERS,
+        "subagents.kill": WRITERS,
+        "subagents.list": READERS,
+        "subagents.log": READERS,
+        "subagents.send": WRITERS,
+    }
+    api.methods(needs, "methods:METHODS")
+    api.commands("commands:commands")
     api.tools("tool:make")
     api.service("service:run")

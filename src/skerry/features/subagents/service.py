@@ -22,7 +22,7 @@ async def run(context: GatewayContext) -> None:
     before = context.clock.now_ms() - KEPT_DAYS * _DAY_MS
     if await store.read(lambda reader: tables.any_old(reader, before)):
         await store.write(lambda unit: tables.prune(unit, before))
-    watch = Watch(runs)
+    watch = Watch(runs.dispatch)
     async with anyio.create_task_group() as tasks:
         for subagent in left:
             tasks.start_soon(watch.follow, subagent.run_id)

@@ -74,7 +74,7 @@ class SessionsSpawn:
         except RefusedSpawn as refused:
             return _reply({"status": refused.status, "error": str(refused)}, is_error=True)
         run_id = started.subagent.run_id
-        watch = Watch(host.internal_runs)
+        watch = Watch(host.internal_runs.dispatch)
         host.start(partial(watch.follow, run_id), f"sub-agent {run_id}")
         answer = {
             "status": "accepted",

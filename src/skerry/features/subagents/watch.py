@@ -25,7 +25,6 @@ from skerry.model.run import BY_PARENT, RunResult, StopReason
 from skerry.policy.injection import scan
 from skerry.runtime.conversation import taint, worst
 from skerry.runtime.dispatcher import Dispatch
-from skerry.runtime.internal_runs import InternalRuns
 from skerry.store import Reader, Store, Unit, archive, sessions
 from skerry.store.mirror import transcript_file
 
@@ -45,7 +44,8 @@ _NESTED_SECONDS: Final = 0.2
 class Watch(Struct, frozen=True):
     """Parts of the gateway that sub-agents are followed with."""
 
-    runs: InternalRuns
+    dispatcher: Dispatch
+    """Accepts the announcements."""
 
     @property
     def config(self) -> Callable[[], Config]:
@@ -55,17 +55,12 @@ class Watch(Struct, frozen=True):
     @property
     def store(self) -> Store:
         """Returns the store of the gateway."""
-        return self.runs.store
+        return self.dispatcher.runtime.store
 
     @property
     def clock(self) -> Clock:
         """Returns the clock of the gateway."""
         return self.dispatcher.runtime.clock
-
-    @property
-    def dispatcher(self) -> Dispatch:
-        """Returns the dispatcher, which accepts the announcements."""
-        return self.runs.dispatch
 
     async def follow(self, run_id: str) -> None:
         """Announces the end of a sub-agent, and archives its session when that is due."""

@@ -62,8 +62,8 @@ class SessionsListParams(Params):
 
     @property
     def asks_for_none(self) -> bool:
-        """Returns whether it filters by what no conversation has: a parent, a board, a project."""
-        nowhere = (self.spawned_by, self.group, self.project_id)
+        """Returns whether it filters by what no conversation has: a board, a project."""
+        nowhere = (self.group, self.project_id)
         return any(nowhere) or self.has_board is True or self.board_face == "dashboard"
 
 
@@ -219,6 +219,7 @@ def _query(call: Call, params: SessionsListParams) -> SessionFilter:
         keys=frozenset(run.key for run in runs) if params.active_only else None,
         without=frozenset(name for name, out in excluded.items() if out),
         pinned=params.pinned,
+        spawned_by=str(call.session_key(params.spawned_by, None)) if params.spawned_by else None,
         heard=params.require_last_interaction,
         by_heard=params.sort_by == "lastInteractionAt",
         label=params.label,
@@ -278,7 +279,8 @@ def _resolve(reader: Reader, call: Call, params: SessionsResolveParams) -> list[
         query = SessionFilter(params.agent_id, label=params.label)
         matches = list(listing.recent(reader, query, limit=_MAX_CANDIDATES + 1))
     if params.spawned_by is not None:
-        return []
+        parent = str(call.session_key(params.spawned_by, None))
+        matches = [found for found in matches if found and found.settings.spawned_by == parent]
     return [session for session in matches if session is not None and session.archived is None]
 
 
