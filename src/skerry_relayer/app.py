@@ -72,11 +72,13 @@ def make_app(relayer: Relayer) -> Starlette:
         allow_headers=_ALLOWED_HEADERS,
         expose_headers=("x-auth-error", "retry-after"),
     )
-    return Starlette(
+    app = Starlette(
         routes=routes,
         middleware=[cors] if relayer.origins else [],
         exception_handlers={404: _empty(404), 405: _empty(405)},
     )
+    app.router.redirect_slashes = False  # the path is signed: a redirect could not be followed
+    return app
 
 
 def _route(method: str, path: str, answer: Callable[[Request], Awaitable[Response]]) -> Route:

@@ -9,8 +9,9 @@ from typing import Final, Self
 import anyio
 import anyio.abc
 from starlette.types import ASGIApp
-from uvicorn import Config, Server
+from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.server import Server
 
 HEAD_SECONDS: Final = 20.0
 """Time in which the head of a request must arrive, from the start of the connection."""

@@ -2,7 +2,8 @@
 
 import html
 import json
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -117,6 +118,13 @@ class ChatModel:
         if not choices or choices[0].message.content is None:
             raise DownError("The model gives an answer without text.")
         return choices[0].message.content
+
+
+@asynccontextmanager
+async def chat_model(url: str, model: str, key: str) -> AsyncGenerator[ChatModel]:
+    """Opens the connections to a model for the block; proxies of the environment are not used."""
+    async with httpx2.AsyncClient(timeout=SECONDS, trust_env=False) as client:
+        yield ChatModel(client, url, model, key)
 
 
 def parse(text: str) -> list[Fact]:

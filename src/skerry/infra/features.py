@@ -73,6 +73,11 @@ FEATURES = (
     ),
     Feature("exec", ("what it uses", "tell which commands of agents run unasked")),
     Feature("guard", ("what it uses", "examine and fence text of others"), registers=False),
+    Feature(
+        "relayer",
+        ("what it uses", "serve an encrypted memory that MemWal clients use"),
+        registers=False,
+    ),
     Feature("sandbox", ("what it uses", "test and explain the sandbox in which commands run")),
     Feature("web"),
     Feature(

@@ -11,6 +11,7 @@ from tests.support.memwal import Delegate
 from tests.support.relayer import Lab
 
 
+@pytest.mark.requirement("memwal-health-endpoint")
 async def test_open_routes_tell_what_clients_check(lab: Lab) -> None:
     health = (await lab.http.get("/health")).json()
     assert (health["status"], health["apiVersion"], health["write_ready"]) == ("ok", "1.0.0", True)
@@ -129,6 +130,7 @@ async def test_vectors_of_clients_are_stored_and_found(lab: Lab) -> None:
     assert (await lab.http.get("/v1/blobs/" + "A" * 43)).status_code == 404
 
 
+@pytest.mark.requirement("relayer-analyze-facts")
 async def test_analyze_dates_facts_and_knows_those_it_has(lab: Lab) -> None:
     body = {
         "text": "I met Tom last Friday in Rome. Which hotel?\nI prefer dark mode in editors.",

@@ -1,0 +1,1 @@
+"""The command `skerry relayer`, which executes the relayer, a program of its own."""

@@ -1,0 +1,163 @@
+"""Parses the commands of `skerry relayer` and runs them; failures are one line and exit code 1."""
+
+import json
+import os
+import sqlite3
+import sys
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+from skerry_relayer import cli_accounts
+from skerry_relayer.errors import RelayerError
+
+PORT: Final = 8000
+"""Port of the SDKs' local environment."""
+
+Command = Callable[[Namespace], object]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs a command and returns its exit code.
+
+    Raises:
+        SystemExit: after `--help` or wrong usage (code 2).
+    """
+    parser = make_parser()
+    parsed = parser.parse_args(arguments)
+    if parsed.run is None:
+        parsed.parser.print_help()
+        return 0
+    try:
+        os.umask(0o077)
+        result = parsed.run(parsed)
+    except KeyboardInterrupt:
+        return 130
+    except (RelayerError, OSError, sqlite3.Error) as error:
+        return _fail(str(error), as_json=parsed.json)
+    if result is not None:
+        sys.stdout.write(_printed(result, as_json=parsed.json) + "\n")
+    return 0
+
+
+def _fail(text: str, *, as_json: bool) -> int:
+    if as_json:
+        sys.stdout.write(json.dumps({"ok": False, "error": text}) + "\n")
+    else:
+        sys.stderr.write(f"error: {text}\n")
+    return 1
+
+
+def _printed(result: object, *, as_json: bool) -> str:
+    """Returns a result as JSON, or as lines of names and values."""
+    if as_json or not isinstance(result, dict):
+        return json.dumps(result) if as_json else str(result)
+    width = max(map(len, result))
+    return "\n".join(
+        f"{name:<{width}}  {value}" for name, value in result.items() if value is not None
+    )
+
+
+def make_parser() -> ArgumentParser:
+    """Returns the parser of all commands."""
+    parser = ArgumentParser(
+        prog="skerry relayer",
+        description="Serve an encrypted memory that MemWal clients use.",
+    )
+    parser.set_defaults(run=None, parser=parser, json=False)
+    add = parser.add_subparsers(metavar="COMMAND", title="commands").add_parser
+    _command(add("init", help="make the folder with its keys"), cli_accounts.init)
+    _serve(_command(add("serve", help="serve the memory"), _run_serve))
+    account = _group(add("account", help="add, deactivate and reactivate accounts"))
+    added = _command(account("add", help="make an account with a first key"), cli_accounts.add)
+    added.add_argument("--label", default="", help="label of the account, at most 64 bytes")
+    for name, text in (
+        ("deactivate", "refuse all keys of an account"),
+        ("reactivate", "accept the keys of an account again"),
+    ):
+        changed = _command(account(name, help=text), cli_accounts.switch)
+        changed.add_argument("account", metavar="ACCOUNT", help="id of the account")
+        changed.set_defaults(active=name == "reactivate")
+    _keys(_group(add("key", help="add, list and revoke the keys of an account")))
+    return parser
+
+
+def _keys(key: Callable[..., ArgumentParser]) -> None:
+    added = _command(key("add", help="make a key, or admit one that you give"), cli_accounts.grant)
+    added.add_argument("account", metavar="ACCOUNT", help="id of the account")
+    added.add_argument("--label", default="", help="label of the key, at most 64 bytes")
+    added.add_argument(
+        "--namespace", action="append", metavar="NS", help="only this namespace; may be repeated"
+    )
+    added.add_argument("--public-key", metavar="HEX", help="admit this key instead of making one")
+    listed = _command(key("list", help="list accounts and their keys"), cli_accounts.listing)
+    listed.add_argument("account", nargs="?", metavar="ACCOUNT", help="only this account")
+    revoked = _command(key("revoke", help="refuse a key from now on"), cli_accounts.revoke)
+    revoked.add_argument("account", metavar="ACCOUNT", help="id of the account")
+    revoked.add_argument("public_key", metavar="PUBKEY", help="public key, 64 hex digits")
+
+
+def _serve(parser: ArgumentParser) -> None:
+    parser.add_argument("--host", default="127.0.0.1", help="address (default: 127.0.0.1)")
+    parser.add_argument("--port", type=_port, default=PORT, help=f"port (default: {PORT})")
+    parser.add_argument(
+        "--rate-limit", choices=("on", "off"), help="limit requests (default: off on loopback)"
+    )
+    parser.add_argument(
+        "--key-server",
+        type=Path,
+        metavar="SOCKET",
+        help="socket of a key server that runs elsewhere (default: start one)",
+    )
+    parser.add_argument("--public-url", default="", metavar="URL", help="address behind a proxy")
+    parser.add_argument(
+        "--allow-origin",
+        action="append",
+        default=[],
+        metavar="ORIGIN",
+        help="site whose pages may use this relayer; may be repeated",
+    )
+    parser.add_argument(
+        "--model-url",
+        default="",
+        metavar="URL",
+        help="OpenAI-compatible API that extracts facts; its key: SKERRY_RELAYER_MODEL_KEY",
+    )
+    parser.add_argument("--model", default="", help="name of the model at --model-url")
+
+
+def _run_serve(parsed: Namespace) -> object:
+    from skerry_relayer.serve import run  # noqa: PLC0415 - other commands do without a server
+
+    run(parsed)
+    return None
+
+
+def _group(parser: ArgumentParser) -> Callable[..., ArgumentParser]:
+    parser.set_defaults(parser=parser)
+    return parser.add_subparsers(metavar="COMMAND", title="commands").add_parser
+
+
+def _command(parser: ArgumentParser, run: Command) -> ArgumentParser:
+    parser.set_defaults(run=run, parser=parser)
+    parser.add_argument(
+        "--dir",
+        type=Path,
+        default=default_folder(),
+        help="folder of the relayer (default: relayer in the state directory)",
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON for scripts")
+    return parser
+
+
+def default_folder() -> Path:
+    """Returns `relayer` in the state directory of Skerry."""
+    state = os.environ.get("SKERRY_STATE_DIR") or "~/.skerry"
+    return Path(state).expanduser() / "relayer"
+
+
+def _port(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and int(text) <= 65_535):  # noqa: PLR2004 - of TCP
+        raise ArgumentTypeError(f"{text!r} is not a port from 0 to 65535")
+    return int(text)

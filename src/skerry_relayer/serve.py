@@ -1,0 +1,123 @@
+"""Runs `skerry relayer serve`: memory, key server and HTTP in one process tree."""
+
+import ipaddress
+import json
+import logging
+import os
+import signal
+import sys
+import time
+from argparse import Namespace
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+import anyio
+
+from skerry_relayer.app import make_app
+from skerry_relayer.assembly import Folders, Options, opened
+from skerry_relayer.cli_accounts import opened as opened_registry
+from skerry_relayer.errors import RefusedError
+from skerry_relayer.extract import Extractor, Rules
+from skerry_relayer.limits import Limits
+from skerry_relayer.listen import Listener, bind
+from skerry_relayer.model import chat_model
+from skerry_relayer.nonces import Nonces
+from skerry_relayer.relayer import Relayer
+
+MODEL_KEY: Final = "SKERRY_RELAYER_MODEL_KEY"
+"""Environment variable with the key of the API at `--model-url`."""
+
+_NONCES: Final = "nonces.sqlite"
+_BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
+
+
+def run(parsed: Namespace) -> None:
+    """Serves until SIGTERM or SIGINT."""
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    if parsed.key_server is None:
+        opened_registry(parsed.dir).close()  # a folder without registry ends here with the remedy
+    anyio.run(_serve, parsed)
+
+
+async def _serve(parsed: Namespace) -> None:
+    bound = bind(parsed.host, parsed.port)
+    async with _relayer(parsed) as relayer, Listener(make_app(relayer), bound) as listener:
+        host = f"[{parsed.host}]" if ":" in parsed.host else parsed.host
+        _announce(f"http://{host}:{listener.port}", relayer, as_json=parsed.json)
+        if not is_loopback(parsed.host):
+            sys.stderr.write(
+                "warning: texts and certificates cross the network unencrypted."
+                " Put a proxy with TLS before it and give its address as --public-url.\n"
+            )
+        with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+            async for _ in signals:
+                break
+
+
+def _announce(url: str, relayer: Relayer, *, as_json: bool) -> None:
+    if as_json:
+        line = json.dumps({"url": url, "packageId": relayer.keys.package_id})
+    else:
+        line = f"The relayer listens on {url}. Its health is at {url}/health; Ctrl-C ends it."
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+@asynccontextmanager
+async def _relayer(parsed: Namespace) -> AsyncGenerator[Relayer]:
+    async with AsyncExitStack() as stack:
+        extractor = await _extractor(parsed, stack)
+        options = Options(root=parsed.dir, key_server=parsed.key_server)
+        memory = await stack.enter_async_context(opened(options))
+        folder = Folders(parsed.dir).database
+        nonces = Nonces(folder / _NONCES, _boot_id(), now())
+        stack.callback(nonces.close)
+        is_limited = parsed.rate_limit == "on" or (
+            parsed.rate_limit is None and not is_loopback(parsed.host)
+        )
+        yield Relayer(
+            memory=memory.memories,
+            keys=memory.keys,
+            nonces=nonces,
+            limits=Limits(on=is_limited),
+            extractor=extractor,
+            clock=now,
+            origins=tuple(parsed.allow_origin),
+            public_url=parsed.public_url.rstrip("/"),
+            started=now(),
+        )
+
+
+async def _extractor(parsed: Namespace, stack: AsyncExitStack) -> Extractor:
+    """Returns the model of the options, or the rules where none is named."""
+    if not parsed.model_url and not parsed.model:
+        return Rules()
+    if not (parsed.model_url.startswith(("http://", "https://")) and parsed.model):
+        raise RefusedError(
+            "--model-url and --model go together: an address that begins with http:// or https://,"
+            " and the name of the model there."
+        )
+    key = os.environ.get(MODEL_KEY, "")
+    return await stack.enter_async_context(chat_model(parsed.model_url, parsed.model, key))
+
+
+def is_loopback(host: str) -> bool:
+    """Returns True for an address that only this machine reaches."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def now() -> float:
+    """Returns the time of the system in Unix seconds."""
+    return time.time()  # noqa: TID251 - the relayer's own clock
+
+
+def _boot_id() -> str:
+    try:
+        return _BOOT_ID.read_text(encoding="ascii").strip()
+    except OSError:
+        return "unknown"

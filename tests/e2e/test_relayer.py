@@ -1,0 +1,91 @@
+"""`skerry relayer` as a user runs it: commands, a process, requests over HTTP, and kill -9."""
+
+import json
+from pathlib import Path
+
+import anyio
+import pytest
+
+from tests.support.memwal import Delegate
+from tests.support.relayer_process import Client, command, made, served
+
+
+@pytest.mark.full("an embedding model")
+async def test_a_memory_outlives_the_kill_of_the_relayer_right_after_its_acceptance(
+    tmp_path: Path,
+) -> None:
+    account = await made(tmp_path)
+    async with served(tmp_path) as first, Client(first, account) as client:
+        body = {"text": "The key of the shed is under the third pot", "idempotency_key": "k"}
+        accepted = await client.post("/api/remember", body)
+        assert accepted.status_code == 202
+        await first.kill()
+    async with served(tmp_path) as second, Client(second, account) as client:
+        again = await client.post("/api/remember", body)
+        assert again.json()["job_id"] == accepted.json()["job_id"]
+        assert (await client.done(again.json()["job_id"]))["status"] == "done"
+        found = (await client.post("/api/recall", {"query": "Where is the shed's key?"})).json()
+    assert [row["text"] for row in found["results"]] == [body["text"]]
+    for file in (tmp_path / "relayer").rglob("*"):
+        if file.is_file():
+            assert b"third pot" not in file.read_bytes(), file
+
+
+async def test_commands_change_who_may_use_a_running_relayer(tmp_path: Path) -> None:
+    account = await made(tmp_path)
+    async with served(tmp_path) as running, Client(running, account) as client:
+
+        async def status() -> int:
+            return (await client.post("/api/stats", {})).status_code
+
+        assert await status() == 200
+        await command(tmp_path, "account", "deactivate", account["accountId"])
+        assert await status() == 401
+        await command(tmp_path, "account", "reactivate", account["accountId"])
+        assert await status() == 200
+        added = await command(
+            tmp_path, "key", "add", account["accountId"], "--namespace", "work", "--label", "pi"
+        )
+        async with Client(running, added) as scoped:
+            assert (await scoped.post("/api/stats", {"namespace": "work"})).status_code == 200
+            assert (await scoped.post("/api/stats", {})).status_code == 403
+        revoked = await command(
+            tmp_path, "key", "revoke", account["accountId"], account["publicKey"]
+        )
+        assert revoked["revoked"] is True
+        assert await status() == 401
+    (listed,) = await command(tmp_path, "key", "list")
+    assert [(key["label"], key["namespaces"]) for key in listed["keys"]] == [("pi", ["work"])]
+
+
+async def test_failures_name_the_remedy(tmp_path: Path) -> None:
+    for words, remedy in (
+        (["serve"], "skerry relayer init"),
+        (["account", "add"], "skerry relayer init"),
+        (["key", "list"], "skerry relayer init"),
+    ):
+        answer = await command(tmp_path, *words)
+        assert answer["ok"] is False
+        assert remedy in answer["error"]
+    await made(tmp_path)
+    wrong = await command(tmp_path, "serve", "--model", "small")
+    assert "--model-url" in wrong["error"]
+    unknown = await command(tmp_path, "key", "revoke", "0x1", "ab")
+    assert "key list" in unknown["error"]
+
+
+async def test_a_given_public_key_is_admitted_and_no_private_key_printed(tmp_path: Path) -> None:
+    account = await made(tmp_path)
+    given = Delegate().public.hex()
+    added = await command(
+        tmp_path, "key", "add", account["accountId"], "--public-key", account["publicKey"]
+    )
+    assert added["ok"] is False
+    added = await command(tmp_path, "key", "add", account["accountId"], "--public-key", given)
+    assert (added["publicKey"], added["delegateKey"]) == (given, None)
+    assert account["delegateKey"] not in json.dumps(await command(tmp_path, "key", "list"))
+    for file in (tmp_path / "relayer").rglob("*"):
+        if file.is_file():
+            content = await anyio.Path(file).read_bytes()
+            assert account["delegateKey"].encode() not in content
+            assert bytes.fromhex(account["delegateKey"]) not in content
