@@ -141,18 +141,16 @@ class Client:
         Raises:
             MemWalError: the server cannot be reached.
         """
-        return self._read(await self._send("GET", "/health", b"", {}, self._seconds), Health)
+        return self._read(await self._send("GET", "/health", b"", {}), Health)
 
-    async def recall(
-        self, query: str, limit: int, namespace: str, *, seconds: float | None = None
-    ) -> Sequence[Recalled]:
+    async def recall(self, query: str, limit: int, namespace: str) -> Sequence[Recalled]:
         """Returns the memories nearest to a text, the nearest first.
 
         Raises:
-            MemWalError: the server refused, or did not answer within `seconds`.
+            MemWalError: the server refused, or did not answer.
         """
         body = {"query": query, "limit": limit, "namespace": namespace}
-        reply = await self._signed("POST", "/api/recall", body, seconds=seconds)
+        reply = await self._signed("POST", "/api/recall", body)
         return self._read(reply, _Results).results
 
     async def analyze(
@@ -214,14 +212,13 @@ class Client:
         reply = await self._signed("POST", "/api/forget", {"namespace": namespace})
         return self._read(reply, Deleted).deleted
 
-    async def forget(self, ids: Sequence[str], namespace: str) -> int:
+    async def forget(self, ids: Sequence[str]) -> int:
         """Forgets single memories by their blobs; returns how many there were.
 
         Raises:
             MemWalError: the server refused, did not answer, or cannot forget single memories.
         """
-        body = {"ids": list(ids), "namespace": namespace}
-        reply = await self._signed("POST", "/api/memories/forget", body)
+        reply = await self._signed("POST", "/api/memories/forget", {"ids": list(ids)})
         return self._read(reply, Deleted).deleted
 
     async def _signed(
@@ -231,24 +228,22 @@ class Client:
         fields: Mapping[str, object] | None,
         *,
         seal: bool = True,
-        seconds: float | None = None,
     ) -> Fetched:
         body = b"" if fields is None else msgspec.json.encode(fields)
-        limit = self._seconds if seconds is None else seconds
         headers = self.signer.headers(method, path, body)
         if seal:
-            headers["x-seal-session"] = self.signer.session(await self._package_id(limit))
-        return await self._send(method, path, body, headers, limit)
+            headers["x-seal-session"] = self.signer.session(await self._package_id())
+        return await self._send(method, path, body, headers)
 
-    async def _package_id(self, seconds: float) -> str:
+    async def _package_id(self) -> str:
         """Returns the package that certificates name; asked once."""
         if not self._package:
-            reply = await self._send("GET", "/config", b"", {}, seconds)
+            reply = await self._send("GET", "/config", b"", {})
             self._package = self._read(reply, _Config).package_id
         return self._package
 
     async def _send(
-        self, method: str, path: str, body: bytes, headers: Mapping[str, str], seconds: float
+        self, method: str, path: str, body: bytes, headers: Mapping[str, str]
     ) -> Fetched:
         reply = await self._server.fetch(
             f"{self._url}{path}",
@@ -256,7 +251,7 @@ class Client:
             headers=headers,
             body=body,
             max_bytes=MAX_REPLY,
-            seconds=seconds,
+            seconds=self._seconds,
         )
         if reply.outcome is not Outcome.ALLOW or reply.status is None:
             raise MemWalError(

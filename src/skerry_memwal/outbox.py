@@ -5,6 +5,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from skerry.sdk.memory import Redaction
 from skerry.sdk.tables import Database, Reader, Unit
 
 STEPS: Final = (
@@ -110,9 +111,8 @@ class Outbox:
 
         return await self._database.read(work)
 
-    async def forget(self, agent: str, phrases: Sequence[str]) -> int:
+    async def forget(self, agent: str, redaction: Redaction) -> int:
         """Removes the texts of an agent that have one of the phrases; returns how many."""
-        folded = [phrase.casefold() for phrase in phrases]
 
         def work(unit: Unit) -> int:
             found = [
@@ -120,7 +120,7 @@ class Outbox:
                 for number, text in unit.all(
                     "SELECT id, text FROM outbox WHERE agent = ?", (agent,)
                 )
-                if any(phrase in text.casefold() for phrase in folded)
+                if redaction.text(text) != text
             ]
             unit.executemany("DELETE FROM outbox WHERE id = ?", [(number,) for number in found])
             return len(found)

@@ -4,6 +4,8 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Final
 
+import anyio
+
 from skerry.sdk.channels import PeerKind
 from skerry.sdk.hooks import PromptChange, PromptDraft, RunContext
 from skerry_memwal.client import MemWalError, Recalled
@@ -71,12 +73,7 @@ class Recall:
         if units(draft.prompt) < LEAST_PROMPT or not options.auto_recall or relayer.is_resting:
             return []
         try:
-            found = await relayer.client(agent).recall(
-                draft.prompt[:MOST_QUERY],
-                options.max_recall_results,
-                namespace,
-                seconds=options.recall_seconds,
-            )
+            found = await self._recalled(draft.prompt[:MOST_QUERY], agent, namespace)
         except MemWalError as error:
             relayer.failed(error)
             relayer.logger.warning("memory-memwal: auto-recall failed: %s", error)
@@ -85,6 +82,23 @@ class Recall:
         texts = relevant(found, options.min_relevance, options.max_recall_results)
         self._shown.add(texts)
         return texts
+
+    async def _recalled(self, query: str, agent: str, namespace: str) -> Sequence[Recalled]:
+        """Returns the memories nearest to a text, within the time that a prompt waits.
+
+        Raises:
+            MemWalError: the server refused, or did not answer in time.
+        """
+        options = self._relayer.options
+        seconds = options.recall_seconds
+        with anyio.move_on_after(seconds):
+            client = self._relayer.client(agent)
+            return await client.recall(query, options.max_recall_results, namespace)
+        raise MemWalError(
+            f"The MemWal server did not answer within {seconds:g} s.",
+            "requestTimeoutMs of the plugin sets the limit.",
+            retry=True,
+        )
 
 
 def is_open(context: RunContext) -> bool:

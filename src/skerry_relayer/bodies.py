@@ -97,6 +97,8 @@ class AnalyzeBody(msgspec.Struct):
     text: str
     namespace: str = "default"
     occurred_at: str | None = None
+    idempotency_key: str | None = None
+    """Ours: two requests with one key store a fact once."""
 
 
 class AskBody(msgspec.Struct):

@@ -4,6 +4,7 @@ import base64
 import binascii
 import re
 from datetime import datetime
+from hashlib import sha256
 from typing import Final
 
 from starlette.requests import Request
@@ -138,7 +139,11 @@ async def analyze(relayer: Relayer, admitted: Admitted, request: Request) -> Res
     text = bodies.text(body.text, "Text", bodies.MOST_ANALYZED)
     namespace = bodies.namespace(body.namespace, caller)
     facts = await new_facts(relayer, caller, text, namespace, _moment(body.occurred_at))
-    items = [Item(fact.text, namespace, importance=fact.importance) for fact in facts]
+    common = bodies.key(body.idempotency_key)
+    items = [
+        Item(fact.text, namespace, _fact_key(common, fact.text), importance=fact.importance)
+        for fact in facts
+    ]
     jobs = await relayer.memory.remember(caller, items) if items else []
     relayer.limits.add(caller.public_key, caller.owner, len(facts), relayer.clock())
     pairs = list(zip(facts, jobs, strict=True))
@@ -152,6 +157,11 @@ async def analyze(relayer: Relayer, admitted: Admitted, request: Request) -> Res
         },
         202,
     )
+
+
+def _fact_key(common: str | None, fact: str) -> str | None:
+    """Returns the key of one fact, derived from that of the whole request."""
+    return f"{common}\0{sha256(fact.encode()).hexdigest()}" if common is not None else None
 
 
 async def new_facts(

@@ -200,6 +200,7 @@ async def open_application(  # noqa: PLR0915 - one for each part, in the order o
                 sender=sender,
                 inbox=dispatch.receive,
                 models=models,
+                claims=host.claims,
             )
             connect_features(outside.hooks, tools, parts)
             plugins = LivePlugins(config, runtime, tools, parts, outside.reach)

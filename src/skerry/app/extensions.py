@@ -138,6 +138,7 @@ class LivePlugins:
             self._loaded = Plugins(runtime.hooks, runtime.commands, self._tools, self._parts, host)
             self._tools.plugins = self._loaded.tools
         await self._loaded.apply(config)
+        self._parts.claims.reason = slot_reason(config, self._loaded.reports)
 
     async def run(self) -> None:
         """Loads and removes plugins as the configuration changes, until cancelled."""
@@ -182,6 +183,15 @@ class LivePlugins:
     def handlers(self) -> Sequence[HandlerReport]:
         """Returns how each function of a plugin does."""
         return self._loaded.handlers() if self._loaded else self._runtime.hooks.report()
+
+
+def slot_reason(config: Config, reports: Sequence[PluginReport]) -> str:
+    """Returns why the plugin that the memory's slot names is not loaded; empty if it is."""
+    named = (report for report in reports if report.id == config.plugins.slots.memory)
+    report = next(named, None)
+    if report is None:
+        return ""
+    return " ".join(filter(None, (report.reason, report.remedy)))
 
 
 def provide_commands(desk: CommandDependencies, memory: MemoryHolder) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from skerry.app.services import Services
 from skerry.gateway.broadcast import Broadcast
@@ -16,6 +16,7 @@ from skerry.providers.catalog import Catalog
 from skerry.providers.retry import RetryingProvider
 from skerry.runtime.delivery import Delivery, Sender, receive
 from skerry.sdk.parts import Registered, Service
+from skerry.sdk.slots import SlotClaims
 
 
 class PluginParts(Struct, frozen=True):
@@ -27,6 +28,7 @@ class PluginParts(Struct, frozen=True):
     sender: Callable[[ChannelAdapter], Sender]
     inbox: Inbox
     models: Models
+    claims: SlotClaims = field(default_factory=SlotClaims)
 
     def connect(self, plugin: str, registered: Registered) -> None:
         """Starts what the plugin registered.
@@ -51,16 +53,23 @@ class PluginParts(Struct, frozen=True):
             name = f"{adapter.channel}/{adapter.account}"
             services.append((f"{name} send", sender.run))
             services.append((f"{name} receive", partial(receive, adapter, self.inbox)))
+        self._offer(registered)
+        if services:
+            self.services.start(plugin, services)
+        if registered.memory is not None:
+            self.claims.memory[plugin] = registered.memory
+
+    def _offer(self, registered: Registered) -> None:
+        """Adds the models that the plugin provides."""
         if isinstance(self.models, Catalog):
             for offered in registered.models:
                 retrying = RetryingProvider(offered.provider)
                 self.models.added |= {model.ref: (retrying, model) for model in offered.models}
-        if services:
-            self.services.start(plugin, services)
 
     def disconnect(self, plugin: str, registered: Registered) -> None:
         """Ends all of it; what a channel has not sent stays in the outbox."""
         self.services.stop(plugin)
+        self.claims.memory.pop(plugin, None)
         for event in registered.events:
             event.tell = None
             self.broadcast.forbid(event.name)

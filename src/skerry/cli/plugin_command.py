@@ -7,12 +7,13 @@ from typing import Any
 import anyio
 
 from skerry.cli.meant import Parser
-from skerry.cli.render import one_line, show
+from skerry.cli.render import notice, one_line, plain, show, show_json
 from skerry.client.client import GatewayClient
 from skerry.client.discover import find
 from skerry.config.load import load_good
+from skerry.config.root import Config
 from skerry.model.errors import ConfigError, PluginError
-from skerry.plugins.candidates import candidates
+from skerry.plugins.candidates import Candidate, candidates
 from skerry.plugins.load import register
 from skerry.sdk.cli import CliCall, CliCommand
 from skerry.sdk.host import PluginHost
@@ -31,7 +32,14 @@ def run(words: Sequence[str]) -> int | None:
         return None
     parser = Parser(prog=f"skerry {words[0]}", description=command.text)
     command.add(parser)
-    call = CliCall(parser.parse_args(words[1:]), _ask, lambda text: show(one_line(text)))
+    call = CliCall(
+        parser.parse_args(words[1:]),
+        _ask,
+        lambda text: show(one_line(text)),
+        lambda text: show(plain(text)),
+        show_json,
+        notice,
+    )
     return anyio.run(command.run, call)
 
 
@@ -40,8 +48,7 @@ async def _command(plugin: str) -> CliCommand | None:
         config = load_good(os.environ).config
     except ConfigError:
         return None  # the unknown command is reported first
-    every = candidates(config, installed=False)
-    source = next((candidate for candidate in every if candidate.id == plugin), None)
+    source = _source(config, plugin)
     if source is None:
         return None
     reason = source.refusal(config)
@@ -54,6 +61,15 @@ async def _command(plugin: str) -> CliCommand | None:
     if registered.cli is None:
         raise PluginError(f"The plugin {plugin} has no command.", "skerry plugins list")
     return registered.cli
+
+
+def _source(config: Config, name: str) -> Candidate | None:
+    """Returns the plugin with this id, or whose manifest names the command."""
+    every = candidates(config, installed=False)
+    by_id = next((candidate for candidate in every if candidate.id == name), None)
+    if by_id is not None:
+        return by_id
+    return next((candidate for candidate in every if name in candidate.commands), None)
 
 
 async def _ask(method: str, params: Mapping[str, Any]) -> Any:

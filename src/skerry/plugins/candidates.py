@@ -89,6 +89,14 @@ class Candidate:
             return f"It is a memory, and plugins.slots.memory is {section.slots.memory}."
         return None
 
+    @property
+    def commands(self) -> tuple[str, ...]:
+        """Returns the commands of the command line that its manifest names, beside its id."""
+        try:
+            return self.manifest().cli
+        except PluginError:
+            return ()
+
     def manifest(self) -> Manifest:
         """Returns its manifest; an empty one where it has none.
 

@@ -18,11 +18,12 @@ from skerry.commands.table import Command, CommandCall, CommandError
 from skerry.hooks.runner import Handler, HandlerError, HandlerReport, Runner
 from skerry.model.caller import Caller
 from skerry.model.errors import PluginError, SkerryError, ToolError
+from skerry.model.ids import AgentId
 from skerry.model.tool import ToolResult, ToolSpec
 from skerry.policy.effect import Effect
 from skerry.policy.tool_policy import ToolPolicy
 from skerry.ports.checks import Check, Level
-from skerry.ports.tool import Assessment, Tool, ToolContext, assess, offered, reads_only
+from skerry.ports.tool import Assessment, Tool, ToolContext, assess, offered, reads_only, verb_of
 from skerry.sdk.http import HttpRequest, HttpResponse, HttpRoute
 from skerry.sdk.methods import GatewayMethod, MethodCall
 from skerry.sdk.parts import DoctorCheck
@@ -98,12 +99,20 @@ def _read(read: Callable[[object], Any], value: object) -> object:
 class GuardedTool:
     """A tool of a plugin. Implements `ports.tool.Tool`."""
 
-    def __init__(self, runner: Runner, plugin: str, tool: Tool) -> None:
+    def __init__(
+        self,
+        runner: Runner,
+        plugin: str,
+        tool: Tool,
+        is_chosen: Callable[[AgentId, str], bool] = lambda *_: True,
+    ) -> None:
         # A plugin adds to the prompt by its hooks, which the configuration allows or not.
         self.spec: ToolSpec = replace(tool.spec, advice="")
         self.plugin = plugin
         self.reads_only = reads_only(tool)
+        self.verb = verb_of(tool)
         self._tool = tool
+        self._is_chosen = is_chosen
 
         async def run(call: tuple[dict[str, Any], ToolContext]) -> object:
             return await tool.run(*call)
@@ -126,6 +135,8 @@ class GuardedTool:
 
     def is_offered(self, caller: Caller) -> bool:
         """Returns whether the plugin offers it to the caller; one that fails at it does not."""
+        if not self._is_chosen(caller.key.agent, self.spec.name):
+            return False
         try:
             # The configuration was asked before.
             layers = ToolPolicy(frozenset({self.spec.name}))

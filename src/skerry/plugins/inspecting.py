@@ -3,6 +3,7 @@
 from skerry.config.root import Config
 from skerry.model.errors import PluginError
 from skerry.plugins.candidates import candidates
+from skerry.plugins.slots import missing_slots, off
 from skerry.ports.plugins import PluginReport, PluginStatus
 
 
@@ -17,11 +18,11 @@ def inspect(config: Config) -> list[PluginReport]:
                 candidate.package(config).compile()
                 report = report.but(PluginStatus.LOADED, "")
             else:
-                report = report.but(PluginStatus.DISABLED, reason)
+                report = off(config, report, reason)
         except PluginError as error:
             report = report.but(PluginStatus.FAILED, str(error), error.remedy)
         except (SyntaxError, ValueError) as error:
             message = f"{candidate.path} is not Python: {error}"
             report = report.but(PluginStatus.FAILED, message, "Correct it.")
         reports.append(report)
-    return reports
+    return reports + missing_slots(config, {report.id for report in reports})

@@ -22,6 +22,7 @@ from skerry.hooks.hooks import Hooks
 from skerry.hooks.runner import HandlerReport
 from skerry.infra.supervise import in_daemon_thread
 from skerry.model.errors import PluginError
+from skerry.model.ids import AgentId
 from skerry.plugins.candidates import Candidate, candidates, entry_of
 from skerry.plugins.guarded import (
     GuardedCall,
@@ -33,6 +34,7 @@ from skerry.plugins.guarded import (
 )
 from skerry.plugins.packages import Package, read_plugin
 from skerry.plugins.registered import check
+from skerry.plugins.slots import check_slot, missing_slots, off
 from skerry.policy.network import NetworkRules
 from skerry.ports.checks import Check
 from skerry.ports.plugins import PluginReport, PluginStatus
@@ -41,6 +43,7 @@ from skerry.sdk.host import PluginHost
 from skerry.sdk.http import HttpRoute
 from skerry.sdk.methods import GatewayMethod
 from skerry.sdk.parts import Event, Panel, Registered
+from skerry.sdk.tool_host import names_tool
 
 if TYPE_CHECKING:
     from skerry.ports.tool import Tool
@@ -131,6 +134,7 @@ class Plugins:
         self._gateway = gateway or Unconnected()
         self._loaded: dict[str, _Loaded] = {}
         self._network = NetworkRules()
+        self._config: Config | None = None
         self._host = replace(host or PluginHost(), network=lambda: self._network)
 
     @property
@@ -174,6 +178,7 @@ class Plugins:
         A plugin whose files or entry changed is removed and loaded anew.
         """
         self._network = config.tools.web.fetch.ssrf_policy.rules
+        self._config = config
         every = candidates(config, installed=False)
         outcomes = await self._outcomes(config, every)
         before = {report.id: report.status for report in self.reports}
@@ -181,7 +186,9 @@ class Plugins:
             self._report(config, candidate, outcome)
             for candidate, outcome in zip(every, outcomes, strict=True)
         ]
-        for plugin in self._loaded.keys() - {candidate.id for candidate in every}:
+        known = {candidate.id for candidate in every}
+        self.reports += missing_slots(config, known)
+        for plugin in self._loaded.keys() - known:
             self.remove(plugin)
         if before:
             now = {report.id: report.status for report in self.reports}
@@ -237,10 +244,11 @@ class Plugins:
         if not candidate.winner:
             self.remove(candidate.id)
         if isinstance(outcome, str):
-            return report.but(PluginStatus.DISABLED, outcome)
+            return off(config, report, outcome)
         try:
             if isinstance(outcome, PluginError):
                 raise outcome
+            check_slot(config, candidate.id, outcome.registered)
             self._take(candidate.id, outcome, entry_of(config, candidate.id))
         except PluginError as error:
             logger.warning("plugin %s is not loaded: %s", candidate.id, error)
@@ -255,7 +263,7 @@ class Plugins:
         """
         registered, runner = ready.registered, self.hooks.runner
         check(registered, {*self._taken, *self.tools}, self.methods)
-        tools = [GuardedTool(runner, plugin, tool) for tool in registered.tools]
+        tools = [GuardedTool(runner, plugin, tool, self._is_chosen) for tool in registered.tools]
         methods = [guarded_method(runner, method) for method in registered.methods]
         commands = [guarded_command(runner, command) for command in registered.commands]
         routes = [guarded_route(runner, route) for route in registered.routes]
@@ -287,6 +295,11 @@ class Plugins:
         self.panels += registered.panels
         for hook, handler in registered.handlers:
             self.hooks.points[hook].add(handler)
+
+    def _is_chosen(self, agent: AgentId, name: str) -> bool:
+        """Returns whether the tool is not optional, or the configuration of the agent names it."""
+        optional = any(name in loaded.registered.optional for loaded in self._loaded.values())
+        return not optional or (self._config is not None and names_tool(self._config, agent, name))
 
     def remove(self, plugin: str) -> None:
         """Takes out everything that the plugin registered; a call under way ends by itself."""

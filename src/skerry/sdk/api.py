@@ -188,14 +188,19 @@ class PluginApi(Provides):
         self.hooks.before_prompt_build(section)
         self._registered.handlers[-1][1].shown = True
 
-    def register_tool(self, tool: Tool) -> None:
+    def register_tool(self, tool: Tool, *, optional: bool = False) -> None:
         """Offers a tool to the model; `skerry.sdk.tools.FunctionTool` makes one of a function.
+
+        An `optional` one is offered only where `tools.allow` or `tools.alsoAllow` of the agent
+        names it.
 
         Raises:
             PluginError: `register` has returned.
         """
         self._check_open()
         self._registered.tools.append(tool)
+        if optional:
+            self._registered.optional.add(tool.spec.name)
 
     def register_command(
         self,

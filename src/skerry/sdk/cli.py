@@ -15,6 +15,12 @@ class CliCall(Struct, frozen=True):
     """Asks the running gateway a method with parameters; raises `ClientError` without one."""
     show: Callable[[str], None]
     """Prints a line, without control characters that a terminal obeys."""
+    write: Callable[[str], None]
+    """Prints text as it is but for control characters: columns, several lines."""
+    write_json: Callable[[object], None]
+    """Prints a value for scripts."""
+    notice: Callable[[str], None]
+    """Prints a line on standard error, for people."""
 
 
 class CliCommand(Struct, frozen=True):

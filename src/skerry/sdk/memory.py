@@ -6,8 +6,9 @@ from typing import Protocol
 from msgspec import Struct
 
 from skerry.model.memory import MemoryBackendError
+from skerry.model.redaction import Redaction
 
-__all__ = ("MemoryBackendError", "Remembered", "SlotMemory", "SlotStatus")
+__all__ = ("MemoryBackendError", "Redaction", "Remembered", "SlotMemory", "SlotStatus")
 
 
 class Remembered(Struct, frozen=True):

@@ -77,6 +77,8 @@ class Registered(Struct):
 
     handlers: list[tuple[str, Handler[Any, Any]]] = field(default_factory=list)
     tools: list[Tool] = field(default_factory=list)
+    optional: set[str] = field(default_factory=set)
+    """Names of tools that are offered only where the configuration of the agent names them."""
     commands: list[Command] = field(default_factory=list)
     methods: list[GatewayMethod] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Protocol
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from skerry.commands.table import Command
 from skerry.config.root import Config
@@ -18,6 +18,7 @@ from skerry.ports.tool import Tool
 from skerry.ports.tries import CallTarget, ModelCallEnded
 from skerry.runtime.conversation import ConversationCache
 from skerry.sdk.features import Features, registered
+from skerry.sdk.memory import SlotMemory
 from skerry.store import Store, nothing
 from skerry.store.mirror import Mirror
 from skerry.workspace.prompt_builder import Prompts
@@ -43,6 +44,15 @@ class Payer(Protocol):
         ...
 
 
+class SlotClaims(Struct):
+    """Claims of the plugins that are loaded; plugins come and go."""
+
+    memory: dict[str, SlotMemory] = field(default_factory=dict)
+    """Memories by the ids of their plugins; `plugins.slots.memory` names the one that counts."""
+    reason: str = ""
+    """Reason why the plugin that the slot names is not loaded."""
+
+
 class MemoryHost(Struct, frozen=True):
     """Parts of a gateway, or of a command without one, that a memory works with."""
 
@@ -63,13 +73,15 @@ class MemoryHost(Struct, frozen=True):
     """False where no embedding model may be used."""
     reach: Callable[[str], None] = nothing
     """Called at each named fault point."""
+    claims: SlotClaims = field(default_factory=SlotClaims)
+    """Claims of plugins."""
 
 
 class MemoryHolder(Struct, frozen=True):
     """Parts that a memory adds to a gateway; all are empty where nothing holds the slot."""
 
     service: MemoryService | None = None
-    """None where `plugins.slots.memory` names another memory."""
+    """None where `plugins.slots.memory` is `none`."""
     forgets: Forgets | None = None
     tools: Callable[[], Sequence[Tool]] = tuple
     """Makes the tools at the first request; `commands` likewise."""

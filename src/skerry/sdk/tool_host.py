@@ -10,7 +10,7 @@ from skerry.config.root import Config
 from skerry.infra.clock import Clock
 from skerry.model.errors import StateError
 from skerry.model.ids import AgentId, SessionKey
-from skerry.policy.tool_layers import Selection
+from skerry.policy.tool_layers import Selection, ToolLists
 from skerry.policy.tool_names import PROFILES
 from skerry.ports.allowlist import Allowlist
 from skerry.ports.dispatch import Dispatcher
@@ -92,16 +92,27 @@ class ToolHost(Struct, frozen=True, kw_only=True):
 
         Tools whose schemas are too long for every first request are offered only then.
         """
-        rules = self.config().tool_rules(agent)
-        lists = rules.scope.lists
-        if rules.agent is not None:
-            lists = rules.agent.lists.over(lists)
+        config = self.config()
+        lists = tool_lists(config, agent)
         if lists.profile is not None:
             profile = PROFILES.get(lists.profile)
             if profile is None or name in profile:
                 return True
-        return bool(Selection((*(lists.allow or ()), *lists.also_allow)).entry(name))
+        return names_tool(config, agent, name)
 
     def workspace(self, agent: AgentId) -> Path:
         """Returns the workspace of an agent."""
         return self.config().workspace(agent)
+
+
+def tool_lists(config: Config, agent: AgentId) -> ToolLists:
+    """Returns the lists of tools that hold for an agent."""
+    rules = config.tool_rules(agent)
+    lists = rules.scope.lists
+    return lists if rules.agent is None else rules.agent.lists.over(lists)
+
+
+def names_tool(config: Config, agent: AgentId, name: str) -> bool:
+    """Returns whether `tools.allow` or `tools.alsoAllow` of an agent selects a tool."""
+    lists = tool_lists(config, agent)
+    return bool(Selection((*(lists.allow or ()), *lists.also_allow)).entry(name))

@@ -5,11 +5,24 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel
 
+from skerry.model.caller import Caller
 from skerry.model.errors import ToolError
 from skerry.model.tool import ToolResult, ToolSpec
+from skerry.policy.access import Verb
+from skerry.policy.decide import Request, decide
 from skerry.ports.tool import Tool, ToolContext
 
-__all__ = ("FunctionTool", "Tool", "ToolContext", "ToolError", "ToolResult", "ToolSpec")
+__all__ = (
+    "Caller",
+    "FunctionTool",
+    "Tool",
+    "ToolContext",
+    "ToolError",
+    "ToolResult",
+    "ToolSpec",
+    "Verb",
+    "may",
+)
 
 P = TypeVar("P", bound=BaseModel)
 
@@ -41,3 +54,12 @@ class FunctionTool(Generic[P]):
         """Checks the arguments and calls the function."""
         result = await self._run(self._parameters.model_validate(arguments), context)
         return ToolResult(result) if isinstance(result, str) else result
+
+
+def may(context: ToolContext, verb: Verb) -> str:
+    """Returns why whoever asks may not do this in a call; empty if they may.
+
+    A conversation that has read words of others than the owner may change no memory, for example.
+    """
+    decision = decide(Request(context.actor, verb))
+    return "" if decision.allowed else decision.reason

@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from functools import cache, partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
@@ -20,8 +20,14 @@ from skerry.ports.tool import Tool
 from skerry.sdk.hooks import PromptChange, PromptDraft
 from skerry.sdk.slots import MemoryHolder, MemoryHost
 
+if TYPE_CHECKING:
+    from skerry.ports.memory import Memories
+
 CORE: Final = "memory-core"
 """Our own memory in `plugins.slots.memory`."""
+NONE: Final = "none"
+OURS: Final = frozenset({CORE, NONE})
+"""Values of `plugins.slots.memory` that name no plugin."""
 
 
 class Parts(Struct, frozen=True):
@@ -57,24 +63,36 @@ async def open_parts(host: MemoryHost) -> AsyncGenerator[Parts]:
         builtin = BuiltinMemories(config, store, clock, host.redact, embedder, host.reach)
         behind, transcripts = host.memories or builtin, StoredTranscripts(store)
         chains = SlotMemories(config, behind, transcripts, clock, host.redact, host.environ)
-        forgets = Forgetter(config, store, host.mirror, chains, clock, host.reach, host.live)
-        yield Parts(host, builtin, chains, forgets, Service(chains, config, clock, forgets))
+        memories: Memories = chains
+        if config().plugins.slots.memory not in OURS:
+            # Imported here: most gateways have no plugin in the slot.
+            from skerry.features.memory.claimed import ClaimedMemories  # noqa: PLC0415 - as above
+
+            memories = ClaimedMemories(config, host.claims, chains)
+        forgets = Forgetter(config, store, host.mirror, memories, clock, host.reach, host.live)
+        yield Parts(host, builtin, chains, forgets, Service(memories, config, clock, forgets))
 
 
 @asynccontextmanager
 async def open_memory(host: MemoryHost) -> AsyncGenerator[MemoryHolder]:
-    """Gives what the memory adds to a gateway; where another one has the slot, only erasing."""
+    """Gives what the memory adds to a gateway.
+
+    Where a plugin has the slot, it has no tools and no index: the service asks the plugin, and
+    notes in files of the workspace are read and written as before. With `none` it only erases.
+    """
     async with open_parts(host) as parts:
         if parts.has_slot:
             add_recall(parts.service, host.hooks)
-            tools, commands = partial(make_tools, parts.service), make_commands
-            yield MemoryHolder(
-                parts.service,
-                parts.forgets,
-                cache(tools),
-                cache(partial(commands, parts.service)),
-                parts.keep,
+            tools, commands = (
+                partial(make_tools, parts.service),
+                partial(make_commands, parts.service),
             )
+            yield MemoryHolder(
+                parts.service, parts.forgets, cache(tools), cache(commands), parts.keep
+            )
+        elif host.config().plugins.slots.memory != NONE:
+            commands = partial(make_commands, parts.service)
+            yield MemoryHolder(parts.service, parts.forgets, tuple, cache(commands), parts.keep)
         else:
             yield MemoryHolder(forgets=parts.forgets, keep=parts.keep)
 

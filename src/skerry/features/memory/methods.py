@@ -304,7 +304,7 @@ def _backend(call: Call, params: AgentParams) -> MemoryBackend:
 def _service_of(call: Call, name: str | None) -> tuple[MemoryService, AgentId]:
     agent = call.agent(name)
     if call.context.memory is None:
-        message = "our memory is not in the slot: plugins.slots.memory names another"
+        message = "no memory is in the slot: plugins.slots.memory is none"
         raise RefusedError(message, code=ErrorCode.UNAVAILABLE)
     return call.context.memory, agent
 

@@ -19,7 +19,7 @@ MAX_CHARS: Final = 20_000
 LINE_BYTES: Final = 8192
 """Byte limit of one line; the rest is left out."""
 SUFFIX: Final = ".md"
-ELSEWHERE: Final = ("qmd", "sessions")
+ELSEWHERE: Final = ("qmd", "sessions", "slot")
 """Prefixes of paths that, outside of the file collections, are read from the backend."""
 
 

@@ -1,0 +1,148 @@
+"""The memory as the slot's holder: what `/forget`, `skerry memory` and the page ask."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final
+
+from skerry.sdk.memory import MemoryBackendError, Redaction, Remembered, SlotStatus
+from skerry_memwal.client import MemWalError, Recalled
+from skerry_memwal.options import PLUGIN
+from skerry_memwal.outbox import Outbox
+from skerry_memwal.relayer import Relayer
+
+MOST_HITS: Final = 100
+"""Memories that one recall returns."""
+MOST_RECALLS: Final = 40
+"""Recalls by which the memories of a namespace are gone through."""
+
+
+class Backend:
+    """Implements `skerry.sdk.memory.SlotMemory`."""
+
+    def __init__(self, relayer: Relayer, outbox: Outbox) -> None:
+        self._relayer = relayer
+        self._outbox = outbox
+
+    async def search(self, agent: str, query: str, limit: int) -> Sequence[Remembered]:
+        """Returns the memories nearest to a text.
+
+        Raises:
+            MemoryBackendError: the server refused, or did not answer.
+        """
+        namespace = self._relayer.namespace(agent)
+        found = await self._recall(agent, query, min(limit, MOST_HITS), namespace)
+        return [
+            Remembered(memory.blob_id, memory.text, memory.relevance, _time(memory.created_at))
+            for memory in found
+        ]
+
+    async def forget(self, agent: str, phrases: Sequence[str]) -> int:
+        """Erases the memories with one of the phrases, and the texts that wait to be sent.
+
+        Raises:
+            MemoryBackendError: the server refused, or did not answer.
+        """
+        redaction = Redaction(phrases)
+        waiting = await self._outbox.forget(agent, redaction)
+        memories = await self.every(agent, phrases)
+        held = [memory.blob_id for memory in memories if redaction.text(memory.text) != memory.text]
+        return waiting + await self.remove(agent, held)
+
+    async def remove(self, agent: str, ids: Sequence[str]) -> int:
+        """Forgets memories by their ids; returns how many there were.
+
+        Raises:
+            MemoryBackendError: the server refused, or did not answer.
+        """
+        removed = 0
+        for start in range(0, len(ids), MOST_HITS):
+            try:
+                part = ids[start : start + MOST_HITS]
+                removed += await self._relayer.client(agent).forget(part)
+            except MemWalError as error:
+                raise _failed(error) from error
+        return removed
+
+    async def every(self, agent: str, queries: Sequence[str] = ()) -> list[Recalled]:
+        """Returns the memories of an agent, as far as recalls reach them.
+
+        A server gives the text of a memory only to a query. The queries come first; then each
+        memory that was found is the next query, until none is new or all are there.
+
+        Raises:
+            MemoryBackendError: the server refused, or did not answer.
+        """
+        namespace = self._relayer.namespace(agent)
+        try:
+            count = (await self._relayer.client(agent).stats(namespace)).memory_count
+        except MemWalError as error:
+            raise _failed(error) from error
+        found: dict[str, Recalled] = {}
+        pending = [*queries, "user"]
+        for _ in range(MOST_RECALLS):
+            if not pending or (len(found) >= count and not queries):
+                break
+            before = set(found)
+            for memory in await self._recall(agent, pending.pop(0), MOST_HITS, namespace):
+                found[memory.blob_id] = memory
+            if len(found) >= count:
+                break
+            pending += [found[name].text for name in found.keys() - before]
+        return list(found.values())
+
+    async def status(self, agent: str) -> SlotStatus:
+        """Returns the state of the server, the key and the outbox."""
+        relayer = self._relayer
+        options, namespace = relayer.options, relayer.namespace(agent)
+        waiting, refused = await self._outbox.counts()
+        try:
+            health = await relayer.client(agent).health()
+            stats = await relayer.client(agent).stats(namespace)
+        except MemWalError as error:
+            text = f"{PLUGIN} does not work: {error}"
+            if waiting:
+                text += f" {waiting} texts wait to be sent."
+            return SlotStatus(is_ok=False, text=text, remedy=error.remedy, provider=PLUGIN)
+        relayer.answered()
+        text = (
+            f"{PLUGIN} works: {options.server_url} (version {health.version or 'unknown'}) has"
+            f" {stats.memory_count} memories in the namespace {namespace}."
+        )
+        remedy = ""
+        if not health.write_ready:
+            text += " It stores nothing at the moment."
+            remedy = "Look at the server: skerry relayer doctor"
+        if waiting:
+            text += f" {waiting} texts wait to be sent."
+        if refused:
+            text += f" {refused} texts were refused."
+            remedy = remedy or "The log of the gateway has the reasons: skerry logs"
+        return SlotStatus(
+            is_ok=health.write_ready and not refused,
+            text=text,
+            remedy=remedy,
+            provider=PLUGIN,
+            count=stats.memory_count,
+        )
+
+    async def _recall(
+        self, agent: str, query: str, limit: int, namespace: str
+    ) -> Sequence[Recalled]:
+        try:
+            return await self._relayer.client(agent).recall(query, limit, namespace)
+        except MemWalError as error:
+            raise _failed(error) from error
+
+
+def _failed(error: MemWalError) -> MemoryBackendError:
+    failed = MemoryBackendError(str(error))
+    failed.remedy = error.remedy
+    return failed
+
+
+def _time(text: str) -> int | None:
+    """Returns the milliseconds since 1970 of an ISO 8601 time; None where it is none."""
+    try:
+        return int(datetime.fromisoformat(text).timestamp() * 1000)
+    except ValueError:
+        return None

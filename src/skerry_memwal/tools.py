@@ -1,0 +1,155 @@
+"""Tools `memory_search` and `memory_store` (seed 001, "Tools").
+
+They are offered only where `tools.allow` of the agent names them, in conversations of the owner
+alone. The namespace is that of the conversation: a call that names another one is refused.
+"""
+
+from typing import Any, ClassVar, Final
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from skerry.sdk.channels import PeerKind
+from skerry.sdk.messages import Origin
+from skerry.sdk.tools import Caller, ToolContext, ToolResult, ToolSpec, Verb, may
+from skerry_memwal.client import MemWalError, Recalled
+from skerry_memwal.injection import is_injection
+from skerry_memwal.relayer import Relayer
+from skerry_memwal.texts import escaped
+
+LEAST_STORED: Final = 3
+"""Characters; a shorter text is refused."""
+MOST_STORED: Final = 20_000
+"""Characters of a text to store."""
+MOST_FOUND: Final = 50
+SHOWN_FACTS: Final = 3
+_ELSEWHERE: Final = "the namespace {given!r} is not that of this conversation, which is {own!r}"
+
+
+class SearchParams(BaseModel):
+    """Parameters of `memory_search`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    query: str = Field(description="Natural language search query", min_length=1, max_length=2000)
+    limit: int = Field(default=5, ge=1, le=MOST_FOUND, description="Max results (default: 5)")
+    namespace: str | None = Field(default=None, description="Memory namespace")
+
+
+class StoreParams(BaseModel):
+    """Parameters of `memory_store`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    text: str = Field(description="Information to store", max_length=MOST_STORED)
+    namespace: str | None = Field(default=None, description="Memory namespace")
+
+
+class _Tool:
+    """Common base: the server, and the conversations in which the tool is offered."""
+
+    def __init__(self, relayer: Relayer) -> None:
+        self._relayer = relayer
+
+    def is_offered(self, caller: Caller) -> bool:
+        """Returns whether the owner alone takes part in the conversation."""
+        return caller.is_private and caller.chat is PeerKind.DIRECT
+
+    def _namespace(self, context: ToolContext, given: str | None) -> tuple[str, str]:
+        """Returns the agent and its namespace.
+
+        Raises:
+            MemWalError: nobody asks, or the call names another namespace.
+        """
+        caller = context.caller
+        if caller is None or not self.is_offered(caller):
+            raise MemWalError("memory is not used in this conversation")
+        agent = str(caller.key.agent)
+        own = self._relayer.namespace(agent)
+        if given is not None and given != own:
+            raise MemWalError(_ELSEWHERE.format(given=given[:64], own=own))
+        return agent, own
+
+
+class MemorySearch(_Tool):
+    """Finds memories by their meaning."""
+
+    reads_only: ClassVar = True
+    verb: ClassVar = Verb.RECALL
+    spec: ClassVar = ToolSpec(
+        "memory_search",
+        "Search long-term memory for facts about the user and earlier conversations.",
+        SearchParams.model_json_schema(),
+    )
+
+    async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
+        """Returns the memories with their relevance; a failure is a text as well."""
+        params = SearchParams.model_validate(arguments)
+        try:
+            agent, namespace = self._namespace(context, params.namespace)
+            found = await self._relayer.client(agent).recall(params.query, params.limit, namespace)
+        except MemWalError as error:
+            return _failed(f"Memory search failed: {error}", str(error))
+        kept = [memory for memory in found if not is_injection(memory.text)]
+        details: dict[str, Any] = {"count": len(kept), "namespace": namespace}
+        if not kept:
+            return ToolResult("No relevant memories found.", details=details)
+        details["memories"] = [
+            {"text": memory.text, "blob_id": memory.blob_id, "relevance": _rounded(memory)}
+            for memory in kept
+        ]
+        lines = (
+            f"{number}. {escaped(memory.text)} ({round(memory.relevance * 100)}% relevance)"
+            for number, memory in enumerate(kept, 1)
+        )
+        text = "\n".join((f"Found {len(kept)} memories:", "", *lines))
+        return ToolResult(text, origin=Origin.MEMORY, details=details)
+
+
+class MemoryStore(_Tool):
+    """Stores facts that the server finds in a text."""
+
+    verb: ClassVar = Verb.NOTE
+    spec: ClassVar = ToolSpec(
+        "memory_store",
+        "Store facts about the user in long-term memory.",
+        StoreParams.model_json_schema(),
+    )
+
+    async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
+        """Returns the number of facts and the first of them; a failure is a text as well."""
+        params = StoreParams.model_validate(arguments)
+        text = params.text.strip()
+        if is_injection(params.text):
+            message = "Cannot store text containing disallowed patterns."
+            return _failed(message, "injection_rejected")
+        if len(text) < LEAST_STORED:
+            return _failed("Cannot store empty or very short text.", "text_too_short")
+        if refusal := may(context, self.verb):
+            return _failed(f"Failed to store memory: {refusal}", refusal)
+        try:
+            agent, namespace = self._namespace(context, params.namespace)
+            facts = await self._relayer.client(agent).analyze(text, namespace)
+        except MemWalError as error:
+            return _failed(f"Failed to store memory: {error}", str(error))
+        shown = "; ".join(fact.text for fact in facts[:SHOWN_FACTS])
+        count = "1 fact" if len(facts) == 1 else f"{len(facts)} facts"
+        text = (
+            f"Stored {count}: {shown}"
+            if facts
+            else ("No memorable facts extracted from the input.")
+        )
+        details = {
+            "action": "created",
+            "namespace": namespace,
+            "factCount": len(facts),
+            "facts": [fact.text for fact in facts],
+        }
+        return ToolResult(text, origin=Origin.MEMORY, details=details)
+
+
+def _failed(text: str, error: str) -> ToolResult:
+    return ToolResult(text, is_error=True, origin=Origin.LOCAL, details={"error": error})
+
+
+def _rounded(memory: Recalled) -> float:
+    return round(memory.relevance, 2)
