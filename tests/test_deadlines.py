@@ -122,7 +122,6 @@ WITHOUT: Final = {
     "features/sandbox/containers.py:Containers._start": "mounts, within milliseconds",
     "features/sandbox/bubblewrap.py:Bubblewrap.running": "prepares mounts, within milliseconds",
     "features/sandbox/command.py:Running.wait": CALLER,
-    "features/sandbox/holder.py:Sandboxes._mounts": DISK,
     "features/sandbox/holder.py:Sandboxes.within": DISK,
     "features/sandbox/selftest.py:_ended": "looks a hundred times",
     "infra/sockets.py:Stream.read": "has `seconds`",

@@ -1,9 +1,8 @@
 """Child processes: each leads a group of its own, which ends as a whole.
 
 `run` waits for the end of a program, `child` keeps one for a block, `Worker` one for threads. Each
-group also ends when this process dies, however that happens. A child gets the environment that the
-caller lists and nothing else. A process that begins a session of its own leaves the group and is
-not reached: only a namespace (a sandbox) holds such a one.
+group also ends when this process dies. A child gets the environment that the caller lists alone. A
+process with a session of its own leaves the group: only a namespace (a sandbox) holds such a one.
 """
 
 import errno
@@ -83,6 +82,8 @@ class Program(Struct, frozen=True):
     """Descriptor of a terminal that is its standard input, output and error."""
     merges: bool = False
     """Sends its standard error to its standard output."""
+    filters: bool = False
+    """True for a program that ends with its input and starts no other: it has no guard."""
 
     @property
     def name(self) -> str:
@@ -106,6 +107,8 @@ class Program(Struct, frozen=True):
         if path is None:
             number = errno.EACCES if Path(self.command[0]).exists() else errno.ENOENT
             raise OSError(number, os.strerror(number))
+        if self.filters:
+            return [path, *self.command[1:]]
         pairs = ((self.memory_bytes, 1024), (self.file_bytes, 512))  # the units of `ulimit`
         limits = ["" if limit is None else str(limit // unit) for limit, unit in pairs]
         rest = (str(lifeline) if word == LIFELINE else word for word in self.command[1:])
@@ -135,10 +138,7 @@ def module(name: str, *arguments: str) -> list[str]:
 def starter(
     environ: Mapping[str, str],
 ) -> Callable[[Sequence[str], Mapping[str, str]], AbstractAsyncContextManager["Child"]]:
-    """Returns a function that runs a Python program of ours for a block, as `child` does.
-
-    It takes the command, and variables beside those of `environ` that such a program needs.
-    """
+    """Returns a function of a command and further variables that runs a Python program of ours."""
     base = allowed(environ)
     return lambda command, more: child(Program(command, base | dict(more)), listens=True)
 

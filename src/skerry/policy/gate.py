@@ -101,6 +101,16 @@ class Gate(Struct, frozen=True):
             return _origin_of(self.records.taint_of(path) if self.records else frozenset())
         return Origin.MEMORY if origins(text) <= {Origin.OWNER} else Origin.TOOL
 
+    def may_bring(self, *words: Origin) -> bool:
+        """Returns whether a command may read or write foreign words: if not, nothing is looked at.
+
+        Args:
+            words: Whose words it may have, beside those of its run and of the files.
+
+        """
+        is_known = self.records is not None and not self.records.has_tainted
+        return not is_known or bool(foreign((*self.actor.taint, *words)))
+
     def words_of(self, root: Path) -> Origin:
         """Returns whose words a command may bring that reads what is below `root`, without network.
 

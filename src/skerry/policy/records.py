@@ -60,6 +60,11 @@ class Records:
         for record in records:
             self._add(record)
 
+    @property
+    def has_tainted(self) -> bool:
+        """Returns whether any file has a record of foreign words."""
+        return bool(self._tainted or self._folders)
+
     def of(self, path: str) -> FileRecord | None:
         """Returns the record of a file."""
         return self._by_path.get(path)

@@ -104,7 +104,7 @@ async def _made(tool: Tool, arguments: dict[str, Any], context: ToolContext) -> 
     try:
         result = await tool.run(arguments, context)
     finally:
-        if rules is not None:  # also of a command that was aborted
+        if rules is not None and rules.may_bring(words):  # also of a command that was aborted
             root = context.workspace.root
             changed = partial(rules.note_changes, root, began - CLOCK_NS, words)
             with anyio.CancelScope(shield=True):

@@ -2,8 +2,7 @@
 
 import os
 import stat
-from collections.abc import Sequence
-from pathlib import Path, PurePosixPath
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -63,23 +62,33 @@ def is_on_path(program: Resolved, search_path: Sequence[str]) -> bool:
 
 def _trusted(path: str) -> Resolved | None:
     real = os.path.realpath(path)
-    try:
-        status = Path(real).stat()
-    except OSError:
+    status = _status(real)
+    if status is None or not stat.S_ISREG(status.st_mode) or not os.access(real, os.X_OK):
         return None
-    if not stat.S_ISREG(status.st_mode) or not os.access(real, os.X_OK):
-        return None
-    folders = {str(parent) for file in (path, real) for parent in PurePosixPath(file).parents}
+    folders = {*_folders(path), *_folders(real)}
     if not is_ours(status) or not all(map(_is_safe_folder, folders)):
         return None
     return Resolved(path.rpartition("/")[2], path, real)
 
 
 def _is_safe_folder(folder: str) -> bool:
+    status = _status(folder)
+    return status is not None and is_ours(status)
+
+
+def _status(path: str) -> os.stat_result | None:
     try:
-        return is_ours(Path(folder).stat())
+        return os.stat(path)  # noqa: PTH116 - a Path takes longer to make than the call takes
     except OSError:
-        return False
+        return None
+
+
+def _folders(path: str) -> Iterator[str]:
+    """Yields the folders that lead to an absolute path."""
+    index = 0
+    while (index := path.find("/", index)) >= 0:
+        yield path[:index] or "/"
+        index += 1
 
 
 def is_ours(status: os.stat_result) -> bool:

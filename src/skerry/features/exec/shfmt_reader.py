@@ -56,7 +56,8 @@ async def read(command: str) -> Reading:
     Raises:
         RefusedError: it has something else, or shfmt did not answer.
     """
-    filtered = Program([program(), "--to-json", "-ln", "bash"], {"GOMAXPROCS": "1"})
+    words = [program(), "--to-json", "-ln", "bash"]
+    filtered = Program(words, {"GOMAXPROCS": "1"}, filters=True)
     try:
         finished = await run(filtered, seconds=SECONDS, stdin=command.encode(), most=MAX_OUTPUT)
     except ProcessError as error:

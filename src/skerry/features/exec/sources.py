@@ -88,7 +88,7 @@ async def recorded(
         async with opens(terminal) as process:
             yield process
     finally:
-        if isinstance(rules, Gate):
+        if isinstance(rules, Gate) and rules.may_bring(words):
             note = partial(rules.note_changes, context.workspace.root, began, words)
             with anyio.CancelScope(shield=True):
                 await anyio.to_thread.run_sync(note)

@@ -161,7 +161,7 @@ class Sandboxes:
             if spec.pty:
                 terminal = Terminal(spec.rows, spec.columns)
             try:
-                mounts, hidden = await self._mounts(granted, held, made)
+                mounts, hidden = await to_thread.run_sync(self._mounts, granted, held, made)
                 join = await self._joined(backend, granted, served)
                 command = Command(
                     argv=spec.argv,
@@ -242,7 +242,7 @@ class Sandboxes:
             ]
         return None, SelfTest("none", usable=False, checks=tuple(failed), remedy=" ".join(reasons))
 
-    async def _mounts(
+    def _mounts(
         self, granted: Granted, held: ExitStack, made: list[Path]
     ) -> tuple[list[Mount], tuple[str, ...]]:
         """Returns the mounts and the hidden paths; they are open until the end of the stack.
@@ -254,20 +254,16 @@ class Sandboxes:
         if granted.access == "none":
             workspace = config.state_dir.resolve() / "sandboxes" / granted.scope
             make_private(workspace)
-            opened = await to_thread.run_sync(view.opened, workspace, view.Names(()), None)
+            opened = view.opened(workspace, view.Names(()), None)
         else:
             workspace = spec.workspace.resolve()
             names = view.closed_names(is_tainted=spec.is_tainted)
             writes = granted.access == "rw"
             if writes:
-                made += await to_thread.run_sync(self._placeholders.hold, workspace, names)
-            opened = await to_thread.run_sync(
-                lambda: view.opened(workspace, names, guard, spec.closed, writes=writes)
-            )
+                made += self._placeholders.hold(workspace, names)
+            opened = view.opened(workspace, names, guard, spec.closed, writes=writes)
         held.callback(opened.close)
-        bound = await to_thread.run_sync(
-            binds.opened, granted.settings.docker.binds, config, guard, self._host.environ
-        )
+        bound = binds.opened(granted.settings.docker.binds, config, guard, self._host.environ)
         held.callback(binds.close, bound)
         return [*opened.mounts, *bound], opened.hidden
 
