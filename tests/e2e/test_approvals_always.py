@@ -90,6 +90,17 @@ async def _log(home: Path, address: Address) -> None:
     verified = await run_command("audit", "--verify", "--json", environ=environ)
     report = json.loads(verified.stdout)
     assert (verified.returncode, report["ok"], report["entries"]) == (0, True, 3)
+    file = home / "anchors"
+    words = ("audit", "--verify", "--json", "--anchor-file", str(file))
+    for count in (0, 1):
+        kept = json.loads((await run_command(*words, environ=environ)).stdout)
+        assert (kept["ok"], kept["anchors"]) == (True, count)
+    assert file.read_text() == report["anchor"] + "\n"
+    other = f"3:{'0' * 64}"
+    changed = await run_command(*words, "--anchor", other, environ=environ)
+    assert (changed.returncode, json.loads(changed.stdout)["brokenAt"]) == (1, 3)
+    wrong = await run_command("audit", "--verify", "--anchor", "3", environ=environ)
+    assert (wrong.returncode, b"NUMBER:HASH" in wrong.stderr) == (1, True)
 
 
 async def test_the_log_names_each_step_of_an_approval(tmp_path: Path) -> None:

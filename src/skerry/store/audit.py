@@ -7,8 +7,9 @@ noticed.
 """
 
 import hashlib
-from collections.abc import Mapping
-from typing import Any, Final
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, Self
 
 import msgspec
 from msgspec import Struct
@@ -26,6 +27,7 @@ _LAST: Final = """
     ORDER BY 1 DESC LIMIT 1
 """
 """The last entry, by the entries or by row 0: so one that was cut off stays a gap."""
+_ANCHOR: Final = re.compile(r"(\d{1,18}):([0-9a-f]{64})")
 _encode = msgspec.json.encode
 
 
@@ -54,6 +56,11 @@ class AuditReport(Struct, frozen=True):
     why: str = ""
     erased: int = 0
     """Number of entries whose body was erased."""
+
+    @property
+    def anchor(self) -> "Anchor":
+        """Returns the anchor of the last entry that fits."""
+        return Anchor(self.entries, self.head)
 
 
 def append(unit: Unit, at: int, kind: str, body: Mapping[str, Any]) -> None:
@@ -90,8 +97,50 @@ def last(reader: Reader, limit: int) -> list[AuditEntry]:
     ]
 
 
-def verify(reader: Reader) -> AuditReport:
-    """Follows the whole chain."""
+class Anchor(Struct, frozen=True):
+    """Number and hash of an entry, kept outside of the database."""
+
+    seq: int
+    hash: str
+
+    def __str__(self) -> str:
+        return f"{self.seq}:{self.hash}"
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Returns the anchor that `text` is, such as `12:0f3a...`.
+
+        Raises:
+            ValueError: it has another form.
+        """
+        match = _ANCHOR.fullmatch(text.strip())
+        if match is None:
+            raise ValueError(f"{text.strip()[:80]!r} is not an anchor: NUMBER:HASH, 64 hex digits")
+        return cls(int(match[1]), match[2])
+
+
+def verify(reader: Reader, anchors: Iterable[Anchor] = ()) -> AuditReport:
+    """Follows the whole chain, and compares it with anchors that were kept elsewhere.
+
+    A chain that somebody made anew fits in itself; an anchor of before does not fit it.
+    """
+    report, wanted = _followed(reader), list(anchors)
+    if report.broken is not None or not wanted:
+        return report
+    for anchor in sorted(wanted, key=lambda each: each.seq):
+        row = reader.one("SELECT hash FROM audit WHERE seq = ? AND seq > 0", (anchor.seq,))
+        present = FIRST if anchor.seq == 0 else str(row[0]) if row else ""
+        if present != anchor.hash:
+            why = f"entry {anchor.seq} has another hash than its anchor"
+            if not present:
+                why = (
+                    f"the log has {report.entries} entries, and an anchor names entry {anchor.seq}"
+                )
+            return AuditReport(report.entries, report.head, anchor.seq, why, report.erased)
+    return report
+
+
+def _followed(reader: Reader) -> AuditReport:
     before, count, erased = FIRST, 0, 0
     for seq, at, kind, digest, body, hash_ in reader.each(
         "SELECT seq, at, kind, digest, body, hash FROM audit WHERE seq <> 0 ORDER BY seq"

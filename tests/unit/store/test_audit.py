@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from skerry.store import DATABASE, Unit, audit, open_store
-from skerry.store.audit import FIRST
+from skerry.store.audit import FIRST, Anchor
 
 EMPTY = hashlib.sha256(b"{}").hexdigest()
 SPOILED = {
@@ -82,3 +82,33 @@ async def test_erased_facts_leave_the_chain_whole(tmp_path: Path) -> None:
     assert (report.entries, report.broken, report.erased) == (3, None, 1)
     bodies: list[Any] = [entry.body for entry in entries]
     assert bodies == [{"id": "a1"}, None, {"id": "a3"}]
+
+
+def three_others(unit: Unit) -> None:
+    """Makes the chain anew with other facts: it fits in itself."""
+    unit.execute("DELETE FROM audit")
+    for number in (1, 2, 3):
+        audit.append(unit, number, "approval.requested", {"id": f"b{number}"})
+
+
+async def test_a_chain_that_was_made_anew_does_not_fit_an_anchor_of_before(tmp_path: Path) -> None:
+    async with open_store(tmp_path / DATABASE) as store:
+        await store.write(three)
+        anchor = (await store.read(audit.verify)).anchor
+        assert Anchor.parse(f" {anchor}\n") == anchor
+        await store.write(lambda unit: audit.append(unit, 4, "k", {}))
+        report = await store.read(lambda reader: audit.verify(reader, [anchor, Anchor(0, FIRST)]))
+        assert (report.entries, report.broken) == (4, None)
+        await store.write(three_others)
+        assert (await store.read(audit.verify)).broken is None
+        report = await store.read(lambda reader: audit.verify(reader, [anchor]))
+        assert (report.broken, report.why) == (3, "entry 3 has another hash than its anchor")
+        later = Anchor(9, anchor.hash)
+        report = await store.read(lambda reader: audit.verify(reader, [later]))
+        assert (report.broken, "3 entries" in report.why) == (9, True)
+
+
+@pytest.mark.parametrize("text", ["", "3", "3:abc", "-1:" + "0" * 64, "x:" + "0" * 64])
+def test_what_is_no_anchor_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="is not an anchor"):
+        Anchor.parse(text)

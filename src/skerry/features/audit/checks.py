@@ -21,4 +21,4 @@ async def chain(installation: Installation) -> list[Check]:
         message = f"the log of decisions is broken: {report.why}."
         remedy = "Somebody or something changed the database; compare it with a backup."
         return [Check("audit", Level.FAILURE, message, remedy)]
-    return [Check("audit", Level.OK, f"{report.entries} decisions, head {report.head[:12]}")]
+    return [Check("audit", Level.OK, f"{report.entries} decisions, anchor {report.anchor}")]

@@ -7,12 +7,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from skerry.cli.failure import FailedError
 from skerry.cli.render import one_line, show, show_json, table
 from skerry.config.load import locate
 from skerry.features.audit.reading import read
 from skerry.store import audit
-from skerry.store.audit import FIRST, AuditEntry, AuditReport
+from skerry.store.audit import FIRST, Anchor, AuditEntry, AuditReport
 
+MOST_BYTES = 1 << 20
+"""Bytes of a file of anchors."""
 _SHOWN = ("id", "tool", "command", "agent", "pattern", "by", "rule")
 
 
@@ -21,6 +24,8 @@ def run(arguments: Namespace) -> int:
     state_dir, _ = locate(os.environ)
     if arguments.verify:
         return _verify(state_dir, arguments)
+    if arguments.anchor or arguments.anchor_file:
+        raise FailedError("An anchor needs --verify.", "skerry audit --verify --anchor ...", 2)
     entries = read(state_dir, partial(audit.last, limit=arguments.limit)) or []
     if arguments.json:
         show_json({"entries": [_entry(entry) for entry in entries]})
@@ -35,24 +40,76 @@ def run(arguments: Namespace) -> int:
 
 
 def _verify(state_dir: Path, arguments: Namespace) -> int:
-    report = read(state_dir, audit.verify) or AuditReport(0, FIRST)
+    file = Path(arguments.anchor_file) if arguments.anchor_file else None
+    anchors = _anchors(arguments.anchor, file)
+    work = partial(audit.verify, anchors=anchors)
+    report = read(state_dir, work) or _without_log(anchors)
     ok = report.broken is None
+    if ok and file is not None and report.entries:
+        _add(file, report.anchor, anchors)
     if arguments.json:
         show_json(
             {
                 "ok": ok,
                 "entries": report.entries,
                 "head": report.head,
+                "anchor": str(report.anchor),
+                "anchors": len(anchors),
                 "erased": report.erased,
                 "brokenAt": report.broken,
                 "reason": report.why or None,
             }
         )
     elif ok:
-        show(f"All {report.entries} entries fit. Head: {report.head}")
+        fit = f", and {len(anchors)} anchors" if anchors else ""
+        show(f"All {report.entries} entries fit{fit}. Anchor: {report.anchor}")
     else:
         show(f"Broken after {report.entries} entries: {report.why}. Compare it with a backup.")
     return 0 if ok else 1
+
+
+def _without_log(anchors: list[Anchor]) -> AuditReport:
+    """Returns the report on an installation without a log."""
+    kept = [anchor for anchor in anchors if anchor.seq]
+    if not kept:
+        return AuditReport(0, FIRST)
+    return AuditReport(0, FIRST, 1, f"there is no log, and an anchor names entry {kept[0].seq}")
+
+
+def _anchors(texts: list[str], file: Path | None) -> list[Anchor]:
+    """Returns the anchors of the command line and of a file, a line each.
+
+    Raises:
+        FailedError: one has another form, or the file cannot be read.
+    """
+    try:
+        if file is not None and file.exists():
+            with file.open("rb") as opened:
+                content = opened.read(MOST_BYTES + 1)
+            if len(content) > MOST_BYTES:
+                raise FailedError(f"{file} has more than {MOST_BYTES} bytes.", "Name another file.")
+            texts = [*texts, *filter(str.strip, content.decode().splitlines())]
+        return [Anchor.parse(text) for text in texts]
+    except (OSError, ValueError) as error:
+        remedy = "skerry audit --verify prints the anchor of the last entry."
+        raise FailedError(f"The anchors cannot be read: {one_line(str(error))}.", remedy) from error
+
+
+def _add(file: Path, anchor: Anchor, present: list[Anchor]) -> None:
+    """Adds an anchor to a file that does not have it.
+
+    Raises:
+        FailedError: the file cannot be written.
+    """
+    if anchor in present:
+        return
+    try:
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+        with os.fdopen(os.open(file, flags, 0o600), "a", encoding="ascii") as opened:
+            opened.write(f"{anchor}\n")
+    except OSError as error:
+        reason = f"The anchor cannot be written to {file}: {error.strerror}."
+        raise FailedError(reason, "Name a file that you can write.") from error
 
 
 def _entry(entry: AuditEntry) -> dict[str, Any]:

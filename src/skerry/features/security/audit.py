@@ -7,9 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
+from pydantic import SecretStr
+from pydantic.alias_generators import to_camel
 
+from skerry.config.channels import DEFAULT, ChannelAccount
 from skerry.config.gateway import AuthMode
 from skerry.config.root import Config
+from skerry.config.secret_values import UNFETCHED
+from skerry.config.session import DmScope
+from skerry.policy.channel_access import DmPolicy, GroupPolicy
 
 if TYPE_CHECKING:
     from skerry.config.exec import AgentExec
@@ -34,7 +40,12 @@ class Finding(Struct, frozen=True):
 
 def audit(config: Config, *, deep: bool = False) -> list[Finding]:
     """Returns the findings, the critical ones first; `deep` looks at every file of the state."""
-    findings = [*_gateway(config), *_tools(config), *_files(config, deep=deep)]
+    findings = [
+        *_gateway(config),
+        *_channels(config),
+        *_tools(config),
+        *_files(config, deep=deep),
+    ]
     return sorted(findings, key=lambda finding: finding.severity != CRITICAL)
 
 
@@ -61,6 +72,57 @@ def _gateway(config: Config) -> Iterator[Finding]:
             "the shared secret alone lets other machines in",
             "skerry config unset gateway.controlUi.dangerouslyDisableDeviceAuth",
         )
+
+
+def _channels(config: Config) -> Iterator[Finding]:
+    if config.session.dm_scope is DmScope.MAIN:
+        yield Finding(
+            "session.dm-scope-main",
+            CRITICAL,
+            "session.dmScope is main: everybody who may write shares the owner's conversation",
+            "skerry config unset session.dmScope",
+        )
+    secrets: dict[str, str] = {}
+    for channel, section in config.channels.items():
+        for name, account in section.connected().items():
+            path = f"channels.{channel}"
+            path += "" if name == DEFAULT else f".accounts.{name}"
+            yield from _access(path, account, may_act=bool(config.tools.guests.granted))
+            for key, token in _tokens(account):
+                first = secrets.setdefault(token, f"{path}.{key}")
+                if first != f"{path}.{key}":
+                    yield Finding(
+                        "channels.shared-token",
+                        WARN,
+                        f"{path}.{key} is the same as {first}: both accounts get each message once",
+                        "Give each account a bot of its own",
+                    )
+
+
+def _access(path: str, account: ChannelAccount, *, may_act: bool) -> Iterator[Finding]:
+    severity = CRITICAL if may_act else WARN
+    if account.dm_policy is DmPolicy.OPEN:
+        yield Finding(
+            "channels.dm-open",
+            severity,
+            f"{path}.dmPolicy is open: everybody may write to the agent",
+            f"skerry config set {path}.dmPolicy pairing",
+        )
+    if account.group_policy is GroupPolicy.OPEN:
+        yield Finding(
+            "channels.groups-open",
+            severity,
+            f"{path}.groupPolicy is open: the agent reads every group that it is added to",
+            f"skerry config set {path}.groupPolicy allowlist",
+        )
+
+
+def _tokens(account: ChannelAccount) -> Iterator[tuple[str, str]]:
+    """Yields the secrets of an account with their keys."""
+    for name in type(account).model_fields:
+        value = getattr(account, name)
+        if isinstance(value, SecretStr) and value.get_secret_value() not in {"", UNFETCHED}:
+            yield to_camel(name), value.get_secret_value()
 
 
 def _tools(config: Config) -> Iterator[Finding]:

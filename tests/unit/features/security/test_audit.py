@@ -11,6 +11,18 @@ from skerry.features.security.audit import audit
 from tests.support.tool_rules import config
 
 
+def telegram(**settings: Any) -> dict[str, Any]:
+    return {"channels": {"telegram": {"botToken": "1:a", **settings}}}
+
+
+def test_open_groups_are_critical_where_guests_have_tools() -> None:
+    tree = {**telegram(groupPolicy="open"), "tools": {"guests": {"allow": ["read"]}}}
+    assert [(row.id, row.severity) for row in audit(config(tree))] == [
+        ("channels.groups-open", "critical")
+    ]
+    assert audit(config(telegram())) == []
+
+
 @pytest.mark.parametrize(
     ("tree", "finding"),
     [
@@ -20,6 +32,14 @@ from tests.support.tool_rules import config
         ({"agents": {"defaults": {"sandbox": {"mode": "off"}}}}, "sandbox.off"),
         ({"tools": {"exec": {"host": "gateway"}}}, "tools.exec-host"),
         ({"tools": {"guests": {"allow": ["write"]}}}, "tools.guests"),
+        ({"session": {"dmScope": "main"}}, "session.dm-scope-main"),
+        (telegram(dmPolicy="open", allowFrom=["*"]), "channels.dm-open"),
+        (telegram(groupPolicy="open"), "channels.groups-open"),
+        (telegram(accounts={"b": {"botToken": "1:a"}}), "channels.shared-token"),
+        (
+            telegram(accounts={"b": {"groupPolicy": "open", "botToken": "2"}}),
+            "channels.groups-open",
+        ),
     ],
 )
 def test_a_setting_that_opens_something_is_named(tree: dict[str, Any], finding: str) -> None:
