@@ -53,6 +53,29 @@ class Capture:
 
     async def run(self) -> None:
         """Captures until cancelled."""
+        cursor = await self._begin()
+        await self._greet()
+        try:
+            if cursor is None:
+                await self._watch()
+            else:
+                await self._capture(cursor)
+        finally:
+            self._relayer.logger.info("memory-memwal: stopped")
+
+    async def _begin(self) -> int | None:
+        """Returns the cursor; None where nothing is captured."""
+        if not self._relayer.options.auto_capture:
+            await self._outbox.pause()
+            return None
+        cursor = await self._outbox.cursor()
+        if cursor is None:
+            cursor = await self._transcripts.latest()
+            await self._outbox.write(cursor, ())
+        return cursor
+
+    async def _greet(self) -> None:
+        """Logs whether the server answers."""
         relayer = self._relayer
         health = await relayer.probe()
         if health is None:
@@ -61,14 +84,6 @@ class Capture:
             relayer.logger.info(
                 "memory-memwal: connected (status: %s, version: %s)", health.status, health.version
             )
-        try:
-            if relayer.options.auto_capture:
-                await self._capture()
-            else:
-                await self._outbox.pause()
-                await self._watch()
-        finally:
-            relayer.logger.info("memory-memwal: stopped")
 
     async def _watch(self) -> None:
         """Looks whether a server that was left alone answers again."""
@@ -77,11 +92,7 @@ class Capture:
             if self._relayer.is_resting:
                 await self._relayer.probe()
 
-    async def _capture(self) -> None:
-        cursor = await self._outbox.cursor()
-        if cursor is None:
-            cursor = await self._transcripts.latest()
-            await self._outbox.write(cursor, ())
+    async def _capture(self, cursor: int) -> None:
         while True:
             cursor = await self._collect(cursor)
             is_empty = await self._send()

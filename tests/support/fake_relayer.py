@@ -44,6 +44,8 @@ class FakeRelayer(Struct):
     memories: list[Memory] = field(default_factory=list)
     requests: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     keys: dict[str, list[dict[str, str]]] = field(default_factory=dict)
+    knows: bool = True
+    """Stores no fact again that it has."""
     is_down: bool = False
     """Answers every request with 503."""
     hangs: bool = False
@@ -121,7 +123,7 @@ class FakeRelayer(Struct):
         facts = []
         for paragraph in text.split("\n\n"):
             fact = re.sub(r"^\d+\. ", "", paragraph)
-            known = [one for one in self.memories if one.text == fact]
+            known = [one for one in self.memories if self.knows and one.text == fact]
             stored = known[0] if known else self._store(owner, namespace, fact)
             facts.append({"text": fact, "id": stored.blob_id, "job_id": stored.blob_id})
         return facts

@@ -11,6 +11,7 @@ import anyio.to_thread
 from skerry.client.client import GatewayClient
 from skerry.client.discover import find
 from skerry.config.root import Config
+from skerry.features.memory.holder import CORE
 from skerry.features.memory.memories import FOLDER
 from skerry.infra.clock import SystemClock
 from skerry.infra.http import HttpClient
@@ -37,6 +38,8 @@ async def examine(installation: Installation) -> list[Check]:
     config = installation.config
     if config is None:
         return []
+    if config.plugins.slots.memory != CORE:
+        return []  # the plugin in the slot has a check of its own
     checks = [check for agent in config.agents.ids for check in await index(config, agent)]
     return [*checks, *await qmd(config, installation.environ)]
 

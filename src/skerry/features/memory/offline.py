@@ -92,11 +92,14 @@ async def open_memory(
         StateError: the database cannot be used.
         MemoryBackendError: our memory is not the one that is configured.
     """
-    if ours and config.plugins.slots.memory != CORE:
-        error = MemoryBackendError("Our memory is not in the slot: another one is configured.")
-        error.remedy = "See plugins.slots.memory; a plugin answers through the gateway."
-        raise error
-    async with open_state(config, reach) as (store, mirror):
+    async with open_state(config, reach) as (store, mirror):  # a gateway that runs is asked instead
+        holder = config.plugins.slots.memory
+        if ours and holder != CORE:
+            error = MemoryBackendError(
+                f"The memory {holder} of plugins.slots.memory needs a gateway."
+            )
+            error.remedy = "Start one: skerry gateway run"
+            raise error
         redactor, clock = Redactor(), SystemClock()
         redactor.know(secrets(config, environ))
         ledger = Ledger(store, lambda: config, clock, CallLog(config.state_dir))
