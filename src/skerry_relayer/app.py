@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from . import routes_memory, routes_open, routes_owners
+from . import routes_memory, routes_open, routes_owners, routes_page
 from .answers import failure, reply
 from .gate import Admitted, admit
 from .limits import weight_of
@@ -26,6 +26,8 @@ OPEN: Final[Sequence[tuple[str, str, Open]]] = (
     ("GET", "/metrics", routes_open.metrics),
     ("POST", "/sui", routes_open.sui),
     ("GET", "/v1/blobs/{blob_id}", routes_open.blob),
+    ("GET", "/", routes_page.page),
+    ("GET", "/page/{name}", routes_page.part),
 )
 SIGNED: Final[Sequence[tuple[str, str, Handler]]] = (
     ("POST", "/api/remember", routes_memory.remember),
@@ -40,8 +42,10 @@ SIGNED: Final[Sequence[tuple[str, str, Handler]]] = (
     ("POST", "/api/restore", routes_memory.restore),
     ("POST", "/api/forget", routes_memory.forget),
     ("POST", "/api/memories/forget", routes_memory.forget_memories),
+    ("POST", "/api/memories/read", routes_memory.read_memories),
     ("POST", "/api/stats", routes_memory.stats),
     ("POST", "/api/embed", routes_memory.embed),
+    ("GET", "/v1/me", routes_owners.me),
     ("GET", "/v1/owners/{owner}/namespaces", routes_owners.namespaces),
     ("GET", "/v1/owners/{owner}/memories", routes_owners.memories),
     ("GET", "/v1/owners/{owner}/agents", routes_owners.agents),

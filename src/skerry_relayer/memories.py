@@ -23,6 +23,7 @@ from skerry_relayer.nearest import Place
 from skerry_relayer.ports import (
     After,
     Caller,
+    Hit,
     Item,
     Job,
     MemoryRow,
@@ -194,6 +195,10 @@ class Memories(anyio.AsyncContextManagerMixin):
         except OSError as error:
             raise DownError(f"The blobs are not deleted yet: {error.strerror}.") from error
         return len(memories) + len(jobs)
+
+    async def read(self, caller: Caller, ids: Sequence[str]) -> list[Hit]:
+        """Opens memories by id."""
+        return await self._recall.by_ids(caller, ids)
 
     async def stats(self, caller: Caller, namespace: str) -> Stats:
         """Counts one namespace."""

@@ -250,6 +250,14 @@ class MemoryService(Protocol):
         """Deletes memories by memory id or blob id, with their blobs; returns how many."""
         ...
 
+    async def read(self, caller: Caller, ids: Sequence[str]) -> list[Hit]:
+        """Opens memories by id, in the order of `ids`, at distance 0. Needs a certificate.
+
+        Unknown ids and memories that cannot be opened are left out; the text is empty where the
+        client encrypted it.
+        """
+        ...
+
     async def stats(self, caller: Caller, namespace: str) -> Stats:
         """Counts one namespace."""
         ...

@@ -58,6 +58,30 @@ class Recall:
         places = [Place(caller.owner, query.namespace, prefix + space) for prefix in ("", MANUAL)]
         return Recalled(tuple(hit for _, hit in await self._ranked(places, vector, query)))
 
+    async def by_ids(self, caller: Caller, ids: Sequence[str]) -> list[Hit]:
+        """Returns memories of the caller's namespaces by id, with their texts.
+
+        Raises:
+            NoCertificateError: the request has no certificate.
+        """
+        wanted = list(dict.fromkeys(ids))
+        rows = await self._parts.database.read(
+            lambda unit: index.by_ids(unit, caller.owner, wanted)
+        )
+        allowed = {
+            row.id: row
+            for row in rows
+            if caller.namespaces is None or row.namespace in caller.namespaces
+        }
+        memories = [allowed[id_] for id_ in wanted if id_ in allowed]
+        opened = await self._opened(caller, memories)
+        now, plain = self._parts.clock(), Query("", 1)
+        return [
+            _with_text(_hit(memory, 1.0, plain, now), there.content.text)
+            for memory, there in zip(memories, opened, strict=True)
+            if there is not None
+        ]
+
     async def _opened(self, caller: Caller, memories: Sequence[Memory]) -> list[Opened | None]:
         if caller.certificate is None:
             raise NoCertificateError("Texts are opened with a certificate only.")

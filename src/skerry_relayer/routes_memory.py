@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from . import bodies
-from .answers import bare_hit, hit, job_state, reply
+from .answers import bare_hit, hit, job_state, reply, stamp
 from .errors import MissingError, NoCertificateError, RefusedError
 from .gate import Admitted
 from .ports import Caller, Fact, Item, Query
@@ -243,10 +243,33 @@ async def forget_memories(relayer: Relayer, admitted: Admitted, request: Request
     """Answers `POST /api/memories/forget`: deletes memories by id."""
     caller = admitted.caller
     body = bodies.parse(request, admitted.body, bodies.IdsBody)
+    deleted = await relayer.memory.forget(caller, _ids(body))
+    return reply({"deleted": deleted, "owner": caller.owner})
+
+
+async def read_memories(relayer: Relayer, admitted: Admitted, request: Request) -> Response:
+    """Answers `POST /api/memories/read`: opens memories by id; others' ids are left out."""
+    caller = admitted.caller
+    body = bodies.parse(request, admitted.body, bodies.IdsBody)
+    _need_certificate(caller)
+    found = await relayer.memory.read(caller, _ids(body))
+    rows = [
+        {
+            "id": row.id,
+            "blob_id": row.blob_id,
+            "text": row.text,
+            "created_at": stamp(row.created_at),
+            "importance": row.importance,
+        }
+        for row in found
+    ]
+    return reply({"memories": rows, "total": len(rows)})
+
+
+def _ids(body: bodies.IdsBody) -> list[str]:
     if not 1 <= len(body.ids) <= bodies.MOST_HITS:
         raise RefusedError(f"ids must have 1 to {bodies.MOST_HITS} entries, not {len(body.ids)}")
-    deleted = await relayer.memory.forget(caller, body.ids)
-    return reply({"deleted": deleted, "owner": caller.owner})
+    return body.ids
 
 
 async def stats(relayer: Relayer, admitted: Admitted, request: Request) -> Response:

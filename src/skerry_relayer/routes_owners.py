@@ -61,6 +61,7 @@ async def namespaces(relayer: Relayer, admitted: Admitted, request: Request) -> 
                     "updated_at": stamp(row.updated_at),
                 }
                 for row in page
+                if _may(admitted, row.name)
             ],
             "next_cursor": following,
             "has_more": has_more,
@@ -96,10 +97,24 @@ async def memories(relayer: Relayer, admitted: Admitted, request: Request) -> Re
                     "expires_at": stamp(row.expires_at) if row.expires_at else None,
                 }
                 for row in page
+                if _may(admitted, row.namespace)
             ],
             "next_cursor": following,
             "has_more": len(rows) > limit,
             "snapshot_version": _SNAPSHOT_VERSION,
+        }
+    )
+
+
+async def me(_relayer: Relayer, admitted: Admitted, _request: Request) -> Response:
+    """Answers `GET /v1/me`: the account of the key and what the key may use."""
+    caller = admitted.caller
+    return reply(
+        {
+            "account_id": caller.account_id,
+            "owner": caller.owner,
+            "label": caller.label,
+            "namespaces": None if caller.namespaces is None else sorted(caller.namespaces),
         }
     )
 
@@ -123,6 +138,12 @@ async def agents(relayer: Relayer, admitted: Admitted, request: Request) -> Resp
             "snapshot_version": _SNAPSHOT_VERSION,
         }
     )
+
+
+def _may(admitted: Admitted, namespace: str) -> bool:
+    """Returns True for a namespace that the key may use; others are left out of its lists."""
+    allowed = admitted.caller.namespaces
+    return allowed is None or namespace in allowed
 
 
 def _own(admitted: Admitted, request: Request) -> None:

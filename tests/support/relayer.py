@@ -159,6 +159,16 @@ class Memory:
         self.rows = [row for row in self.rows if row not in gone]
         return len(gone)
 
+    async def read(self, caller: Caller, ids: Sequence[str]) -> list[Hit]:
+        if caller.certificate is None:
+            raise NoCertificateError
+        rows = {row.id: row for row in self.rows if row.owner == caller.owner}
+        return [
+            Hit(row.id, row.blob_id, row.text, 0.0, row.at)
+            for row in (rows[row_id] for row_id in ids if row_id in rows)
+            if caller.namespaces is None or row.namespace in caller.namespaces
+        ]
+
     async def stats(self, caller: Caller, namespace: str) -> Stats:
         rows = self._of(caller, namespace)
         return Stats(len(rows), sum(len(row.blob) for row in rows))

@@ -176,6 +176,35 @@ async def test_forgetting_deletes_single_memories_and_namespaces(lab: Lab) -> No
     assert answer.json() == {"deleted": 1, "namespace": "n", "owner": lab.owner}
 
 
+async def test_memories_are_opened_by_id_with_a_certificate_alone(lab: Lab) -> None:
+    for text in ("a", "b"):
+        await lab.post("/api/remember", {"text": text, "namespace": text})
+    ids = [row.id for row in lab.memory.rows]
+    body = {"ids": [ids[1], "x", ids[0]]}
+    assert (await lab.post("/api/memories/read", body, session=False)).status_code == 401
+    read = (await lab.post("/api/memories/read", body)).json()
+    assert [row["text"] for row in read["memories"]] == ["b", "a"]
+    scoped = Delegate(seed=bytes(32))
+    lab.keys.add(scoped, frozenset({"a"}))
+    read = (await lab.post("/api/memories/read", body, by=scoped)).json()
+    assert [row["text"] for row in read["memories"]] == ["a"]
+    for what, field in (("namespaces", "name"), ("memories", "namespace_id")):
+        listed = (await lab.get(f"/v1/owners/{lab.owner}/{what}", by=scoped)).json()
+        assert [row[field] for row in listed[what]] == ["a"]
+    assert (await lab.get("/v1/me", by=scoped)).json()["namespaces"] == ["a"]
+
+
+async def test_the_page_consists_of_its_own_files(lab: Lab) -> None:
+    page = await lab.http.get("/")
+    assert page.headers["content-type"].startswith("text/html")
+    assert "default-src 'none'" in page.headers["content-security-policy"]
+    for name in ("style.css", "main.js", "api.js", "crypto.js"):
+        assert f"/page/{name}" in page.text or name in {"api.js", "crypto.js"}
+        assert (await lab.http.get(f"/page/{name}")).status_code == 200
+    for name in ("%2e%2e%2fapp.py", "app.py", "index.html%00"):
+        assert (await lab.http.get(f"/page/{name}")).status_code == 404
+
+
 async def test_embed_gives_as_many_numbers_as_the_wire_has(lab: Lab) -> None:
     assert len((await lab.post("/api/embed", {"text": "a"})).json()["vector"]) == WIDTH
 
