@@ -53,7 +53,7 @@ WITHOUT: Final = {
     "features/exec/process_tool.py:_kill": "has `KILL_SECONDS`",
     "features/exec/session.py:ProcessSession._follow": "within the time limit of the command",
     "features/exec/tool.py:Exec.run": "has the seconds of `yieldMs`, then the command goes on",
-    "features/exec/tool.py:Exec.assess": "within the ten seconds of the gate of a tool",
+    "features/exec/tool.py:Exec._bound": "within the ten seconds of the gate of a tool",
     "lanes/lanes.py:Lanes.outside": "ends when another job of its group ends",
     "runtime/late_calls.py:LateCalls._tell": "computes over at most 262,144 characters",
     "runtime/late_calls.py:LateCalls._watch.watch": OWNER,

@@ -15,6 +15,11 @@ def host_of(config: Config, agent: AgentId) -> str:
     return _of_agent(config, agent).host or config.tools.exec.host
 
 
+def node_of(config: Config, agent: AgentId) -> str | None:
+    """Returns the id or name of the node that runs the agent's commands; None is the only one."""
+    return _of_agent(config, agent).node or config.tools.exec.node
+
+
 def rules_of(
     config: Config,
     agent: AgentId,

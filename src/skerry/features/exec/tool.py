@@ -15,12 +15,13 @@ from skerry.config.exec import Ask, Security
 from skerry.features.exec.binding import binding
 from skerry.features.exec.check import CommandDecision, check
 from skerry.features.exec.gateway_host import on_gateway
+from skerry.features.exec.node_host import MOST_SECONDS, Node, NodeCommand, find, run_on
 from skerry.features.exec.notice import Notices
 from skerry.features.exec.process_tool import Process, outcome, told
 from skerry.features.exec.programs import SEARCH_PATH
 from skerry.features.exec.registry import Registry
 from skerry.features.exec.session import Command, ProcessSession
-from skerry.features.exec.settings import host_of, rules_of
+from skerry.features.exec.settings import host_of, node_of, rules_of
 from skerry.features.exec.sources import brings_no_words, is_local, recorded
 from skerry.infra.process import Program
 from skerry.model.caller import Caller
@@ -58,7 +59,7 @@ class ExecParams(BaseModel):
     yield_ms: int | None = Field(default=None, alias="yieldMs")
     background: bool = False
     pty: bool = False
-    host: Literal["sandbox", "gateway"] | None = None
+    host: Literal["sandbox", "gateway", "node"] | None = None
     elevated: StrictBool = False
     security: Security | None = None
     ask: Ask | None = None
@@ -125,18 +126,19 @@ class Exec:
         if params.host not in {None, host}:
             why = f"commands of this agent run on the host {host}"
             return Assessment(Effect.DENY, "exec-host", why)
-        if host == "node":
-            return Assessment(Effect.DENY, "exec-host", "no node runs commands")
-        if host == "gateway" and params.env:
-            return Assessment(Effect.DENY, "exec-env", "a command on this machine takes no env")
+        if host != "sandbox" and params.env:
+            return Assessment(Effect.DENY, "exec-env", f"a command on the {host} takes no env")
+        if host == "node" and (params.listens or params.pty):
+            why = "a node runs a command to its end, without a terminal"
+            return Assessment(Effect.DENY, "exec-node", why)
         decision = await self._decision(params, caller, host)
         if decision.decision is Effect.DENY:
             return Assessment(Effect.DENY, decision.rule, decision.reason)
-        words = [word for part in decision.segments for word in (*part.argv, part.program or "")]
-        cwd = self._cwd(params, context)
-        about = (host, caller.key.agent, str(caller.key))
-        bound = partial(binding, params.command, words, cwd, params.env or {}, about)
-        digest = await anyio.to_thread.run_sync(bound) if words else bound()
+        cwd, place = self._folder(params, context, host), host
+        if host == "node":
+            node = await self._node(caller)
+            decision, place = at_node(decision, node), f"node:{node.id}"
+        digest = await self._bound(params, decision, cwd, (place, caller))
         argv = decision.segments[0].argv if len(decision.segments) == 1 else None
         subject = ApprovalSubject(
             params.command, argv, host, str(cwd), tuple(sorted(params.env or ())), digest
@@ -149,12 +151,27 @@ class Exec:
             return Assessment(Effect.ASK, rule, reason(rule, taint), subject)
         return Assessment(decision.decision, decision.rule, decision.reason, subject, patterns)
 
+    async def _bound(
+        self, params: ExecParams, decision: CommandDecision, cwd: Path, about: tuple[str, Caller]
+    ) -> bytes:
+        """Returns the digest that an approval is bound to; files of a node cannot be read."""
+        place, caller = about
+        words = [word for part in decision.segments for word in (*part.argv, part.program or "")]
+        if place.startswith("node:"):
+            words = []
+        facts = (place, caller.key.agent, str(caller.key))
+        bound = partial(binding, params.command, words, cwd, params.env or {}, facts)
+        return await anyio.to_thread.run_sync(bound) if words else bound()
+
     async def source(self, arguments: dict[str, Any], context: ToolContext) -> Origin:
         """Returns whose words the command may bring: with access to the network, anybody's."""
         params = ExecParams.model_validate(arguments)
         caller = _caller(context)
         root = context.workspace.root
-        if self._place(params, caller) == "sandbox":
+        place = self._place(params, caller)
+        if place == "node":
+            return Origin.WEB
+        if place == "sandbox":
             local = is_local(self._host.config().sandbox(caller.key.agent))
         else:
             decision = await self._decision(params, caller, "gateway")
@@ -169,6 +186,8 @@ class Exec:
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
         """Runs the command until it ends, or its time is over."""
         params = ExecParams.model_validate(arguments)
+        if self._place(params, _caller(context)) == "node":
+            return await self._on_node(params, context)
         session = await self._begin(params, context, arguments)
         report = Report(session, context.progress)
         try:
@@ -186,6 +205,36 @@ class Exec:
         else:
             session.is_background = True
         return outcome(session)
+
+    async def _on_node(self, params: ExecParams, context: ToolContext) -> ToolResult:
+        """Runs a command on the node that it was decided for."""
+        caller = _caller(context)
+        node, folder = await self._node(caller), self._folder(params, context, "node")
+        subject = context.assessment.subject if context.assessment else None
+        if subject is not None:
+            nothing = CommandDecision(Effect.ALLOW, "", "")
+            about = (f"node:{node.id}", caller)
+            if subject.binding != await self._bound(params, nothing, folder, about):
+                raise ToolError(f"The command was approved for another node than {node.name}.")
+        most = self._host.config().tools.exec.timeout_sec
+        command = NodeCommand(
+            params.command,
+            caller.key.agent,
+            str(caller.key),
+            context.run_id,
+            params.workdir,
+            min(params.timeout or most, most, MOST_SECONDS),
+            context.is_approved,
+        )
+        return await run_on(self._host.call, node, command)
+
+    async def _node(self, caller: Caller) -> Node:
+        config = self._host.config()
+        return await find(self._host.call, node_of(config, caller.key.agent))
+
+    def _folder(self, params: ExecParams, context: ToolContext, host: str) -> Path:
+        """Returns the folder of the command; that on a node is taken as it is named."""
+        return Path(params.workdir or "") if host == "node" else self._cwd(params, context)
 
     async def _begin(
         self, params: ExecParams, context: ToolContext, arguments: dict[str, Any]
@@ -325,6 +374,12 @@ def _environment(environ: Mapping[str, str]) -> dict[str, str]:
         "LANG": "C.UTF-8",
         "TERM": "dumb",
     }
+
+
+def at_node(decision: CommandDecision, node: Node) -> CommandDecision:
+    """Returns the decision with the name of the node, which the person reads."""
+    reason = f"{decision.reason}; it runs on the node {node.name}"
+    return CommandDecision(decision.decision, decision.rule, reason, decision.segments)
 
 
 def _caller(context: ToolContext) -> Caller:

@@ -1,0 +1,144 @@
+"""Runs commands on a node: a paired machine that executes `system.run` of `node.invoke`."""
+
+import secrets
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+from msgspec import Struct
+
+from skerry.features.exec.output import Output
+from skerry.model.errors import ToolError
+from skerry.model.tool import ToolResult
+from skerry.policy.access import ADMIN, READ
+
+Call = Callable[[str, Mapping[str, Any], tuple[str, ...]], Awaitable[Any]]
+"""Calls a gateway method; see `sdk.tool_host.ToolHost.call`."""
+RUN: Final = "system.run"
+SHELL: Final = ("/bin/sh", "-c")
+MOST_SECONDS: Final = 590.0
+"""Seconds of one command; `node.invoke` waits ten minutes at most."""
+_GRACE_MS: Final = 5_000
+"""Milliseconds that the answer may take after the time of the command."""
+RESULT_CHARS: Final = 30_000
+_LATE: Final = "timed out"
+_GONE: Final = ("node not connected", "changed while invocation was active")
+"""Words of the errors after which the command may have run: the node was connected just before."""
+
+
+class Node(Struct, frozen=True):
+    """A connected node that runs commands."""
+
+    id: str
+    name: str
+
+
+class NodeCommand(Struct, frozen=True):
+    """One command for a node."""
+
+    text: str
+    agent: str
+    session: str
+    run_id: str
+    folder: str | None
+    """Folder on the node; None is the node's own."""
+    seconds: float
+    is_approved: bool
+    """True where a person approved just this command for just this node."""
+
+
+async def find(call: Call, wanted: str | None) -> Node:
+    """Returns the connected node that runs commands.
+
+    Args:
+        call: Calls a gateway method.
+        wanted: Id or name of the node; None is the only one that is connected.
+
+    Raises:
+        ToolError: there is no such node, or more than one.
+    """
+    listed = await call("node.list", {}, (READ,))
+    nodes = [
+        Node(row["nodeId"], str(row.get("displayName") or row["nodeId"][:12]))
+        for row in listed["nodes"]
+        if row["connected"] and RUN in row["commands"]
+    ]
+    found = [node for node in nodes if wanted in {None, node.id, node.name}]
+    if len(found) == 1:
+        return found[0]
+    names = ", ".join(node.name for node in nodes) or "none"
+    if wanted is not None:
+        raise ToolError(f"The node {wanted!r} is not connected. Connected nodes: {names}.")
+    if not found:
+        raise ToolError("No node is connected that runs commands.")
+    raise ToolError(f"Several nodes are connected: {names}. tools.exec.node names none of them.")
+
+
+async def run_on(call: Call, node: Node, command: NodeCommand) -> ToolResult:
+    """Returns the output of the command; an outcome that nobody knows is an error that says so.
+
+    Raises:
+        ToolError: the node did not begin the command.
+    """
+    milliseconds = int(min(command.seconds, MOST_SECONDS) * 1000)
+    approved: dict[str, Any] = (
+        {"approved": True, "approvalDecision": "allow-once"} if command.is_approved else {}
+    )
+    request = {
+        "command": [*SHELL, command.text],
+        "rawCommand": command.text,
+        "cwd": command.folder,
+        "timeoutMs": milliseconds,
+        "agentId": command.agent,
+        "sessionKey": command.session,
+        "runId": command.run_id,
+        **approved,
+    }
+    params = {
+        "nodeId": node.id,
+        "command": RUN,
+        "params": {key: value for key, value in request.items() if value is not None},
+        "timeoutMs": milliseconds + _GRACE_MS,
+        "idempotencyKey": f"exec-{secrets.token_hex(12)}",
+    }
+    try:
+        answer = await call("node.invoke", params, (ADMIN,))
+    except ToolError as error:
+        if not any(words in str(error) for words in (_LATE, *_GONE)):
+            raise ToolError(f"The node {node.name} did not run the command: {error}.") from error
+        why = "did not answer in time" if _LATE in str(error) else "went away"
+        text = (
+            f"The node {node.name} {why} after it had got the command. Its outcome is unknown, and"
+            " it is not repeated. Look at what it has done before anything else."
+        )
+        details = {"status": "unknown", "host": "node", "node": node.name}
+        return ToolResult(text, is_error=True, details=details)
+    return _result(node, command, answer.get("payload"))
+
+
+def _result(node: Node, command: NodeCommand, payload: object) -> ToolResult:
+    """Returns the result that a node's answer stands for; each part of it may be anything."""
+    answer = payload if isinstance(payload, dict) else {}
+    code, error = answer.get("exitCode"), answer.get("error")
+    output = Output()
+    for part in ("stdout", "stderr"):
+        if isinstance(answer.get(part), str):
+            output.add(answer[part].encode("utf-8", "replace"))
+    output.end()
+    text = output.brief(RESULT_CHARS).rstrip("\n") or "(no output)"
+    is_number = isinstance(code, int) and not isinstance(code, bool)
+    details = {
+        "status": "completed" if is_number else "failed",
+        "exitCode": code if is_number else None,
+        "host": "node",
+        "node": node.name,
+        "command": command.text[:2000],
+        "cwd": command.folder,
+    }
+    if answer.get("timedOut") is True:
+        ending = f"(The command took longer than {command.seconds:g} s and was ended.)"
+        return ToolResult(f"{text}\n\n{ending}", is_error=True, details=details)
+    if not is_number:
+        reason = error if isinstance(error, str) and error else "the node named no exit code"
+        return ToolResult(f"{text}\n\n({reason[:2000]})", is_error=True, details=details)
+    note = f"\n\n(Command exited with code {code})" if code else ""
+    return ToolResult(f"{text}{note}", details=details)
