@@ -64,14 +64,14 @@ async def test_a_command_runs_on_the_node_when_a_person_approves_it(tmp_path: Pa
         gateway(tmp_path / "home", NODE) as (wire, address),
         node(address, device) as machine,
     ):
-        await begin(wire, call("echo here; exit 3", workdir="/tmp"))
+        await begin(wire, call("echo here; exit 3", workdir="/srv"))
         request = (await wire.event("exec.approval.requested"))["payload"]
         facts = request["request"]
-        assert (facts["host"], facts["cwd"], facts["allowAlways"]) == ("node", "/tmp", False)
+        assert (facts["host"], facts["cwd"], facts["allowAlways"]) == ("node", "/srv", False)
         assert f"it runs on the node {device.id[:12]}" in facts["reason"]
         await wire.call("exec.approval.resolve", {"id": request["id"], "decision": "allow-once"})
         command = await asked(machine)
-        assert (command["rawCommand"], command["cwd"]) == ("echo here; exit 3", "/tmp")
+        assert (command["rawCommand"], command["cwd"]) == ("echo here; exit 3", "/srv")
         assert (command["approved"], command["agentId"]) == (True, "main")
         await answer(machine, device, command)
         text = await final(wire)
@@ -85,19 +85,21 @@ async def test_a_command_of_the_allowlist_runs_unasked(tmp_path: Path) -> None:
     device = Device()
     exec_ = {"host": "node", "allowlist": ["echo *"], "ask": "off"}
     config = {"tools": {"exec": exec_}}
-    async with gateway(tmp_path / "home", config) as (wire, address):
-        async with node(address, device) as machine:
-            await begin(wire, call("echo a"), "r1")
-            command = await asked(machine)
-            assert "approved" not in command
-            await answer(machine, device, command)
-            assert "\\na\\n</untrusted-result" in await final(wire, runId="r1")
-            await begin(wire, call("rm -r x"), "r2")
-            assert "denied by the rule allowlist-miss" in await final(wire, runId="r2")
-            await begin(wire, call("echo a", pty=True), "r3")
-            assert "denied by the rule exec-node" in await final(wire, runId="r3")
-            await begin(wire, call("echo a", host="gateway"), "r4")
-            assert "denied by the rule" in await final(wire, runId="r4")
+    async with (
+        gateway(tmp_path / "home", config) as (wire, address),
+        node(address, device) as machine,
+    ):
+        await begin(wire, call("echo a"), "r1")
+        command = await asked(machine)
+        assert "approved" not in command
+        await answer(machine, device, command)
+        assert "\\na\\n</untrusted-result" in await final(wire, runId="r1")
+        await begin(wire, call("rm -r x"), "r2")
+        assert "denied by the rule allowlist-miss" in await final(wire, runId="r2")
+        await begin(wire, call("echo a", pty=True), "r3")
+        assert "denied by the rule exec-node" in await final(wire, runId="r3")
+        await begin(wire, call("echo a", host="gateway"), "r4")
+        assert "denied by the rule" in await final(wire, runId="r4")
 
 
 async def test_a_node_that_goes_away_leaves_an_unknown_outcome(tmp_path: Path) -> None:
