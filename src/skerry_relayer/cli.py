@@ -6,6 +6,7 @@ import sqlite3
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Final
 
@@ -36,9 +37,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
     except (RelayerError, OSError, sqlite3.Error) as error:
         return _fail(str(error), as_json=parsed.json)
+    code = 0
+    if isinstance(result, tuple):
+        result, code = result[0], int(result[1])
     if result is not None:
         sys.stdout.write(_printed(result, as_json=parsed.json) + "\n")
-    return 0
+    return code
 
 
 def _fail(text: str, *, as_json: bool) -> int:
@@ -79,8 +83,33 @@ def make_parser() -> ArgumentParser:
         changed = _command(account(name, help=text), cli_accounts.switch)
         changed.add_argument("account", metavar="ACCOUNT", help="id of the account")
         changed.set_defaults(active=name == "reactivate")
+    _upkeep(add)
     _keys(_group(add("key", help="add, list and revoke the keys of an account")))
     return parser
+
+
+def _upkeep(add: Callable[..., ArgumentParser]) -> None:
+    _command(
+        add("rewrap", help="draw new keys for owners and destroy the old ones"),
+        _later("rewrap"),
+    )
+    copied = _command(add("backup", help="copy the folder, while it serves or not"), _later("copy"))
+    copied.add_argument("target", type=Path, metavar="FOLDER", help="a folder that is not there")
+    copied.add_argument(
+        "--without-keys", action="store_true", help="leave out the keys, without which it is closed"
+    )
+    examined = _command(add("doctor", help="examine the folder"), _later("doctor"))
+    examined.add_argument("--deep", action="store_true", help="read every blob")
+
+
+def _later(name: str) -> Command:
+    """Returns a command of `cli_upkeep`, which is imported when it runs."""
+
+    def run(parsed: Namespace) -> object:
+        work: Command = getattr(import_module("skerry_relayer.cli_upkeep"), name)
+        return work(parsed)
+
+    return run
 
 
 def _keys(key: Callable[..., ArgumentParser]) -> None:

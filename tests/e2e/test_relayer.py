@@ -58,6 +58,28 @@ async def test_commands_change_who_may_use_a_running_relayer(tmp_path: Path) -> 
     assert [(key["label"], key["namespaces"]) for key in listed["keys"]] == [("pi", ["work"])]
 
 
+@pytest.mark.full("an embedding model")
+async def test_a_running_relayer_is_copied_rewrapped_and_examined(tmp_path: Path) -> None:
+    account, copy = await made(tmp_path), tmp_path / "copy"
+    async with served(tmp_path) as running, Client(running, account) as client:
+        accepted = await client.post("/api/remember", {"text": "I play the cello"})
+        await client.done(accepted.json()["job_id"])
+        copied = await command(tmp_path, "backup", str(copy / "relayer"))
+        assert (copied["memories"], copied["withKeys"]) == (1, True)
+        rewrapped = await command(tmp_path, "rewrap")
+        assert (rewrapped["rewrapped"], rewrapped["failed"]) == (1, 0)
+        found = (await client.post("/api/recall", {"query": "cello"})).json()
+        assert found["total"] == 1
+    assert all(finding["ok"] for finding in await command(tmp_path, "doctor", "--deep"))
+    async with served(copy) as restored, Client(restored, account) as client:
+        found = (await client.post("/api/recall", {"query": "cello"})).json()
+        assert [row["text"] for row in found["results"]] == ["I play the cello"]
+    for blob in (copy / "relayer/blobs").rglob("*"):
+        if blob.is_file():
+            blob.unlink()
+    assert not all(finding["ok"] for finding in await command(copy, "doctor"))
+
+
 async def test_failures_name_the_remedy(tmp_path: Path) -> None:
     for words, remedy in (
         (["serve"], "skerry relayer init"),
