@@ -206,7 +206,7 @@ async def open_application(  # noqa: PLR0915 - one for each part, in the order o
             plugins = LivePlugins(config, runtime, tools, parts, outside.reach)
             await plugins.load()
             settings.on_change(plugins.touch)
-            channels = LiveChannels(config, delivery, parts.sender, dispatch.receive, clock)
+            channels = LiveChannels(config, delivery, parts.sender, dispatch.receive, clock, store)
             channels.open()
             settings.on_change(channels.touch)
             await load_hook_folders(config(), outside.hooks, environ, clock, store)

@@ -31,7 +31,7 @@ from skerry.ports.channel import (
     capabilities,
 )
 from skerry.runtime.delivery import Delivery, Sender, receive
-from skerry.store import Store
+from skerry.store import Store, channel_state
 
 logger = logging.getLogger(__name__)
 
@@ -68,12 +68,14 @@ class LiveChannels:
         sender: Callable[[ChannelAdapter], Sender],
         inbox: Inbox,
         clock: Clock,
+        store: Store,
     ) -> None:
         self._config = config
         self._delivery = delivery
         self._sender = sender
         self._inbox = inbox
         self._clock = clock
+        self._store = store
         self._accounts: dict[_Key, _Account] = {}
         self._restarts: set[_Key] = set()
         self._changed = anyio.Event()
@@ -142,7 +144,9 @@ class LiveChannels:
     def _opened(self, key: _Key, settings: ChannelAccount) -> _Account:
         account = _Account(settings)
         try:
-            account.adapter = _adapter(PLATFORMS[key[0]], key[1], settings, self._clock)
+            account.adapter = _adapter(
+                PLATFORMS[key[0]], key[1], settings, self._clock, self._store
+            )
         except Exception as error:
             # The code of one platform must not end the others.
             logger.exception("%s/%s cannot be opened", *key)
@@ -256,14 +260,34 @@ def open_sender(
     return Sender(adapter, store, clock, reach, hooks, unknown)
 
 
+class StoreCursor(Struct, frozen=True):
+    """Implements `sdk.channel_host.Cursor` in the state database."""
+
+    store: Store
+    channel: str
+    account: str
+
+    async def read(self, name: str) -> str:
+        """Returns a value; empty where there is none."""
+        return await self.store.read(
+            lambda reader: channel_state.read(reader, self.channel, self.account, name)
+        )
+
+    async def write(self, name: str, value: str) -> None:
+        """Sets a value; returns after the COMMIT."""
+        await self.store.write(
+            lambda unit: channel_state.write(unit, self.channel, self.account, name, value)
+        )
+
+
 def _adapter(
-    platform: Platform, account: AccountId, settings: ChannelAccount, clock: Clock
+    platform: Platform, account: AccountId, settings: ChannelAccount, clock: Clock, store: Store
 ) -> ChannelAdapter:
     # Imported here: a gateway without accounts does not pay for it.
     from skerry.sdk.channel_host import ChannelHost  # noqa: PLC0415 - at first use
 
     adapter: ChannelAdapter = platform.load("adapter:open_account")(
-        settings, ChannelHost(account, clock)
+        settings, ChannelHost(account, clock, StoreCursor(store, platform.name, account))
     )
     return adapter
 

@@ -32,5 +32,9 @@ class Platform:
 
 
 PLATFORMS = {
-    platform.name: platform for platform in (Platform("telegram", "Telegram", "TelegramConfig"),)
+    platform.name: platform
+    for platform in (
+        Platform("matrix", "Matrix", "MatrixConfig"),
+        Platform("telegram", "Telegram", "TelegramConfig"),
+    )
 }

@@ -44,7 +44,11 @@ def _direct(
     if scope is DmScope.MAIN:
         return SessionKey.main(agent)
     peer = message.peer.id or message.sender_id
-    if name := _linked(message.channel, peer, config.identity_links):
+    links = config.identity_links
+    # On some platforms the peer of a direct chat is a room, not the person.
+    if name := _linked(message.channel, peer, links) or _linked(
+        message.channel, message.sender_id, links
+    ):
         return _key(agent, ["direct", _part(name)])
     part = _part(peer) if peer else _nobody(message)
     whom = ["direct", part]

@@ -2,18 +2,18 @@
 
 import secrets
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, Protocol
 from urllib.parse import urlsplit
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 
 from skerry.infra.clock import Clock
 from skerry.model.ids import AccountId
 from skerry.net.safe_fetch import MAX_BYTES, Fetched, FetchRequest, Outcome, SafeClient
 from skerry.policy.network import NetworkRules
 
-__all__ = ["AccountHttp", "ChannelHost", "Fetched", "FormFile", "Outcome"]
+__all__ = ["AccountHttp", "ChannelHost", "Cursor", "Fetched", "FormFile", "Outcome"]
 _PORTS: Final = {"http": 80, "https": 443}
 _KEPT: Final = 2
 """Idle connections: one for a request that waits, one for what is sent."""
@@ -102,8 +102,36 @@ def _field(boundary: str, name: str, field: str | FormFile) -> bytes:
     return f"{head}\r\n\r\n".encode() + field.data + b"\r\n"
 
 
+class Cursor(Protocol):
+    """Values that an account keeps over restarts, such as up to where it has received."""
+
+    async def read(self, name: str) -> str:
+        """Returns a value; empty where there is none."""
+        ...
+
+    async def write(self, name: str, value: str) -> None:
+        """Sets a value; returns after the COMMIT."""
+        ...
+
+
+class MemoryCursor:
+    """Values that end with the process; for tests."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, str] = {}
+
+    async def read(self, name: str) -> str:
+        """Returns a value; empty where there is none."""
+        return self._values.get(name, "")
+
+    async def write(self, name: str, value: str) -> None:
+        """Sets a value."""
+        self._values[name] = value
+
+
 class ChannelHost(Struct, frozen=True):
     """Parts of the gateway for one account."""
 
     account: AccountId
     clock: Clock
+    cursor: Cursor = field(default_factory=MemoryCursor)

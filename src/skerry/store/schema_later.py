@@ -199,4 +199,14 @@ LATER: Final = (
     ALTER TABLE session ADD COLUMN spawned_by TEXT NOT NULL DEFAULT '';
     CREATE INDEX session_spawned ON session (spawned_by) WHERE spawned_by <> ''
     """,
+    # Places up to which accounts of platforms have received.
+    """
+    CREATE TABLE channel_state (
+        channel TEXT NOT NULL,
+        account TEXT NOT NULL,
+        name TEXT NOT NULL,
+        value TEXT NOT NULL,
+        PRIMARY KEY (channel, account, name)
+    ) WITHOUT ROWID
+    """,
 )

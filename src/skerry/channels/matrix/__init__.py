@@ -1,0 +1,1 @@
+"""Matrix: the client-server API of a homeserver over HTTPS."""

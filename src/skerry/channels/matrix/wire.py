@@ -1,0 +1,241 @@
+"""Events of Matrix rooms, and what they mean as messages."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+from msgspec import Raw, Struct, field
+
+from skerry.sdk.channels import (
+    AccountId,
+    Attachment,
+    AttachmentKind,
+    ChannelId,
+    InboundMessage,
+    Peer,
+    PeerKind,
+    Quoted,
+)
+
+CHANNEL: Final = ChannelId("matrix")
+MESSAGE: Final = "m.room.message"
+ENCRYPTED: Final = "m.room.encrypted"
+PART: Final = "skerry.part"
+"""Key of a message's content that names its part."""
+_MOST_NAME: Final = 256
+_KINDS: Final = {
+    "m.image": AttachmentKind.IMAGE,
+    "m.audio": AttachmentKind.AUDIO,
+    "m.video": AttachmentKind.VIDEO,
+    "m.file": AttachmentKind.FILE,
+}
+TYPES: Final = {kind: name for name, kind in _KINDS.items()}
+_TEXTS: Final = frozenset({"m.text", "m.emote"})
+
+
+class Event(Struct, frozen=True):
+    """One event of a room."""
+
+    type: str
+    sender: str = ""
+    event_id: str = ""
+    origin_server_ts: int = 0
+    content: dict[str, Any] = field(default_factory=dict)
+    unsigned: dict[str, Any] = field(default_factory=dict)
+    state_key: str | None = None
+
+
+class Timeline(Struct, frozen=True):
+    """New events of a room; `limited` says that there are more before them."""
+
+    events: tuple[Raw, ...] = ()
+    limited: bool = False
+    prev_batch: str = ""
+
+
+class _States(Struct, frozen=True):
+    events: tuple[Raw, ...] = ()
+
+
+class JoinedRoom(Struct, frozen=True):
+    """Changes of a room of which the account is a member."""
+
+    timeline: Timeline = Timeline()
+
+
+class InvitedRoom(Struct, frozen=True):
+    """A room to which the account is invited."""
+
+    invite_state: _States = _States()
+
+
+class _Rooms(Struct, frozen=True):
+    join: dict[str, JoinedRoom] = field(default_factory=dict)
+    invite: dict[str, InvitedRoom] = field(default_factory=dict)
+
+
+class Synced(Struct, frozen=True):
+    """Answer to a request for what is new."""
+
+    next_batch: str
+    rooms: _Rooms = _Rooms()
+
+
+class Page(Struct, frozen=True):
+    """Earlier events of a room, the newest first."""
+
+    chunk: tuple[Raw, ...] = ()
+    end: str = ""
+
+
+class _Member(Struct, frozen=True):
+    display_name: str | None = None
+
+
+class Members(Struct, frozen=True):
+    """Members of a room by id."""
+
+    joined: dict[str, _Member] = field(default_factory=dict)
+
+    def name(self, user: str) -> str:
+        """Returns the name that a member chose."""
+        member = self.joined.get(user)
+        return (member.display_name or "")[:_MOST_NAME] if member else ""
+
+
+class Me(Struct, frozen=True):
+    """The account."""
+
+    user_id: str = ""
+
+
+class SentEvent(Struct, frozen=True):
+    """The event that a request made."""
+
+    event_id: str = ""
+
+
+class Uploaded(Struct, frozen=True):
+    """The address of an uploaded file."""
+
+    content_uri: str = ""
+
+
+synced = msgspec.json.Decoder(Synced)
+event = msgspec.json.Decoder(Event)
+page = msgspec.json.Decoder(Page)
+members = msgspec.json.Decoder(Members)
+me = msgspec.json.Decoder(Me)
+sent = msgspec.json.Decoder(SentEvent)
+uploaded = msgspec.json.Decoder(Uploaded)
+
+
+class Room(Struct, frozen=True):
+    """A room as far as its messages need it."""
+
+    id: str
+    members: Members = Members()
+    name: str = ""
+
+    @property
+    def peer(self) -> Peer:
+        """Returns it as a peer: with two members it is a direct chat."""
+        is_direct = len(self.members.joined) <= 2  # noqa: PLR2004 - the account and one person
+        return Peer(PeerKind.DIRECT if is_direct else PeerKind.GROUP, self.id)
+
+
+def inbound(
+    message: Event, room: Room, account: AccountId, my_id: str, now: int, reply: Quoted | None
+) -> InboundMessage | None:
+    """Returns the message of an event; None where it is nothing that a person wrote to us."""
+    if message.type != MESSAGE or message.sender == my_id or not message.event_id:
+        return None
+    relation = _mapping(message.content.get("m.relates_to"))
+    is_edit = relation.get("rel_type") == "m.replace"
+    content = _mapping(message.content.get("m.new_content")) if is_edit else message.content
+    kind = _text(content.get("msgtype"))
+    files = _files(content, kind)
+    text = _body(content, kind, is_reply=reply is not None)
+    if not (text or files):
+        return None
+    original = _text(relation.get("event_id")) if is_edit else ""
+    mentioned = _mapping(content.get("m.mentions")).get("user_ids")
+    mentions = tuple(map(str, mentioned)) if isinstance(mentioned, list) else ()
+    thread = relation.get("rel_type") == "m.thread"
+    return InboundMessage(
+        CHANNEL,
+        account,
+        room.peer,
+        message.sender,
+        text,
+        f"{original}:{message.event_id}" if is_edit else message.event_id,
+        now,
+        thread_id=_text(relation.get("event_id")) or None if thread else None,
+        sender_name=room.members.name(message.sender),
+        group_name=room.name[:_MOST_NAME],
+        mentions_me=my_id in mentions,
+        mentions=mentions,
+        reply=reply,
+        attachments=files,
+        edited=is_edit,
+        sent_at=message.origin_server_ts,
+    )
+
+
+def reply_id(message: Event) -> str:
+    """Returns the id of the message that one answers; empty for none.
+
+    In a thread the reference to the last message is only for programs that know no threads.
+    """
+    relation = _mapping(message.content.get("m.relates_to"))
+    if relation.get("is_falling_back") is True:
+        return ""
+    return _text(_mapping(relation.get("m.in_reply_to")).get("event_id"))
+
+
+def quoted(message: Event, room: Room, my_id: str) -> Quoted:
+    """Returns a message as another one quotes it."""
+    text = _body(message.content, _text(message.content.get("msgtype")), is_reply=True)
+    name = room.members.name(message.sender)
+    return Quoted(message.event_id, message.sender, name, text, message.sender == my_id)
+
+
+def _body(content: Mapping[str, Any], kind: str, *, is_reply: bool) -> str:
+    text = _text(content.get("body"))
+    if kind in _KINDS:  # a caption is a body beside a file name
+        name = _text(content.get("filename"))
+        return text if name and name != text else ""
+    if kind not in _TEXTS:
+        return ""
+    if is_reply and text.startswith("> <"):
+        lines = text.splitlines()
+        while lines and lines[0].startswith(">"):
+            lines.pop(0)
+        text = "\n".join(lines).strip()
+    return text
+
+
+def _files(content: Mapping[str, Any], kind: str) -> tuple[Attachment, ...]:
+    address = _text(content.get("url"))
+    if kind not in _KINDS or not address.startswith("mxc://"):
+        return ()
+    info = _mapping(content.get("info"))
+    size = info.get("size")
+    name = _text(content.get("filename")) or _text(content.get("body"))
+    return (
+        Attachment(
+            _KINDS[kind],
+            address,
+            _text(info.get("mimetype"))[:_MOST_NAME],
+            name[:_MOST_NAME],
+            size if isinstance(size, int) and size > 0 else 0,
+        ),
+    )
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""

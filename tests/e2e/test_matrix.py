@@ -1,0 +1,228 @@
+"""Matrix at a real homeserver: pairing, groups, files, and kills counted from its rooms."""
+
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import anyio.to_thread
+import pytest
+
+from skerry.channels.matrix.adapter import open_account
+from skerry.channels.matrix.config import MatrixAccount
+from skerry.infra.clock import SystemClock
+from skerry.model.ids import AccountId
+from skerry.model.inbound import InboundMessage
+from skerry.ports.channel import ConnectionState
+from skerry.sdk.channel_host import ChannelHost
+from skerry.testing.gateway import GatewayProcess, running_gateway
+from tests.support.cli import run_command
+from tests.support.synapse import Person, synapse
+
+pytestmark = pytest.mark.full("Synapse")
+
+POINTS = [
+    "store.before-commit:1",
+    "store.after-commit:1",
+    "store.after-commit:2",
+    "store.after-commit:3",
+    "dispatch.accepted",
+    "delivery.before-send",
+    "delivery.after-send",
+]
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with synapse(tmp_path_factory.mktemp("synapse")) as url:
+        yield url
+
+
+def config(bot: Person, **more: Any) -> dict[str, Any]:
+    section = {"homeserver": bot.url, "accessToken": bot.token, "pollSeconds": 2}
+    return {"channels": {"matrix": section | more}}
+
+
+async def read(person: Person, room: str, sender: Person, count: int) -> list[str]:
+    """Returns what the sender wrote, once there are as many messages."""
+    with anyio.fail_after(120):
+        while True:
+            written = await texts(person, room, sender)
+            if len(written) >= count:
+                return written
+            await anyio.sleep(0.1)
+
+
+async def texts(person: Person, room: str, sender: Person) -> list[str]:
+    """Returns what the sender wrote so far."""
+    return await anyio.to_thread.run_sync(person.read, room, sender)
+
+
+async def named(person: Person, room: str, sender: Person, names: Sequence[str]) -> None:
+    """Waits until the sender's messages have all the names."""
+    with anyio.fail_after(120):
+        while True:
+            written = "\n".join(await texts(person, room, sender))
+            if all(name in written for name in names):
+                return
+            await anyio.sleep(0.2)
+
+
+async def connected(home: Path) -> None:
+    """Waits until the account has noted for the first time where it is."""
+    with anyio.fail_after(120):
+        while True:
+            with (
+                suppress(sqlite3.OperationalError),
+                closing(sqlite3.connect(f"file:{home}/state.sqlite?mode=ro", uri=True)) as database,
+            ):
+                if database.execute("SELECT 1 FROM channel_state").fetchone():
+                    return
+            await anyio.sleep(0.1)
+
+
+async def killed(gateway: GatewayProcess, point: str) -> None:
+    """Starts it with a fault, and waits until that has killed it."""
+    try:
+        await gateway.start("--fault", point)
+        with anyio.move_on_after(60):
+            await gateway.wait()
+    except AssertionError:
+        pass  # it was killed before it was ready
+    if gateway.alive:
+        await gateway.kill()
+
+
+async def joined(person: Person, room: str, count: int) -> None:
+    """Waits until as many people are in the room."""
+    with anyio.fail_after(120):
+        while True:
+            events = await anyio.to_thread.run_sync(person.events, room)
+            states = {
+                row["state_key"]: row["content"]["membership"]
+                for row in events
+                if row["type"] == "m.room.member"
+            }
+            if Counter(states.values())["join"] >= count:
+                return
+            await anyio.sleep(0.1)
+
+
+async def pairing(gateway: GatewayProcess, *words: str) -> Any:
+    environ = {
+        "HOME": str(gateway.home),
+        "SKERRY_STATE_DIR": str(gateway.home),
+        "SKERRY_GATEWAY_URL": gateway.address.url,
+        "SKERRY_GATEWAY_TOKEN": gateway.address.token or "",
+    }
+    done = await run_command("pairing", *words, "--json", environ=environ)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+async def test_a_stranger_is_paired_and_answered_over_a_kill(tmp_path: Path, url: str) -> None:
+    bot, alice = Person(url, "bot"), Person(url, "alice")
+    async with running_gateway(home=tmp_path / "state", config=config(bot)) as gateway:
+        room = alice.direct(bot)
+        await joined(alice, room, 2)
+        alice.say(room, "hello")
+        (told,) = await read(alice, room, bot, 1)
+        (request,) = (await pairing(gateway, "list"))["requests"]
+        assert request["code"] in told
+        assert request["senderId"] == alice.id
+        await pairing(gateway, "approve", request["code"])
+        alice.say(room, "are **you** there?")
+        assert (await read(alice, room, bot, 2))[1] == "echo: are **you** there?"
+        sent = [row for row in alice.events(room, bot.id) if row["type"] == "m.room.message"]
+        html = sent[-1]["content"]["formatted_body"]
+        assert "<strong>you</strong>" in html
+        await gateway.kill()
+        alice.say(room, "while you were away")
+        await gateway.start()
+        assert (await read(alice, room, bot, 3))[2:] == ["echo: while you were away"]
+        edited = {"m.relates_to": {"rel_type": "m.replace", "event_id": sent[-1]["event_id"]}}
+        alice.say(
+            room,
+            "* changed",
+            **{"m.new_content": {"msgtype": "m.text", "body": "changed"}},
+            **edited,
+        )
+        assert (await read(alice, room, bot, 4))[3] == "echo: changed"
+        assert await gateway.stop() == 0
+    assert len(alice.read(room, bot)) == 4
+
+
+async def test_a_group_is_answered_where_it_is_listed_and_mentioned(
+    tmp_path: Path, url: str
+) -> None:
+    bot, alice, bob = Person(url, "bot"), Person(url, "alice"), Person(url, "bob")
+    room = alice.group(bob, bot)
+    other = alice.group(bob, bot)
+    given = config(bot, groups={room: {"tools": {"deny": ["*"]}}})
+    async with running_gateway(home=tmp_path / "state", config=given) as gateway:
+        await connected(tmp_path / "state")
+        mention = {"m.mentions": {"user_ids": [bot.id]}}
+        first = alice.say(room, "where is the boat?")
+        alice.say(other, "hey", **mention)
+        thread = {"rel_type": "m.thread", "event_id": first}
+        bob.say(room, "tell her", **mention, **{"m.relates_to": thread})
+        bob.say(room, "and me", **mention)
+        assert sorted(await read(alice, room, bot, 2)) == ["echo: and me", "echo: tell her"]
+        (threaded,) = (
+            row["content"]["m.relates_to"]
+            for row in alice.events(room, bot.id)
+            if row["content"].get("body") == "echo: tell her"
+        )
+        assert (threaded["rel_type"], threaded["event_id"]) == ("m.thread", first)
+        assert await gateway.stop() == 0
+    assert not alice.read(other, bot)
+
+
+async def test_a_refused_token_is_reported_with_its_remedy(url: str) -> None:
+    settings = MatrixAccount.model_validate({"homeserver": url, "accessToken": "wrong"})
+    adapter = open_account(settings, ChannelHost(AccountId("second"), SystemClock()))
+
+    async def inbox(_: InboundMessage) -> None:
+        raise AssertionError("nothing arrives")
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(adapter.run, inbox)
+        with anyio.fail_after(60):
+            while adapter.state.state is ConnectionState.STARTING:  # noqa: ASYNC110 - it tells nobody
+                await anyio.sleep(0.05)
+        tasks.cancel_scope.cancel()
+    assert adapter.state.state is ConnectionState.NEEDS_LOGIN
+    assert "M_UNKNOWN_TOKEN" in adapter.state.message
+    assert "--account second" in adapter.state.remedy
+    assert (await adapter.probe()).state is ConnectionState.NEEDS_LOGIN
+
+
+@pytest.mark.parametrize("point", POINTS)
+async def test_a_kill_at_each_point_loses_and_doubles_nothing(
+    tmp_path: Path, url: str, point: str
+) -> None:
+    bot, alice = Person(url, "bot"), Person(url, "alice")
+    given = config(bot, dmPolicy="open", allowFrom=["*"])
+    async with running_gateway(home=tmp_path / "state", config=given) as gateway:
+        room = alice.direct(bot)
+        await joined(alice, room, 2)
+        alice.say(room, "first")
+        await read(alice, room, bot, 1)
+        assert await gateway.stop() == 0
+        names = ["one", "two", "three"]
+        for name in names:
+            alice.say(room, name)
+        await killed(gateway, point)
+        await gateway.start()
+        await named(alice, room, bot, names)
+        assert await gateway.stop() == 0
+    answers = alice.read(room, bot)[1:]
+    counted = Counter(name for name in names for text in answers if name in text)
+    assert counted == dict.fromkeys(names, 1), answers
+    order = [name for text in answers for name in names if name in text]
+    assert order == names
