@@ -62,6 +62,7 @@ WITHOUT: Final = {
     "runtime/internal_runs.py:InternalRuns._result": RUN,
     "runtime/call_approvals.py:RunApprovals.ask": "has 30 s; the rest ends with a COMMIT",
     "app/channels.py:LiveChannels.run": OWNER,
+    "channels/matrix/adapter.py:MatrixAdapter._file": DISK,
     "channels/telegram/adapter.py:TelegramAdapter._send_file": DISK,
     "app/extensions.py:LivePlugins.run": OWNER,
     "app/services.py:Services.run": OWNER,

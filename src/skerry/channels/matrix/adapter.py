@@ -2,7 +2,6 @@
 
 import hashlib
 import logging
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -16,6 +15,7 @@ from skerry.channels.matrix import wire
 from skerry.channels.matrix.api import CLIENT, ApiError, MatrixApi, path
 from skerry.channels.matrix.config import MatrixAccount
 from skerry.channels.matrix.markup import rendered
+from skerry.channels.matrix.rooms import RoomReader
 from skerry.infra.backoff import Backoff
 from skerry.sdk.channel_host import ChannelHost, Outcome
 from skerry.sdk.channels import (
@@ -29,7 +29,6 @@ from skerry.sdk.channels import (
     MediaError,
     OutboundMedia,
     OutboundPart,
-    Quoted,
     Receipt,
     ReplyTo,
     Settlement,
@@ -46,10 +45,6 @@ MOST_TEXT: Final = 12_000
 """Bytes of a message: an event has 65,536 at most, and the text is in it twice."""
 TYPING_MS: Final = 12_000
 _SINCE: Final = "since"
-_PAGES: Final = 20
-"""Pages of a hundred events that are read where the server left some out."""
-_MOST_ROOMS: Final = 1000
-"""Rooms whose members are kept."""
 _LOOKED_AT: Final = 100
 """Events among which a part is searched."""
 _REFUSED_TOKEN: Final = frozenset({"M_UNKNOWN_TOKEN", "M_MISSING_TOKEN", "M_USER_DEACTIVATED"})
@@ -86,7 +81,7 @@ class MatrixAdapter:
         self._api = api
         self._my_id = ""
         self._failures = 0
-        self._rooms: dict[str, wire.Room] = {}
+        self._rooms = RoomReader(host.account, api)
         self._quiet_until = 0.0
         """Time of the event loop until which the server wants no request."""
 
@@ -132,31 +127,15 @@ class MatrixAdapter:
         for room_id, joined in synced.rooms.join.items():
             if not joined.timeline.events:
                 continue
-            self._rooms.pop(room_id, None)  # who is in it may have changed
+            self._rooms.forget(room_id)  # who is in it may have changed
             try:
-                for raw in await self._events(room_id, joined.timeline, since):
+                for raw in await self._rooms.events(room_id, joined.timeline, since):
                     await self._hand_in(room_id, raw, inbox)
             except ApiError as error:
                 if error.status not in _FOR_GOOD:
                     raise
                 # One room that the server closes to us must not hold back all others.
                 logger.warning("matrix/%s: %s is not read: %s", self.account, room_id, error)
-
-    async def _events(self, room_id: str, timeline: wire.Timeline, since: str) -> Sequence[Raw]:
-        """Returns the new events of a room, those that the server left out too, in order."""
-        if not timeline.limited or not timeline.prev_batch:
-            return timeline.events
-        earlier: list[Raw] = []
-        end = timeline.prev_batch
-        where = f"{CLIENT}/rooms/{path(room_id)}/messages"
-        for _ in range(_PAGES):
-            query = {"dir": "b", "from": end, "to": since, "limit": str(_LOOKED_AT)}
-            answer = wire.page.decode(await self._api.get(where, query))
-            earlier += answer.chunk
-            if not answer.end or not answer.chunk:
-                break
-            end = answer.end
-        return [*reversed(earlier), *timeline.events]
 
     async def _hand_in(self, room_id: str, raw: Raw, inbox: Inbox) -> None:
         try:
@@ -170,8 +149,8 @@ class MatrixAdapter:
             return
         if event.type != wire.MESSAGE or event.sender == self._my_id:
             return
-        room = await self._room(room_id)
-        quoted = await self._quoted(room, event)
+        room = await self._rooms.get(room_id)
+        quoted = await self._rooms.quoted(room, event, self._my_id)
         now = self._host.clock.now_ms()
         message = wire.inbound(event, room, self.account, self._my_id, now, quoted)
         if message is not None:
@@ -198,41 +177,6 @@ class MatrixAdapter:
             if event.type == "m.room.member" and event.state_key == self._my_id:
                 return event.content.get("is_direct") is True
         return False
-
-    async def _room(self, room_id: str) -> wire.Room:
-        room = self._rooms.get(room_id)
-        if room is None:
-            where = f"{CLIENT}/rooms/{path(room_id)}"
-            members = wire.members.decode(await self._api.get(f"{where}/joined_members"))
-            name = ""
-            if len(members.joined) > 2:  # noqa: PLR2004 - a direct chat needs no name
-                name = await self._room_name(where)
-            if len(self._rooms) >= _MOST_ROOMS:
-                self._rooms.pop(next(iter(self._rooms)))
-            room = self._rooms[room_id] = wire.Room(room_id, members, name)
-        return room
-
-    async def _room_name(self, where: str) -> str:
-        try:
-            answer = await self._api.get(f"{where}/state/m.room.name")
-        except ApiError as error:
-            if error.status == 404:  # noqa: PLR2004 - HTTP's Not Found: it has none
-                return ""
-            raise
-        name = msgspec.json.decode(answer).get("name")
-        return name if isinstance(name, str) else ""
-
-    async def _quoted(self, room: wire.Room, event: wire.Event) -> Quoted | None:
-        """Returns the message that one answers; without its text where it cannot be read."""
-        quoted_id = wire.reply_id(event)
-        if not quoted_id:
-            return None
-        try:
-            where = f"{CLIENT}/rooms/{path(room.id)}/event/{path(quoted_id)}"
-            return wire.quoted(wire.event.decode(await self._api.get(where)), room, self._my_id)
-        except (ApiError, msgspec.DecodeError) as error:
-            logger.info("matrix/%s: %s cannot be read: %s", self.account, quoted_id, error)
-            return Quoted(quoted_id)
 
     def _note(self, error: Exception) -> float:
         """Notes why the server gave nothing; returns for how many seconds to wait."""
