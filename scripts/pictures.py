@@ -1,20 +1,23 @@
 """Takes the pictures of the page in docs/images: the real gateway and page, with a scripted model.
 
-Needs Chromium. Run it as `python scripts/pictures.py` after a change of the page's looks.
+Needs Chromium. Run it as `python -m scripts.pictures` after a change of the page's looks.
 """
 
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final, Literal
 
 import anyio
 from playwright.async_api import Browser, Page, async_playwright, expect
 
+from skerry.client.client import GatewayClient
 from skerry.model.message import ThinkingBlock, ToolCall
 from skerry.testing.gateway import model_config, running_gateway
 from skerry.testing.model_server import HttpStep, StubModelServer
+from tests.support.relayer_process import made, served
 
 IMAGES: Final = Path(__file__).resolve().parent.parent / "docs" / "images"
 NOTES: Final = "High water Lerwick: 04:12, 16:38\nRange: 2.1 m\nBoat leaves: 15:30\n"
@@ -83,6 +86,13 @@ def script(body: dict[str, Any]) -> Sequence[HttpStep]:
 
 
 ANSWERS: Final = {"skerry": SKERRY, "notes": LANDING, "function": HEIGHT}
+
+
+FACTS: Final = (
+    "User's boat leaves from the north pier at 15:15",
+    "User prefers landing two hours after high water",
+    "User keeps the tide tables of Lerwick",
+)
 
 
 MODEL: Final = ("--model", "configured")
@@ -159,6 +169,53 @@ async def take_work(
         await page.close()
 
 
+async def take_memory(browser: Browser, file: Path) -> None:
+    """Takes a picture of the memory of a plugin, with a relayer of its own."""
+    with TemporaryDirectory() as folder:
+        home = Path(folder) / "state"
+        account = await made(home)
+        async with served(home) as relayer, StubModelServer(script) as model:
+            options = {
+                "privateKey": account["delegateKey"],
+                "accountId": account["accountId"],
+                "serverUrl": relayer.url,
+            }
+            whole = {
+                "plugins": {
+                    "slots": {"memory": "memory-memwal"},
+                    "entries": {"memory-memwal": {"config": options}},
+                }
+            }
+            running = running_gateway(
+                home=home, config=config(model.base_url) | whole, arguments=MODEL
+            )
+            async with running as gateway, GatewayClient(gateway.address) as client:
+                for text in FACTS:
+                    await client.request("memory-memwal.remember", {"text": text})
+                with anyio.fail_after(60):
+                    while True:
+                        state = await client.request("memory-memwal.status")
+                        if state["memories"] == len(FACTS):
+                            break
+                        await anyio.sleep(0.1)
+                page = await browser.new_page(
+                    color_scheme="light",
+                    viewport={"width": 1100, "height": 640},
+                    device_scale_factor=1.5,
+                )
+                await page.goto(f"{gateway.url}/#token={gateway.token}")
+                await page.locator("#memory").click()
+                await (
+                    page.get_by_role("searchbox", name="Question")
+                    .or_(page.locator("dialog.memory input[type=search]"))
+                    .first.fill("Where does the boat leave from?")
+                )
+                await page.keyboard.press("Enter")
+                await expect(page.locator("dialog.memory li").first).to_be_visible()
+                await page.screenshot(path=file)
+                await page.close()
+
+
 async def talk(page: Page, *questions: str) -> None:
     """Asks one after the other."""
     for number, question in enumerate(questions, start=1):
@@ -178,6 +235,7 @@ async def main() -> None:
         await take(browser, "dark", IMAGES / "webchat-dark.png")
         await take_work(browser, "light", CORRECT, "sandbox", IMAGES / "tool-calls.png")
         await take_work(browser, "dark", PUBLISH, "gateway", IMAGES / "approval.png")
+        await take_memory(browser, IMAGES / "memwal.png")
         await browser.close()
 
 

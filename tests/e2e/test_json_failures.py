@@ -33,6 +33,7 @@ HERE = {
         "memory status",
         "backup create",
         "import openclaw",
+        "plugins doctor",
         "plugins new",
         "net check",
         "net fetch",

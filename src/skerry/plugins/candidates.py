@@ -2,11 +2,13 @@
 
 A package names its plugins in the entry points `skerry.plugins`. It is a candidate as soon as it is
 installed, and is loaded when the configuration names it: in `plugins.entries` or `plugins.allow`.
-Of two with one id the first counts: files in the order of `plugins.load.paths`, then packages in
-the order of their names, then ours. One that claims the slot of the memory is loaded when
+Of two with one id the first counts: files in the order of `plugins.load.paths`, folders in
+`extensions` of a workspace, those in `extensions` of the state directory, packages in the order of
+their names, then ours. One that claims the slot of the memory is loaded when
 `plugins.slots.memory` names it.
 """
 
+import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -21,10 +23,14 @@ from skerry.config.plugins import ID_PATTERN, PluginEntryConfig
 from skerry.config.root import Config
 from skerry.model.errors import PluginError
 from skerry.plugins.manifest import Manifest, read_manifest
-from skerry.plugins.packages import Package, read_plugin
+from skerry.plugins.packages import MAIN, Package, read_plugin
+from skerry.plugins.requires import check_requires, check_settings
 
 GROUP: Final = "skerry.plugins"
 """Entry points of packages that have plugins: `id = "module"` or `id = "module:register"`."""
+EXTENSIONS: Final = "extensions"
+"""Folder of the state directory, and of a workspace, that has folders of plugins."""
+MOST_FOLDERS: Final = 200
 BUNDLED: Final[Mapping[str, str]] = MappingProxyType({"memory-memwal": "skerry_memwal"})
 """Plugins of this distribution, each with the package whose module `plugin` has `register`."""
 
@@ -40,6 +46,8 @@ class Candidate:
     """None for a file of the configuration."""
     package_name: str = ""
     """Name of the package of a plugin of this distribution; empty for others."""
+    folder: bool = False
+    """True for a folder in `extensions`, which is loaded when the configuration names it."""
     winner: str = ""
     """The candidate of the same id that comes first; empty where this one does."""
 
@@ -48,6 +56,8 @@ class Candidate:
         """Returns where it was found, for people."""
         if self.package_name:
             return "the plugins of this distribution"
+        if self.folder:
+            return f"{self.path.parent}"
         if self.entry_point is None:
             return f"{self.path} of plugins.load.paths"
         name = self.entry_point.dist.name if self.entry_point.dist else "unknown"
@@ -78,7 +88,7 @@ class Candidate:
     def _switched(self, config: Config) -> str | None:
         """Returns the switch that is off."""
         section = config.plugins
-        is_installed = self.entry_point is not None or bool(self.package_name)
+        is_installed = self.entry_point is not None or bool(self.package_name) or self.folder
         if is_installed and not is_named(config, self.id):
             return f"It is installed; plugins.entries.{self.id}.enabled switches it on."
         if not entry_of(config, self.id).enabled:
@@ -113,6 +123,9 @@ class Candidate:
         """
         if self.package_name:
             return Package(self.package_name, {})
+        manifest = self.manifest()
+        check_requires(manifest, os.environ)
+        check_settings(self.id, manifest, entry_of(config, self.id).config)
         workspaces = [config.workspace(agent) for agent in config.agents.ids]
         return read_plugin(self.path, entry_of(config, self.id).sha256, workspaces, self.id)
 
@@ -147,6 +160,9 @@ def candidates(config: Config, *, installed: bool) -> list[Candidate]:
     every = [Candidate(path.stem, path) for path in paths]
     named = {*config.plugins.entries, *config.plugins.allow, config.plugins.slots.memory}
     unseen = named - {path.stem for path in paths} - {"memory-core", "none"}
+    if installed or unseen:
+        folders = _extensions(config)
+        every += [folder for folder in folders if installed or folder.id in unseen]
     if installed or unseen - BUNDLED.keys():
         packages = _installed()
         every += [package for package in packages if installed or is_named(config, package.id)]
@@ -158,6 +174,19 @@ def candidates(config: Config, *, installed: bool) -> list[Candidate]:
         other if other is first[other.id] else replace(other, winner=first[other.id].origin)
         for other in every
     ]
+
+
+def _extensions(config: Config) -> Iterator[Candidate]:
+    """Yields the folders of plugins in workspaces, then those that were installed."""
+    workspaces = [config.workspace(agent) for agent in config.agents.ids]
+    for home in (*workspaces, config.state_dir):
+        try:
+            folders = sorted((home / EXTENSIONS).iterdir())[:MOST_FOLDERS]
+        except OSError:
+            continue
+        for folder in folders:
+            if (folder / MAIN).is_file():
+                yield Candidate(folder.name, folder, folder=True)
 
 
 def _ours() -> Iterator[Candidate]:

@@ -3,12 +3,26 @@
 import os
 import sys
 from argparse import Namespace
+from collections.abc import Sequence
 
 from skerry.config.load import STATE_DIR, locate
 
 
 def run(arguments: Namespace) -> int:
-    """Replaces this process by `python -m skerry_relayer` with the same words; does not return."""
+    """Executes the relayer with the same words in the place of this process.
+
+    With `init --connect` the exit code is returned: the configuration is the gateway's.
+    """
+    if arguments.words[:1] == ["init"] and "--connect" in arguments.words:
+        # Imported here: other commands change no configuration.
+        from skerry.features.relayer.connect import connect  # noqa: PLC0415 - as above
+
+        return connect(arguments.words[1:])
+    return _execute(arguments.words)
+
+
+def _execute(words: Sequence[str]) -> int:
+    """Replaces this process by the relayer; does not return."""
     environment = os.environ | {STATE_DIR: str(locate(os.environ)[0])}
-    command = [sys.executable, "-P", "-m", "skerry_relayer", *arguments.words]
+    command = [sys.executable, "-P", "-m", "skerry_relayer", *words]
     os.execve(sys.executable, command, environment)  # noqa: S606 - our own program, no shell

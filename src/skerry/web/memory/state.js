@@ -53,7 +53,23 @@ export class StateView {
   #render(now) {
     const model = now.model ? `${now.provider}/${now.model}` : "none: only words are searched";
     const share = now.chunks ? ` (${Math.floor((100 * now.vectors) / now.chunks)} %)` : "";
-    const rows = [
+    const rows = ["builtin", "qmd"].includes(now.backend) ? this.#indexed(now, model, share) : plugged(now);
+    this.#facts.replaceChildren(
+      ...rows.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value))),
+    );
+    const fallen = now.fallback ? [`${now.fallback.from} does not answer: ${now.fallback.reason}`] : [];
+    this.#notes.replaceChildren(...[...fallen, ...now.notes].map((note) => make("li", {}, note)));
+    const { progress } = now;
+    this.#bar.hidden = !progress;
+    if (!progress) return;
+    const label = `${progress.stage}: ${progress.done} of ${progress.total}${this.#pace(progress)}`;
+    const bar = make("progress", { max: progress.total || 1, value: progress.done, ariaLabel: label });
+    this.#bar.replaceChildren(bar, make("span", {}, label));
+  }
+
+  /** Return the rows of a memory that has an index. */
+  #indexed(now, model, share) {
+    return [
       ["Answers", now.backend],
       ["Searches by", now.mode === "hybrid" ? "words and meaning" : "words"],
       ["Model", model],
@@ -69,17 +85,6 @@ export class StateView {
       ["Changed since", now.dirty ? "yes; the next search updates it" : "no"],
       ["Index", now.database],
     ];
-    this.#facts.replaceChildren(
-      ...rows.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value))),
-    );
-    const fallen = now.fallback ? [`${now.fallback.from} does not answer: ${now.fallback.reason}`] : [];
-    this.#notes.replaceChildren(...[...fallen, ...now.notes].map((note) => make("li", {}, note)));
-    const { progress } = now;
-    this.#bar.hidden = !progress;
-    if (!progress) return;
-    const label = `${progress.stage}: ${progress.done} of ${progress.total}${this.#pace(progress)}`;
-    const bar = make("progress", { max: progress.total || 1, value: progress.done, ariaLabel: label });
-    this.#bar.replaceChildren(bar, make("span", {}, label));
   }
 
   /** Return the rate and the remaining time, once they are known. */
@@ -124,4 +129,13 @@ function span(seconds) {
   if (seconds < 90) return `${Math.ceil(seconds)} s`;
   if (seconds < 5400) return `${Math.round(seconds / 60)} min`;
   return seconds < 172_800 ? `${Math.round(seconds / 3600)} h` : `${Math.round(seconds / 86_400)} days`;
+}
+
+/** Return the rows of the memory of a plugin, which has no index here. */
+function plugged(now) {
+  return [
+    ["Answers", now.backend],
+    ["Works", now.mode === "none" ? "no" : "yes"],
+    ["Memories", String(now.chunks)],
+  ];
 }

@@ -1,0 +1,208 @@
+"""`skerry plugins install|info|enable|disable|remove|doctor`: changes and examines plugins."""
+
+import os
+import shutil
+import sys
+from argparse import Namespace
+from pathlib import Path
+from typing import Any, Final
+
+from msgspec import to_builtins
+
+from skerry.cli.config import change
+from skerry.cli.failure import FailedError
+from skerry.cli.render import notice, one_line, plain, show, show_json, styled
+from skerry.config.load import load_good
+from skerry.config.root import Config
+from skerry.plugins.candidates import BUNDLED, EXTENSIONS, Candidate, candidates
+from skerry.plugins.inspecting import inspect
+from skerry.plugins.installing import Installed, install, remove
+from skerry.plugins.load import DATA
+from skerry.plugins.manifest import Manifest
+from skerry.ports.plugins import PluginReport, PluginStatus
+
+ALIASES: Final = {"@mysten-incubation/oc-memwal": "memory-memwal"}
+"""Names of plugins of OpenClaw in whose place a plugin of ours is selected."""
+MEMORY: Final = "plugins.slots.memory"
+OURS: Final = "memory-core"
+
+
+def run(arguments: Namespace) -> int:
+    """Runs the command; returns the exit code."""
+    config = load_good(os.environ, fetch=False).config
+    match arguments.action:
+        case "install":
+            return _install(config, arguments)
+        case "doctor":
+            return _doctor(config, as_json=arguments.json)
+    candidate = _found(config, arguments.name)
+    match arguments.action:
+        case "info":
+            return _info(config, candidate, as_json=arguments.json)
+        case "enable":
+            return _enable(candidate)
+        case "disable":
+            return change(
+                _without_slot(config, candidate.id) | {_key(candidate.id, "enabled"): False}
+            )
+        case _:
+            return _remove(config, candidate, arguments)
+
+
+def _found(config: Config, name: str) -> Candidate:
+    plugin = ALIASES.get(name, name)
+    every = candidates(config, installed=True)
+    found = next((candidate for candidate in every if candidate.id == plugin), None)
+    if found is None:
+        known = ", ".join(sorted({candidate.id for candidate in every}))
+        raise FailedError(f"Unknown plugin {name!r}.", f"Plugins: {known}.")
+    return found
+
+
+def _enable(candidate: Candidate) -> int:
+    values: dict[str, Any] = {_key(candidate.id, "enabled"): True}
+    if "memory" in candidate.manifest().slots:
+        values[MEMORY] = candidate.id
+    return change(values)
+
+
+def _install(config: Config, arguments: Namespace) -> int:
+    name = arguments.source
+    if name in ALIASES or name in BUNDLED:
+        plugin = ALIASES.get(name, name)
+        notice(f"{name} is {plugin}, which comes with this program; nothing is downloaded.")
+        code = _enable(_found(config, plugin))
+        if code == 0:
+            notice("It needs a server and a key. With one here: skerry relayer init --connect")
+        return code
+    if name.startswith("@") or not Path(name).exists():
+        raise FailedError(
+            f"{name} is no folder or wheel on this machine, and nothing is downloaded.",
+            "Download it yourself, then name the folder or the .whl file.",
+        )
+    done = install(Path(name), config.state_dir / EXTENSIONS)
+    for line in _permissions(done.id, done.manifest):
+        notice(line)
+    if not (arguments.yes or _confirmed(done)):
+        remove(config.state_dir / EXTENSIONS, done.id)
+        raise FailedError(f"{done.id} is not installed.", "Pass --yes to install it.")
+    values: dict[str, Any] = {
+        _key(done.id, "enabled"): True,
+        _key(done.id, "sha256"): done.sha256,
+    }
+    if "memory" in done.manifest.slots:
+        values[MEMORY] = done.id
+    code = change(values)
+    if code:
+        remove(config.state_dir / EXTENSIONS, done.id)
+    return code
+
+
+def _permissions(plugin: str, manifest: Manifest) -> list[str]:
+    """Returns the rights of a plugin and the claims of its manifest, in words."""
+    lines = [f"{plugin} runs inside the gateway, with all that the gateway may do."]
+    if manifest.slots:
+        lines.append(f"It takes the place of: {', '.join(manifest.slots)}.")
+    if manifest.cli:
+        lines.append(
+            f"It adds the commands: {', '.join(f'skerry {name}' for name in manifest.cli)}."
+        )
+    if manifest.requires:
+        lines.append(f"It requires: {one_line(str(dict(manifest.requires)))}.")
+    return lines
+
+
+def _confirmed(done: Installed) -> bool:
+    if not sys.stdin.isatty():
+        return False
+    return input(f"Load {done.id} into the gateway? [y/N] ").strip().lower() in {"y", "yes"}
+
+
+def _info(config: Config, candidate: Candidate, *, as_json: bool) -> int:
+    manifest = candidate.manifest()
+    report = next(report for report in inspect(config) if report.id == candidate.id)
+    entry = config.plugins.entries.get(candidate.id)
+    if as_json:
+        show_json(
+            {
+                **to_builtins(report),
+                "origin": candidate.origin,
+                "manifest": to_builtins(manifest),
+                "pinned": entry.sha256 if entry else None,
+            }
+        )
+        return 0
+    rows = (
+        ("id", candidate.id),
+        ("name", manifest.name),
+        ("version", manifest.version),
+        ("what it does", manifest.description),
+        ("status", report.status.value),
+        ("why", report.reason),
+        ("try", report.remedy),
+        ("from", f"{candidate.origin} {candidate.path}"),
+        ("slots", ", ".join(manifest.slots)),
+        ("commands", ", ".join(manifest.cli)),
+        ("requires", ", ".join(f"{key} {value}" for key, value in manifest.requires.items())),
+        ("pinned", (entry.sha256 or "") if entry else ""),
+        ("page", manifest.homepage),
+    )
+    for label, text in rows:
+        if text:
+            show(f"{label:13} {one_line(text)}")
+    return 0
+
+
+def _doctor(config: Config, *, as_json: bool) -> int:
+    """Prints the plugins that cannot be loaded, as far as that is known without running them."""
+    reports = inspect(config)
+    failed = [report for report in reports if report.status is PluginStatus.FAILED]
+    if as_json:
+        show_json([to_builtins(report) for report in failed])
+        return 1 if failed else 0
+    if not failed:
+        named = sum(report.status is PluginStatus.LOADED for report in reports)
+        show(f"{named} plugins can be loaded. What a running gateway says: skerry plugins list")
+    for report in failed:
+        _show_failed(report)
+    return 1 if failed else 0
+
+
+def _show_failed(report: PluginReport) -> None:
+    show(f"{styled('failed', 'red')}   {one_line(report.id)}  {one_line(report.path)}")
+    for line in plain(report.reason).splitlines():
+        show(f"{'':8} {line}")
+    if report.remedy:
+        show(f"{'':8} Try: {one_line(report.remedy)}")
+
+
+def _remove(config: Config, candidate: Candidate, arguments: Namespace) -> int:
+    plugin = candidate.id
+    if not candidate.folder:
+        raise FailedError(
+            f"{plugin} is not in {config.state_dir / EXTENSIONS}, so it was not installed there.",
+            f"To switch it off: skerry plugins disable {plugin}",
+        )
+    values: dict[str, Any] = _without_slot(config, plugin)
+    entries = {name: entry for name, entry in config.plugins.entries.items() if name == plugin}
+    if entries:
+        values[_key(plugin, "enabled")] = False
+        values[_key(plugin, "sha256")] = None
+    code = change(values) if values else 0
+    if code == 0:
+        remove(config.state_dir / EXTENSIONS, plugin)
+        data = config.state_dir / DATA / plugin
+        if arguments.data and data.is_dir():
+            shutil.rmtree(data)
+        elif data.is_dir():
+            notice(f"Its data stays in {data}; --data removes it too.")
+    return code
+
+
+def _without_slot(config: Config, plugin: str) -> dict[str, Any]:
+    """Returns the change that gives the slot of the memory back, where the plugin has it."""
+    return {MEMORY: OURS} if config.plugins.slots.memory == plugin else {}
+
+
+def _key(plugin: str, name: str) -> str:
+    return f"plugins.entries.{plugin}.{name}"

@@ -1,0 +1,151 @@
+"""Installs a plugin from a folder or a wheel: copies and checks its files, and runs nothing."""
+
+import re
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from msgspec import Struct
+
+from skerry.config.plugins import ID_PATTERN
+from skerry.infra.atomic import make_private
+from skerry.model.errors import PluginError
+from skerry.plugins.manifest import Manifest, read_manifest
+from skerry.plugins.packages import MAIN, read_plugin
+
+MOST_FILES: Final = 500
+MOST_BYTES: Final = 20 * 1024 * 1024
+_LEFT_OUT: Final = frozenset({"__pycache__", "node_modules"})
+_WHEEL: Final = ".whl"
+
+
+class Installed(Struct, frozen=True):
+    """A plugin whose files were copied."""
+
+    id: str
+    path: Path
+    sha256: str
+    manifest: Manifest
+
+
+def install(source: Path, extensions: Path) -> Installed:
+    """Copies a plugin into a folder of its own beneath `extensions`.
+
+    Args:
+        source: A folder with `__init__.py`, or a wheel with one package.
+        extensions: The folder for installed plugins; made if it is missing.
+
+    Raises:
+        PluginError: it is none, is too large, is no Python, or one of its id is installed.
+    """
+    make_private(extensions)
+    with tempfile.TemporaryDirectory(prefix=".new-", dir=extensions) as temporary:
+        copy = Path(temporary) / "plugin"
+        copy.mkdir(mode=0o700)
+        if source.suffix == _WHEEL:
+            name = _unpacked(source, copy)
+        elif source.is_dir():
+            name = source.resolve().name
+            _copied(source, copy)
+        else:
+            raise PluginError(
+                f"{source} is neither a folder nor a wheel.", "Name a folder or a .whl file."
+            )
+        if not (copy / MAIN).is_file():
+            raise PluginError(f"{source} has no {MAIN}, so it is no plugin.", "Name its folder.")
+        manifest = read_manifest(copy)
+        plugin = manifest.id or name
+        if re.fullmatch(ID_PATTERN, plugin) is None:
+            raise PluginError(f"{plugin!r} is not a valid id.", "Rename the folder.")
+        target = extensions / plugin
+        if target.exists():
+            remedy = f"To replace it: skerry plugins remove {plugin}"
+            raise PluginError(f"The plugin {plugin} is installed in {target} already.", remedy)
+        package = read_plugin(copy, None, (), plugin)
+        try:
+            package.compile()
+        except (SyntaxError, ValueError) as error:
+            raise PluginError(f"{source} is not Python: {error}", "Correct it.") from error
+        copy.rename(target)
+    return Installed(plugin, target, package.sha256, manifest)
+
+
+def remove(extensions: Path, plugin: str) -> bool:
+    """Removes the files of an installed plugin; returns whether there were some."""
+    target = extensions / plugin
+    if re.fullmatch(ID_PATTERN, plugin) is None or not target.is_dir():
+        return False
+    shutil.rmtree(target)
+    return True
+
+
+def _copied(source: Path, target: Path) -> None:
+    size = 0
+    for number, file in enumerate(_files(source)):
+        size += file.stat().st_size
+        _check_size(number, size)
+        copy = target / file.relative_to(source)
+        copy.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        copy.touch(mode=0o600)
+        copy.write_bytes(file.read_bytes())
+
+
+def _files(source: Path) -> Iterator[Path]:
+    """Yields the files of a folder, without links and what programs leave there."""
+    for entry in sorted(source.iterdir()):
+        if entry.name in _LEFT_OUT or entry.name.startswith("."):
+            continue
+        if entry.is_symlink():
+            raise PluginError(f"{entry} is a link.", "Replace it by the file.")
+        if entry.is_dir():
+            yield from _files(entry)
+        elif entry.is_file():
+            yield entry
+
+
+def _unpacked(wheel: Path, target: Path) -> str:
+    """Unpacks the only package of a wheel; returns its name."""
+    try:
+        with zipfile.ZipFile(wheel) as archive:
+            members = [info for info in archive.infolist() if not info.is_dir()]
+            package = _package(wheel, [info.filename for info in members])
+            size = 0
+            for number, info in enumerate(members):
+                parts = PurePosixPath(info.filename).parts
+                if parts[0] != package:
+                    continue
+                size += info.file_size
+                _check_size(number, size)
+                copy = target.joinpath(*parts[1:])
+                copy.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                copy.touch(mode=0o600)
+                with archive.open(info) as member:
+                    copy.write_bytes(member.read(info.file_size + 1))
+    except (OSError, zipfile.BadZipFile) as error:
+        raise PluginError(f"{wheel} cannot be unpacked: {error}", "Name a wheel.") from error
+    return package
+
+
+def _package(wheel: Path, names: list[str]) -> str:
+    """Returns the name of the only package.
+
+    Raises:
+        PluginError: a name leads out of the archive, or there is not one package.
+    """
+    paths = [PurePosixPath(name) for name in names]
+    if any(path.is_absolute() or ".." in path.parts or "\\" in str(path) for path in paths):
+        raise PluginError(f"{wheel} has names that lead out of it.", "Do not use it.")
+    packages = sorted({path.parts[0] for path in paths if path.parts[1:] == (MAIN,)})
+    if len(packages) != 1:
+        raise PluginError(f"{wheel} has {len(packages)} packages, not one.", "Unpack it yourself.")
+    return packages[0]
+
+
+def _check_size(files: int, size: int) -> None:
+    if files >= MOST_FILES or size > MOST_BYTES:
+        raise PluginError(
+            f"It has more than {MOST_FILES} files or {MOST_BYTES >> 20} MB.", "It is no plugin."
+        )
