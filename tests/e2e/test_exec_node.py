@@ -58,6 +58,7 @@ async def answer(wire: Wire, device: Device, request: dict[str, Any]) -> None:
     await wire.call("node.invoke.result", params)
 
 
+@pytest.mark.requirement("exec-host-node")
 async def test_a_command_runs_on_the_node_when_a_person_approves_it(tmp_path: Path) -> None:
     device = Device()
     async with (

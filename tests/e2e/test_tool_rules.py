@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from skerry.hooks.hooks import Hooks
+from skerry.hooks.payloads import BeforeToolCall, BeforeToolCallChange
+from skerry.hooks.runner import Handler
 from skerry.testing.channel import Platform
 from skerry.testing.model import ScriptedModel, echo
 from tests.e2e.test_approvals import begin, final
@@ -18,7 +20,7 @@ from tests.support.whole import CALL, whole_gateway
 async def test_in_a_group_the_rules_of_the_sender_decide_what_a_run_may_use(
     tmp_path: Path,
 ) -> None:
-    rules = {"toolsBySender": {"id:7": {"deny": ["read"]}}}
+    rules = {"requireMention": False, "toolsBySender": {"id:7": {"deny": ["read"]}}}
     config = {
         "channels": {"memory": {"groups": {"G1": rules}}},
         "tools": {"guests": {"allow": ["read"]}},
@@ -54,3 +56,17 @@ async def test_a_command_leaves_the_sandbox_when_a_person_approves_it(
         )
         await wire.call("exec.approval.resolve", {"id": asked["id"], "decision": "allow-once"})
         assert str(workspace) in await final(wire)
+
+
+async def test_the_policy_decides_on_the_arguments_that_a_hook_leaves(tmp_path: Path) -> None:
+    async def outside(call_: BeforeToolCall) -> BeforeToolCallChange:
+        assert call_.tool_name == "exec"
+        return BeforeToolCallChange(params={"elevated": True})
+
+    async with gateway(tmp_path / "home", {}) as (application, wire, _):
+        application.hooks.before_tool_call.add(Handler("test", outside))
+        await begin(wire, call("pwd"))
+        asked = (await wire.event("exec.approval.requested"))["payload"]
+        assert asked["request"]["rule"] == "elevated-approval"
+        await wire.call("exec.approval.resolve", {"id": asked["id"], "decision": "deny"})
+        assert "denied" in await final(wire)

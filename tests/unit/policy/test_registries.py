@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 import skerry
 from skerry.app.build import Application
@@ -29,12 +30,13 @@ from skerry.model.origin import Origin
 from skerry.policy import access, decide
 from skerry.policy.access import ADMIN, COMMANDS, METHODS, Role, Verb
 from skerry.policy.decide import Actor
+from skerry.policy.effect import Effect
 from skerry.policy.files import INSTRUCTIONS, FileKind, kind_of
 from skerry.policy.gate import Gate
 from skerry.policy.records import Records
 from skerry.policy.tool_names import OWNER_ONLY
 from skerry.policy.tool_policy import ToolPolicy
-from skerry.ports.tool import Tool, ToolContext, offered, verb_of
+from skerry.ports.tool import Tool, ToolContext, call_of, offered, verb_of
 from skerry.sdk.tool_host import ToolHost
 from skerry.testing.clock import FakeClock
 from skerry.workspace.prompt_files import BOOT, ORDER
@@ -313,6 +315,34 @@ async def test_the_tools_of_the_memory_are_never_a_guests(tmp_path: Path) -> Non
         )
         mine = verb in {Verb.RECALL, Verb.NOTE} or name in OWNER_ONLY
         assert decide.decide(asked).allowed is not mine, name
+
+
+FOREIGNERS = {
+    "a stranger": GUEST,
+    "a listed person": replace(GUEST, origin=Origin.KNOWN),
+    "a plugin": Caller(SessionKey.parse("main"), PeerKind.DIRECT, Origin.PLUGIN),
+    "a hook": Caller(SessionKey.parse("hook:1"), PeerKind.DIRECT, Origin.STRANGER),
+    "a boot in a group": Caller(
+        SessionKey.parse("agent:main:telegram:group:1"), PeerKind.GROUP, Origin.BOOT
+    ),
+    "a sub-agent of a stranger": replace(GUEST, key=SessionKey.parse("agent:main:subagent:1")),
+}
+
+
+@pytest.mark.parametrize("caller", FOREIGNERS.values(), ids=FOREIGNERS)
+async def test_whoever_is_not_the_owner_is_offered_no_tool_and_can_call_none(
+    tmp_path: Path, caller: Caller
+) -> None:
+    async with gateway(tmp_path / "home") as application:
+        runtime = application.dispatch.runtime
+        tools = list(runtime.tools.values())
+        layers = runtime.layers(caller, runtime.config(), ("p", "m"))
+    assert offered(tools, caller, layers) == []
+    context = ToolContext(Beneath(tmp_path), caller=caller)
+    for tool in tools:
+        arguments = dict(ARGUMENTS.get(tool.spec.name, {}))
+        decision = decide.decide(call_of(tool, arguments, context, layers))
+        assert decision.effect is Effect.DENY, tool.spec.name
 
 
 def test_every_file_that_a_prompt_or_a_boot_reads_is_kept_for_the_owner() -> None:

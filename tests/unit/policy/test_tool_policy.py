@@ -368,3 +368,13 @@ def test_reading_and_the_sandbox_stay_free_of_taint(tool: str, facts: dict[str, 
 
 def test_a_deny_stays_a_deny_in_a_tainted_run() -> None:
     assert effect({"tools": {"deny": ["message"]}}, "message", taint=frozenset({"web"})) == "deny"
+
+
+@pytest.mark.abuse(106)
+@pytest.mark.parametrize("name", ["readme", "do_read", "read ", "exec.read", "re\u0430d"])
+def test_a_tool_is_allowed_by_its_whole_name_and_by_no_word_in_it(name: str) -> None:
+    tree = {"tools": {"allow": ["read"], "guests": {"allow": ["read"]}}}
+    expected = "allow" if name.strip() == "read" else "deny"
+    assert effect(tree, name) == expected
+    assert effect(tree, "read") == "allow"
+    assert effect({"tools": {"guests": {"allow": ["read"]}}}, "readme", origin="stranger") == "deny"

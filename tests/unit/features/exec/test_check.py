@@ -64,6 +64,7 @@ async def test_what_nothing_covers_is_asked_about_and_names_its_rule(
     assert (decision.decision, decision.rule) == ("ask", rule)
 
 
+@pytest.mark.requirement("tools-security-tiers")
 @pytest.mark.requirement("exec-ask-flow")
 @pytest.mark.parametrize(
     ("rules", "command", "decision", "rule"),
