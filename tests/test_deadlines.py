@@ -33,6 +33,8 @@ WITHOUT: Final = {
     "runtime/tool_calls.py:_by_policy": "within the limit of `assessed`",
     "runtime/typing_indicator.py:TypingIndicator.run": OWNER,
     "features/sandbox/network.py:proxied.serve": OWNER,
+    "features/webhooks/methods.py:webhooks_test": "examines at most a megabyte of text",
+    "features/webhooks/routes.py:Webhooks._start": "examines at most a megabyte of text",
     "features/subagents/control.py:Control.send": "waits at most `WAIT_SECONDS`",
     "features/subagents/watch.py:Watch._descendants": RUN,
     "features/subagents/watch.py:Watch.follow": RUN,

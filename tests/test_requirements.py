@@ -71,7 +71,7 @@ def test_a_rule_of_a_part_that_is_built_holds_or_says_why_not(
     assert silent == []
 
 
-ABSENT = ("cron", "webhook", "heartbeat", "session-key-node")
+ABSENT = ("cron", "heartbeat", "session-key-node")
 """Words of rules about what nothing in the source makes yet: forms of keys, files, lanes."""
 
 

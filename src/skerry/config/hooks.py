@@ -1,10 +1,11 @@
-"""Section `hooks`: which folders with a HOOK.md take part, and which of our own hooks."""
+"""Section `hooks`: folders with a HOOK.md, our own hooks, and webhooks."""
 
 from pathlib import Path
 
 from pydantic import Field
 
 from skerry.config.base import Section
+from skerry.config.webhooks import WebhooksConfig
 
 BOOT_MD = "boot-md"
 """The one hook that is on until somebody switches it off."""
@@ -42,7 +43,7 @@ class InternalHooksConfig(Section):
         return self.enabled and (entry.enabled if entry is not None else name == BOOT_MD)
 
 
-class HooksConfig(Section):
-    """Folders of hooks: code of others that runs inside the gateway."""
+class HooksConfig(WebhooksConfig):
+    """Webhooks, and folders of hooks: code of others that runs inside the gateway."""
 
     internal: InternalHooksConfig = InternalHooksConfig.model_construct()

@@ -6,7 +6,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 import anyio.to_thread
@@ -24,6 +24,7 @@ from skerry.gateway.frames import Json, StateVersion
 from skerry.gateway.methods.system import refresh_health
 from skerry.gateway.origin_guard import OriginGuard
 from skerry.gateway.pages import Pages
+from skerry.sdk.features import registered
 
 if TYPE_CHECKING:
     from skerry.gateway.connection import Accept
@@ -53,6 +54,10 @@ def create_app(context: GatewayContext, pages: Path | None = None) -> Starlette:
             Route("/readyz", _readyz(context)),
             WebSocketRoute("/", _WebSockets(context)),
             Route("/plugins/{plugin}/{path:path}", _plugin_http(context), methods=_ANY),
+            *[
+                Route(f"{path}/{{path:path}}", _feature_http(context, load), methods=_ANY)
+                for path, load in registered().http.items()
+            ],
             Route("/{path:path}", Pages(folder).serve),
         ],
         middleware=[Middleware(OriginGuard, config=lambda: context.config().gateway)],
@@ -91,6 +96,22 @@ def _plugin_http(context: GatewayContext) -> Callable[[Request], Awaitable[Respo
 
     async def serve(request: Request) -> Response:
         return await served().serve(request)
+
+    return serve
+
+
+def _feature_http(
+    context: GatewayContext, load: Callable[[], Any]
+) -> Callable[[Request], Awaitable[Response]]:
+    """Returns the endpoint of a feature, which is imported with the first request."""
+
+    @cache
+    def served() -> Any:
+        return load()(context)
+
+    async def serve(request: Request) -> Response:
+        response: Response = await served().serve(request)
+        return response
 
     return serve
 

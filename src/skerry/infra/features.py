@@ -87,6 +87,11 @@ FEATURES = (
     ),
     Feature("session_tools"),
     Feature(
+        "webhooks",
+        ("what it uses", "list webhooks, and show what a post becomes"),
+        tables=True,
+    ),
+    Feature(
         "subagents",
         ("what it uses", "list, address and stop agents that agents have started"),
         tables=True,

@@ -40,6 +40,9 @@ class Features(Struct, frozen=True):
     """Each gives how `skerry gateway call` calls a method that works for long."""
     tools: list[Later] = field(default_factory=list)
     """Each gives a function from a `sdk.tool_host.ToolHost` to tools of the model."""
+    http: dict[str, Later] = field(default_factory=dict)
+    """Each gives a function from the gateway's context to an object whose async `serve` answers
+    the HTTP requests beneath a path, such as `/hooks`."""
     services: list[tuple[str, Later]] = field(default_factory=list)
     """Each gives a function from the gateway's context to what runs until the gateway stops."""
 
@@ -95,6 +98,14 @@ class FeatureApi(PluginApi):
     def event(self, name: str, need: Need, text: str) -> None:
         """Registers an event that the gateway may send."""
         self._into.events[name] = (need, text)
+
+    def http_beneath(self, path: str, make: str) -> None:
+        """Registers what answers every HTTP request beneath a path, such as `/hooks`.
+
+        The gateway checks `Host` and `Origin` before; the feature decides who may ask. It is
+        imported with the first request.
+        """
+        self._into.http[path] = self._later(make)
 
     def status_check(self, check: str) -> None:
         """Registers a check of `skerry doctor` that reads the status of a running gateway."""

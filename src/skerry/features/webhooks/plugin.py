@@ -1,0 +1,12 @@
+"""Registers webhooks: `/hooks/`, the methods that show and try them, and a check of the doctor."""
+
+from skerry.policy.access import READERS
+from skerry.sdk.features import FeatureApi
+
+
+def register(api: FeatureApi) -> None:
+    """Registers what the feature consists of."""
+    needs = {"webhooks.list": READERS, "webhooks.test": READERS}
+    api.methods(needs, "methods:METHODS")
+    api.http_beneath("/hooks", "routes:make")
+    api.check("checks:keys")

@@ -1,0 +1,266 @@
+"""Answers posts to `/hooks/`: proof, limits, body, then one unit, then 202.
+
+The order is that of cost: what needs no body is checked before the body is read.
+"""
+
+import secrets
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from time import monotonic
+from typing import Any, Final
+
+import anyio
+import anyio.to_thread
+import msgspec
+from msgspec import Struct, field
+from pydantic import ValidationError
+from starlette.requests import Request
+from starlette.responses import Response
+
+from skerry.config.webhooks import MappingConfig, WebhooksConfig
+from skerry.features.webhooks import posts, proof, tables
+from skerry.features.webhooks.bodies import AgentBody, BodyError, WakeBody, agent_order, payload_of
+from skerry.features.webhooks.posts import Order
+from skerry.gateway.auth import Failures
+from skerry.gateway.context import GatewayContext
+from skerry.gateway.peer import peer as peer_of
+from skerry.infra.clock import iso
+from skerry.model.errors import BusyError, KeyReusedError, SkerryError, StateError
+from skerry.model.run import Admission, AdmissionStatus, RunRequest
+from skerry.store import Unit
+
+BODY_SECONDS: Final = 10.0
+"""Seconds that a body may take to arrive."""
+_MINUTE: Final = 60.0
+_MOST_KEY: Final = 256
+_HIDDEN: Final = frozenset({"authorization", "cookie", *proof.TOKEN_HEADERS})
+_ONCE: Final = ("idempotency-key", "x-github-delivery", "x-skerry-delivery")
+
+
+class RefusedPost(Exception):  # noqa: N818 - an answer
+    """A post is refused with an HTTP status."""
+
+    def __init__(self, status: int, message: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.headers = dict(headers or {})
+
+
+class Rates(Struct):
+    """Limits the posts of each webhook in a minute."""
+
+    _times: OrderedDict[str, list[float]] = field(default_factory=OrderedDict)
+
+    def admit(self, name: str, limit: int, now: float) -> float:
+        """Counts a post; returns the seconds until the next may arrive, 0 where it is admitted."""
+        times = [time for time in self._times.get(name, []) if now - time < _MINUTE]
+        if len(times) >= limit:
+            self._times[name] = times
+            return _MINUTE - (now - times[0])
+        self._times[name] = [*times, now]
+        return 0.0
+
+
+class Webhooks:
+    """Serves the posts of one gateway."""
+
+    def __init__(self, context: GatewayContext) -> None:
+        self._context = context
+        self._failures = Failures()
+        self._rates = Rates()
+
+    async def serve(self, request: Request) -> Response:
+        """Returns 202 after the COMMIT of the run, or the refusal."""
+        try:
+            answer = await self._post(request)
+        except RefusedPost as refused:
+            message = {"ok": False, "error": str(refused)}
+            return _json(message, refused.status, refused.headers)
+        return _json(answer, 202)
+
+    async def _post(self, request: Request) -> dict[str, Any]:
+        config = self._context.config().hooks
+        name = request.path_params["path"]
+        mapping = next((mapping for mapping in config.mappings if mapping.name == name), None)
+        if not config.enabled:
+            raise RefusedPost(404, "webhooks are off; set hooks.enabled and hooks.token")
+        if request.method != "POST":
+            raise RefusedPost(405, "webhooks take POST", {"allow": "POST"})
+        if {"token", "access_token", "key"} & set(request.query_params):
+            raise RefusedPost(400, "send the token in a header: addresses are written into logs")
+        headers = {key.lower(): value for key, value in request.headers.items()}
+        await self._prove(request, config, mapping, headers)
+        if mapping is None and name not in {"wake", "agent"}:
+            raise RefusedPost(404, f"no webhook {name!r}; see hooks.mappings")
+        self._limit(config, mapping, name)
+        most = (mapping and mapping.max_body_bytes) or config.max_body_bytes
+        body = await _body(request, headers, most)
+        signature = mapping.signature if mapping else None
+        if signature is not None and not proof.is_signed(signature, headers, body):
+            await self._fail(request)
+            raise RefusedPost(401, "the signature is not that of this body")
+        return await self._start(name, mapping, headers, body)
+
+    async def _prove(
+        self,
+        request: Request,
+        config: WebhooksConfig,
+        mapping: MappingConfig | None,
+        headers: Mapping[str, str],
+    ) -> None:
+        """Checks the headers, before the body is read.
+
+        Raises:
+            RefusedPost: they prove nothing, or the address has failed too often.
+        """
+        gateway = self._context.config().gateway
+        peer = peer_of(request.scope, gateway.trusted_proxies)
+        left = self._failures.locked(peer, monotonic())
+        if left:
+            wait = {"retry-after": str(int(left) + 1)}
+            raise RefusedPost(429, "too many posts with a wrong token", wait)
+        if mapping is not None and mapping.signature is not None:
+            now = self._context.clock.now_ms() / 1000
+            why = proof.claims(mapping.signature, headers, now)
+            if why:
+                await self._fail(request)
+                raise RefusedPost(401, why)
+            return
+        token = config.token.get_secret_value() if config.token else ""
+        if token and proof.is_token(token, gateway.auth.secret or ""):
+            raise RefusedPost(503, "hooks.token is the gateway's token; give webhooks their own")
+        if not proof.is_token(proof.token_of(headers), token):
+            await self._fail(request)
+            raise RefusedPost(
+                401, "send hooks.token: Authorization: Bearer TOKEN", {"www-authenticate": "Bearer"}
+            )
+        self._failures.forget(peer)
+
+    async def _fail(self, request: Request) -> None:
+        """Delays the answer to a wrong proof."""
+        peer = peer_of(request.scope, self._context.config().gateway.trusted_proxies)
+        await anyio.sleep(self._failures.delay(peer, monotonic()))
+
+    def _limit(self, config: WebhooksConfig, mapping: MappingConfig | None, name: str) -> None:
+        limit = (mapping and mapping.rate_per_minute) or config.rate_per_minute
+        left = self._rates.admit(name, limit, monotonic())
+        if left:
+            wait = {"retry-after": str(int(left) + 1)}
+            raise RefusedPost(429, f"the webhook {name!r} takes {limit} posts a minute", wait)
+
+    async def _start(
+        self, name: str, mapping: MappingConfig | None, headers: Mapping[str, str], body: bytes
+    ) -> dict[str, Any]:
+        """Accepts the run of a post; returns the answer after its COMMIT."""
+        shown = {key: value for key, value in headers.items() if key not in _HIDDEN}
+        now_ms = self._context.clock.now_ms()
+        try:
+            payload, order = self._read(name, mapping, body)
+            post = posts.Post(name, payload, shown, _once(mapping, headers), iso(now_ms))
+            request = await anyio.to_thread.run_sync(posts.request, post, order)
+        except ValidationError as error:
+            raise RefusedPost(400, _faults(error)) from error
+        except (BodyError, SkerryError) as error:
+            raise RefusedPost(400, str(error)) from error
+        signature = mapping.signature if mapping else None
+        seen = f"{name}:{proof.digest_of(signature, headers).hex()}" if signature else ""
+
+        def beside(unit: Unit) -> None:
+            if seen:
+                tables.note(unit, seen, request.run_id, now_ms)
+
+        admission = await self._accept(request, beside)
+        return {
+            "ok": True,
+            "runId": request.run_id,
+            "sessionKey": str(request.key),
+            "repeated": admission.status is not AdmissionStatus.ACCEPTED,
+        }
+
+    async def _accept(self, request: RunRequest, beside: Callable[[Unit], object]) -> Admission:
+        """Accepts a run with the note of its signature.
+
+        Raises:
+            RefusedPost: it was not accepted.
+        """
+        runs = self._context.internal_runs
+        if runs is None:
+            raise RefusedPost(503, "no agent runs here")
+        try:
+            return await runs.dispatch.submit(request, beside)
+        except tables.ReplayedError as error:
+            raise RefusedPost(409, "this signature was used before, by another post") from error
+        except KeyReusedError as error:
+            message = "the Idempotency-Key belongs to a post with another body"
+            raise RefusedPost(409, message) from error
+        except (BusyError, StateError) as error:
+            raise RefusedPost(503, str(error), {"retry-after": "5"}) from error
+        except SkerryError as error:
+            raise RefusedPost(400, str(error)) from error
+
+    def _read(self, name: str, mapping: MappingConfig | None, body: bytes) -> tuple[Any, Order]:
+        """Returns the payload and the settings of its run.
+
+        Raises:
+            BodyError: the body cannot be used.
+            ValidationError: the same.
+        """
+        config = self._context.config()
+        if mapping is not None:
+            return payload_of(body), posts.order_of(config, mapping)
+        if name == "agent":
+            return None, agent_order(config, AgentBody.model_validate_json(body))
+        return None, agent_order(config, WakeBody.model_validate_json(body))
+
+
+def make(context: GatewayContext) -> Webhooks:
+    """Returns the object that serves the posts of a gateway."""
+    return Webhooks(context)
+
+
+def _faults(error: ValidationError) -> str:
+    """Returns the faults of a body, without its values."""
+    faults = error.errors(include_url=False, include_input=False, include_context=False)
+    return "; ".join(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in faults[:5])
+
+
+def _once(mapping: MappingConfig | None, headers: Mapping[str, str]) -> str:
+    """Returns the key of the event: the sender's, else its signature, else a random one."""
+    for header in _ONCE:
+        if text := headers.get(header, "").strip():
+            return f"key:{text[:_MOST_KEY]}"
+    if mapping is not None and mapping.signature is not None:
+        return f"signature:{proof.digest_of(mapping.signature, headers).hex()}"
+    return f"random:{secrets.token_hex(16)}"
+
+
+async def _body(request: Request, headers: Mapping[str, str], most: int) -> bytes:
+    """Returns the body.
+
+    Raises:
+        RefusedPost: it is too long, or takes too long.
+    """
+    too_long = RefusedPost(413, f"the body has more than {most} bytes")
+    length = headers.get("content-length", "")
+    if length.isdigit() and int(length) > most:
+        raise too_long
+    body = bytearray()
+    with anyio.move_on_after(BODY_SECONDS) as waiting:
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > most:
+                raise too_long
+    if waiting.cancelled_caught:
+        raise RefusedPost(408, f"the body took longer than {BODY_SECONDS:.0f} s")
+    return bytes(body)
+
+
+def _json(
+    value: Mapping[str, Any], status: int, headers: Mapping[str, str] | None = None
+) -> Response:
+    return Response(
+        msgspec.json.encode(value),
+        status,
+        {"cache-control": "no-store", **(headers or {})},
+        "application/json",
+    )

@@ -1,0 +1,40 @@
+"""Signatures that were used: none starts a second run under another key."""
+
+from typing import Final
+
+from skerry.store.unit import Unit
+
+STEPS: Final = (
+    """
+    CREATE TABLE webhooks_signature (
+        signature TEXT PRIMARY KEY,
+        run_id TEXT NOT NULL,
+        at INTEGER NOT NULL
+    ) WITHOUT ROWID;
+    CREATE INDEX webhooks_signature_at ON webhooks_signature (at)
+    """,
+)
+KEPT_DAYS: Final = 30
+_DAY_MS: Final = 86_400_000
+
+
+class ReplayedError(Exception):
+    """A signature was used before, for another run."""
+
+
+def note(unit: Unit, signature: str, run_id: str, now: int) -> None:
+    """Notes the signature of a post in the unit that accepts its run.
+
+    Raises:
+        ReplayedError: another run has it.
+    """
+    row = unit.one("SELECT run_id FROM webhooks_signature WHERE signature = ?", (signature,))
+    if row is not None:
+        if row[0] != run_id:
+            raise ReplayedError
+        return
+    unit.execute(
+        "INSERT INTO webhooks_signature (signature, run_id, at) VALUES (?, ?, ?)",
+        (signature, run_id, now),
+    )
+    unit.execute("DELETE FROM webhooks_signature WHERE at < ?", (now - KEPT_DAYS * _DAY_MS,))
