@@ -194,8 +194,9 @@ def test_bindings_name_agents_of_the_list() -> None:
     )
 
 
-def test_webhooks_are_not_taken_for_what_there_is() -> None:
-    assert "unknown key" in errors({"hooks": {"enabled": True}})["hooks.enabled"].message
+def test_webhooks_without_a_key_are_refused() -> None:
+    assert "needs hooks.token" in errors({"hooks": {"enabled": True}})["hooks"].message
+    assert "unknown key" in errors({"hooks": {"tokken": "x"}})["hooks.tokken"].message
 
 
 def test_a_time_zone_must_be_one() -> None:
