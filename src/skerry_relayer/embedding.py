@@ -1,7 +1,7 @@
 """Vectors of texts for the relayer: one model, one calibration, the same on every path."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from skerry_recall.embed import Embedder, EmbeddingError, EmbeddingRefusedError, Kind
 from skerry_relayer.errors import DownError, RefusedError
@@ -10,6 +10,14 @@ from skerry_relayer.ports import WIDTH
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+
+MOST_CHARACTERS: Final = 8192
+"""Characters of a text that are embedded. The model takes seconds of CPU for so many; a text of a
+mebibyte would take minutes, in which no other owner finds anything."""
+
+MOST_QUESTION: Final = 2048
+"""Characters of a question that are embedded."""
 
 
 class Vectors:
@@ -26,14 +34,15 @@ class Vectors:
         return f"{model}#0"
 
     async def of(self, texts: Sequence[str], kind: Kind) -> "NDArray[np.float32]":
-        """Returns one row a text, each of length 1.
+        """Returns one row a text, each of length 1; of a long text its beginning counts.
 
         Raises:
             RefusedError: the model does not take these texts.
             DownError: it does not answer now.
         """
+        most = MOST_QUESTION if kind is Kind.QUERY else MOST_CHARACTERS
         try:
-            return await self._embedder.embed(texts, kind)
+            return await self._embedder.embed([text[:most] for text in texts], kind)
         except EmbeddingRefusedError as error:
             raise RefusedError(f"The text cannot be embedded: {error}") from error
         except EmbeddingError as error:
