@@ -1,0 +1,1 @@
+"""Starts runs at times that a schedule names."""

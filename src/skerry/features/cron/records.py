@@ -1,0 +1,60 @@
+"""Jobs and runs as the tables have them, read and written as values."""
+
+from typing import Final
+
+from msgspec import Struct
+
+from skerry.features.cron import tables
+from skerry.features.cron.jobs import Entry, Job, decode_entry, decode_job, encode
+from skerry.store import Reader, Unit
+
+MOST_JOBS: Final = 10_000
+"""Limit on the jobs of a gateway."""
+
+
+class Post(Struct, frozen=True):
+    """A webhook that is to be told of a run."""
+
+    job_id: str
+    due_at: int
+    address: str
+    attempts: int
+    retry_at: int
+    entry: Entry
+
+
+def put(unit: Unit, job: Job) -> None:
+    """Stores a job. One that is switched off or runs is not looked at by the scheduler."""
+    waits = job.enabled and job.state.running_at_ms is None
+    tables.put(unit, job.id, job.agent_id, job.state.next_run_at_ms if waits else None, encode(job))
+
+
+def get(reader: Reader, job_id: str) -> Job | None:
+    """Returns the job, if there is one with the id."""
+    body = tables.get(reader, job_id)
+    return None if body is None else decode_job(body)
+
+
+def jobs(reader: Reader) -> list[Job]:
+    """Returns all jobs, by their ids."""
+    return [decode_job(body) for body in tables.jobs(reader)]
+
+
+def due(reader: Reader, now: int, limit: int) -> list[Job]:
+    """Returns the jobs whose time has come, the longest due first."""
+    return [decode_job(body) for body in tables.due(reader, now, limit)]
+
+
+def end(unit: Unit, due_at: int, entry: Entry, post: str | None = None) -> None:
+    """Stores the end of a run; `post` is the address of a webhook that is to be told."""
+    tables.end(unit, (entry.job_id, due_at), encode(entry), post, entry.ts)
+
+
+def entries(reader: Reader, job_id: str | None, limit: int) -> list[Entry]:
+    """Returns the ended runs of a job, or of all, the latest first."""
+    return [decode_entry(body) for body in tables.entries(reader, job_id, limit)]
+
+
+def posts(reader: Reader) -> list[Post]:
+    """Returns the webhooks that are to be posted."""
+    return [Post(*row[:5], decode_entry(row[5])) for row in tables.posts(reader)]

@@ -1,0 +1,191 @@
+"""The tables of cron: jobs, and one row a run that is unique by its job and due time.
+
+A gateway imports them at every start, so bodies are bytes here: `records` has the rows as values.
+"""
+
+
+from skerry.store.unit import Reader, Unit
+
+STEPS: tuple[str, ...] = (
+    """
+    CREATE TABLE cron_job (
+        job_id TEXT PRIMARY KEY,
+        agent TEXT NOT NULL,
+        next_at INTEGER,
+        body BLOB NOT NULL
+    ) WITHOUT ROWID;
+    CREATE INDEX cron_job_next ON cron_job (next_at) WHERE next_at IS NOT NULL;
+    CREATE TABLE cron_run (
+        job_id TEXT NOT NULL,
+        due_at INTEGER NOT NULL,
+        agent TEXT NOT NULL,
+        run_id TEXT NOT NULL,
+        how TEXT NOT NULL,
+        claimed_at INTEGER NOT NULL,
+        ended_at INTEGER,
+        post TEXT,
+        attempts INTEGER NOT NULL,
+        retry_at INTEGER NOT NULL,
+        body BLOB,
+        PRIMARY KEY (job_id, due_at)
+    ) WITHOUT ROWID;
+    CREATE INDEX cron_run_ended ON cron_run (ended_at) WHERE ended_at IS NOT NULL;
+    CREATE INDEX cron_run_open ON cron_run (claimed_at) WHERE ended_at IS NULL;
+    CREATE INDEX cron_run_post ON cron_run (retry_at) WHERE post IS NOT NULL
+    """,
+)
+
+
+def any_work(reader: Reader) -> bool:
+    """Returns whether there is a job, an open run or a webhook to post."""
+    row = reader.one(
+        "SELECT 1 FROM cron_job UNION ALL SELECT 1 FROM cron_run WHERE ended_at IS NULL"
+        " UNION ALL SELECT 1 FROM cron_run WHERE post IS NOT NULL LIMIT 1"
+    )
+    return row is not None
+
+
+def put(unit: Unit, job_id: str, agent: str, next_at: int | None, body: bytes) -> None:
+    """Stores a job; `next_at` is None where it is switched off or runs."""
+    unit.execute(
+        "INSERT INTO cron_job (job_id, agent, next_at, body) VALUES (?, ?, ?, ?)"
+        " ON CONFLICT (job_id) DO UPDATE SET agent = excluded.agent,"
+        " next_at = excluded.next_at, body = excluded.body",
+        (job_id, agent, next_at, body),
+    )
+
+
+def get(reader: Reader, job_id: str) -> bytes | None:
+    """Returns the job, if there is one with the id."""
+    row = reader.one("SELECT body FROM cron_job WHERE job_id = ?", (job_id,))
+    return bytes(row[0]) if row else None
+
+
+def remove(unit: Unit, job_id: str) -> bool:
+    """Deletes a job; returns whether there was one. Its runs stay in the log."""
+    return bool(unit.execute("DELETE FROM cron_job WHERE job_id = ?", (job_id,)))
+
+
+def jobs(reader: Reader) -> list[bytes]:
+    """Returns all jobs, by their ids."""
+    rows = reader.all("SELECT body FROM cron_job ORDER BY job_id")
+    return [bytes(body) for (body,) in rows]
+
+
+def count(reader: Reader) -> int:
+    """Returns the number of jobs."""
+    row = reader.one("SELECT count(*) FROM cron_job")
+    return int(row[0]) if row else 0
+
+
+def next_at(reader: Reader) -> int | None:
+    """Returns the time of the next run of any job."""
+    row = reader.one("SELECT min(next_at) FROM cron_job WHERE next_at IS NOT NULL")
+    return row[0] if row else None
+
+
+def due(reader: Reader, now: int, limit: int) -> list[bytes]:
+    """Returns the jobs whose time has come, the longest due first."""
+    rows = reader.all(
+        "SELECT body FROM cron_job WHERE next_at IS NOT NULL AND next_at <= ?"
+        " ORDER BY next_at, job_id LIMIT ?",
+        (now, limit),
+    )
+    return [bytes(body) for (body,) in rows]
+
+
+def claim(unit: Unit, job: tuple[str, str], due_at: int, run_id: str, how: str, now: int) -> bool:
+    """Claims the run of a job for a due time; returns False where it was claimed before.
+
+    Args:
+        unit: The unit that accepts the run.
+        job: Its id and its agent.
+        due_at: The time, in milliseconds since 1970.
+        run_id: The run.
+        how: `due`, `missed` or `manual`.
+        now: Milliseconds since 1970.
+
+    """
+    return bool(
+        unit.execute(
+            "INSERT INTO cron_run (job_id, due_at, agent, run_id, how, claimed_at, ended_at, post,"
+            " attempts, retry_at, body) VALUES (?, ?, ?, ?, ?, ?, NULL, NULL, 0, 0, NULL)"
+            " ON CONFLICT (job_id, due_at) DO NOTHING",
+            (*job[:1], due_at, job[1], run_id, how, now),
+        )
+    )
+
+
+def is_claimed(reader: Reader, job_id: str, due_at: int) -> bool:
+    """Returns whether the job's run for that time was claimed."""
+    query = "SELECT 1 FROM cron_run WHERE job_id = ? AND due_at = ?"
+    return reader.one(query, (job_id, due_at)) is not None
+
+
+def end(unit: Unit, run: tuple[str, int], body: bytes, post: str | None, now: int) -> None:
+    """Stores the end of a run, a job and a due time; `post` is a webhook that is to be told."""
+    unit.execute(
+        "UPDATE cron_run SET ended_at = coalesce(ended_at, ?), body = ?, post = ?"
+        " WHERE job_id = ? AND due_at = ?",
+        (now, body, post, *run),
+    )
+
+
+def how(reader: Reader, job_id: str, due_at: int) -> tuple[str, int] | None:
+    """Returns what started the run, and when it was claimed."""
+    row = reader.one(
+        "SELECT how, claimed_at FROM cron_run WHERE job_id = ? AND due_at = ?", (job_id, due_at)
+    )
+    return (str(row[0]), int(row[1])) if row else None
+
+
+def entries(reader: Reader, job_id: str | None, limit: int) -> list[bytes]:
+    """Returns the ended runs of a job, or of all, the latest first."""
+    if job_id is None:
+        rows = reader.all(
+            "SELECT body FROM cron_run WHERE ended_at IS NOT NULL"
+            " ORDER BY ended_at DESC, job_id, due_at DESC LIMIT ?",
+            (limit,),
+        )
+    else:
+        rows = reader.all(
+            "SELECT body FROM cron_run WHERE job_id = ? AND ended_at IS NOT NULL"
+            " ORDER BY ended_at DESC, due_at DESC LIMIT ?",
+            (job_id, limit),
+        )
+    return [bytes(body) for (body,) in rows]
+
+
+def posts(reader: Reader) -> list[tuple[str, int, str, int, int, bytes]]:
+    """Returns the webhooks to post: job, due time, address, attempts, time of the next, run."""
+    rows = reader.all(
+        "SELECT job_id, due_at, post, attempts, retry_at, body FROM cron_run"
+        " WHERE post IS NOT NULL ORDER BY retry_at, job_id LIMIT 100"
+    )
+    return [
+        (str(job_id), int(due_at), str(post), int(attempts), int(retry_at), bytes(body))
+        for job_id, due_at, post, attempts, retry_at, body in rows
+    ]
+
+
+def put_off(unit: Unit, job_id: str, due_at: int, retry_at: int) -> None:
+    """Notes that a webhook was posted in vain, and when it is tried again."""
+    unit.execute(
+        "UPDATE cron_run SET attempts = attempts + 1, retry_at = ? WHERE job_id = ? AND due_at = ?",
+        (retry_at, job_id, due_at),
+    )
+
+
+def prune(unit: Unit, job_id: str, keep: int) -> None:
+    """Deletes the oldest ended runs of a job, so that `keep` are left."""
+    row = unit.one(
+        "SELECT due_at FROM cron_run WHERE job_id = ? AND ended_at IS NOT NULL AND post IS NULL"
+        " ORDER BY due_at DESC LIMIT 1 OFFSET ?",
+        (job_id, keep),
+    )
+    if row is not None:
+        unit.execute(
+            "DELETE FROM cron_run WHERE job_id = ? AND due_at <= ? AND ended_at IS NOT NULL"
+            " AND post IS NULL",
+            (job_id, row[0]),
+        )
