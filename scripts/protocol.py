@@ -33,7 +33,6 @@ EVENTS: Final[Mapping[str, str]] = {
     "Only a client with the capability `tool-events` is told of tools.",
     "chat": "The answer so far as `delta`, then one of `final`, `aborted` and `error`.",
     "connect.challenge": "The first frame of a connection: the `nonce` that a device signs.",
-    "cron": "Reserved: there are no scheduled jobs yet.",
     "device.pair.requested": "A device waits to be let in.",
     "device.pair.resolved": "A device was approved or rejected.",
     "health": "The report on the gateway's health changed.",

@@ -1,12 +1,32 @@
 """Section `cron`: runs that a schedule starts."""
 
-from pydantic import Field
+from typing import Annotated
 
-from skerry.config.base import OpenSection
+from pydantic import BeforeValidator, Field, SecretStr
+
+from skerry.config.base import OpenSection, Section
+from skerry.config.session import SPAN, duration
+from skerry.infra.clock import DAY_MS
+
+
+class CronRunLogConfig(Section):
+    """Log of the runs of scheduled jobs."""
+
+    keep_lines: int = Field(default=2000, ge=1, le=100_000)
+    """Ended runs that are kept of each job."""
 
 
 class CronConfig(OpenSection):
     """Runs that a schedule starts."""
 
+    enabled: bool = True
+    """Starts jobs when they are due; `skerry cron run` works without it."""
     max_concurrent_runs: int = Field(default=1, ge=1, le=100)
     """Scheduled runs at the same time; they do not count towards `agents.defaults`."""
+    session_retention: Annotated[int, BeforeValidator(duration), SPAN] = Field(
+        default=DAY_MS, ge=60_000
+    )
+    """Time for which the conversations of earlier runs of a job are kept, such as `24h`."""
+    run_log: CronRunLogConfig = CronRunLogConfig.model_construct()
+    webhook_token: SecretStr | None = None
+    """Token that webhooks of jobs get as `Authorization: Bearer`."""

@@ -16,6 +16,7 @@ from skerry.gateway.health import Health
 from skerry.gateway.nodes import Nodes
 from skerry.gateway.presence import Presence
 from skerry.gateway.session_events import SessionEvents
+from skerry.gateway.signals import Signals
 from skerry.gateway.system_events import SystemEvents
 from skerry.hooks.hooks import Hooks
 from skerry.hooks.runner import HandlerReport
@@ -126,6 +127,8 @@ class GatewayContext(Struct, frozen=True):
     """Records of the writers of the workspaces' files."""
     approvals: ApprovalDesk | None = None
     """None where no agent runs."""
+    signals: Signals = field(default_factory=Signals)
+    """Wakes services of features."""
     internal_runs: InternalRuns | None = None
     """Starts the runs of the gateway's own; None where no agent runs."""
     plugins: LoadedPlugins | None = None

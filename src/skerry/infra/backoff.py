@@ -27,6 +27,16 @@ class Backoff(Struct, frozen=True):
         return seconds * (1 - self.jitter * (1 - chance))
 
 
+class Steps(Struct, frozen=True):
+    """Seconds to wait after the first, second, ... failure in a row; the last for all further."""
+
+    seconds: tuple[float, ...]
+
+    def delay(self, failures: int) -> float:
+        """Returns seconds to wait after so many failures in a row, from 1."""
+        return self.seconds[min(max(failures, 1), len(self.seconds)) - 1]
+
+
 class Rest(Struct, frozen=True):
     """Number of failures in a row of something that is left alone for a while after each."""
 

@@ -107,4 +107,5 @@ FEATURES = (
     Feature("replies"),
     Feature("retention"),
     Feature("sessions"),
+    Feature("cron", tables=True),
 )

@@ -83,6 +83,12 @@ def add(
     )
 
 
+def states(reader: Reader, run_id: RunId) -> set[PartState]:
+    """Returns the states of the parts of a run."""
+    rows = reader.all("SELECT DISTINCT state FROM outbox WHERE run_id = ?", (run_id,))
+    return {PartState(state) for (state,) in rows}
+
+
 def next_block(reader: Reader, run_id: RunId) -> int:
     """Returns the number of the next block of a run."""
     row = reader.one("SELECT coalesce(max(block) + 1, 0) FROM outbox WHERE run_id = ?", (run_id,))

@@ -22,3 +22,13 @@ class JobNotFoundError(RequestError):
     def __init__(self, job_id: str) -> None:
         super().__init__(f"There is no cron job {job_id!r}.")
         self.job_id = job_id
+
+
+class JobError(RequestError):
+    """A job cannot be used as it is described."""
+
+    code = "cron.job"
+
+    def __init__(self, message: str, remedy: str) -> None:
+        super().__init__(message)
+        self.remedy = remedy

@@ -3,8 +3,11 @@
 A gateway imports them at every start, so bodies are bytes here: `records` has the rows as values.
 """
 
+from collections.abc import Callable
 
 from skerry.store.unit import Reader, Unit
+
+Write = Callable[[Unit], object]
 
 STEPS: tuple[str, ...] = (
     """

@@ -1,0 +1,324 @@
+"""Starts the run of a job, and writes what follows from its end.
+
+The claim of a due time, the next time of the job and the run are one unit: after a kill the job is
+due still, or its run is in the store. The end is taken once, as `runtime/internal_runs.py` says.
+"""
+
+import logging
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from skerry.features.cron import records, tables
+from skerry.features.cron.errors import ScheduleError
+from skerry.features.cron.jobs import AgentTurn, At, Entry, Job, State, Status
+from skerry.features.cron.schedule import next_time
+from skerry.features.cron.wire import entry_event
+from skerry.gateway.context import GatewayContext
+from skerry.infra.backoff import Steps
+from skerry.infra.clock import iso
+from skerry.model.errors import BusyError, SkerryError, StateError
+from skerry.model.ids import AccountId, AgentId, ChannelId, RunId, SessionKey
+from skerry.model.inbound import Peer, PeerKind, ReplyTo
+from skerry.model.origin import Origin
+from skerry.model.run import Purpose, RunRequest, RunResult, StopReason
+from skerry.model.thinking import ThinkingLevel
+from skerry.runtime.internal_runs import EndedRun, InternalRuns, Settlement, deliver
+from skerry.store import Unit, routes
+
+logger = logging.getLogger(__name__)
+
+OWNER: Final = "cron"
+"""Name of this feature as the owner of internal runs."""
+POSTS: Final = "cron.posts"
+"""Signal that a webhook is to be posted."""
+BACKOFF: Final = Steps((30, 60, 300, 900, 3600))
+"""Seconds after failures in a row."""
+MOST_FAILURES: Final = 10
+"""Failures in a row after which a recurring job is switched off."""
+MOST_FAILURES_ONCE: Final = 5
+"""Failures in a row after which a job of `at` is switched off."""
+LATE_MS: Final = 60_000
+"""Delay from which a run counts as missed by the gateway, and says so."""
+SUMMARY_CHARS: Final = 2_000
+ERROR_CHARS: Final = 1_000
+LAST: Final = "last"
+_DEFAULT_ACCOUNT: Final = AccountId("default")
+
+
+class Subject(Struct, frozen=True):
+    """Job and due time of a run, stored with it."""
+
+    job_id: str
+    due_at: int
+
+
+_subjects = msgspec.json.Decoder(Subject)
+
+
+class Execution(Struct, frozen=True):
+    """Starts and ends the runs of one gateway's jobs."""
+
+    context: GatewayContext
+    runs: InternalRuns
+
+    async def start(self, job: Job, due_at: int, how: str) -> RunId:
+        """Claims the run of a due time and starts it; a claimed one is not started again.
+
+        A run that cannot be started counts as failed.
+
+        Raises:
+            BusyError: the gateway stops; the job stays due.
+            StateError: nothing was stored; the job stays due.
+        """
+        now = self.runs.now_ms()
+        run_id = RunId(f"cron-{job.id}-{due_at}")
+        subject = msgspec.json.encode(Subject(job.id, due_at))
+        to = await self.target(job)
+
+        def claim(unit: Unit) -> None:
+            if tables.claim(unit, (job.id, job.agent_id), due_at, run_id, how, now):
+                running = records.get(unit, job.id)
+                if running is not None:
+                    records.put(unit, claimed(running, now))
+
+        try:
+            await self.runs.start(_request(job, run_id, due_at, now, to), OWNER, subject, claim)
+        except (BusyError, StateError):
+            raise
+        except SkerryError as error:
+            await self._refuse(job, due_at, claim, error)
+            return run_id
+        self.runs.dispatch.reach("cron.claimed")
+        self.context.broadcast.send(
+            "cron", {"jobId": job.id, "action": "started", "runAtMs": now, "runId": run_id}
+        )
+        return run_id
+
+    async def target(self, job: Job) -> ReplyTo | None:
+        """Returns the chat that the reply goes to; None where it goes to none."""
+        delivery = job.delivery
+        if job.session_target == "isolated" and (delivery is None or delivery.mode != "announce"):
+            return None
+        if delivery is None or not delivery.to or delivery.channel in {None, LAST}:
+            agent = AgentId(job.agent_id)
+            return await self.context.store.read(lambda reader: routes.last(reader, agent))
+        return ReplyTo(
+            ChannelId(delivery.channel or ""),
+            AccountId(delivery.account_id) if delivery.account_id else _DEFAULT_ACCOUNT,
+            Peer(PeerKind.DIRECT, delivery.to),
+            "",
+        )
+
+    async def settle(self, ended: EndedRun) -> Settlement:
+        """Returns what the end of a run writes: its log entry, and the next state of the job."""
+        subject = _subjects.decode(ended.subject)
+        now, (status, error) = self.runs.now_ms(), outcome(ended.result)
+        job = await self.context.store.read(lambda reader: records.get(reader, subject.job_id))
+        following = None if job is None else after_run(job, now, status, error)
+        to, texts = await self._notice(job, following)
+        entry = self._entry(ended, subject, status, error, following)
+        keep = self.context.config().cron.run_log.keep_lines
+
+        def write(unit: Unit) -> None:
+            _end(unit, subject.due_at, entry, ended.result)
+            if to is not None:
+                deliver(unit, ended.run_id, to, texts, now)
+            tables.prune(unit, subject.job_id, keep)
+
+        def after() -> None:
+            self.runs.dispatch.reach("cron.settled")
+            self.context.broadcast.send("cron", entry_event(entry))
+            if to is not None:
+                self.runs.delivery.wake(to)
+            self.context.signals.set(OWNER)
+            self.context.signals.set(POSTS)
+
+        return Settlement(write, after)
+
+    def _entry(
+        self,
+        ended: EndedRun,
+        subject: Subject,
+        status: Status,
+        error: str | None,
+        following: Job | None,
+    ) -> Entry:
+        result, now = ended.result, self.runs.now_ms()
+        entry = Entry(
+            now,
+            subject.job_id,
+            status=status,
+            error=error,
+            run_id=ended.run_id,
+            due_at_ms=subject.due_at,
+            next_run_at_ms=following.state.next_run_at_ms if following else None,
+        )
+        if result is None:
+            return entry
+        usage = result.usage
+        return replace(
+            entry,
+            summary="\n\n".join(result.payloads)[:SUMMARY_CHARS] or None,
+            session_id=result.session_id,
+            session_key=result.session_key,
+            run_at_ms=result.started_at,
+            duration_ms=max(result.ended_at - result.started_at, 0),
+            model=result.model or None,
+            provider=result.provider or None,
+            usage={
+                "input_tokens": usage.input,
+                "output_tokens": usage.output,
+                "total_tokens": usage.input + usage.output,
+            },
+        )
+
+    async def _refuse(self, job: Job, due_at: int, claim: tables.Write, error: SkerryError) -> None:
+        """Writes that a run could not be started."""
+        now = self.runs.now_ms()
+        text = str(error)[:ERROR_CHARS]
+        logger.warning("the cron job %s (%s) could not be started: %s", job.id, job.name, text)
+        entry = Entry(now, job.id, status="error", error=text, due_at_ms=due_at, run_at_ms=now)
+
+        def write(unit: Unit) -> None:
+            claim(unit)
+            records.end(unit, due_at, entry)
+            present = records.get(unit, job.id)
+            stored = after_run(present, now, "error", text) if present is not None else None
+            if stored is not None:
+                records.put(unit, stored)
+
+        await self.context.store.write(write)
+        self.context.broadcast.send("cron", entry_event(entry))
+
+    async def _notice(self, job: Job | None, off: Job | None) -> tuple[ReplyTo | None, list[str]]:
+        """Returns the message about a job that is switched off, in parts, and where it goes."""
+        if job is None or off is None or not off.state.off_reason or not job.enabled:
+            return None, []
+        logger.warning("the cron job %s (%s) is switched off", job.id, job.name)
+        text = (
+            f"⚠️ The cron job “{job.name}” is switched off: it failed"
+            f" {off.state.consecutive_errors} times in a row."
+            f" The last error: {off.state.last_error or ''}"
+            f"\n\nTo switch it on again: `skerry cron enable {job.id}`"
+        )
+        agent = AgentId(job.agent_id)
+        self.context.system_events.add(SessionKey.main(agent), text)
+        to = await self.target(job)
+        if to is None:
+            to = await self.context.store.read(lambda reader: routes.last(reader, agent))
+        return to, self.runs.delivery.parts(to, text) if to is not None else []
+
+
+def _end(unit: Unit, due_at: int, entry: Entry, result: RunResult | None) -> None:
+    """Writes the end of a run into the log and into its job, if that is not removed meanwhile."""
+    run = tables.how(unit, entry.job_id, due_at)
+    if run is not None:
+        entry = replace(entry, trigger=run[0], run_at_ms=entry.run_at_ms or run[1])
+    job = records.get(unit, entry.job_id)
+    records.end(unit, due_at, entry, _hook(job))
+    if job is None or entry.status is None:
+        return
+    following = after_run(job, entry.ts, entry.status, entry.error)
+    if following is None:
+        tables.remove(unit, job.id)
+    else:
+        records.put(unit, _with_duration(following, result))
+
+
+def outcome(result: RunResult | None) -> tuple[Status, str | None]:
+    """Returns the status of a run, and its error."""
+    if result is None:
+        return "error", "The store has lost the run."
+    if result.stop_reason is StopReason.DONE and result.error is None:
+        return "ok", None
+    if result.error is not None:
+        return "error", result.error.message[:ERROR_CHARS]
+    by = f" by {result.aborted_by}" if result.aborted_by else ""
+    return "error", f"The run ended before its answer: {result.stop_reason}{by}."
+
+
+def claimed(job: Job, now: int) -> Job:
+    """Returns the job while its run is on."""
+    state = replace(job.state, running_at_ms=now, next_run_at_ms=natural(job, now))
+    return replace(job, state=state)
+
+
+def natural(job: Job, after: int) -> int | None:
+    """Returns the next time by the schedule alone; None where it has none, or cannot be used."""
+    try:
+        return next_time(job.schedule, job.id, job.created_at_ms, after)
+    except ScheduleError as error:
+        logger.warning("the cron job %s (%s) has no next time: %s", job.id, job.name, error)
+        return None
+
+
+def after_run(job: Job, now: int, status: Status, error: str | None) -> Job | None:
+    """Returns the job after a run; None where it removes itself."""
+    once = isinstance(job.schedule, At)
+    following = natural(job, now)
+    state = State(
+        next_run_at_ms=following,
+        last_run_at_ms=job.state.running_at_ms or now,
+        last_status=status,
+        last_error=error,
+    )
+    if status == "ok":
+        if job.deletes_itself:
+            return None
+        return replace(job, state=state, enabled=job.enabled and following is not None)
+    failures = job.state.consecutive_errors + 1
+    retry_at = now + round(BACKOFF.delay(failures) * 1000)
+    state = replace(
+        state,
+        consecutive_errors=failures,
+        retry_at_ms=retry_at,
+        next_run_at_ms=retry_at if following is None else max(following, retry_at),
+    )
+    if failures < (MOST_FAILURES_ONCE if once else MOST_FAILURES):
+        return replace(job, state=state)
+    reason = f"{failures} failures in a row"
+    state = replace(state, next_run_at_ms=None, retry_at_ms=None, off_reason=reason)
+    return replace(job, state=state, enabled=False)
+
+
+def _with_duration(job: Job, result: RunResult | None) -> Job:
+    if result is None:
+        return job
+    duration = max(result.ended_at - result.started_at, 0)
+    return replace(job, state=replace(job.state, last_duration_ms=duration))
+
+
+def _hook(job: Job | None) -> str | None:
+    """Returns the address of the webhook that is told of each run of the job."""
+    if job is None or job.delivery is None or job.delivery.mode != "webhook":
+        return None
+    return job.delivery.to
+
+
+def _request(job: Job, run_id: RunId, due_at: int, now: int, to: ReplyTo | None) -> RunRequest:
+    """Returns the run of a job: in a session of its own, or in a conversation of the agent."""
+    begin = f"[cron:{job.id} {job.name}]"
+    if now - due_at > LATE_MS:
+        begin += f" It was due at {iso(due_at)}, when the gateway could not start it."
+    agent = AgentId(job.agent_id)
+    if isinstance(job.payload, AgentTurn):
+        turn = job.payload
+        text = f"{begin} {turn.message}\nCurrent time: {iso(now)}"
+        return RunRequest(
+            run_id,
+            SessionKey(agent, ("cron", job.id)),
+            text,
+            timeout=turn.timeout_seconds,
+            reply_to=to,
+            thinking=ThinkingLevel(turn.thinking) if turn.thinking else None,
+            model=turn.model,
+            origin=Origin.OWNER,
+            purpose=Purpose.CRON,
+            fresh=True,
+        )
+    key = SessionKey.parse(job.session_key or "", agent)
+    text = f"{begin} {job.payload.text}"
+    return RunRequest(run_id, key, text, reply_to=to, origin=Origin.OWNER, purpose=Purpose.CRON)

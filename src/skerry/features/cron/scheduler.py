@@ -1,0 +1,123 @@
+"""Starts jobs when they are due: sleeps until the next one, and sees when the clock was set.
+
+A job whose time passed while no gateway ran, or while the machine slept, runs once at the first
+look after that, and its next time lies after it.
+"""
+
+import logging
+from typing import Final
+
+import anyio
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from skerry.features.cron import records, tables
+from skerry.features.cron.execution import LATE_MS, OWNER, Execution, natural
+from skerry.features.cron.jobs import At, Job
+from skerry.features.cron.webhooks import Webhooks
+from skerry.gateway.context import GatewayContext
+from skerry.model.errors import BusyError, StateError
+from skerry.runtime.internal_runs import InternalRuns
+from skerry.store import Unit
+
+logger = logging.getLogger(__name__)
+
+LONGEST_SLEEP: Final = 60.0
+"""Seconds between two looks at the clock while there are jobs, for it may be set."""
+BATCH: Final = 100
+"""Jobs that are started at one look."""
+RETRY_SECONDS: Final = 1.0
+
+
+class Scheduler(Struct):
+    """The scheduler of one gateway. `run` works until cancelled."""
+
+    context: GatewayContext
+    runs: InternalRuns
+    _looked_at: int = 0
+    """Time of the last look, in milliseconds since 1970."""
+    _next_at: int | None = field(default=None)
+
+    @property
+    def execution(self) -> Execution:
+        """Returns what starts and ends the runs."""
+        return Execution(self.context, self.runs)
+
+    async def run(self) -> None:
+        """Starts jobs, takes the ends of their runs and posts webhooks."""
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self.runs.collect, OWNER, self.execution.settle)
+            tasks.start_soon(Webhooks(self.context).run)
+            while True:
+                try:
+                    await self.look()
+                except BusyError:
+                    return  # the gateway stops; what is due is due at the next start
+                except StateError as error:
+                    logger.warning("cron jobs wait for the store: %s", error)
+                    await anyio.sleep(RETRY_SECONDS)
+                    continue
+                await self._sleep()
+
+    async def look(self) -> None:
+        """Starts what is due, after a clock that was set back with new times."""
+        now = self.runs.now_ms()
+        if now < self._looked_at or not self._looked_at:
+            await self._recompute(now)
+        self._looked_at = now
+        if not self.context.config().cron.enabled:
+            self._next_at = now + round(LONGEST_SLEEP * 1000)
+            return
+        execution = self.execution
+        for job in await self.context.store.read(lambda reader: records.due(reader, now, BATCH)):
+            due_at = job.state.next_run_at_ms or now
+            await execution.start(job, due_at, "missed" if now - due_at > LATE_MS else "due")
+        self._next_at = await self.context.store.read(tables.next_at)
+
+    async def _sleep(self) -> None:
+        """Sleeps until the next job is due, or something changed."""
+        if self._next_at is None:
+            await self.context.signals.wait(OWNER)
+            return
+        seconds = (self._next_at - self.runs.now_ms()) / 1000
+        await self.context.signals.wait(OWNER, min(max(seconds, 0.0), LONGEST_SLEEP))
+
+    async def _recompute(self, now: int) -> None:
+        """Computes the times of recurring jobs anew, where the clock was set back or at a start.
+
+        A time that passed stays: it was missed. A time that was claimed already is passed over.
+        """
+
+        def write(unit: Unit) -> None:
+            for job in records.jobs(unit):
+                changed = recomputed(job, now)
+                while changed is not None and _is_claimed(unit, changed):
+                    later = natural(changed, changed.state.next_run_at_ms or now)
+                    changed = replace(changed, state=replace(changed.state, next_run_at_ms=later))
+                if changed is not None:
+                    records.put(unit, changed)
+
+        jobs = await self.context.store.read(records.jobs)
+        if any(recomputed(job, now) is not None for job in jobs):
+            await self.context.store.write(write)
+
+
+def recomputed(job: Job, now: int) -> Job | None:
+    """Returns the job with its next time, where the stored one is too late; else None.
+
+    That of a job that waits after a failure, or runs once, stays.
+    """
+    state = job.state
+    if not job.enabled or isinstance(job.schedule, At) or state.running_at_ms is not None:
+        return None
+    following = natural(job, now)
+    if following is None or (state.next_run_at_ms is not None and state.retry_at_ms is not None):
+        return None
+    if state.next_run_at_ms is not None and state.next_run_at_ms <= following:
+        return None
+    return replace(job, state=replace(state, next_run_at_ms=following))
+
+
+def _is_claimed(unit: Unit, job: Job) -> bool:
+    due_at = job.state.next_run_at_ms
+    return due_at is not None and tables.is_claimed(unit, job.id, due_at)

@@ -1,0 +1,107 @@
+"""Posts the ends of runs to the webhooks of their jobs, through the guarded client."""
+
+import logging
+from functools import partial
+from typing import Final
+
+from msgspec import Struct, field, json
+from msgspec.structs import replace
+
+from skerry.features.cron import records, tables
+from skerry.features.cron.execution import POSTS
+from skerry.features.cron.jobs import Entry
+from skerry.features.cron.records import Post
+from skerry.features.cron.wire import entry_event
+from skerry.gateway.context import GatewayContext
+from skerry.infra.backoff import Backoff
+from skerry.model.errors import StateError
+from skerry.net.live_client import LiveClient
+from skerry.net.safe_fetch import Fetched, FetchRequest, Outcome
+from skerry.store import Unit
+
+logger = logging.getLogger(__name__)
+
+ATTEMPTS: Final = 5
+RETRIES: Final = Backoff(5.0, 600.0, 4.0)
+POST_SECONDS: Final = 30.0
+_ANSWER_BYTES: Final = 4_096
+_RETRY_SECONDS: Final = 1.0
+_GOOD: Final = range(200, 300)
+
+
+class Webhooks(Struct):
+    """Posts what is to be posted, and tries again what failed, until cancelled."""
+
+    context: GatewayContext
+    _client: LiveClient = field(default_factory=LiveClient)
+
+    async def run(self) -> None:
+        """Posts each webhook until its server accepts it, five times at most."""
+        while True:
+            try:
+                seconds = await self.look()
+            except StateError as error:
+                logger.warning("webhooks of cron jobs wait for the store: %s", error)
+                seconds = _RETRY_SECONDS
+            await self.context.signals.wait(POSTS, seconds)
+
+    async def look(self) -> float | None:
+        """Posts what is due; returns the seconds until the next one is, None without any."""
+        posts = await self.context.store.read(records.posts)
+        for post in posts:
+            if post.retry_at <= self.context.clock.now_ms():
+                await self._post(post)
+        left = await self.context.store.read(records.posts)
+        if not left:
+            return None
+        due_at = min(post.retry_at for post in left)
+        return max((due_at - self.context.clock.now_ms()) / 1000, 0.0)
+
+    async def _post(self, post: Post) -> None:
+        config = self.context.config()
+        headers = {"content-type": "application/json", "idempotency-key": post.entry.run_id or ""}
+        if config.cron.webhook_token is not None:
+            headers["authorization"] = f"Bearer {config.cron.webhook_token.get_secret_value()}"
+        request = FetchRequest(
+            post.address,
+            "POST",
+            headers,
+            json.encode(entry_event(post.entry)),
+            _ANSWER_BYTES,
+            POST_SECONDS,
+        )
+        fetched = await self._client.fetch(request, config.tools.web.fetch.ssrf_policy.rules)
+        error = _error(fetched)
+        last = post.attempts + 1 >= ATTEMPTS or fetched.outcome is Outcome.BLOCK
+        if error and not last:
+            await self._put_off(post, error)
+            return
+        entry = replace(
+            post.entry,
+            delivery_status="not-delivered" if error else "delivered",
+            delivery_error=error or None,
+        )
+        await self.context.store.write(partial(_ended, due_at=post.due_at, entry=entry))
+        if error:
+            logger.warning("the webhook of cron job %s is given up: %s", post.job_id, error)
+
+    async def _put_off(self, post: Post, error: str) -> None:
+        pause = RETRIES.delay(post.attempts + 1)
+        retry_at = self.context.clock.now_ms() + round(pause * 1000)
+        logger.warning("the webhook of cron job %s is tried again: %s", post.job_id, error)
+
+        def write(unit: Unit) -> None:
+            tables.put_off(unit, post.job_id, post.due_at, retry_at)
+
+        await self.context.store.write(write)
+
+
+def _ended(unit: Unit, due_at: int, entry: Entry) -> None:
+    records.end(unit, due_at, entry)
+
+
+def _error(fetched: Fetched) -> str:
+    """Returns why the server has not accepted the post; empty where it has."""
+    if fetched.outcome is not Outcome.ALLOW:
+        return f"{fetched.outcome}: {fetched.reason}"
+    return "" if fetched.status in _GOOD else f"the server answered {fetched.status}"
