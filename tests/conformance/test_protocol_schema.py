@@ -5,6 +5,7 @@ from typing import Any, get_args
 
 import pytest
 
+from skerry.features.cron import listing
 from skerry.gateway import handshake
 from skerry.gateway.method import Params
 from skerry.gateway.methods import (
@@ -146,8 +147,8 @@ _OURS = {"idempotencyKey", "instructions"}
         (sessions.SessionsListParams, "SessionsListParams"),
         (logs.LogsTailParams, "LogsTailParams"),
         (system_events.WakeParams, "WakeParams"),
-        (stubs.CronListParams, "CronListParams"),
-        (stubs.CronRunsParams, "CronRunsParams"),
+        (listing.CronListParams, "CronListParams"),
+        (listing.CronRunsParams, "CronRunsParams"),
         (stubs.ChannelsStatusParams, "ChannelsStatusParams"),
         (stubs.SkillsStatusParams, "SkillsStatusParams"),
         (sessions.SessionsDescribeParams, "SessionsDescribeParams"),

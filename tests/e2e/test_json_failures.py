@@ -45,6 +45,7 @@ HERE = {
         "sandbox recreate",
         "sandbox test",
         "audit",
+        "cron preview",
         "exec check",
         "routing explain",
         "security audit",

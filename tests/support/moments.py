@@ -24,6 +24,7 @@ from skerry.app.settings import Settings
 from skerry.client.discover import Address
 from skerry.config.load import prepare
 from skerry.gateway.server import create_app
+from skerry.infra.clock import Clock, SystemClock
 from skerry.model.message import ToolCall, ToolResultMessage, UserMessage
 from skerry.ports.model import ModelRequest, Models
 from skerry.store import DATABASE, nothing
@@ -104,6 +105,7 @@ async def life(
     reach: Callable[[str], None] = nothing,
     models: Models | None = None,
     config: Mapping[str, Any] | None = None,
+    clock: Clock | None = None,
 ) -> AsyncGenerator[Life]:
     """Runs a gateway over `home` and `platform` of a folder, and drains it in the end.
 
@@ -122,6 +124,7 @@ async def life(
         adapters=[MemoryChannel(platform)],
         unnamed_channels=OPEN,
         reach=reach,
+        clock=clock or SystemClock(),
     )
     async with (
         open_application(settings, environ, outside) as gateway,

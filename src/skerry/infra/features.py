@@ -107,5 +107,9 @@ FEATURES = (
     Feature("replies"),
     Feature("retention"),
     Feature("sessions"),
-    Feature("cron", tables=True),
+    Feature(
+        "cron",
+        ("what it uses", "jobs that run at times of a schedule"),
+        tables=True,
+    ),
 )

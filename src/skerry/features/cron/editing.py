@@ -42,6 +42,8 @@ _ALLOWED_ANYWAY: Final[Mapping[str, tuple[Any, ...]]] = {
     "allowUnsafeExternalContent": (False, None),
 }
 """Properties without a field here, and the values that ask for nothing."""
+_OLD_DELIVERY: Final = ("deliver", "channel", "to", "bestEffortDeliver")
+"""Properties of a payload that name its delivery, in version 3 of the protocol."""
 _PATCHABLE: Final = frozenset(
     {"agentId", "deleteAfterRun", "delivery", "description", "enabled", "name", "payload"}
     | {"schedule", "sessionKey", "sessionTarget", "wakeMode"}
@@ -61,6 +63,7 @@ def made(job_id: str, fields: Mapping[str, Any], default_agent: str, now: int) -
     Raises:
         ScheduleError, JobError: it cannot be used; the message names the property.
     """
+    fields = _modern(fields)
     schedule = _schedule(fields["schedule"])
     if isinstance(schedule, Every) and schedule.anchor_ms is None:
         schedule = replace(schedule, anchor_ms=now)
@@ -88,6 +91,17 @@ def made(job_id: str, fields: Mapping[str, Any], default_agent: str, now: int) -
         delivery=None if delivery is None else _delivery(delivery),
     )
     return scheduled(_checked(job), now)
+
+
+def _modern(fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Returns the properties with the delivery that older clients name in the payload."""
+    payload = dict(fields["payload"])
+    old = {name: payload.pop(name, None) for name in _OLD_DELIVERY}
+    if fields.get("delivery") is not None or all(value is None for value in old.values()):
+        return {**fields, "payload": payload}
+    delivery = {"mode": "none"} if old["deliver"] is False else {"mode": "announce"}
+    named = {name: value for name in ("channel", "to") if (value := old[name]) is not None}
+    return {**fields, "payload": payload, "delivery": delivery | named}
 
 
 def patched(job: Job, patch: Mapping[str, Any], now: int) -> Job:

@@ -113,7 +113,7 @@ class Execution(Struct, frozen=True):
         )
 
     async def settle(self, ended: EndedRun) -> Settlement:
-        """Returns what the end of a run writes: its log entry, and the next state of the job."""
+        """Returns the rows for the end of a run: its log entry, and the next state of the job."""
         subject = _subjects.decode(ended.subject)
         now, (status, error) = self.runs.now_ms(), outcome(ended.result)
         job = await self.context.store.read(lambda reader: records.get(reader, subject.job_id))

@@ -69,7 +69,7 @@ Payload = SystemEvent | AgentTurn
 
 
 class Delivery(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """Where the reply of an isolated run goes."""
+    """Destination of the reply of an isolated run."""
 
     mode: Literal["announce", "webhook", "none"]
     channel: str | None = None

@@ -1,6 +1,6 @@
 """Pages of jobs and of their runs."""
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -24,6 +24,8 @@ _MOST_ENTRIES = 5_000
 class CronListParams(Params):
     """Parameters of `cron.list`."""
 
+    ignored: ClassVar = {"compact": "Jobs are always sent whole."}
+
     include_disabled: bool | None = None
     limit: Limit = _LIMIT
     offset: Offset = 0
@@ -37,7 +39,6 @@ class CronListParams(Params):
     agent_id: Name | None = None
     session_agent_id: Name | None = None
     session_key: Name | None = None
-    compact: bool | None = None
     include_delivery_previews: bool | None = None
 
 
@@ -158,6 +159,7 @@ def _is_chosen(entry: Entry, params: CronRunsParams) -> bool:
         (not statuses or entry.status in statuses)
         and (not deliveries or entry.delivery_status in deliveries)
         and params.run_id in {None, entry.run_id}
+        and (params.agent_id is None or f"agent:{params.agent_id}:" in f"{entry.session_key}:")
         and (not query or query in text)
     )
 

@@ -26,7 +26,7 @@ def zone(name: str | None) -> ZoneInfo:
     """
     try:
         return ZoneInfo(name or host_zone())
-    except (OSError, ValueError) as error:
+    except (KeyError, OSError, ValueError) as error:
         if name is None:
             return ZoneInfo("UTC")
         raise ScheduleError(

@@ -40,7 +40,7 @@ class Scheduler(Struct):
 
     @property
     def execution(self) -> Execution:
-        """Returns what starts and ends the runs."""
+        """Returns the starter of the runs."""
         return Execution(self.context, self.runs)
 
     async def run(self) -> None:

@@ -135,7 +135,7 @@ def end(unit: Unit, run: tuple[str, int], body: bytes, post: str | None, now: in
 
 
 def how(reader: Reader, job_id: str, due_at: int) -> tuple[str, int] | None:
-    """Returns what started the run, and when it was claimed."""
+    """Returns the trigger of the run, and the time of its claim."""
     row = reader.one(
         "SELECT how, claimed_at FROM cron_run WHERE job_id = ? AND due_at = ?", (job_id, due_at)
     )

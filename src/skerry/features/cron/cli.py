@@ -1,0 +1,98 @@
+"""The parser of `skerry cron`."""
+
+from argparse import ArgumentParser
+
+from skerry.cli.options import Add, command, output, reach, subcommands, whole
+
+_RUN = "skerry.features.cron.cli_run"
+_PREVIEW = "skerry.features.cron.cli_preview"
+MOST_SHOWN = 10_000
+
+
+def add(cron: ArgumentParser) -> None:
+    """Adds what is beneath `skerry cron`."""
+    add = subcommands(cron)
+    new = command(add, "add", _RUN, "add a job")
+    new.add_argument("--name", required=True, help="its name")
+    _about(new)
+    changed = command(add, "edit", _RUN, "change a job")
+    changed.add_argument("job", metavar="JOB", help="its id, or the beginning of it")
+    changed.add_argument("--name", help="its name")
+    _about(changed)
+    listing = command(add, "list", _RUN, "the jobs, with their next and last runs")
+    listing.add_argument("--all", action="store_true", help="also those that are switched off")
+    status = command(add, "status", _RUN, "whether jobs are started, and when the next one is due")
+    for parser in (new, changed, listing, status, *_of_job(add)):
+        output(reach(parser))
+    _preview(add)
+
+
+def _of_job(add: Add) -> list[ArgumentParser]:
+    """Returns the commands about one job."""
+    parsers = [
+        command(add, name, _RUN, text)
+        for name, text in (
+            ("show", "one job"),
+            ("remove", "remove a job; the log of its runs stays"),
+            ("enable", "switch a job on"),
+            ("disable", "switch a job off"),
+            ("run", "run a job now"),
+        )
+    ]
+    for parser in parsers:
+        parser.add_argument("job", metavar="JOB", help="its id, or the beginning of it")
+    parsers[-1].add_argument("--due", action="store_true", help="only when its time has come")
+    runs = command(add, "runs", _RUN, "the ended runs of a job, or of all")
+    runs.add_argument("job", nargs="?", metavar="JOB", help="its id, or the beginning of it")
+    runs.add_argument("--limit", type=whole(1, 200), default=20, metavar="N")
+    return [*parsers, runs]
+
+
+def _preview(add: Add) -> None:
+    text = "the next times of a cron expression; needs no gateway"
+    parser = output(command(add, "preview", _PREVIEW, text))
+    parser.add_argument("expr", metavar="EXPR", help="such as '0 7 * * 1-5'")
+    parser.add_argument("--tz", metavar="ZONE", help="IANA name (default: of this machine)")
+    parser.add_argument(
+        "--from", dest="start", metavar="ISO", help="after this time (default: now)"
+    )
+    parser.add_argument("--count", type=whole(1, MOST_SHOWN), default=10, metavar="N")
+
+
+def _about(parser: ArgumentParser) -> None:
+    """Adds the options that describe a job."""
+    when = parser.add_argument_group("schedule").add_mutually_exclusive_group()
+    when.add_argument(
+        "--at", metavar="TIME", help="once: an ISO 8601 time, or from now such as 20m"
+    )
+    when.add_argument("--every", metavar="SPAN", help="again and again, such as 10m or 6h")
+    when.add_argument("--cron", metavar="EXPR", help="five fields, or six with the second first")
+    parser.add_argument(
+        "--tz", metavar="ZONE", help="of --cron (default: of the gateway's machine)"
+    )
+    late = parser.add_mutually_exclusive_group()
+    late.add_argument("--stagger", metavar="SPAN", help="longest delay of --cron")
+    late.add_argument("--exact", action="store_true", help="no delay at the top of the hour")
+    what = parser.add_argument_group("what it does").add_mutually_exclusive_group()
+    what.add_argument("--message", metavar="TEXT", help="message that starts a run of its own")
+    what.add_argument("--system-event", metavar="TEXT", help="text for the main conversation")
+    parser.add_argument("--model", metavar="REF", help="model of its runs")
+    parser.add_argument("--thinking", metavar="LEVEL", help="effort of thinking of its runs")
+    parser.add_argument("--timeout-seconds", type=float, metavar="S", help="limit of a run")
+    parser.add_argument("--agent", metavar="ID", help="agent (default: the default agent)")
+    parser.add_argument("--session", metavar="KEY", help="conversation of --system-event")
+    parser.add_argument(
+        "--wake", choices=("now", "next-heartbeat"), help="when --system-event is read"
+    )
+    to = parser.add_argument_group("its reply").add_mutually_exclusive_group()
+    to.add_argument("--announce", action="store_true", help="to the owner's last chat (default)")
+    to.add_argument("--no-deliver", action="store_true", help="to the log alone")
+    to.add_argument("--webhook", metavar="URL", help="post the end of each run there")
+    parser.add_argument("--channel", metavar="NAME", help="platform of --to")
+    parser.add_argument("--to", metavar="ID", help="chat that gets the reply")
+    parser.add_argument("--account", metavar="ID", help="account of the platform")
+    keep = parser.add_mutually_exclusive_group()
+    keep.add_argument("--delete-after-run", action="store_true", default=None)
+    keep.add_argument("--keep-after-run", action="store_false", dest="delete_after_run")
+    parser.add_argument("--description", metavar="TEXT")
+    parser.add_argument("--disabled", action="store_true", help="do not start it yet")
