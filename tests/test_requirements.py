@@ -71,11 +71,7 @@ def test_a_rule_of_a_part_that_is_built_holds_or_says_why_not(
     assert silent == []
 
 
-<<<<<<< HEAD
-ABSENT = ("cron", "heartbeat", "session-key-node")
-=======
-ABSENT = ("webhook", "session-key-node")
->>>>>>> 7ec68716 (Count the rules of cron, and list its commands with their options)
+ABSENT = ("session-key-node",)
 """Words of rules about what nothing in the source makes yet: forms of keys, files, lanes."""
 
 
