@@ -70,3 +70,19 @@ async def test_the_policy_decides_on_the_arguments_that_a_hook_leaves(tmp_path: 
         assert asked["request"]["rule"] == "elevated-approval"
         await wire.call("exec.approval.resolve", {"id": asked["id"], "decision": "deny"})
         assert "denied" in await final(wire)
+
+
+async def test_a_sub_agent_of_a_group_lacks_what_the_group_lacks(tmp_path: Path) -> None:
+    config = {
+        "channels": {
+            "memory": {"groups": {"G1": {"requireMention": False, "tools": {"deny": ["exec"]}}}}
+        },
+        "commands": {"ownerAllowFrom": ["memory:ann"]},
+        "tools": {"alsoAllow": ["sessions_spawn"]},
+    }
+    platform, task = Platform(tmp_path / "platform"), call("id")
+    async with whole_gateway(tmp_path / "home", Hooks(), platform, config):
+        spawn = f"call sessions_spawn {json.dumps({'task': task})}"
+        platform.say(spawn, peer="G1", kind="group", sender="ann", message_id="m1")
+        text = await until(platform, "A sub-agent", "G1")
+        assert "channels.memory.groups.tools.deny: exec" in text

@@ -7,6 +7,16 @@ from skerry.model.inbound import PeerKind
 from skerry.model.origin import Origin
 
 
+class Asker(Struct, frozen=True):
+    """A conversation on whose behalf a run of another one was started, and who asked there."""
+
+    key: SessionKey
+    channel: str = ""
+    """A chat platform's name; empty for a client of the gateway."""
+    sender: tuple[str, ...] = ()
+    """Typed keys of the person on the platform, such as `id:42`."""
+
+
 class Caller(Struct, frozen=True):
     """The conversation in which a run speaks, and for whom it does."""
 
@@ -21,3 +31,11 @@ class Caller(Struct, frozen=True):
     """A chat platform's name; empty for a client of the gateway."""
     sender: tuple[str, ...] = ()
     """Typed keys of the person on the platform, such as `id:42`."""
+    behalf: tuple[Asker, ...] = ()
+    """Conversations on whose behalf the run was started: what one of them may not, it may not."""
+
+    @property
+    def askers(self) -> tuple[Asker, ...]:
+        """Returns `behalf` of a run that this one starts."""
+        own = Asker(self.key, self.channel, self.sender)
+        return self.behalf if own in self.behalf else (*self.behalf, own)

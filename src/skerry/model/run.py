@@ -6,6 +6,7 @@ from typing import Final, Self
 import msgspec
 from msgspec import Struct
 
+from skerry.model.caller import Asker
 from skerry.model.errors import ModelError, RequestError
 from skerry.model.ids import RunId, SessionId, SessionKey, SessionKind
 from skerry.model.inbound import ReplyTo
@@ -167,6 +168,8 @@ class RunRequest(Struct, frozen=True):
     them. Empty for a client of the gateway, and for a run that no message began."""
     context: MessageContext | None = None
     """Facts and texts around a platform's message."""
+    behalf: tuple[Asker, ...] = ()
+    """Conversations on whose behalf it was started, such as those that lead to a sub-agent."""
     text_origin: Origin | None = None
     """Author of the text where that is not who asks, such as a tool; the rights are `origin`'s."""
     parent: ParentRun | None = None

@@ -152,7 +152,7 @@ class ToolPolicy(Struct, frozen=True, eq=False):
     """All must admit the sender."""
     situation: Situation = field(default_factory=Situation)
     joined: tuple[Situation, ...] = ()
-    """Situations of further senders whose messages entered the run."""
+    """Situations of further senders, and of conversations on whose behalf the run was started."""
     host: str = SANDBOX
     """Host of commands that name none: `sandbox`, `gateway` or `node`."""
 
@@ -171,7 +171,7 @@ def policy(rules: ToolRules, situation: Situation) -> ToolPolicy:
 
 
 def together(policies: Iterable[ToolPolicy]) -> ToolPolicy:
-    """Returns the policy of a run with messages of several senders: what all of them may do."""
+    """Returns the policy of a run with several who ask: what all of them may do."""
     first, *others = policies
     if not others:
         return first

@@ -275,6 +275,7 @@ def message(
         rights=request.rights,
         scopes=request.scopes,
         sender=request.sender,
+        behalf=request.behalf,
         text_origin=(outcome or ToolResult("")).origin,
     )
 

@@ -18,7 +18,7 @@ from skerry.infra.clock import Clock
 from skerry.infra.rooted_fs import Beneath, EscapeError
 from skerry.infra.supervise import Supervisor
 from skerry.lanes.running import ActiveRun, Running
-from skerry.model.caller import Caller
+from skerry.model.caller import Asker, Caller
 from skerry.model.errors import StoreFailedError
 from skerry.model.event import RunEvent
 from skerry.model.ids import AgentId, RunId, SessionId, SessionKind
@@ -120,14 +120,17 @@ def tool_layers(
     """Returns the layers of the configuration on the tools of a run; see `Runtime.layers`."""
     key, rules = caller.key, config.tool_rules(caller.key.agent, plugin_tools)
     is_sandboxed = config.is_sandboxed(key)
-    # The caller's own are the first; each further sender only takes away.
-    senders = dict.fromkeys((caller.sender, *joined))
+    # The caller's own are the first; further senders, and who asked elsewhere, only take away.
+    here = dict.fromkeys((caller.sender, *joined))
+    askers = (*(Asker(key, caller.channel, sender) for sender in here), *caller.behalf)
     return together(
         policy(
             rules,
-            Situation.of(key, caller.channel, sender, model=model, is_sandboxed=is_sandboxed),
+            Situation.of(
+                asker.key, asker.channel, asker.sender, model=model, is_sandboxed=is_sandboxed
+            ),
         )
-        for sender in senders
+        for asker in askers
     )
 
 
@@ -207,7 +210,9 @@ def caller_of(request: RunRequest) -> Caller:
     # What the key says counts, then the chat that the message came from.
     chat = _CHATS.get(key.kind) or (to.peer.kind if to else PeerKind.DIRECT)
     channel = to.channel if to else ""
-    return Caller(key, chat, request.origin, request.is_private, channel, request.sender)
+    return Caller(
+        key, chat, request.origin, request.is_private, channel, request.sender, request.behalf
+    )
 
 
 def run_context(

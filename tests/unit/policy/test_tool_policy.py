@@ -202,6 +202,24 @@ def test_a_run_with_messages_of_several_senders_may_what_all_of_them_may() -> No
         assert str(decide(leaving).effect) == leaves
 
 
+def test_a_run_that_a_group_started_may_what_the_group_and_its_sender_may() -> None:
+    rules = {"tools": {"deny": ["exec"]}, "toolsBySender": {"id:7": {"deny": ["read"]}}}
+    tree = config({"channels": {"telegram": {"groups": {"-100": rules}}}})
+    for sender, read in (("id:42", "allow"), ("id:7", "deny")):
+        key = SessionKey.parse(GROUP)
+        caller = Caller(key, PeerKind.GROUP, Origin.OWNER, channel="telegram", sender=(sender,))
+        child = SessionKey.parse(SUBAGENT)
+        of_child = Caller(child, PeerKind.DIRECT, Origin.OWNER, behalf=caller.askers)
+        grandchild = replace(of_child, behalf=of_child.askers)
+        for started in (of_child, grandchild):
+            layers = tool_layers(tree, started, ("p", "m"))
+            use = Request(Actor.of(started), Verb.USE, "read", effect=Verb.USE, tools=layers)
+            assert str(decide(use).effect) == read
+            assert str(decide(replace(use, name="exec")).effect) == "deny"
+            alone = tool_layers(tree, replace(started, behalf=()), ("p", "m"))
+            assert str(decide(replace(use, name="exec", tools=alone)).effect) == "allow"
+
+
 def test_the_rule_of_a_denial_names_its_list_and_entry() -> None:
     tree = {"tools": {"profile": "coding"}, "agents": of_agent(deny=["group:runtime"])}
     decision = answer(tree, "exec")

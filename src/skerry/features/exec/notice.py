@@ -62,5 +62,6 @@ async def message(session: ProcessSession, request: RunRequest) -> RunRequest:
         rights=request.rights,
         scopes=request.scopes,
         sender=request.sender,
+        behalf=request.behalf,
         text_origin=session.words,
     )

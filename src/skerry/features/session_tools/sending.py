@@ -67,7 +67,7 @@ class SessionsSend(HostTool):
             origin=caller.origin,
             rights=Rights.NONE,
             scopes=(),
-            sender=caller.sender,
+            behalf=caller.askers,
             text_origin=Origin.TOOL,
         )
         await dispatcher.submit(request)

@@ -71,6 +71,8 @@ def announcement(report: Report) -> RunRequest:
         purpose=Purpose.ANNOUNCE,
         rights=asked.rights,
         scopes=asked.scopes,
+        sender=asked.sender,
+        behalf=asked.behalf,
         text_origin=report.origin,
         parent=asked.parent,
     )

@@ -16,6 +16,7 @@ from skerry.model.thinking import ThinkingLevel, thinking_level
 from skerry.ports.tool import ToolContext
 from skerry.runtime.conversation import worst
 from skerry.runtime.dispatcher import Dispatch
+from skerry.runtime.run_context import caller_of
 from skerry.sdk.tool_host import ToolHost
 from skerry.store import Unit, archive, sessions
 
@@ -139,6 +140,7 @@ async def spawn(host: ToolHost, params: SpawnParams, context: ToolContext) -> St
         rights=asked.rights,
         scopes=asked.scopes,
         label=params.label,
+        behalf=caller_of(asked).askers,
         text_origin=worst(context.taint) if context.taint else None,
         parent=ParentRun(asked.key, asked.run_id),
     )
