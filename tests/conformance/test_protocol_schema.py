@@ -5,6 +5,7 @@ from typing import Any, get_args
 
 import pytest
 
+from skerry.features.channels import methods as channel_methods
 from skerry.features.cron import listing
 from skerry.gateway import handshake
 from skerry.gateway.method import Params
@@ -149,7 +150,7 @@ _OURS = {"idempotencyKey", "instructions"}
         (system_events.WakeParams, "WakeParams"),
         (listing.CronListParams, "CronListParams"),
         (listing.CronRunsParams, "CronRunsParams"),
-        (stubs.ChannelsStatusParams, "ChannelsStatusParams"),
+        (channel_methods.StatusParams, "ChannelsStatusParams"),
         (stubs.SkillsStatusParams, "SkillsStatusParams"),
         (sessions.SessionsDescribeParams, "SessionsDescribeParams"),
         (sessions.SessionsPreviewParams, "SessionsPreviewParams"),

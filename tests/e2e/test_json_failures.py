@@ -46,6 +46,7 @@ HERE = {
         "sandbox test",
         "audit",
         "cron preview",
+        "channels list",
         "exec check",
         "routing explain",
         "security audit",

@@ -18,7 +18,7 @@ from skerry.infra.channels import PLATFORMS, Platform
 from skerry.infra.clock import Clock
 from skerry.infra.supervise import keep_running
 from skerry.model.ids import AccountId, ChannelId
-from skerry.model.inbound import InboundMessage
+from skerry.model.inbound import InboundMessage, ReplyTo
 from skerry.ports.channel import (
     NO_CAPABILITIES,
     AccountReport,
@@ -181,8 +181,8 @@ class LiveChannels:
         reports: list[AccountReport] = []
         for name, section in self._config().channels.items():
             if name in PLATFORMS:
-                names = dict.fromkeys((*section.connected(), *map(AccountId, section.accounts)))
-                reports += [self._report(PLATFORMS[name], account, section) for account in names]
+                platform = PLATFORMS[name]
+                reports += [self._report(platform, account, section) for account in section.names]
         known = {(report.channel, report.account) for report in reports}
         for (channel, account), sender in self._delivery.senders.items():
             if (channel, account) not in known:
@@ -202,7 +202,11 @@ class LiveChannels:
         account = self._accounts.get((ChannelId(platform.name), name))
         if account is None:
             return AccountReport(
-                platform.name, name, platform.label, _idle(section, name), is_enabled=False
+                platform.name,
+                name,
+                platform.label,
+                _idle(platform, section, name),
+                is_enabled=False,
             )
         state = account.failure or AccountState()
         if account.adapter is not None and account.failure is None:
@@ -242,6 +246,14 @@ class LiveChannels:
         """Returns the adapter of an account."""
         sender = self._delivery.senders.get((ChannelId(channel), AccountId(account)))
         return sender.adapter if sender else None
+
+    def parts(self, to: ReplyTo, text: str) -> list[str]:
+        """Cuts a text into parts that the platform takes."""
+        return self._delivery.parts(to, text)
+
+    def wake(self, to: ReplyTo) -> None:
+        """Tells the account's sender that its outbox has something."""
+        self._delivery.wake(to)
 
 
 def open_sender(
@@ -292,12 +304,12 @@ def _adapter(
     return adapter
 
 
-def _idle(section: ChannelConfig, name: AccountId) -> AccountState:
+def _idle(platform: Platform, section: ChannelConfig, name: AccountId) -> AccountState:
     """Returns the state of an account that is not connected, with its cause."""
     settings = section.account(name)
     if settings is None or not settings.is_configured:
         message = "The configuration lacks the credentials of this account."
-        remedy = "`skerry channels login CHANNEL --account NAME` asks for them."
+        remedy = f"Run `skerry channels login {platform.name} --account {name}`."
         return AccountState(ConnectionState.NEEDS_LOGIN, message, remedy)
     message = "The account is switched off (enabled: false)."
     return AccountState(ConnectionState.STOPPED, message, "Set `enabled` to true.")

@@ -139,11 +139,14 @@ def _parsed_place(text: str | None) -> tuple[str | int, ...]:
     return parse_key_path(text) if text else ()
 
 
-def change(values: Mapping[str, JSON]) -> int:
-    """Writes the values into the file and lets a running gateway use it; returns the exit code."""
+def change(values: Mapping[str, JSON], *, quiet: bool = False) -> int:
+    """Writes the values into the file and lets a running gateway use it; returns the exit code.
+
+    `quiet` prints only warnings, for commands that print a result of their own.
+    """
     path = _file()
     try:
-        return _written(set_values(path, values, author=_author()))
+        return _written(set_values(path, values, author=_author()), quiet=quiet)
     except ConfigInvalidError as error:
         if not _sound():
             raise
@@ -161,20 +164,22 @@ def _sound() -> bool:
     return True
 
 
-def _written(done: Written) -> int:
+def _written(done: Written, *, quiet: bool = False) -> int:
     if not done.changed:
-        notice("Nothing changed.")
+        if not quiet:
+            notice("Nothing changed.")
         return 0
-    show(f"Changed {', '.join(map(show_key_path, done.changed))} in {done.source.path}.")
+    if not quiet:
+        show(f"Changed {', '.join(map(show_key_path, done.changed))} in {done.source.path}.")
     for issue in done.unknown:
         notice(f"warning: {plain(str(issue))}")
     state_dir, _ = locate(os.environ)
     if owner(state_dir / LOCK) is not None:
-        anyio.run(_tell, done)
+        anyio.run(_tell, done, quiet)
     return 0
 
 
-async def _tell(done: Written) -> None:
+async def _tell(done: Written, quiet: bool) -> None:  # noqa: FBT001 - called by anyio.run
     """Lets the running gateway use the file, and says what needs a restart."""
     params = {"raw": done.source.raw, "baseHash": done.source.hash}
     try:
@@ -189,7 +194,7 @@ async def _tell(done: Written) -> None:
             notice(f"The running gateway restarts for {waiting} once no run is in progress.")
         case "needed":
             notice(f"The running gateway needs a restart for {waiting}.")
-        case _:
+        case _ if not quiet:
             notice("The running gateway uses it.")
 
 

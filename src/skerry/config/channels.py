@@ -63,6 +63,9 @@ class ChannelAccount(AccessConfig):
     not_shared: ClassVar[tuple[str, ...]] = ("name",)
     """Fields that an account does not take from its platform, such as its credentials."""
 
+    login: ClassVar[tuple[tuple[str, str], ...]] = ()
+    """Keys of the credentials, each with the question by which a person is asked for it."""
+
     @property
     def is_configured(self) -> bool:
         """Returns whether the settings are enough for an account; each platform has its own."""
@@ -83,6 +86,13 @@ class ChannelConfig(ChannelAccount):
         section: type[Section] = platform.section if platform else cls
         return section
 
+    @property
+    def names(self) -> list[AccountId]:
+        """Returns the names of the accounts, also of those without credentials."""
+        is_own = self.is_configured or "enabled" in self.model_fields_set
+        own = [DEFAULT] if is_own and DEFAULT not in self.accounts else []
+        return [*own, *map(AccountId, self.accounts)]
+
     def account(self, name: str) -> ChannelAccount | None:
         """Returns the settings of an account, those of the platform included; None without it."""
         own = self.accounts.get(name)
@@ -90,7 +100,7 @@ class ChannelConfig(ChannelAccount):
             own_alone = {key: getattr(own, key) for key in self.not_shared}
             shared: ChannelAccount = self
             return overlaid(shared, own).model_copy(update=own_alone)
-        return self if name == DEFAULT and self.is_configured else None
+        return self if name in self.names else None
 
     def access_rules(self, path: str, account: str) -> AccessRules:
         """Returns who may write to an account, configured or not; `path` is the platform's key."""
@@ -106,8 +116,7 @@ class ChannelConfig(ChannelAccount):
 
     def connected(self) -> dict[AccountId, ChannelAccount]:
         """Returns the accounts that are to be connected, by name."""
-        names = [DEFAULT] if self.is_configured and DEFAULT not in self.accounts else []
-        every = {AccountId(name): self.account(name) for name in (*names, *self.accounts)}
+        every = {name: self.account(name) for name in self.names}
         return {
             name: settings
             for name, settings in every.items()

@@ -61,6 +61,12 @@ FEATURES = (
     Feature("models", ("what it uses", "show and choose the model")),
     Feature("credentials", ("what it uses", "credentials of model providers"), command="auth"),
     Feature("devices", ("what it uses", "approve, list and revoke devices that may connect")),
+    Feature("channels", ("what it uses", "add, show and remove accounts on chat platforms")),
+    Feature(
+        "message",
+        ("what it uses", "send messages, polls and reactions over chat platforms"),
+        registers=False,
+    ),
     Feature("pairing", ("what it uses", "approve and refuse senders of chat platforms")),
     Feature("routing", ("what it uses", "explain which agent answers a conversation")),
     Feature("audit", ("what it uses", "show and verify the log of decisions")),

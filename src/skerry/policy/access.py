@@ -129,7 +129,6 @@ METHODS: Final[Mapping[str, Need]] = MappingProxyType(
         "agents.files.set": ADMINS,
         "agents.list": READERS,
         "agents.update": ADMINS,
-        "channels.status": READERS,
         "chat.abort": WRITERS,
         "chat.history": READERS,
         "chat.inject": ADMINS,

@@ -212,3 +212,11 @@ class Channels(Protocol):
     def adapter(self, channel: str, account: str) -> ChannelAdapter | None:
         """Returns the adapter of an account."""
         ...
+
+    def parts(self, to: ReplyTo, text: str) -> list[str]:
+        """Cuts a text into parts that the platform takes."""
+        ...
+
+    def wake(self, to: ReplyTo) -> None:
+        """Tells the account's sender that its outbox has something."""
+        ...

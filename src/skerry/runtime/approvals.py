@@ -27,6 +27,7 @@ from skerry.model.escape import escaped
 from skerry.model.ids import RunId
 from skerry.model.inbound import ReplyTo
 from skerry.model.origin import Origin
+from skerry.model.outbound import Additions, Button, Content
 from skerry.model.run import RunRequest
 from skerry.ports.approval import PendingCall
 from skerry.runtime.delivery import Delivery
@@ -87,7 +88,9 @@ class ApprovalDesk(Struct):
         to = self.chat(approval)
         if to is None or self.delivery is None:
             return
-        parts = self.delivery.parts(to, chat_text(approval))
+        texts = self.delivery.parts(to, chat_text(approval))
+        last = Content(texts[-1], Additions(buttons=(buttons(approval),)))
+        parts: list[str | Content] = [*texts[:-1], last]
         run_id = RunId(f"approval-request-{approval.id}")
         outbox.add(unit, run_id, 0, to, parts, approval.created_at)
 
@@ -289,6 +292,17 @@ def chat_text(approval: StoredApproval) -> str:
         f"{view.tool}{where}{folder}:\n{escaped(view.command)}\n"
         f"Rule {view.rule}{reason}\n"
         f"Answer: /approve {short} allow-once{always} | deny"
+    )
+
+
+def buttons(approval: StoredApproval) -> tuple[Button, ...]:
+    """Returns the answers as buttons, for platforms that have them."""
+    short = approval.id[:8]
+    verdicts = {"Allow once": "allow-once", "Always allow": "allow-always", "Deny": "deny"}
+    return tuple(
+        Button(label, f"/approve {short} {verdict}")
+        for label, verdict in verdicts.items()
+        if verdict != "allow-always" or approval.subject.patterns
     )
 
 

@@ -3,7 +3,7 @@
 A part is marked `sending` before the adapter gets it and `sent` after. Found in `sending`, or after
 a failed attempt, it may have arrived: the adapter is asked to settle that. Where it cannot, the
 part is `unknown`, and the configuration decides: the person is told that one may be missing, or it
-goes out once more with a mark. Without a mark nothing is ever sent twice.
+goes out once more with a mark. Without a mark nothing is ever sent twice but this notice.
 
 A part that fails holds back its conversation, whose order counts, and no other. It is tried again
 after longer and longer pauses, or when the platform says; one that is refused, or was tried for
@@ -147,13 +147,16 @@ class Sender(Struct):
         """Does with a part that may be there what the configuration wants, and what is left."""
         part, now = waiting.part, self.clock.now_ms()
         logger.warning("whether %s arrived is unknown", part.nonce)
+        if part.block < 0 and part.text == MISSING:
+            # To read this twice harms nobody; not to read it would hide what is missing.
+            return await self._send(msgspec.structs.replace(waiting, repeated=False))
         if self.unknown() is UnknownDelivery.REPEAT and not waiting.repeated:
             await self.store.write(lambda unit: outbox.repeat(unit, part.serial))
             return await self._send(msgspec.structs.replace(waiting, repeated=True))
 
         def leave(unit: Unit) -> None:
             marked = outbox.mark(unit, part.serial, PartState.UNKNOWN, now)
-            if marked and part.block >= 0:  # else it is such a notice itself
+            if marked and part.block >= 0:
                 outbox.give_notice(unit, part, MISSING, now)
 
         await self.store.write(leave)

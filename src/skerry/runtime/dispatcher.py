@@ -23,7 +23,12 @@ from skerry.config.root import Config
 from skerry.hooks.events import MessageReceived
 from skerry.lanes.lanes import Lanes
 from skerry.lanes.running import ActiveRun, Batch
-from skerry.model.errors import BusyError, KeyReusedError, UnknownAgentError
+from skerry.model.errors import (
+    BusyError,
+    KeyReusedError,
+    ModelUnavailableError,
+    UnknownAgentError,
+)
 from skerry.model.ids import RunId, SessionKey
 from skerry.model.inbound import InboundMessage, ReplyTo, well_formed
 from skerry.model.origin import Origin
@@ -44,8 +49,9 @@ from skerry.routing.routing import session_key
 from skerry.runtime.admission import Arrival, EnteredMessage, notify_session, parse_message
 from skerry.runtime.channel_gate import ChannelGate
 from skerry.runtime.compaction.compactor import compact_session
+from skerry.runtime.media_in import MediaFolder
 from skerry.runtime.queue import Queue
-from skerry.runtime.run_context import Runtime, run_context
+from skerry.runtime.run_context import MEDIA, Runtime, run_context
 from skerry.sessions import lifecycle
 from skerry.store import Unit, inbound, runs
 
@@ -78,10 +84,11 @@ class Dispatch:
     async def receive(self, arrived: InboundMessage) -> None:
         """Takes a platform's message; when this returns, the platform may be told that we have it.
 
-        A message that was taken before changes nothing, and one without words asks for nothing.
+        A message that was taken before changes nothing, and one without words and files asks for
+        nothing.
         One of a sender who is not admitted goes no further than the gate.
         """
-        if not arrived.text.strip():
+        if not arrived.text.strip() and not arrived.attachments:
             logger.info("a message without text arrived over %s", arrived.channel)
             return
         config = self.runtime.config()
@@ -127,12 +134,33 @@ class Dispatch:
             logger.info("/%s of %s is not theirs to give", command[0].name, arrived.channel)
             return
         if command is None and not group.answers:
-            await self.gate.keep(arrived, key, group)
+            if arrived.text.strip():
+                await self.gate.keep(arrived, key, group)
             return
+        if command is None and arrived.attachments:
+            request = await self._with_files(request, arrived, config)
         history = await self.gate.history(key, group) if command is None else ()
         context = context_of(arrived, author, mentioned=group.mentioned, history=history)
         request = await parse_message(self.runtime, config, replace(request, context=context))
         await self._admit(request, config, arrived, given=history[-1].serial if history else 0)
+
+    async def _with_files(
+        self, request: RunRequest, arrived: InboundMessage, config: Config
+    ) -> RunRequest:
+        """Returns the request with the images of a message and a line about each of its files."""
+        runtime = self.runtime
+        sender = runtime.delivery.senders.get((arrived.channel, arrived.account))
+        try:
+            _, model = await runtime.models.choose(config.primary_model(request.key.agent))
+            reads_images = "image" in model.input
+        except ModelUnavailableError:
+            reads_images = False
+        folder = MediaFolder(config.state_dir / MEDIA, runtime.clock)
+        files = await folder.receive(
+            sender.adapter if sender else None, arrived.attachments, reads_images=reads_images
+        )
+        text = "\n\n".join(part for part in (request.text, "\n".join(files.notes)) if part.strip())
+        return replace(request, text=text, images=files.images)
 
     async def submit(
         self, request: RunRequest, beside: Callable[[Unit], object] = no_more

@@ -16,6 +16,7 @@ from skerry.store.unit import Reader, Row, Unit, marks
 
 _encode = msgspec.json.encode
 _destinations = msgspec.json.Decoder(ReplyTo)
+_receipts = msgspec.json.Decoder(Receipt)
 _additions = msgspec.json.Decoder(Additions)
 _MOST_ERROR = 500
 
@@ -193,6 +194,21 @@ def undelivered(
         (*states, limit),
     )
     return [_to_part(row) for row in rows]
+
+
+def of_run(reader: Reader, run_id: RunId) -> list[KeptPart]:
+    """Returns the parts of a run, in order."""
+    rows = reader.all(f"SELECT {_COLUMNS} FROM outbox WHERE run_id = ? ORDER BY serial", (run_id,))  # noqa: S608 - constant columns
+    return [_to_part(row) for row in rows]
+
+
+def platform_ids(reader: Reader, run_id: RunId) -> list[str]:
+    """Returns the platform's ids of the messages that the parts of a run became, in order."""
+    rows = reader.all(
+        "SELECT receipt FROM outbox WHERE run_id = ? AND receipt IS NOT NULL ORDER BY serial",
+        (run_id,),
+    )
+    return [number for (receipt,) in rows for number in _receipts.decode(receipt).platform_ids]
 
 
 def get(reader: Reader, serial: int) -> KeptPart | None:

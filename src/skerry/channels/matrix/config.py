@@ -14,6 +14,9 @@ class MatrixAccount(ChannelAccount):
     """Settings of one account."""
 
     not_shared: ClassVar[tuple[str, ...]] = ("name", "access_token")
+    login: ClassVar[tuple[tuple[str, str], ...]] = (
+        ("accessToken", "Access token of a session of the account"),
+    )
 
     homeserver: Root = HttpUrl("https://matrix.org")
     """Address of the homeserver's client API."""

@@ -1,6 +1,7 @@
 """One Telegram bot: receives by long requests, sends texts, files, buttons and reactions."""
 
 import logging
+import re
 from pathlib import Path
 from typing import Any, Final
 
@@ -226,9 +227,9 @@ class TelegramAdapter:
 
     def _addressed(self, part: OutboundPart) -> dict[str, Any]:
         """Returns the parameters that every message has."""
-        params: dict[str, Any] = {"chat_id": int(part.to.peer.id)}
+        params: dict[str, Any] = {"chat_id": _chat(part.to)}
         if part.to.thread_id is not None:
-            params["message_thread_id"] = int(part.to.thread_id)
+            params["message_thread_id"] = _number(part.to.thread_id)
         if part.more.silent:
             params["disable_notification"] = True
         quote = wire.plain_id(part.to.quote or "")
@@ -276,9 +277,9 @@ class TelegramAdapter:
         """Shows for five seconds that an answer is being written."""
         if self._quiet_until > anyio.current_time():
             return
-        params: dict[str, Any] = {"chat_id": int(to.peer.id), "action": "typing"}
+        params: dict[str, Any] = {"chat_id": _chat(to), "action": "typing"}
         if to.thread_id is not None:
-            params["message_thread_id"] = int(to.thread_id)
+            params["message_thread_id"] = _number(to.thread_id)
         await self._api.call("sendChatAction", params)
 
     async def settle(self, part: OutboundPart) -> Settlement:
@@ -289,7 +290,7 @@ class TelegramAdapter:
     async def edit(self, to: ReplyTo, platform_id: str, text: str) -> None:
         """Replaces the text of a message of the bot."""
         self._refuse_while_quiet()
-        where = {"chat_id": int(to.peer.id), "message_id": int(platform_id)}
+        where = {"chat_id": _chat(to), "message_id": int(platform_id)}
         try:
             await self._posted("editMessageText", where | {"text": HTML.render(text)} | _HTML_MODE)
         except DeliveryRefusedError as error:
@@ -302,7 +303,7 @@ class TelegramAdapter:
         if number is None:
             return  # a pressed button is no message
         reaction = [{"type": "emoji", "emoji": emoji}] if emoji else []
-        where = {"chat_id": int(to.peer.id), "message_id": number}
+        where = {"chat_id": _chat(to), "message_id": number}
         try:
             await self._api.call("setMessageReaction", where | {"reaction": reaction})
         except ApiError as error:
@@ -335,6 +336,22 @@ class TelegramAdapter:
 
 
 _HTML_MODE: Final = {"parse_mode": "HTML", "link_preview_options": {"is_disabled": True}}
+
+
+def _chat(to: ReplyTo) -> int:
+    """Returns the number of the chat. Raises as `_number`."""
+    return _number(to.peer.id)
+
+
+def _number(text: str) -> int:
+    """Returns the number that Telegram has for a chat or a topic.
+
+    Raises:
+        DeliveryRefusedError: it is none.
+    """
+    if re.fullmatch(r"-?\d{1,18}", text) is None:
+        raise DeliveryRefusedError(f"{text!r} is no chat or topic of Telegram: these are numbers.")
+    return int(text)
 
 
 def _is_about_markup(description: str) -> bool:

@@ -15,6 +15,10 @@ class TelegramAccount(ChannelAccount):
 
     not_shared: ClassVar[tuple[str, ...]] = ("name", "bot_token")
 
+    login: ClassVar[tuple[tuple[str, str], ...]] = (
+        ("botToken", "Token of the bot, as @BotFather gave it"),
+    )
+
     bot_token: SecretStr | None = None
     """Token that @BotFather gave."""
     api_root: Root = HttpUrl("https://api.telegram.org")

@@ -1,6 +1,6 @@
 """Methods about senders of platforms: who waits to be paired, and the owner's decisions."""
 
-from typing import Annotated, Final
+from typing import Annotated, ClassVar, Final
 
 from pydantic import Field
 
@@ -32,6 +32,9 @@ class DecideParams(Params):
 
 class ApproveParams(DecideParams):
     """Parameters of `channels.pairing.approve`."""
+
+    ignored: ClassVar = {"bootstrapCommandOwner": "An approval makes nobody an owner."}
+    refused: ClassVar = {"requestId": "A code names the request."}
 
     notify: bool | None = None
 

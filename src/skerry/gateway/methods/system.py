@@ -183,7 +183,10 @@ async def status(call: Call, _params: StatusParams) -> Json:
                 for agent in config.agents.ids
             ],
         },
-        "channelSummary": [],
+        "channelSummary": [
+            f"{row['channel']}/{row['account']}: {row['state']}" for row in _channels(context)
+        ],
+        "channels": _channels(context),
         "queuedSystemEvents": context.system_events.texts(),
         "activeRuns": len(context.dispatcher.active()),
         "queue": _queue(context, now),
@@ -237,6 +240,22 @@ def _queue(context: GatewayContext, now: int) -> Json:
         ],
         "stuck": [{"what": stuck.what, "since": stuck.since} for stuck in report.stuck],
     }
+
+
+def _channels(context: GatewayContext) -> list[dict[str, Json]]:
+    """Returns the accounts on chat platforms, each with its state."""
+    return [
+        {
+            "channel": report.channel,
+            "account": report.account,
+            "enabled": report.is_enabled,
+            "state": report.state.state.value,
+            "message": report.state.message,
+            "remedy": report.state.remedy,
+            "name": report.state.name,
+        }
+        for report in (context.channels.reports() if context.channels else ())
+    ]
 
 
 def _plugins(context: GatewayContext) -> Json:

@@ -1,0 +1,41 @@
+"""The parser of `skerry channels`."""
+
+from argparse import ArgumentParser
+
+from skerry.cli.options import command, output, reach
+
+_RUN = "skerry.features.channels.cli_run"
+
+
+def add(channels: ArgumentParser) -> None:
+    """Adds what is beneath `skerry channels`."""
+    add = channels.add_subparsers(metavar="COMMAND", title="commands").add_parser
+    listing = command(add, "list", _RUN, "configured accounts, and the platforms that there are")
+    added = command(add, "add", _RUN, "configure an account and connect it")
+    login = command(add, "login", _RUN, "enter the credentials of an account anew")
+    logout = command(add, "logout", _RUN, "take the credentials of an account away")
+    remove = command(add, "remove", _RUN, "take an account with its settings away")
+    restart = command(add, "restart", _RUN, "connect an account anew")
+    status = command(add, "status", _RUN, "the state of each account, and what helps")
+    for parser in (added, login, logout, remove, restart):
+        parser.add_argument("channel", metavar="CHANNEL", help="the platform, such as telegram")
+        parser.add_argument("--account", metavar="ID", default="default", help="name it")
+    for parser in (added, login):
+        parser.add_argument("--secret", metavar="TEXT", help="the credential; - reads stdin")
+        parser.add_argument(
+            "--set", metavar="KEY=VALUE", action="append", default=[], help="a further setting"
+        )
+    status.add_argument("channel", nargs="?", metavar="CHANNEL", help="only of this platform")
+    status.add_argument("--probe", action="store_true", help="ask each platform now")
+    parsers = {
+        "list": listing,
+        "add": added,
+        "login": login,
+        "logout": logout,
+        "remove": remove,
+        "restart": restart,
+        "status": status,
+    }
+    for name, parser in parsers.items():
+        parser.set_defaults(action=name)
+        output(reach(parser) if name in {"restart", "status"} else parser)

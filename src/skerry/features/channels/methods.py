@@ -1,0 +1,349 @@
+"""Methods about accounts on chat platforms: their states, restarts, and sending over them."""
+
+from typing import Annotated, Any, ClassVar, Final
+
+import anyio
+from msgspec.structs import replace
+from pydantic import Field
+
+from skerry.config.channels import DEFAULT
+from skerry.config.expand import Expanded
+from skerry.config.paths import MISSING, KeyPath, replaced
+from skerry.config.source import Source
+from skerry.gateway.frames import Json
+from skerry.gateway.method import Call, Method, Name, Params, RefusedError
+from skerry.gateway.methods.config import written
+from skerry.infra.channels import PLATFORMS
+from skerry.infra.spelling import spelt_like
+from skerry.model.errors import DeliveryRefusedError
+from skerry.model.ids import AccountId, ChannelId, RunId
+from skerry.model.inbound import Peer, PeerKind, ReplyTo
+from skerry.model.outbound import Additions, Content, Poll
+from skerry.model.undelivered import DeliveryDelayedError
+from skerry.ports.channel import AccountReport, Channels, ConnectionState, Reacts, capabilities
+from skerry.store import Reader, Unit, outbox
+from skerry.store.outbox import PartState
+
+SENT_SECONDS: Final = 20.0
+"""Seconds that `send` waits for the platform; then the message is still in the outbox."""
+LOOK_SECONDS: Final = 0.05
+_MOST_PROBES: Final = 64
+Text = Annotated[str, Field(min_length=1, max_length=100_000)]
+Key = Annotated[str, Field(min_length=1, max_length=256)]
+Option = Annotated[str, Field(min_length=1, max_length=100)]
+
+
+class StatusParams(Params):
+    """Parameters of `channels.status`."""
+
+    ignored: ClassVar = {"timeoutMs": "A probe has its own limit of 20 s."}
+
+    probe: bool | None = None
+    channel: Name | None = None
+
+
+class AccountParams(Params):
+    """Parameters of a method about one account."""
+
+    channel: Name
+    account_id: Name | None = None
+
+
+class TargetParams(Params):
+    """Parameters of a method that sends; `to` is an id, with `direct:`, `group:` or `channel:`."""
+
+    to: Name
+    channel: Name | None = None
+    account_id: Name | None = None
+    thread_id: Name | None = None
+
+
+class SendParams(TargetParams):
+    """Parameters of `send`; a repeated key sends nothing again."""
+
+    ignored: ClassVar = {
+        "agentId": "The message is in no transcript.",
+        "gifPlayback": "It is about files.",
+        "asVoice": "It is about files.",
+        "forceDocument": "It is about files.",
+        "contentType": "It is about files.",
+        "filename": "It is about files.",
+        "sessionKey": "The message is in no transcript.",
+    }
+    refused: ClassVar = {
+        "mediaUrl": "Files are sent by answers of agents only.",
+        "mediaUrls": "Files are sent by answers of agents only.",
+        "buffer": "Files are sent by answers of agents only.",
+        "parseMode": "Messages are Markdown on every platform.",
+    }
+
+    reply_to_id: Name | None = None
+    message: Text
+    idempotency_key: Key
+    silent: bool = False
+
+
+class PollParams(TargetParams):
+    """Parameters of `poll`; a repeated key sends nothing again."""
+
+    refused: ClassVar = {"isAnonymous": "The platform decides who sees the answers."}
+
+    duration_hours: Annotated[int, Field(ge=0, le=720)] = 0
+    silent: bool = False
+    question: Annotated[str, Field(min_length=1, max_length=300)]
+    options: Annotated[tuple[Option, ...], Field(min_length=2, max_length=12)]
+    max_selections: Annotated[int, Field(ge=1, le=12)] = 1
+    duration_seconds: Annotated[int, Field(ge=0, le=2_592_000)] = 0
+    idempotency_key: Key
+
+
+class ReactParams(TargetParams):
+    """Parameters of `channels.react`; an empty emoji removes the reaction."""
+
+    message_id: Name
+    emoji: Annotated[str, Field(max_length=32)]
+
+
+async def channels_status(call: Call, params: StatusParams) -> Json:
+    """Returns the platforms with an account, and the state of each account.
+
+    With `probe` each platform is asked now.
+    """
+    channels = call.context.channels
+    reports = channels.reports() if channels else []
+    if params.channel is not None:
+        reports = [report for report in reports if report.channel == params.channel]
+    rows = [_row(report) for report in reports]
+    if params.probe and channels is not None:
+        await _probe(channels, rows[:_MOST_PROBES])
+    by_channel: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        by_channel.setdefault(row["channel"], []).append(row)
+    labels = {report.channel: report.label for report in reports}
+    meta = [{"id": name, "label": text, "detailLabel": text} for name, text in labels.items()]
+    return {
+        "ts": call.context.clock.now_ms(),
+        "channelOrder": list(by_channel),
+        "channelLabels": labels,
+        "channelDetailLabels": labels,
+        "channelSystemImages": {},
+        "channelMeta": meta,
+        "channels": {name: _summary(group) for name, group in by_channel.items()},
+        "channelAccounts": by_channel,
+        "channelDefaultAccountId": {
+            name: group[0]["accountId"] for name, group in by_channel.items()
+        },
+    }
+
+
+async def _probe(channels: Channels, rows: list[dict[str, Any]]) -> None:
+    async def one(row: dict[str, Any]) -> None:
+        state = await channels.probe(row["channel"], row["accountId"])
+        row |= _state(state.state, state.message, state.remedy)
+        row["probe"] = {"ok": state.state is ConnectionState.CONNECTED, "name": state.name}
+
+    async with anyio.create_task_group() as tasks:
+        for row in rows:
+            if row["running"]:
+                tasks.start_soon(one, row)
+
+
+def _summary(rows: list[Any]) -> dict[str, Json]:
+    return {
+        "configured": any(row["configured"] for row in rows),
+        "running": any(row["running"] for row in rows),
+        "connected": any(row["connected"] for row in rows),
+        "lastError": next((row["lastError"] for row in rows if row["lastError"]), None),
+    }
+
+
+def _row(report: AccountReport) -> dict[str, Any]:
+    state = report.state
+    offers = {
+        name: getattr(report.offers, name)
+        for name in ("edits", "reactions", "buttons", "threads", "polls")
+    }
+    return {
+        "channel": report.channel,
+        "accountId": report.account,
+        "name": state.name,
+        "enabled": report.is_enabled,
+        "configured": state.state is not ConnectionState.NEEDS_LOGIN or report.is_enabled,
+        "running": report.is_enabled,
+        "lastInboundAt": report.last_inbound_at or None,
+        "capabilities": {
+            **offers,
+            "mediaIn": report.offers.media_in,
+            "mediaOut": report.offers.media_out,
+        },
+        **_state(state.state, state.message, state.remedy),
+    }
+
+
+def _state(state: ConnectionState, message: str, remedy: str) -> dict[str, Any]:
+    return {
+        "state": state.value,
+        "connected": state is ConnectionState.CONNECTED,
+        "lastError": message or None,
+        "remedy": remedy or None,
+    }
+
+
+async def channels_restart(call: Call, params: AccountParams) -> Json:
+    """Ends the connection of an account and opens it anew."""
+    channels, account = _channels(call), params.account_id or DEFAULT
+    try:
+        channels.restart(params.channel, account)
+    except KeyError:
+        raise _unknown(channels, params.channel, account) from None
+    return {"ok": True, "channel": params.channel, "accountId": account}
+
+
+async def channels_logout(call: Call, params: AccountParams) -> Json:
+    """Takes the credentials of an account out of the configuration, which disconnects it."""
+    account = params.account_id or DEFAULT
+    platform = PLATFORMS.get(params.channel)
+    section = call.context.config().channels.get(params.channel)
+    settings = section.account(account) if section else None
+    if platform is None or section is None or settings is None:
+        raise _unknown(_channels(call), params.channel, account)
+    path: KeyPath = ("channels", params.channel)
+    if account in section.accounts:
+        path = (*path, "accounts", account)
+    gone = [(*path, name) for name, _ in settings.login]
+
+    def edit(before: Source, _: Expanded) -> dict[str, Any]:
+        tree: Any = before.parsed
+        for key in gone:
+            tree = replaced(tree, key, MISSING)
+        return dict(tree)
+
+    await written(call, edit, "channels.logout")
+    cleared = {"channel": params.channel, "accountId": account}
+    return {**cleared, "cleared": True, "loggedOut": True}
+
+
+async def send(call: Call, params: SendParams) -> Json:
+    """Sends a message over a platform, once for each key; waits until the platform has it."""
+    to = _target(call, params)
+    if params.reply_to_id is not None:
+        to = replace(to, quote=params.reply_to_id)
+    silent = Additions(silent=params.silent)
+    parts = [Content(text, silent) for text in _channels(call).parts(to, params.message)]
+    return await _deliver(call, RunId(f"send-{params.idempotency_key}"), to, parts)
+
+
+async def poll(call: Call, params: PollParams) -> Json:
+    """Sends a question with options, once for each key; waits until the platform has it."""
+    to = _target(call, params)
+    adapter = _channels(call).adapter(to.channel, to.account)
+    if adapter is None or not capabilities(adapter).polls:
+        raise RefusedError(f"{to.channel} has no polls.", "Send a message instead.")
+    if len(set(params.options)) != len(params.options):
+        raise RefusedError("Two options of the poll are the same.")
+    seconds = params.duration_seconds or 3600 * params.duration_hours
+    asked = Poll(params.question, params.options, params.max_selections, seconds)
+    parts = [Content(params.question, Additions(poll=asked, silent=params.silent))]
+    return await _deliver(call, RunId(f"poll-{params.idempotency_key}"), to, parts)
+
+
+async def channels_react(call: Call, params: ReactParams) -> Json:
+    """Sets the reaction of the account on a message, or removes it."""
+    to = _target(call, params)
+    to = ReplyTo(to.channel, to.account, to.peer, params.message_id, to.thread_id)
+    adapter = _channels(call).adapter(to.channel, to.account)
+    if not isinstance(adapter, Reacts):
+        raise RefusedError(f"{to.channel} has no reactions.")
+    try:
+        await adapter.react(to, params.emoji)
+    except (DeliveryRefusedError, DeliveryDelayedError) as error:
+        raise RefusedError(f"The reaction was not set: {error}") from error
+    return {"ok": True, "channel": to.channel, "messageId": params.message_id}
+
+
+async def _deliver(call: Call, run_id: RunId, to: ReplyTo, parts: list[Content]) -> Json:
+    now = call.context.clock.now_ms()
+
+    def write(unit: Unit) -> None:
+        if outbox.next_block(unit, run_id) == 0:
+            outbox.add(unit, run_id, 0, to, parts, now)
+
+    await call.context.store.write(write)
+    _channels(call).wake(to)
+    rows, ids = await _outcome(call, run_id)
+    failed = next((row for row in rows if row.waiting.state is PartState.FAILED), None)
+    if failed is not None:
+        message = f"{to.channel} refused the message: {failed.error}"
+        raise RefusedError(message, "`skerry outbox list` has it.")
+    is_sent = bool(rows) and all(row.waiting.state is PartState.SENT for row in rows)
+    return {
+        "runId": run_id,
+        "channel": to.channel,
+        "accountId": to.account,
+        "to": to.peer.id,
+        "messageId": ids[-1] if ids else None,
+        "messageIds": ids,
+        "status": "sent" if is_sent else "queued",
+    }
+
+
+async def _outcome(call: Call, run_id: RunId) -> tuple[list[outbox.KeptPart], list[str]]:
+    """Returns the parts once none is on its way, or after `SENT_SECONDS`, and their ids there."""
+
+    def read(reader: Reader) -> tuple[list[outbox.KeptPart], list[str]]:
+        return outbox.of_run(reader, run_id), outbox.platform_ids(reader, run_id)
+
+    rows, ids = await call.context.store.read(read)
+    with anyio.move_on_after(SENT_SECONDS):
+        while any(row.waiting.state in _OPEN and not row.waiting.retry_at for row in rows):
+            await anyio.sleep(LOOK_SECONDS)
+            rows, ids = await call.context.store.read(read)
+    return rows, ids
+
+
+_OPEN: Final = frozenset({PartState.PENDING, PartState.SENDING})
+
+
+def _target(call: Call, params: TargetParams) -> ReplyTo:
+    """Returns the address.
+
+    Raises:
+        RefusedError: there is no such account.
+    """
+    channels = _channels(call)
+    reports = channels.reports()
+    channel = params.channel or (reports[0].channel if reports else "")
+    mine = [report for report in reports if report.channel == channel]
+    account = params.account_id or next((report.account for report in mine), DEFAULT)
+    if channels.adapter(channel, account) is None:
+        raise _unknown(channels, channel or "(none)", account)
+    kind, _, peer = params.to.partition(":")
+    if kind not in set(PeerKind) or not peer:
+        kind, peer = PeerKind.DIRECT, params.to
+    where = Peer(PeerKind(kind), peer)
+    return ReplyTo(ChannelId(channel), AccountId(account), where, "", params.thread_id)
+
+
+def _channels(call: Call) -> Channels:
+    if call.context.channels is None:
+        raise RefusedError("This gateway has no channels.")
+    return call.context.channels
+
+
+def _unknown(channels: Channels, channel: str, account: str) -> RefusedError:
+    known = [f"{report.channel}/{report.account}" for report in channels.reports()]
+    near = spelt_like(f"{channel}/{account}", known)
+    hint = f" Did you mean {near[0]}?" if near else ""
+    listed = ", ".join(known) or "none"
+    message = f"No account {channel}/{account} is connected.{hint} Accounts: {listed}."
+    return RefusedError(message, "`skerry channels add` makes one.")
+
+
+METHODS: Final = (
+    Method("channels.status", StatusParams, channels_status),
+    Method("channels.restart", AccountParams, channels_restart),
+    Method("channels.logout", AccountParams, channels_logout),
+    Method("channels.react", ReactParams, channels_react),
+    Method("send", SendParams, send),
+    Method("poll", PollParams, poll),
+)

@@ -1,0 +1,18 @@
+"""Registers accounts on chat platforms: methods, and what `skerry doctor` says of them."""
+
+from skerry.policy.access import ADMINS, READERS, WRITERS
+from skerry.sdk.features import FeatureApi
+
+
+def register(api: FeatureApi) -> None:
+    """Registers what the feature consists of."""
+    needs = {
+        "channels.logout": ADMINS,
+        "channels.react": WRITERS,
+        "channels.restart": ADMINS,
+        "channels.status": READERS,
+        "poll": WRITERS,
+        "send": WRITERS,
+    }
+    api.methods(needs, "methods:METHODS")
+    api.status_check("checks:accounts")

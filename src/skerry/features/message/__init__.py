@@ -1,0 +1,1 @@
+"""Sends messages, polls and reactions over chat platforms from the command line."""

@@ -1,0 +1,155 @@
+"""Fetches the files of an admitted message: images for the model, the others into a folder.
+
+Names and types are the sender's words: the first bytes decide what is an image, and a name is
+cleaned before it is shown or written.
+"""
+
+import base64
+import logging
+import re
+import secrets
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+import anyio
+import anyio.to_thread
+from msgspec import Struct
+
+from skerry.infra.atomic import make_private, write_atomic
+from skerry.infra.clock import Clock
+from skerry.model.inbound import Attachment, AttachmentKind
+from skerry.model.message import ImageBlock
+from skerry.model.undelivered import MediaError
+from skerry.ports.channel import ChannelAdapter, Fetches
+
+logger = logging.getLogger(__name__)
+
+MOST_FILES: Final = 10
+"""Files of a message that are fetched."""
+MOST_BYTES: Final = 20_000_000
+"""Bytes of one file."""
+MOST_IMAGE: Final = 6_291_456
+"""Bytes of an image for a model; a larger one is stored as a file."""
+MOST_TOGETHER: Final = 40_000_000
+"""Bytes of all files of a message."""
+FETCH_SECONDS: Final = 45.0
+LASTS_MS: Final = 7 * 86_400_000
+"""Milliseconds for which a file is kept."""
+INBOUND: Final = "inbound"
+_SIGNATURES: Final = {
+    b"\x89PNG\r\n\x1a\n": "image/png",
+    b"\xff\xd8\xff": "image/jpeg",
+    b"GIF87a": "image/gif",
+    b"GIF89a": "image/gif",
+}
+_MOST_NAME: Final = 64
+_ODD: Final = re.compile(r"[^\w.-]+")
+
+
+class Files(Struct, frozen=True):
+    """Files of a message, as the model gets them."""
+
+    images: tuple[ImageBlock, ...] = ()
+    notes: tuple[str, ...] = ()
+    """A line about each file."""
+
+
+class MediaFolder(Struct, frozen=True):
+    """Folder of the files that people sent, and what is done with those of a message."""
+
+    folder: Path
+    clock: Clock
+
+    async def receive(
+        self,
+        adapter: ChannelAdapter | None,
+        attachments: Sequence[Attachment],
+        *,
+        reads_images: bool,
+    ) -> Files:
+        """Fetches the files; one that cannot be had is a note, and never loses the message."""
+        images, notes, together = list[ImageBlock](), list[str](), 0
+        for attachment in attachments[:MOST_FILES]:
+            try:
+                data = await _fetched(adapter, attachment, MOST_TOGETHER - together)
+            except MediaError as error:
+                notes.append(f"[{_named(attachment)}: not available. {_line(str(error))}]")
+                continue
+            together += len(data)
+            kind = image_type(data)
+            if kind and reads_images and len(data) <= MOST_IMAGE:
+                images.append(ImageBlock(base64.b64encode(data).decode(), kind))
+                notes.append(f"[{_named(attachment)}: see the image]")
+            else:
+                notes.append(await self._kept(attachment, data))
+        if len(attachments) > MOST_FILES:
+            notes.append(f"[{len(attachments) - MOST_FILES} further files were not fetched]")
+        return Files(tuple(images), tuple(notes))
+
+    async def _kept(self, attachment: Attachment, data: bytes) -> str:
+        name = f"{secrets.token_hex(8)}-{_cleaned(attachment.name) or 'file'}"
+        path = self.folder / INBOUND / name
+        try:
+            await anyio.to_thread.run_sync(self._write, path, data)
+        except OSError as error:
+            logger.warning("a file of a message cannot be stored: %s", error)
+            return f"[{_named(attachment)}: it could not be stored]"
+        what = f"[{_named(attachment)}, {len(data)} bytes: stored as {path}]"
+        if attachment.kind is AttachmentKind.AUDIO:
+            what = what[:-1] + ". It is not transcribed: no transcription provider is configured]"
+        return what
+
+    def _write(self, path: Path, data: bytes) -> None:
+        make_private(self.folder)
+        make_private(path.parent)
+        expired = self.clock.now_ms() - LASTS_MS
+        for old in path.parent.iterdir():
+            if old.stat().st_mtime * 1000 < expired:
+                old.unlink(missing_ok=True)
+        write_atomic(path, data)
+
+
+async def _fetched(adapter: ChannelAdapter | None, attachment: Attachment, left: int) -> bytes:
+    if not isinstance(adapter, Fetches):
+        raise MediaError("The platform's adapter fetches no files.")
+    try:
+        with anyio.fail_after(FETCH_SECONDS):
+            return await adapter.fetch(attachment, max(min(MOST_BYTES, left), 0))
+    except TimeoutError:
+        raise MediaError(f"It took more than {FETCH_SECONDS:g} s.") from None
+    except MediaError:
+        raise
+    except Exception as error:
+        # The code of one platform must not hold back the message.
+        logger.exception("a file of a message cannot be fetched")
+        raise MediaError(f"{type(error).__name__}.") from error
+
+
+def image_type(data: bytes) -> str | None:
+    """Returns the media type of an image that models take; None for other bytes."""
+    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
+        return "image/webp"
+    kinds: Callable[[bytes], bool] = data.startswith
+    return next((kind for begin, kind in _SIGNATURES.items() if kinds(begin)), None)
+
+
+def _named(attachment: Attachment) -> str:
+    words = {
+        AttachmentKind.IMAGE: "Image",
+        AttachmentKind.AUDIO: "Audio",
+        AttachmentKind.VIDEO: "Video",
+        AttachmentKind.FILE: "File",
+    }
+    name = _cleaned(attachment.name)
+    return f"{words[attachment.kind]} {name}" if name else words[attachment.kind]
+
+
+def _cleaned(name: str) -> str:
+    """Returns a name without folders, blanks, brackets and hidden characters."""
+    last = name.replace("\\", "/").rpartition("/")[2]
+    return _ODD.sub("_", last).strip("._")[:_MOST_NAME]
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split()).replace("[", "(").replace("]", ")")[:200]
