@@ -69,6 +69,8 @@ WITHOUT: Final = {
     "app/channels.py:LiveChannels.run": OWNER,
     "channels/matrix/adapter.py:MatrixAdapter._file": DISK,
     "channels/telegram/adapter.py:TelegramAdapter._send_file": DISK,
+    "runtime/dispatcher.py:Dispatch._with_files": "each file has `FETCH_SECONDS`",
+    "runtime/media_in.py:MediaFolder._kept": DISK,
     "app/extensions.py:LivePlugins.run": OWNER,
     "app/services.py:Services.run": OWNER,
     "runtime/conversation.py:examined": "computes over at most 65,536 characters",
