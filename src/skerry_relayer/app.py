@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from . import routes_memory, routes_open, routes_owners, routes_page
+from . import mcp, routes_memory, routes_open, routes_owners, routes_page
 from .answers import failure, reply
 from .gate import Admitted, admit
 from .limits import weight_of
@@ -25,6 +25,7 @@ OPEN: Final[Sequence[tuple[str, str, Open]]] = (
     ("GET", "/config", routes_open.config),
     ("GET", "/metrics", routes_open.metrics),
     ("POST", "/sui", routes_open.sui),
+    ("POST", "/api/mcp", mcp.mcp),
     ("GET", "/v1/blobs/{blob_id}", routes_open.blob),
     ("GET", "/", routes_page.page),
     ("GET", "/page/{name}", routes_page.part),

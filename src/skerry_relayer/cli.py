@@ -134,6 +134,11 @@ def _serve(parser: ArgumentParser) -> None:
         "--rate-limit", choices=("on", "off"), help="limit requests (default: off on loopback)"
     )
     parser.add_argument(
+        "--mcp",
+        choices=("on", "off"),
+        help="answer /api/mcp, whose clients send their private key (default: on on loopback)",
+    )
+    parser.add_argument(
         "--key-server",
         type=Path,
         metavar="SOCKET",

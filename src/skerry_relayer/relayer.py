@@ -31,3 +31,5 @@ class Relayer:
     counts: Counter[tuple[str, int]] = field(default_factory=Counter[tuple[str, int]])
     """Answers by route and status, for `/metrics`."""
     started: float = 0.0
+    mcp: bool = True
+    """True when `/api/mcp` is open, whose clients send private keys."""

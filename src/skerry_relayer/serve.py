@@ -74,9 +74,7 @@ async def _relayer(parsed: Namespace) -> AsyncGenerator[Relayer]:
         folder = Folders(parsed.dir).database
         nonces = Nonces(folder / _NONCES, _boot_id(), now())
         stack.callback(nonces.close)
-        is_limited = parsed.rate_limit == "on" or (
-            parsed.rate_limit is None and not is_loopback(parsed.host)
-        )
+        is_limited = _is_on(parsed.rate_limit, default=not is_loopback(parsed.host))
         yield Relayer(
             memory=memory.memories,
             keys=memory.keys,
@@ -85,6 +83,7 @@ async def _relayer(parsed: Namespace) -> AsyncGenerator[Relayer]:
             extractor=extractor,
             clock=now,
             origins=tuple(parsed.allow_origin),
+            mcp=_is_on(parsed.mcp, default=is_loopback(parsed.host)),
             public_url=parsed.public_url.rstrip("/"),
             started=now(),
         )
@@ -101,6 +100,10 @@ async def _extractor(parsed: Namespace, stack: AsyncExitStack) -> Extractor:
         )
     key = os.environ.get(MODEL_KEY, "")
     return await stack.enter_async_context(chat_model(parsed.model_url, parsed.model, key))
+
+
+def _is_on(option: str | None, *, default: bool) -> bool:
+    return default if option is None else option == "on"
 
 
 def is_loopback(host: str) -> bool:

@@ -4,6 +4,7 @@ import base64
 import binascii
 import hashlib
 import re
+import secrets
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -125,8 +126,7 @@ def _seed(text: str) -> bytes:
     if prefix != "suiprivkey" or len(text) > 90 or set(data) - set(_CHARSET):  # noqa: PLR2004
         raise CertificateError("the session key of the certificate is not a suiprivkey")
     words = [_CHARSET.index(letter) for letter in data]
-    expanded = [ord(c) >> 5 for c in prefix] + [0] + [ord(c) & 31 for c in prefix]
-    if _polymod(expanded + words) != 1:
+    if _polymod([*_expanded(prefix), *words]) != 1:
         raise CertificateError("the session key of the certificate has a wrong checksum")
     bits = value = 0
     out = bytearray()
@@ -141,6 +141,11 @@ def _seed(text: str) -> bytes:
     return bytes(out[1:])
 
 
+def _expanded(prefix: str) -> list[int]:
+    """Returns the values by which a prefix counts for the checksum."""
+    return [ord(c) >> 5 for c in prefix] + [0] + [ord(c) & 31 for c in prefix]
+
+
 def _polymod(values: list[int]) -> int:
     """Computes the checksum of bech32 (BIP 173); 1 for a valid text."""
     check = 1
@@ -151,3 +156,28 @@ def _polymod(values: list[int]) -> int:
             if top >> place & 1:
                 check ^= part
     return check
+
+
+def issue(key: Ed25519PrivateKey, package_id: str, now: float) -> str:
+    """Returns a certificate of five minutes that `key` signs, as clients make it."""
+    public_key, seed = key.public_key().public_bytes_raw(), secrets.token_bytes(32)
+    wire = _Wire(
+        address=address_of(public_key),
+        package_id=package_id,
+        creation_time_ms=int(now * 1000),
+        ttl_min=5,
+        personal_message_signature="",
+        session_key=_suiprivkey(seed),
+    )
+    signed = b"\0" + key.sign(_digest(wire)) + public_key
+    wire.personal_message_signature = base64.b64encode(signed).decode()
+    return base64.b64encode(msgspec.json.encode(wire)).decode()
+
+
+def _suiprivkey(seed: bytes) -> str:
+    bits = "".join(f"{byte:08b}" for byte in b"\0" + seed)
+    bits += "0" * (-len(bits) % 5)
+    words = [int(bits[place : place + 5], 2) for place in range(0, len(bits), 5)]
+    check = _polymod([*_expanded("suiprivkey"), *words, *[0] * 6]) ^ 1
+    words += [check >> 5 * (5 - place) & 31 for place in range(6)]
+    return "suiprivkey1" + "".join(_CHARSET[word] for word in words)
