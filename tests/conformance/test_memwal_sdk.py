@@ -49,6 +49,31 @@ async def main():
         }))
 asyncio.run(main())
 """
+MIDDLEWARE: Final = """
+import asyncio, json, os
+from types import SimpleNamespace
+from memwal import MemWal, with_memwal_openai
+access = dict(
+    key=os.environ["MEMWAL_PRIVATE_KEY"],
+    account_id=os.environ["MEMWAL_ACCOUNT_ID"],
+    server_url=os.environ["MEMWAL_SERVER_URL"],
+)
+seen = []
+completions = SimpleNamespace(create=lambda **request: seen.append(request["messages"]))
+client = SimpleNamespace(chat=SimpleNamespace(completions=completions))
+with_memwal_openai(client, **access)
+def ask(text):
+    client.chat.completions.create(model="m", messages=[{"role": "user", "content": text}])
+    client.memwal_flush_sync()
+async def stored():
+    async with MemWal.create(**access) as memory:
+        while not (await memory.recall("peanuts")).results:
+            await asyncio.sleep(0.1)
+ask("I am allergic to peanuts.")
+asyncio.run(stored())
+ask("Which food must I avoid?")
+print(json.dumps([" ".join(message["content"] for message in messages) for messages in seen]))
+"""
 
 
 @pytest.fixture
@@ -119,6 +144,17 @@ async def test_the_integration_cases_of_the_sdk_pass_unmodified(
     output = await run([*words, *files], relayer[1], tmp_path)
     assert f"{CASES} passed" in output
     assert "skipped" not in output
+
+
+@pytest.mark.parametrize("version", ["0.1.12", "0.2.1"])
+async def test_the_middleware_of_the_sdk_puts_what_it_stored_before_a_later_question(
+    relayer: tuple[Served, dict[str, str]], version: str, tmp_path: Path
+) -> None:
+    output = await run([python(version), "-c", MIDDLEWARE], relayer[1], tmp_path)
+    first, second = json.loads(output.splitlines()[-1])
+    assert first == "I am allergic to peanuts."
+    assert "I am allergic to peanuts." in second
+    assert second.endswith("Which food must I avoid?")
 
 
 async def test_the_sdk_without_nonces_is_told_to_upgrade(

@@ -1,6 +1,7 @@
 """The HTTP server of the relayer: heads that are slow or long end their connection."""
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import anyio
 import anyio.abc
@@ -10,8 +11,10 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from skerry_relayer import listen
+from skerry_relayer import gate, listen
+from skerry_relayer.app import make_app
 from skerry_relayer.listen import HEAD_BYTES, Listener, bind
+from tests.support.relayer import Lab
 
 
 async def length(request: Request) -> Response:
@@ -73,3 +76,24 @@ async def test_connections_have_an_upper_number(port: int, monkeypatch: pytest.M
             assert (await first.receive()).startswith(b"HTTP/1.1 200")
         async with await anyio.connect_tcp("127.0.0.1", port) as second:
             assert await ended(second) == b""
+
+
+async def test_a_body_that_does_not_arrive_in_time_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gate, "BODY_SECONDS", 0.05)
+    lab = Lab(tmp_path)
+    headers = lab.me.headers("POST", "/api/stats", b"{}", now=lab.clock())
+    head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    async with (
+        lab.http,
+        Listener(make_app(lab.relayer), bind("127.0.0.1", 0)) as listener,
+        await anyio.connect_tcp("127.0.0.1", listener.port) as stream,
+    ):
+        await stream.send(
+            f"POST /api/stats HTTP/1.1\r\nhost: a\r\ncontent-length: 2\r\n{head}\r\n{{".encode()
+        )
+        with anyio.fail_after(60):
+            answer = await stream.receive()
+    assert answer.startswith(b"HTTP/1.1 408")
+    lab.relayer.nonces.close()

@@ -1,6 +1,7 @@
 """The routes of the relayer: what the contract of the official clients gives and refuses."""
 
 import base64
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -378,3 +379,21 @@ async def test_metrics_count_answers(lab: Lab) -> None:
     await lab.post("/api/stats", {})
     text = (await lab.http.get("/metrics")).text
     assert 'skerry_relayer_requests_total{route="/api/stats",status="200"} 1' in text
+
+
+async def test_pages_of_other_sites_are_answered_only_where_the_operator_names_them(
+    lab: Lab, tmp_path: Path
+) -> None:
+    asked = {"origin": "https://app.test", "access-control-request-method": "POST"}
+    closed = await lab.http.options("/api/recall", headers=asked)
+    assert "access-control-allow-origin" not in closed.headers
+    opened = Lab(tmp_path, origins=("https://app.test",))
+    async with opened.http:
+        preflight = await opened.http.options("/api/recall", headers=asked)
+        assert preflight.headers["access-control-allow-origin"] == "https://app.test"
+        foreign = {**asked, "origin": "https://evil.test"}
+        refused = await opened.http.options("/api/recall", headers=foreign)
+        assert "access-control-allow-origin" not in refused.headers
+        answer = await opened.post("/api/stats", {}, headers={"origin": "https://app.test"})
+        assert "x-auth-error" in answer.headers["access-control-expose-headers"].lower()
+    opened.relayer.nonces.close()
