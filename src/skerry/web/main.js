@@ -12,6 +12,7 @@ import { bindShortcuts } from "./shortcuts.js";
 import * as status from "./status.js";
 import { TaintLine } from "./taint.js";
 import { toast } from "./toast.js";
+import { Undelivered } from "./undelivered.js";
 import { ConversationView } from "./view.js";
 
 const PAIRING_RETRY_MS = 4000;
@@ -23,6 +24,7 @@ const PANELS = {
   usage: "./usage.js",
   approvals: "./inbox.js",
   waiting: "./inbox.js",
+  undelivered: "./letters.js",
 };
 
 // Failures of a model that another key can mend.
@@ -56,6 +58,7 @@ class Page {
     stop: () => this.gateway.session.stop(),
   });
   #taint = new TaintLine(this);
+  undelivered = new Undelivered(this);
   #list = new SessionList(this);
   #panels = new Map(); // those that were opened, by their module
 
@@ -281,6 +284,7 @@ class Page {
     showPanels(gateway);
     for (const panel of this.#panels.values()) panel.render?.();
     status.showApprovals(gateway.approvals);
+    this.undelivered.render();
     if (!preparing) this.#conversation.render(session.key, items, loaded, markdown, gateway.approvals);
     byId("earlier").hidden = !conversation.more;
     byId("memory").hidden = !gateway.can("memory.search");

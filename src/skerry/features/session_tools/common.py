@@ -1,6 +1,7 @@
 """Parts shared by the tools about conversations: the offer, visibility, and the reply as JSON."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, ClassVar, Final
 
 import msgspec
@@ -14,6 +15,7 @@ from skerry.model.tool import ToolResult, ToolSpec
 from skerry.policy.access import READ, Verb
 from skerry.ports.tool import ToolContext
 from skerry.sdk.tool_host import ToolHost
+from skerry.store import Reader, sessions
 
 READ_ONLY: Final = (READ,)
 ALIASES: Final = {
@@ -25,6 +27,10 @@ ALIASES: Final = {
     "timeout_seconds": "timeoutSeconds",
     "base_hash": "baseHash",
 }
+
+
+_DEEPEST: Final = 5
+"""Levels of sub-agents."""
 
 
 class HostTool:
@@ -44,8 +50,32 @@ class HostTool:
         """Returns whether the configuration chooses the tool for the agent."""
         return self._host.is_chosen(caller.key.agent, self.spec.name)
 
+    async def _seen(self, caller: Caller, text: str) -> SessionKey:
+        """Returns the conversation that a model names.
+
+        Raises:
+            ToolError: the conversation may not see it.
+        """
+        config, key = self._host.config(), SessionKey.parse(text, caller.key.agent)
+        descends = partial(_descends, str(key), str(caller.key))
+        sees_tree = config.tools.sessions.visibility != "self" and caller.is_private
+        if sees_tree and await self._host.store.read(descends):
+            return key
+        return seen(config, caller, text)
+
     async def _ask(self, method: str, params: Mapping[str, Any]) -> Any:
         return await self._host.call(method, params, READ_ONLY)
+
+
+def _descends(key: str, ancestor: str, reader: Reader) -> bool:
+    """Returns whether a conversation was started by another one, or by one that it started."""
+    for _ in range(_DEEPEST):
+        session = sessions.find(reader, key)
+        parent = session.settings.spawned_by if session else None
+        if parent is None or parent == ancestor:
+            return parent is not None
+        key = parent
+    return False
 
 
 def caller_of(context: ToolContext) -> Caller:
@@ -64,8 +94,8 @@ def is_visible(config: Config, caller: Caller, other: SessionKey) -> bool:
 
     One in which others than the owner take part sees itself alone: they would read the answer.
 
-    `self` is the own one; `tree` also what it started, of which there are none yet; `agent` those
-    of the same agent; `all` those of every agent that `tools.agentToAgent` allows.
+    `self` is the own one; `tree` also the sub-agents that it started, which `HostTool` looks up;
+    `agent` those of the same agent; `all` those of every agent that `tools.agentToAgent` allows.
     """
     own = caller.key
     if own == other:

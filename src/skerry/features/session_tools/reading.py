@@ -11,8 +11,9 @@ from skerry.features.session_tools.common import (
     caller_of,
     is_visible,
     reply,
-    seen,
 )
+from skerry.model.caller import Caller
+from skerry.model.errors import ToolError
 from skerry.model.ids import SessionKey, SessionKind
 from skerry.model.origin import Origin
 from skerry.model.tool import ToolResult, ToolSpec
@@ -74,7 +75,7 @@ class SessionStatus(HostTool):
         """Returns the state as JSON."""
         params = SessionStatusParams.model_validate(named(arguments, ALIASES))
         caller = caller_of(context)
-        key = seen(self._host.config(), caller, params.sessionKey or str(caller.key))
+        key = await self._seen(caller, params.sessionKey or str(caller.key))
         if params.model is not None:
             model = None if params.model == "default" else params.model
             await self._host.call(
@@ -118,7 +119,9 @@ class SessionsList(HostTool):
         for row in rows:
             key = SessionKey.parse(row["key"])
             kind = _KINDS.get(key.kind, "other")
-            if not is_visible(config, caller, key) or (params.kinds and kind not in params.kinds):
+            if params.kinds and kind not in params.kinds:
+                continue
+            if not is_visible(config, caller, key) and not await self._started(caller, row):
                 continue
             shown.append(
                 {
@@ -141,6 +144,16 @@ class SessionsList(HostTool):
                 row["messages"] = texts(history["messages"], includes_tools=False)
         redacted = _redacted(shown, self._host.redact)
         return reply({"count": len(shown), "sessions": redacted}, Origin.TOOL)
+
+    async def _started(self, caller: Caller, row: dict[str, Any]) -> bool:
+        """Returns whether a row is of a sub-agent that the conversation may see."""
+        if not row.get("spawnedBy"):
+            return False
+        try:
+            await self._seen(caller, row["key"])
+        except ToolError:
+            return False
+        return True
 
 
 class SessionsHistoryParams(_Params):
@@ -166,7 +179,7 @@ class SessionsHistory(HostTool):
         """Returns the messages as JSON: at most 80 KB, the newest, texts of 4,000 characters."""
         known = named(arguments, ALIASES, ("sessionKey",))
         params = SessionsHistoryParams.model_validate(known)
-        key = seen(self._host.config(), caller_of(context), params.sessionKey)
+        key = await self._seen(caller_of(context), params.sessionKey)
         history = await self._ask("chat.history", {"sessionKey": str(key), "limit": params.limit})
         messages = texts(history["messages"], includes_tools=params.includeTools)
         redacted = _redacted(messages, self._host.redact)

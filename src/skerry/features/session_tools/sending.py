@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from skerry.features.session_tools.common import ALIASES, HostTool, caller_of, reply, seen
+from skerry.features.session_tools.common import ALIASES, HostTool, caller_of, reply
 from skerry.model.errors import ToolError
 from skerry.model.ids import RunId, SessionKey
 from skerry.model.origin import Origin
@@ -51,8 +51,8 @@ class SessionsSend(HostTool):
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
         """Returns `{runId, status, reply?, error?, sessionKey, delivery}` as JSON."""
         params = SessionsSendParams.model_validate(named(arguments, ALIASES, ("message",)))
-        caller, config = caller_of(context), self._host.config()
-        key = seen(config, caller, params.sessionKey or await self._labelled(params))
+        caller = caller_of(context)
+        key = await self._seen(caller, params.sessionKey or await self._labelled(params))
         if key == caller.key:
             raise ToolError("This is the session that you are in. Answer here instead.")
         dispatcher = self._host.dispatcher

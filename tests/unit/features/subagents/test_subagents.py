@@ -12,12 +12,16 @@ from skerry.features.subagents.control import Control
 from skerry.features.subagents.report import announcement
 from skerry.features.subagents.tables import Status
 from skerry.features.subagents.watch import Watch
+from skerry.infra.rooted_fs import Beneath
+from skerry.model.caller import Caller
+from skerry.model.errors import ToolError
 from skerry.model.ids import AccountId, ChannelId, SessionKey
 from skerry.model.inbound import Peer, PeerKind, ReplyTo
 from skerry.model.message import ToolResultMessage
 from skerry.model.origin import Origin
 from skerry.model.run import Purpose
 from skerry.ports.model import ModelRequest
+from skerry.ports.tool import ToolContext
 from skerry.store import sessions
 from skerry.testing.model import Gate, ScriptedModel, Step, echo, last_text
 from tests.support.subagents import AGENTS, MAIN, asked, config, ended, gateway, heard, spawn
@@ -222,3 +226,42 @@ async def test_a_conversation_starts_at_most_as_many_as_the_configuration_says(
         assert refused["status"] == "forbidden"
         assert len(await Control(application.dispatch).rows()) == 2
         gate.open()
+
+
+async def test_the_rules_of_the_group_that_asked_hold_for_its_sub_agents_too(
+    tmp_path: Path,
+) -> None:
+    model = ScriptedModel(echo)
+    groups = {"g1": {"tools": {"deny": ["read"]}}}
+    given = config(maxSpawnDepth=2) | {"channels": {"memory": {"groups": groups}}}
+    async with gateway(tmp_path / "h", given, model) as application:
+        group = asked(SessionKey.parse("agent:main:memory:group:g1"))
+        for request in (group, asked()):
+            answer = await spawn(application, request)
+            await ended(application, answer["runId"])
+        of_group, of_main = (
+            {tool.name for tool in seen.request.tools}
+            for seen in model.seen
+            if seen.last == "count"
+        )
+        assert "read" in of_main - of_group
+
+
+async def test_a_conversation_reads_its_own_sub_agents_and_no_others(tmp_path: Path) -> None:
+    async with gateway(tmp_path / "h", config()) as application:
+        mine = await spawn(application)
+        other = await spawn(application, asked(SessionKey.parse("agent:main:work")))
+        for answer in (mine, other):
+            await ended(application, answer["runId"])
+        caller = Caller(MAIN, PeerKind.DIRECT, Origin.OWNER, is_private=True)
+        workspace = Beneath(application.settings.config.workspace(MAIN.agent))
+        context = ToolContext(workspace, caller=caller)
+        tools = application.dispatch.runtime.tools
+        history = tools["sessions_history"]
+        result = await history.run({"sessionKey": mine["childSessionKey"]}, context)
+        assert "echo: count" in result.text
+        with pytest.raises(ToolError, match="not visible"):
+            await history.run({"sessionKey": other["childSessionKey"]}, context)
+        listed = await tools["sessions_list"].run({}, context)
+        assert mine["childSessionKey"] in listed.text
+        assert other["childSessionKey"] not in listed.text

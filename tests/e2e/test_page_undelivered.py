@@ -1,0 +1,59 @@
+"""The page in Chromium shows replies that were not delivered, and sends them again."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import msgspec
+import pytest
+from playwright.async_api import expect
+
+from skerry.model.ids import AccountId, ChannelId
+from skerry.model.inbound import Peer, PeerKind, ReplyTo
+from skerry.store import DATABASE
+from skerry.testing.channel import Platform
+from skerry.testing.gateway import running_gateway
+from tests.e2e.browser import Chromium, address, allow, expect_online
+from tests.support.chaos import until
+
+pytestmark = pytest.mark.full("Chromium")
+
+TO = ReplyTo(ChannelId("memory"), AccountId("default"), Peer(PeerKind.DIRECT, "ann"), "m1")
+
+
+def give_up(database: Path, part: int, text: str) -> None:
+    """Writes a part that the platform refused."""
+    with closing(sqlite3.connect(database)) as connection:
+        connection.execute(
+            "INSERT INTO outbox (run_id, block, part, channel, account, destination, text, state,"
+            " error, created_at, updated_at) VALUES ('r', 0, ?, ?, ?, ?, ?, 'failed',"
+            " 'blocked by the platform', 1, 1)",
+            (part, TO.channel, TO.account, msgspec.json.encode(TO), text),
+        )
+        connection.commit()
+
+
+async def test_a_reply_that_was_given_up_is_on_the_page_and_is_sent_again(
+    browser: Chromium, tmp_path: Path
+) -> None:
+    platform = Platform(tmp_path / "platform")
+    arguments = ["--platform", str(platform.folder)]
+    async with running_gateway(home=tmp_path / "home", arguments=arguments) as gateway:
+        for part, text in enumerate(("the boats are in", "the tide is out")):
+            give_up(gateway.home / DATABASE, part, text)
+        page = await browser.open(address(gateway))
+        await expect_online(page)
+        button = page.locator("#undelivered")
+        await expect(button).to_contain_text("2")
+        await button.click()
+        rows = page.locator("dialog[open] .questions > li")
+        await expect(rows).to_have_count(2)
+        await expect(rows.nth(0)).to_contain_text("blocked by the platform")
+        await rows.nth(0).get_by_role("button", name="Send again").click()
+        await allow(page)
+        await expect(rows).to_have_count(1)
+        await until(lambda: [m.text for m in platform.received()] == ["the boats are in"])
+        await rows.nth(0).get_by_role("button", name="Give up").click()
+        await expect(rows).to_have_count(0)
+        await expect(page.locator("dialog[open]")).to_contain_text("Every reply is delivered.")
+        assert [message.text for message in platform.received()] == ["the boats are in"]
