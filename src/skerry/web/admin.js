@@ -4,6 +4,8 @@ import { byId, setText } from "./dom.js";
 
 const ACTS = {
   "agents.": "Changing agents",
+  "channels.pairing.": "Letting people in",
+  "channels.": "Changing channels",
   "chat.send": "This command",
   "config.": "Changing the configuration",
   "files.undo": "Undoing a change of files",

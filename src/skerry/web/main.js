@@ -22,6 +22,7 @@ const PANELS = {
   model: "./setup.js",
   memory: "./memory/panel.js",
   usage: "./usage.js",
+  channels: "./channels.js",
   approvals: "./inbox.js",
   waiting: "./inbox.js",
   undelivered: "./letters.js",
@@ -289,6 +290,7 @@ class Page {
     byId("earlier").hidden = !conversation.more;
     byId("memory").hidden = !gateway.can("memory.search");
     byId("usage").hidden = !gateway.can("usage.cost");
+    byId("channels").hidden = !gateway.can("channels.restart");
     byId("download").hidden = conversation.items.length === 0;
     this.#composer.render({
       commands: gateway.commands,

@@ -1,0 +1,148 @@
+// The panel of chat platforms: accounts, people who wait to be let in, and what was not delivered.
+
+import { clockTime, make, setText } from "./dom.js";
+import { toast } from "./toast.js";
+
+const LOOK_MS = 3000;
+const DEAD = ["failed", "unknown"];
+
+/** The dialog. `page` has `gateway`, the one there is now. */
+export class Panel {
+  #dialog = make("dialog", { className: "setup channels", ariaLabel: "Channels" });
+  #accounts = make("ul", { className: "questions" });
+  #people = make("ul", { className: "questions" });
+  #parts = make("ul", { className: "questions" });
+  #told = make("p", { className: "help", role: "status" });
+  #shown = ""; // what the lists show, so that a look that changes nothing keeps the focus
+  #timer = 0;
+
+  constructor(page) {
+    this.page = page;
+    const close = make("button", { className: "primary" }, "Close");
+    const form = make("form", { method: "dialog" }, make("div", { className: "row end" }, close));
+    this.#dialog.append(
+      make("h2", {}, "Channels"),
+      this.#told,
+      this.#accounts,
+      make("h3", {}, "People who wait"),
+      this.#people,
+      make("h3", {}, "Not delivered"),
+      this.#parts,
+      form,
+    );
+    this.#dialog.addEventListener("close", () => clearInterval(this.#timer));
+    document.body.append(this.#dialog);
+  }
+
+  /** Open it, with what there is now; it looks again while it is open. */
+  async open() {
+    this.#dialog.showModal();
+    this.#timer = setInterval(() => void this.#read(), LOOK_MS);
+    await this.#read();
+  }
+
+  async #read() {
+    const { gateway } = this.page;
+    try {
+      const status = await gateway.request("channels.status", {});
+      const accounts = status.channelOrder.flatMap((name) => status.channelAccounts[name]);
+      const { parts } = await gateway.request("outbox.list", { states: DEAD });
+      const requests = await this.#requests();
+      const found = JSON.stringify([accounts, requests, parts]);
+      if (found === this.#shown) return;
+      this.#shown = found;
+      this.#fill(this.#accounts, accounts.map((row) => this.#account(row, status.channelLabels)), "");
+      this.#fill(this.#people, this.#waiting(requests), "Nobody waits.");
+      this.#fill(this.#parts, parts.map((row) => this.#part(row)), "Everything is delivered.");
+      const none = "No account is configured. On the gateway's machine, run: skerry channels add telegram";
+      setText(this.#told, accounts.length === 0 ? none : "");
+    } catch (error) {
+      setText(this.#told, error.message);
+    }
+  }
+
+  /** Return the people who wait, or null for a browser that lacks the rights to know them. */
+  async #requests() {
+    try {
+      return (await this.page.gateway.request("channels.pairing.list", {})).requests;
+    } catch (error) {
+      if (error.details?.missingScope) return null;
+      throw error;
+    }
+  }
+
+  /** Return the rows of people who wait, or the button by which a person gets the rights. */
+  #waiting(requests) {
+    if (requests) return requests.map((row) => this.#person(row));
+    const button = make("button", { type: "button", className: "quiet" }, "Show people who wait");
+    button.addEventListener("click", async () => {
+      try {
+        await this.page.gateway.administer("channels.pairing.list");
+      } catch (error) {
+        toast(error.message);
+      }
+      await this.#read();
+    });
+    return [make("li", {}, button)];
+  }
+
+  #fill(list, rows, empty) {
+    const shown = rows.length || !empty ? rows : [make("li", { className: "help" }, empty)];
+    list.replaceChildren(...shown);
+  }
+
+  #account(row, labels) {
+    const name = `${labels[row.channel]} ${row.accountId}`;
+    const head = make("p", {}, make("strong", {}, name), ` ${row.name} `, make("span", { className: "state" }, row.state));
+    const root = make("li", {}, head);
+    for (const text of [row.lastError, row.remedy]) {
+      if (text) root.append(make("p", { className: "help", dir: "auto" }, text));
+    }
+    if (row.running) {
+      const params = { channel: row.channel, accountId: row.accountId };
+      root.append(this.#button("Connect anew", name, "channels.restart", params));
+    }
+    return root;
+  }
+
+  #person({ channel, accountId, code, senderId, senderName, expiresAtMs }) {
+    const who = senderName || senderId;
+    const text = `${who} (${senderId}) at ${channel}/${accountId}, until ${clockTime(expiresAtMs)}`;
+    const params = { channel, accountId, code };
+    return make(
+      "li",
+      {},
+      make("p", { dir: "auto" }, text),
+      this.#button("Let in", who, "channels.pairing.approve", { ...params, notify: true }),
+      this.#button("Refuse", who, "channels.pairing.reject", params),
+    );
+  }
+
+  #part({ serial, to, text, error, state }) {
+    const where = `${to.channel}/${to.account}/${to.peer}: ${state}`;
+    return make(
+      "li",
+      {},
+      make("p", {}, where),
+      make("p", { className: "help", dir: "auto" }, text),
+      make("p", { className: "help", dir: "auto" }, error ?? ""),
+      this.#button("Send again", `part ${serial}`, "outbox.retry", { serial }),
+      this.#button("Drop", `part ${serial}`, "outbox.drop", { serial }),
+    );
+  }
+
+  #button(text, what, method, params) {
+    const button = make("button", { type: "button", className: "quiet", ariaLabel: `${text}: ${what}` }, text);
+    button.addEventListener("click", async () => {
+      button.disabled = true;
+      try {
+        await this.page.gateway.request(method, params);
+      } catch (error) {
+        toast(error.message);
+      }
+      button.disabled = false;
+      await this.#read();
+    });
+    return button;
+  }
+}

@@ -1,0 +1,50 @@
+"""In Chromium: accounts on chat platforms, people who wait to be let in, and dead letters."""
+
+from pathlib import Path
+
+import pytest
+from playwright.async_api import expect
+
+from skerry.testing.gateway import running_gateway
+from skerry.testing.telegram_server import TelegramServer
+from tests.e2e.browser import Chromium, address, allow, expect_online
+from tests.e2e.test_page_tools import AXE, complaints
+from tests.e2e.test_telegram import configured
+
+pytestmark = pytest.mark.full("Chromium")
+
+
+async def test_the_owner_lets_a_stranger_in_and_sends_a_dead_letter_again(
+    browser: Chromium, tmp_path: Path
+) -> None:
+    async with (
+        TelegramServer() as server,
+        running_gateway(home=tmp_path, config=configured(server)) as gateway,
+    ):
+        server.say("hello", name="<b>Ada</b>")
+        await server.wait_for(1)
+        page = await browser.open(address(gateway))
+        await expect_online(page)
+        await page.get_by_role("button", name="Channels", exact=True).click()
+        panel = page.get_by_role("dialog", name="Channels")
+        await expect(panel).to_contain_text("Telegram default")
+        await expect(panel).to_contain_text("connected")
+        await panel.get_by_role("button", name="Show people who wait").click()
+        await allow(page)
+        await expect(panel).to_contain_text("<b>Ada</b> (7) at telegram/default")
+        await page.evaluate(AXE.read_text(encoding="utf-8"))
+        assert await complaints(page) == []
+        server.fail("sendMessage", 403, "Forbidden: bot was blocked by the user")
+        await panel.get_by_role("button", name="Let in: <b>Ada</b>").click()
+        await expect(panel).to_contain_text("Nobody waits.")
+        await expect(panel).to_contain_text("Telegram answered 403: Forbidden")
+        await panel.get_by_role("button", name="Send again").click()
+        assert "My owner has approved you" in (await server.wait_for(2))[1]
+        await expect(panel).to_contain_text("Everything is delivered.")
+        server.say("hello again")
+        assert (await server.wait_for(3))[2] == "echo: hello again"
+        server.revoked = True
+        await panel.get_by_role("button", name="Connect anew: Telegram default").click()
+        await expect(panel).to_contain_text("needs-login", timeout=60_000)
+        await expect(panel).to_contain_text("skerry channels login telegram")
+        await gateway.stop()
