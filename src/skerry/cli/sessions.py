@@ -173,7 +173,10 @@ async def _taint(client: GatewayClient, arguments: Namespace) -> None:
         show_json(state)
         return
     if not state["tainted"]:
-        show(f"{key} has no words of others.")
+        done = (
+            "Words of others so far no longer taint" if arguments.clear else "No words of others in"
+        )
+        show(f"{done} {key}.")
         return
     lines = [("WHEN", "ORIGIN", "FROM")]
     for source in state["sources"]:

@@ -182,7 +182,6 @@ METHODS: Final[Mapping[str, Need]] = MappingProxyType(
         "sessions.restore": ADMINS,
         "sessions.search": READERS,
         "sessions.subscribe": READERS,
-        "sessions.taint": READERS,
         "sessions.taint.clear": ADMINS,
         "sessions.unsubscribe": READERS,
         "skills.bins": NODES,

@@ -75,7 +75,7 @@ class PluginApi(Provides):
         self.clock: Final = host.clock
         """Gives the time, in milliseconds since 1970; a test sets it."""
         self.reach: Final = host.reach
-        """Names a point at which a test may kill the gateway: `api.reach("tea.poured")`."""
+        """Names a point at which a test may kill the gateway, such as `tea.poured`."""
         self._transcripts = host.transcripts
         self.config = copy.deepcopy(dict(config or {}))
         self._data = data
