@@ -36,7 +36,6 @@ EVENTS: Final[Mapping[str, str]] = {
     "device.pair.requested": "A device waits to be let in.",
     "device.pair.resolved": "A device was approved or rejected.",
     "health": "The report on the gateway's health changed.",
-    "heartbeat": "Reserved: agents have no heartbeats yet.",
     "node.invoke.request": "A node is to carry out a command.",
     "node.pair.requested": "A node waits to be let in.",
     "node.pair.resolved": "A node was approved or rejected.",

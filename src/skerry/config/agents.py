@@ -10,6 +10,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from skerry.config.base import OpenSection
 from skerry.config.context import Compaction, ContextPruning
+from skerry.config.heartbeat import HeartbeatConfig
 from skerry.config.limits import LimitsConfig
 from skerry.config.memory import MemorySearchConfig
 from skerry.config.messages import MentionConfig
@@ -105,6 +106,7 @@ class AgentDefaults(ReplyDefaults):
     """Limits on the usage of a run and of a day; a run that exceeds one ends."""
     sandbox: SandboxConfig = SandboxConfig.model_construct()
     """Sandbox in which commands run."""
+    heartbeat: HeartbeatConfig = HeartbeatConfig.model_construct()
 
     @field_validator("user_timezone")
     @classmethod
@@ -142,6 +144,8 @@ class AgentConfig(OpenSection):
     """Lower-case letters, digits, `-` and `_`; it names the agent everywhere."""
     default: bool = False
     """Makes this agent answer the messages that no binding matches."""
+    heartbeat: HeartbeatConfig | None = None
+    """Checks of this agent; as soon as one agent has them, only such agents do checks."""
     name: str = ""
     """Shown to people; the id where empty."""
     workspace: Path | None = None

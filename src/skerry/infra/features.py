@@ -114,6 +114,11 @@ FEATURES = (
     Feature("retention"),
     Feature("sessions"),
     Feature(
+        "heartbeat",
+        ("what it uses", "checks that agents do by themselves"),
+        tables=True,
+    ),
+    Feature(
         "cron",
         ("what it uses", "jobs that run at times of a schedule"),
         tables=True,

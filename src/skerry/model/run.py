@@ -170,6 +170,8 @@ class RunRequest(Struct, frozen=True):
     """Facts and texts around a platform's message."""
     behalf: tuple[Asker, ...] = ()
     """Conversations on whose behalf it was started, such as those that lead to a sub-agent."""
+    light: bool = False
+    """True for a heartbeat whose prompt has no file of the workspace but HEARTBEAT.md."""
     text_origin: Origin | None = None
     """Author of the text where that is not who asks, such as a tool; the rights are `origin`'s."""
     parent: ParentRun | None = None

@@ -91,6 +91,8 @@ def prompt_names(request: RunRequest, *, ritual: bool, shared: bool = False) -> 
     """
     if request.key.kind is SessionKind.SUBAGENT or request.purpose is Purpose.SUBAGENT:
         return tuple(name for name in ORDER if name in FOR_SUBAGENTS)
+    if request.light and request.purpose is Purpose.HEARTBEAT:
+        return (HEARTBEAT,)
     without: set[str] = set()
     if not request.is_private:
         without.add(MEMORY)

@@ -17,8 +17,9 @@ from skerry.features.cron.jobs import At, Job
 from skerry.features.cron.webhooks import Webhooks
 from skerry.gateway.context import GatewayContext
 from skerry.model.errors import BusyError, StateError
+from skerry.model.ids import AgentId
 from skerry.runtime.internal_runs import InternalRuns
-from skerry.store import Unit
+from skerry.store import Unit, tasks
 
 logger = logging.getLogger(__name__)
 
@@ -68,11 +69,34 @@ class Scheduler(Struct):
         if not self.context.config().cron.enabled:
             self._next_at = now + round(LONGEST_SLEEP * 1000)
             return
-        execution = self.execution
+        execution, waits = self.execution, False
         for job in await self.context.store.read(lambda reader: records.due(reader, now, BATCH)):
             due_at = job.state.next_run_at_ms or now
+            if await self._waits(job, due_at):
+                waits = True
+                continue
             await execution.start(job, due_at, "missed" if now - due_at > LATE_MS else "due")
-        self._next_at = await self.context.store.read(tables.next_at)
+        self._next_at = await self.context.store.read(
+            lambda reader: tables.next_after(reader, now) if waits else tables.next_at(reader)
+        )
+        if waits:
+            later = now + round(LONGEST_SLEEP * 1000)
+            self._next_at = min(self._next_at or later, later)
+
+    async def _waits(self, job: Job, due_at: int) -> bool:
+        """Returns whether a job of the main conversation waits for the agent's next heartbeat."""
+        if job.wake_mode == "now" or job.session_target != "main":
+            return False
+        config = self.context.config()
+        own = {agent.id: agent.heartbeat for agent in config.agents.list if agent.heartbeat}
+        agent = AgentId(job.agent_id)
+        heartbeat = own.get(agent) if own else config.agents.defaults.heartbeat
+        if heartbeat is None or not heartbeat.enabled or not heartbeat.every:
+            return False
+        done_at = await self.context.store.read(
+            lambda reader: tasks.done_at(reader, f"heartbeat.{agent}")
+        )
+        return done_at is None or done_at < due_at
 
     async def _sleep(self) -> None:
         """Sleeps until the next job is due, or something changed."""

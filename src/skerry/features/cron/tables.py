@@ -87,6 +87,12 @@ def next_at(reader: Reader) -> int | None:
     return row[0] if row else None
 
 
+def next_after(reader: Reader, now: int) -> int | None:
+    """Returns the first time after `now` at which any job runs."""
+    row = reader.one("SELECT min(next_at) FROM cron_job WHERE next_at > ?", (now,))
+    return row[0] if row else None
+
+
 def due(reader: Reader, now: int, limit: int) -> list[bytes]:
     """Returns the jobs whose time has come, the longest due first."""
     rows = reader.all(

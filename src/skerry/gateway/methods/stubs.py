@@ -5,8 +5,8 @@ Clients call them when they connect or in overviews, and treat an error as a bro
 
 from typing import Final
 
-from skerry.gateway.frames import Json, raw
-from skerry.gateway.method import Call, Method, Name, NoParams, Params
+from skerry.gateway.frames import Json
+from skerry.gateway.method import Call, Method, Name, Params
 
 
 class SkillsStatusParams(Params):
@@ -28,12 +28,6 @@ def skills_status(call: Call, params: SkillsStatusParams) -> Json:
     }
 
 
-def last_heartbeat(_call: Call, _params: NoParams) -> Json:
-    """Returns the last heartbeat: null, for there is none."""
-    return raw(None)
-
-
 METHODS: Final = (
     Method("skills.status", SkillsStatusParams, skills_status),
-    Method("last-heartbeat", NoParams, last_heartbeat),
 )

@@ -1,0 +1,1 @@
+"""Checks that an agent does by itself at an interval."""

@@ -1,0 +1,11 @@
+"""Registers heartbeats: their service, their methods and their event."""
+
+from skerry.policy.access import ADMINS, READERS
+from skerry.sdk.features import FeatureApi
+
+
+def register(api: FeatureApi) -> None:
+    """Registers what the feature consists of."""
+    api.methods({"last-heartbeat": READERS, "set-heartbeats": ADMINS}, "methods:METHODS")
+    api.event("heartbeat", READERS, "A heartbeat of an agent has ended.")
+    api.service("service:run")

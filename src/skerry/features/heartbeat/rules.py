@@ -1,0 +1,102 @@
+"""Rules of heartbeats: active hours, files with nothing to do, and acknowledgements (pure)."""
+
+import re
+from collections.abc import Mapping
+from datetime import datetime, tzinfo
+from typing import Final, Literal
+
+import msgspec
+from msgspec import Struct
+
+from skerry.config.heartbeat import ActiveHours, HeartbeatConfig
+from skerry.config.root import Config
+from skerry.model.ids import AgentId
+
+TOKEN: Final = "HEARTBEAT_OK"  # noqa: S105 - a word of the model's reply
+PROMPT: Final = (
+    "This is a heartbeat: nobody wrote. Do what HEARTBEAT.md asks, and nothing from earlier"
+    " conversations. If nothing needs the attention of your owner, your whole reply is"
+    " HEARTBEAT_OK."
+)
+ALL: Final = "*"
+"""Row of the switch of all agents."""
+REPEAT_MS: Final = 86_400_000
+"""Time for which the same alert is not repeated."""
+_EMPTY: Final = re.compile(r"\s*(#.*|[-*+](\s*\[[ xX]?\])?|\d+[.)])?\s*")
+_COMMENT: Final = re.compile(r"<!--.*?-->", re.DOTALL)
+_EDGE: Final = r"(?:[\s*_`~\"'“”]|</?[a-z]{1,10}>)*"
+_HEAD: Final = re.compile(rf"\A{_EDGE}{TOKEN}{_EDGE}[.!,;:…-]{{0,4}}{_EDGE}")
+_TAIL: Final = re.compile(rf"{_EDGE}{TOKEN}{_EDGE}[.!,;:…-]{{0,4}}{_EDGE}\Z")
+_MIDNIGHT: Final = 24 * 60
+
+Outcome = Literal["sent", "ok-empty", "ok-token", "duplicate"]
+
+
+class State(Struct, frozen=True, omit_defaults=True):
+    """State of an agent's heartbeats. Times are milliseconds since 1970."""
+
+    ticked_at: int = 0
+    """Time of the last look, whether a model was asked or not."""
+    failures: int = 0
+    stopped: bool = False
+    """True after too many failures in a row."""
+    digest: str = ""
+    """Hash of the last alert that was sent."""
+    sent_at: int = 0
+    last: dict[str, object] | None = None
+    """The last event."""
+    enabled: bool = True
+    """False in the row of all agents while heartbeats are switched off."""
+
+
+def decoded(body: bytes | None) -> State:
+    """Returns a stored state, or that of an agent without one."""
+    return State() if body is None else msgspec.json.decode(body, type=State)
+
+
+def settings(config: Config) -> Mapping[AgentId, HeartbeatConfig]:
+    """Returns the heartbeats of each agent that has some.
+
+    As soon as one agent has a section of its own, only such agents have heartbeats.
+    """
+    own = {agent.id: agent.heartbeat for agent in config.agents.list if agent.heartbeat}
+    chosen = own or dict.fromkeys(config.agents.ids, config.agents.defaults.heartbeat)
+    return {agent: found for agent, found in chosen.items() if found.enabled and found.every > 0}
+
+
+def is_active(hours: ActiveHours, now: int, zone: tzinfo | None) -> bool:
+    """Returns whether the time lies in the active hours; a start that is the end is never."""
+    if hours.start is None or hours.end is None:
+        return True
+    start, end = _minutes(hours.start), _minutes(hours.end)
+    here = datetime.fromtimestamp(now / 1000, zone)
+    minute = here.hour * 60 + here.minute
+    if start <= end:
+        return start <= minute < end
+    return minute >= start or minute < end
+
+
+def has_work(text: str) -> bool:
+    """Returns whether HEARTBEAT.md names something: more than headings, comments, empty items."""
+    return any(not _EMPTY.fullmatch(line) for line in _COMMENT.sub("", text).splitlines())
+
+
+def judged(reply: str, most: int) -> tuple[Outcome, str]:
+    """Returns the kind of a reply, and its text without the token at its edges.
+
+    Args:
+        reply: Text of the model.
+        most: Characters beside the token with which it is still an acknowledgement.
+
+    """
+    text = _TAIL.sub("", _HEAD.sub("", reply.strip(), count=1), count=1).strip()
+    if not reply.strip():
+        return "ok-empty", ""
+    if text != reply.strip() and len(text) <= most:
+        return "ok-token", text
+    return "sent", text
+
+
+def _minutes(text: str) -> int:
+    hour, _, minute = text.partition(":")
+    return min(int(hour) * 60 + int(minute), _MIDNIGHT)

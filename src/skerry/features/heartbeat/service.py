@@ -1,0 +1,47 @@
+"""Looks at an interval whether an agent has something to check, and starts its run."""
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+import anyio
+
+from skerry.features.heartbeat.rules import settings
+from skerry.gateway.context import GatewayContext
+from skerry.model.errors import StateError
+
+if TYPE_CHECKING:
+    from skerry.features.heartbeat.checks import Heartbeats
+
+logger = logging.getLogger(__name__)
+
+LONGEST_SLEEP: Final = 60.0
+"""Seconds between two looks at the clock, which may be set."""
+FIRST_SECONDS: Final = 60.0
+"""Seconds after the start, which has other work to do."""
+SIGNAL: Final = "heartbeat"
+
+
+async def run(context: GatewayContext) -> None:
+    """Does the heartbeats of every agent until cancelled."""
+    runs = context.internal_runs
+    if runs is None:
+        return
+    await context.signals.wait(SIGNAL, FIRST_SECONDS)
+    while not settings(context.config()):
+        await context.signals.wait(SIGNAL, LONGEST_SLEEP)
+    from skerry.features.heartbeat.checks import Heartbeats  # noqa: PLC0415 - at first use
+
+    heartbeats = Heartbeats(context, runs)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(runs.collect, SIGNAL, heartbeats.settle)
+        await _tick(context, heartbeats)
+
+
+async def _tick(context: GatewayContext, heartbeats: "Heartbeats") -> None:
+    while True:
+        try:
+            seconds = await heartbeats.look()
+        except StateError as error:
+            logger.warning("heartbeats wait for the store: %s", error)
+            seconds = 1.0
+        await context.signals.wait(SIGNAL, min(seconds, LONGEST_SLEEP))
