@@ -28,6 +28,4 @@ def skills_status(call: Call, params: SkillsStatusParams) -> Json:
     }
 
 
-METHODS: Final = (
-    Method("skills.status", SkillsStatusParams, skills_status),
-)
+METHODS: Final = (Method("skills.status", SkillsStatusParams, skills_status),)
