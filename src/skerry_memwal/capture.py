@@ -27,6 +27,10 @@ LEAST_KEPT: Final = 10
 """UTF-16 units; what is not longer after the blocks were removed is not looked at."""
 COMMIT_SECONDS: Final = 30.0
 """The end of a run is committed after `agent_end`; so long it is waited for."""
+PAUSE_SECONDS: Final = 0.5
+"""After a run; what is said meanwhile is read and written with it."""
+BATCH: Final = 20
+"""Texts that are taken out of the outbox at once; a kill before that sends them again."""
 PROBE_SECONDS: Final = 15.0
 """Between two requests to a server that does not answer."""
 _SAFE: Final = frozenset({Origin.OWNER, Origin.LOCAL, Origin.MEMORY, Origin.BOOT})
@@ -45,6 +49,8 @@ class Capture:
         self._shown = shown
         self._transcripts: Transcripts = api.transcripts
         self._wake = anyio.Event()
+        self._waits = True
+        """False when the outbox is known to have nothing to send."""
 
     async def woken(self, event: AgentEnd) -> None:
         """Lets the service look at a run that ended."""
@@ -98,6 +104,7 @@ class Capture:
             is_empty = await self._send()
             with anyio.move_on_after(None if is_empty else PROBE_SECONDS):
                 await self._wake.wait()
+                await anyio.sleep(PAUSE_SECONDS)
                 self._wake = anyio.Event()
                 with anyio.move_on_after(COMMIT_SECONDS):
                     await self._transcripts.wait(cursor)
@@ -111,6 +118,7 @@ class Capture:
             self._reach("memwal.collected")
             cursor = rows[-1].serial
             await self._outbox.write(cursor, letters)
+            self._waits = self._waits or bool(letters)
             self._reach("memwal.stored")
         return cursor
 
@@ -142,32 +150,47 @@ class Capture:
 
     async def _send(self) -> bool:
         """Sends what waits, the oldest first; returns whether all of it was answered."""
-        relayer = self._relayer
-        while (letter := await self._outbox.first()) is not None:
-            self._reach("memwal.sending")
+        while self._waits:
+            letters = await self._outbox.waiting(BATCH)
+            answered: list[Letter] = []
             try:
-                facts = await relayer.client(letter.agent).analyze(
-                    letter.text,
-                    letter.namespace,
-                    occurred_at=letter.occurred_at,
-                    key=letter.key,
-                )
-            except MemWalError as error:
-                relayer.failed(error)
-                relayer.logger.warning("memory-memwal: auto-capture failed: %s", error)
-                if error.retry or error.status is None or error.status in _WAITS:
-                    return False
-                await self._outbox.refuse(letter, str(error))
-                continue
-            relayer.answered()
-            self._reach("memwal.answered")
-            await self._outbox.sent(letter)
-            relayer.logger.info(
-                "memory-memwal: auto-captured %d facts (agent: %s, namespace: %s)",
-                len(facts),
-                letter.agent,
+                for letter in letters:
+                    if not await self._delivered(letter):
+                        return False
+                    answered.append(letter)
+            finally:
+                with anyio.CancelScope(shield=True):
+                    if answered:
+                        await self._outbox.sent(answered)
+            self._waits = len(letters) == BATCH
+        return True
+
+    async def _delivered(self, letter: Letter) -> bool:
+        """Sends a text; returns whether it was answered, be it by a refusal for good."""
+        relayer = self._relayer
+        self._reach("memwal.sending")
+        try:
+            facts = await relayer.client(letter.agent).analyze(
+                letter.text,
                 letter.namespace,
+                occurred_at=letter.occurred_at,
+                key=letter.key,
             )
+        except MemWalError as error:
+            relayer.failed(error)
+            relayer.logger.warning("memory-memwal: auto-capture failed: %s", error)
+            if error.retry or error.status is None or error.status in _WAITS:
+                return False
+            await self._outbox.refuse(letter, str(error))
+            return True
+        relayer.answered()
+        self._reach("memwal.answered")
+        relayer.logger.info(
+            "memory-memwal: auto-captured %d facts (agent: %s, namespace: %s)",
+            len(facts),
+            letter.agent,
+            letter.namespace,
+        )
         return True
 
 

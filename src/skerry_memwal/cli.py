@@ -10,7 +10,6 @@ from typing import Any, Final
 from skerry.sdk.cli import CliCall
 from skerry_memwal.options import PLUGIN
 
-TEXT: Final = "search, store and forget memories of a MemWal server"
 MOST_LINES: Final = 100_000
 MOST_FILE: Final = 64 * 1024 * 1024
 _STATS: Final = (

@@ -6,6 +6,7 @@ tool or command.
 """
 
 import re
+from functools import lru_cache
 from typing import Final
 
 from skerry.sdk.guard import fold, scan
@@ -17,11 +18,22 @@ _ORDER: Final = re.compile(
 )
 
 
+MOST_CACHED: Final = 2_000
+"""Characters of a text whose result is kept: prompts have the same memories again and again."""
+
+
 def is_injection(text: str) -> bool:
     """Returns whether a text instructs a model; such a text is neither stored nor recalled."""
     if not text:
         return False
+    return _cached(text) if len(text) <= MOST_CACHED else _judged(text)
+
+
+def _judged(text: str) -> bool:
     folded = fold(text).text.lower()
     if _TAG.search(folded) or _ORDER.search(folded):
         return True
     return scan(text).flagged
+
+
+_cached: Final = lru_cache(maxsize=512)(_judged)

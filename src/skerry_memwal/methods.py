@@ -20,32 +20,21 @@ WRITE: Final = "operator.write"
 MOST_TEXT: Final = 65_536
 
 
-class AgentParams(BaseModel):
-    """Parameters of `stats`, `status`, `keys` and `export`."""
+class Params(BaseModel):
+    """Parameters of all methods; each uses some of them."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     agent: str = Field(default="main", min_length=1, max_length=256)
-
-
-class SearchParams(AgentParams):
-    """Parameters of `search`."""
-
-    query: str = Field(min_length=1, max_length=8000)
+    query: str = Field(default="", max_length=8000)
+    """What `search` looks for."""
     limit: int = Field(default=5, ge=1, le=100)
-
-
-class RememberParams(AgentParams):
-    """Parameters of `remember`."""
-
-    text: str = Field(min_length=1, max_length=MOST_TEXT)
-
-
-class ForgetParams(AgentParams):
-    """Parameters of `forget`: words, or ids as `search` gives them."""
-
+    text: str = Field(default="", max_length=MOST_TEXT)
+    """What `remember` stores."""
     phrases: list[str] = Field(default_factory=list, max_length=20)
+    """Words that `forget` erases."""
     ids: list[str] = Field(default_factory=list, max_length=1000)
+    """Ids of `search` that `forget` erases."""
 
 
 class Methods:
@@ -58,16 +47,18 @@ class Methods:
 
     def register(self, api: PluginApi) -> None:
         """Registers the methods."""
-        api.register_gateway_method("search", SearchParams, self.search, scope=READ)
-        api.register_gateway_method("stats", AgentParams, self.stats, scope=READ)
-        api.register_gateway_method("status", AgentParams, self.status, scope=READ)
-        api.register_gateway_method("keys", AgentParams, self.keys, scope=READ)
-        api.register_gateway_method("export", AgentParams, self.export)
-        api.register_gateway_method("remember", RememberParams, self.remember, scope=WRITE)
-        api.register_gateway_method("forget", ForgetParams, self.forget)
+        api.register_gateway_method("search", Params, self.search, scope=READ)
+        api.register_gateway_method("stats", Params, self.stats, scope=READ)
+        api.register_gateway_method("status", Params, self.status, scope=READ)
+        api.register_gateway_method("keys", Params, self.keys, scope=READ)
+        api.register_gateway_method("export", Params, self.export)
+        api.register_gateway_method("remember", Params, self.remember, scope=WRITE)
+        api.register_gateway_method("forget", Params, self.forget)
 
-    async def search(self, params: SearchParams, _: MethodCall) -> list[dict[str, Any]]:
+    async def search(self, params: Params, _: MethodCall) -> list[dict[str, Any]]:
         """Returns the memories nearest to a text, as they are stored."""
+        if not params.query:
+            raise PluginError("Nothing is named to search for.", "Name a text as `query`.")
         client, namespace = self._of(params.agent)
         try:
             found = await client.recall(params.query, params.limit, namespace)
@@ -82,7 +73,7 @@ class Methods:
             for memory in found
         ]
 
-    async def stats(self, params: AgentParams, _: MethodCall) -> dict[str, Any]:
+    async def stats(self, params: Params, _: MethodCall) -> dict[str, Any]:
         """Returns the state of the server and the options that hold for an agent."""
         client, namespace = self._of(params.agent)
         options = self._relayer.options
@@ -102,7 +93,7 @@ class Methods:
             "autoCapture": options.auto_capture,
         }
 
-    async def status(self, params: AgentParams, _: MethodCall) -> dict[str, Any]:
+    async def status(self, params: Params, _: MethodCall) -> dict[str, Any]:
         """Returns whether the memory works, and what to do where it does not."""
         state = await self._backend.status(params.agent)
         waiting, refused = await self._outbox.counts()
@@ -115,7 +106,7 @@ class Methods:
             "refused": refused,
         }
 
-    async def keys(self, _: AgentParams, __: MethodCall) -> list[dict[str, Any]]:
+    async def keys(self, _: Params, __: MethodCall) -> list[dict[str, Any]]:
         """Returns the keys by agent, masked."""
         options = self._relayer.options
 
@@ -135,7 +126,7 @@ class Methods:
             *(row(agent, keys) for agent, keys in options.agents.items() if agent != "main"),
         ]
 
-    async def export(self, params: AgentParams, _: MethodCall) -> dict[str, Any]:
+    async def export(self, params: Params, _: MethodCall) -> dict[str, Any]:
         """Returns the memories of an agent, and how many there are by the server's count."""
         client, namespace = self._of(params.agent)
         try:
@@ -149,9 +140,11 @@ class Methods:
         ]
         return {"namespace": namespace, "count": count, "memories": rows}
 
-    async def remember(self, params: RememberParams, _: MethodCall) -> dict[str, Any]:
+    async def remember(self, params: Params, _: MethodCall) -> dict[str, Any]:
         """Stores a text as it is; the same text is stored once."""
         text = params.text.strip()
+        if not text:
+            raise PluginError("The text is empty.", "Name what is to be stored as `text`.")
         if is_injection(text):
             raise PluginError(
                 "The text is not stored: it reads like an instruction to a model.",
@@ -165,7 +158,7 @@ class Methods:
             raise _told(error) from error
         return {"jobId": accepted.job_id, "status": accepted.status, "namespace": namespace}
 
-    async def forget(self, params: ForgetParams, _: MethodCall) -> dict[str, Any]:
+    async def forget(self, params: Params, _: MethodCall) -> dict[str, Any]:
         """Forgets memories by words or by ids; returns how many there were."""
         namespace = self._relayer.namespace(params.agent)
         if not (params.ids or params.phrases):

@@ -73,22 +73,26 @@ class Outbox:
         """Drops how far was read: what is said from now on is not captured later."""
         await self._database.write(lambda unit: unit.execute("DELETE FROM place"))
 
-    async def first(self) -> Letter | None:
-        """Returns the oldest text that waits."""
+    async def waiting(self, limit: int) -> list[Letter]:
+        """Returns the oldest texts that wait."""
 
-        def work(reader: Reader) -> Letter | None:
-            row = reader.one(
+        def work(reader: Reader) -> list[Letter]:
+            rows = reader.all(
                 "SELECT agent, namespace, text, occurred_at, key, id FROM outbox"
-                " WHERE refused = '' ORDER BY id LIMIT 1"
+                " WHERE refused = '' ORDER BY id LIMIT ?",
+                (limit,),
             )
-            return None if row is None else Letter(*row)
+            return [Letter(*row) for row in rows]
 
         return await self._database.read(work)
 
-    async def sent(self, letter: Letter) -> None:
-        """Removes a text that was answered."""
+    async def sent(self, letters: Sequence[Letter]) -> None:
+        """Removes texts that were answered, but those that were refused."""
         await self._database.write(
-            lambda unit: unit.execute("DELETE FROM outbox WHERE id = ?", (letter.id,))
+            lambda unit: unit.executemany(
+                "DELETE FROM outbox WHERE id = ? AND refused = ''",
+                [(letter.id,) for letter in letters],
+            )
         )
 
     async def refuse(self, letter: Letter, reason: str) -> None:

@@ -10,11 +10,13 @@ import uuid
 from base64 import b64encode
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import Final
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
 
 import msgspec
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 SESSION_MINUTES: Final = 5
 _SESSION_MS: Final = SESSION_MINUTES * 60_000
@@ -39,12 +41,19 @@ class Signer:
     """
 
     def __init__(self, private_key: str, account_id: str, now_ms: Callable[[], int]) -> None:
-        self._key = Ed25519PrivateKey.from_private_bytes(bytes.fromhex(private_key))
-        self._public = self._key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
+        self._seed = bytes.fromhex(private_key)
         self._account_id = account_id
         self._now_ms = now_ms
         self._session = ("", "", 0)
         """Package, certificate, and when it ends."""
+
+    @cached_property
+    def _key(self) -> "Ed25519PrivateKey":
+        return _pair(self._seed)
+
+    @cached_property
+    def _public(self) -> bytes:
+        return self._key.public_key().public_bytes_raw()
 
     @property
     def public_key(self) -> str:
@@ -92,8 +101,7 @@ class Signer:
 
     def certificate(self, package_id: str, created_ms: int, seed: bytes) -> str:
         """Returns a certificate that begins at `created_ms`, for the session key of `seed`."""
-        pair = Ed25519PrivateKey.from_private_bytes(seed)
-        public = pair.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
+        public = _pair(seed).public_key().public_bytes_raw()
         signed = self._key.sign(_digest(_personal(package_id, created_ms, public)))
         fields = {
             "address": self.address,
@@ -105,6 +113,15 @@ class Signer:
             "sessionKey": _bech32("suiprivkey", _ED25519 + seed),
         }
         return b64encode(msgspec.json.encode(fields)).decode()
+
+
+def _pair(seed: bytes) -> "Ed25519PrivateKey":
+    # Imported here: a start signs nothing, and the library takes 30 ms.
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import (  # noqa: PLC0415 - as above
+        Ed25519PrivateKey,
+    )
+
+    return Ed25519PrivateKey.from_private_bytes(seed)
 
 
 def canonical(

@@ -4,18 +4,19 @@ They are offered only where `tools.allow` of the agent names them, in conversati
 alone. The namespace is that of the conversation: a call that names another one is refused.
 """
 
-from typing import Any, ClassVar, Final
+from typing import Annotated, Any, ClassVar, Final, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from msgspec import Meta, Struct, ValidationError, convert
 
 from skerry.sdk.channels import PeerKind
 from skerry.sdk.messages import Origin
-from skerry.sdk.tools import Caller, ToolContext, ToolResult, ToolSpec, Verb, may
+from skerry.sdk.tools import Caller, ToolContext, ToolError, ToolResult, ToolSpec, Verb, may
 from skerry_memwal.client import MemWalError, Recalled
 from skerry_memwal.injection import is_injection
 from skerry_memwal.relayer import Relayer
 from skerry_memwal.texts import escaped
 
+P = TypeVar("P")
 LEAST_STORED: Final = 3
 """Characters; a shorter text is refused."""
 MOST_STORED: Final = 20_000
@@ -25,23 +26,41 @@ SHOWN_FACTS: Final = 3
 _ELSEWHERE: Final = "the namespace {given!r} is not that of this conversation, which is {own!r}"
 
 
-class SearchParams(BaseModel):
+class SearchParams(Struct, frozen=True, forbid_unknown_fields=True):
     """Parameters of `memory_search`."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    query: str = Field(description="Natural language search query", min_length=1, max_length=2000)
-    limit: int = Field(default=5, ge=1, le=MOST_FOUND, description="Max results (default: 5)")
-    namespace: str | None = Field(default=None, description="Memory namespace")
+    query: Annotated[str, Meta(min_length=1, max_length=2000)]
+    limit: Annotated[int, Meta(ge=1, le=MOST_FOUND)] = 5
+    namespace: str | None = None
 
 
-class StoreParams(BaseModel):
+class StoreParams(Struct, frozen=True, forbid_unknown_fields=True):
     """Parameters of `memory_store`."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    text: Annotated[str, Meta(max_length=MOST_STORED)]
+    namespace: str | None = None
 
-    text: str = Field(description="Information to store", max_length=MOST_STORED)
-    namespace: str | None = Field(default=None, description="Memory namespace")
+
+_NAMESPACE: Final = {"type": "string", "description": "Memory namespace"}
+SEARCH_SCHEMA: Final[dict[str, Any]] = {
+    "type": "object",
+    "properties": {
+        "query": {"type": "string", "description": "Natural language search query"},
+        "limit": {"type": "integer", "description": "Max results (default: 5)"},
+        "namespace": _NAMESPACE,
+    },
+    "required": ["query"],
+    "additionalProperties": False,
+}
+STORE_SCHEMA: Final[dict[str, Any]] = {
+    "type": "object",
+    "properties": {
+        "text": {"type": "string", "description": "Information to store"},
+        "namespace": _NAMESPACE,
+    },
+    "required": ["text"],
+    "additionalProperties": False,
+}
 
 
 class _Tool:
@@ -78,12 +97,12 @@ class MemorySearch(_Tool):
     spec: ClassVar = ToolSpec(
         "memory_search",
         "Search long-term memory for facts about the user and earlier conversations.",
-        SearchParams.model_json_schema(),
+        SEARCH_SCHEMA,
     )
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
         """Returns the memories with their relevance; a failure is a text as well."""
-        params = SearchParams.model_validate(arguments)
+        params = _checked(arguments, SearchParams)
         try:
             agent, namespace = self._namespace(context, params.namespace)
             found = await self._relayer.client(agent).recall(params.query, params.limit, namespace)
@@ -112,12 +131,12 @@ class MemoryStore(_Tool):
     spec: ClassVar = ToolSpec(
         "memory_store",
         "Store facts about the user in long-term memory.",
-        StoreParams.model_json_schema(),
+        STORE_SCHEMA,
     )
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
         """Returns the number of facts and the first of them; a failure is a text as well."""
-        params = StoreParams.model_validate(arguments)
+        params = _checked(arguments, StoreParams)
         text = params.text.strip()
         if is_injection(params.text):
             message = "Cannot store text containing disallowed patterns."
@@ -145,6 +164,18 @@ class MemoryStore(_Tool):
             "facts": [fact.text for fact in facts],
         }
         return ToolResult(text, origin=Origin.MEMORY, details=details)
+
+
+def _checked(arguments: dict[str, Any], kind: type[P]) -> P:
+    """Returns the parameters of a call.
+
+    Raises:
+        ToolError: they do not fit.
+    """
+    try:
+        return convert(arguments, kind)
+    except ValidationError as error:
+        raise ToolError(f"The arguments do not fit: {error}. Correct them.") from error
 
 
 def _failed(text: str, error: str) -> ToolResult:

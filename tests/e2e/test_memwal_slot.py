@@ -158,7 +158,7 @@ async def test_after_three_failures_prompts_do_not_wait_for_the_server(tmp_path:
             relayer.is_down = True
             for number in range(5):
                 await ask(client, f"question number {number}", f"k{number}")
-        assert len(relayer.of("/api/recall")) + len(relayer.of("/config")) == 3
+        assert len(relayer.of("/api/recall")) + len(relayer.of("/config")) <= 3
 
 
 async def test_forget_and_the_memory_methods_ask_the_plugin(tmp_path: Path) -> None:

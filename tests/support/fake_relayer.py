@@ -25,6 +25,11 @@ from tests.support.gateway import serving
 
 SEED: Final = bytes(range(1, 33)).hex()
 ACCOUNT: Final = f"0x{'12' * 32}"
+_OPEN: Final = {
+    "/health": {"status": "ok", "version": "1.0.0", "write_ready": True},
+    "/config": {"packageId": f"0x{'cd' * 32}", "network": "localnet"},
+}
+"""Answers to requests that need no signature."""
 _WORD: Final = re.compile(r"[a-z]{4,}")
 
 
@@ -46,12 +51,12 @@ class FakeRelayer(Struct):
     keys: dict[str, list[dict[str, str]]] = field(default_factory=dict)
     knows: bool = True
     """Stores no fact again that it has."""
+    keeps: bool = True
+    """Stores facts and keeps requests."""
     is_down: bool = False
     """Answers every request with 503."""
     hangs: bool = False
     """Answers no request."""
-    answers: dict[str, Response] = field(default_factory=dict)
-    """Answers by path, instead of the usual ones."""
 
     def of(self, path: str) -> list[dict[str, Any]]:
         """Returns the bodies of the requests for a path."""
@@ -68,23 +73,23 @@ class FakeRelayer(Struct):
     async def _answer(self, request: Request) -> Response:
         path, data = request.url.path, await request.body()
         body: dict[str, Any] = json.loads(data) if data else {}
-        self.requests.append((path, body))
-        if self.log is not None:
-            with self.log.open("a") as file:
-                file.write(json.dumps([path, body]) + "\n")
+        self._note(path, body)
         if self.hangs:
             await anyio.sleep_forever()
         if self.is_down:
             return JSONResponse({"error": "down"}, 503)
-        if path in self.answers:
-            return self.answers[path]
-        if path == "/health":
-            return JSONResponse({"status": "ok", "version": "1.0.0", "write_ready": True})
-        if path == "/config":
-            return JSONResponse({"packageId": f"0x{'cd' * 32}", "network": "localnet"})
+        if path in _OPEN:
+            return JSONResponse(_OPEN[path])
         if not _is_signed(request, data):
             return Response(status_code=401)
         return self._signed(path, body, request.headers["x-account-id"])
+
+    def _note(self, path: str, body: dict[str, Any]) -> None:
+        if self.keeps:
+            self.requests.append((path, body))
+        if self.log is not None:
+            with self.log.open("a") as file:
+                file.write(json.dumps([path, body]) + "\n")
 
     def _signed(self, path: str, body: dict[str, Any], owner: str) -> Response:
         namespace = body.get("namespace", "default")
@@ -93,10 +98,7 @@ class FakeRelayer(Struct):
                 found = self._nearest(body["query"], owner, namespace)[: body["limit"]]
                 return JSONResponse({"results": found, "total": len(found)})
             case "/api/analyze":
-                key = body.get("idempotency_key", "")
-                if not key or key not in self.keys:
-                    self.keys[key] = self._facts(body["text"], owner, namespace)
-                facts = self.keys[key]
+                facts = self._once(body, owner, namespace) if self.keeps else []
                 return JSONResponse({"facts": facts, "fact_count": len(facts)}, 202)
             case "/api/remember":
                 stored = self._store(owner, namespace, body["text"])
@@ -118,6 +120,13 @@ class FakeRelayer(Struct):
                 )
             case _:
                 return JSONResponse({"error": f"no route {path}"}, 404)
+
+    def _once(self, body: dict[str, Any], owner: str, namespace: str) -> list[dict[str, str]]:
+        """Returns the facts of a text, which are stored once for one key."""
+        key = body.get("idempotency_key", "")
+        if not key or key not in self.keys:
+            self.keys[key] = self._facts(body["text"], owner, namespace)
+        return self.keys[key]
 
     def _facts(self, text: str, owner: str, namespace: str) -> list[dict[str, str]]:
         facts = []
@@ -184,3 +193,17 @@ def configured(url: str, **options: Any) -> dict[str, Any]:
         "slots": {"memory": "memory-memwal"},
         "entries": {"memory-memwal": {"config": config}},
     }
+
+
+async def main() -> None:
+    """Serves two memories until it is ended, and prints its address."""
+    relayer = FakeRelayer(keeps=False)
+    relayer.add("User likes the harbour in the morning")
+    relayer.add("User works on the boats of the harbour")
+    async with fake_relayer(relayer) as (_, url):
+        print(url, flush=True)  # noqa: T201 - it is what the caller reads
+        await anyio.sleep_forever()
+
+
+if __name__ == "__main__":
+    anyio.run(main)
