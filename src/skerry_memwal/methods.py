@@ -27,10 +27,10 @@ class Params(BaseModel):
 
     agent: str = Field(default="main", min_length=1, max_length=256)
     query: str = Field(default="", max_length=8000)
-    """What `search` looks for."""
+    """Text that `search` compares with."""
     limit: int = Field(default=5, ge=1, le=100)
     text: str = Field(default="", max_length=MOST_TEXT)
-    """What `remember` stores."""
+    """Text that `remember` stores."""
     phrases: list[str] = Field(default_factory=list, max_length=20)
     """Words that `forget` erases."""
     ids: list[str] = Field(default_factory=list, max_length=1000)
