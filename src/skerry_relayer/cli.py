@@ -35,14 +35,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
         result = parsed.run(parsed)
     except KeyboardInterrupt:
         return 130
-    except (RelayerError, OSError, sqlite3.Error) as error:
-        return _fail(str(error), as_json=parsed.json)
+    except (RelayerError, OSError, sqlite3.Error, ExceptionGroup) as error:
+        return _fail(_reason(error), as_json=parsed.json)
     code = 0
     if isinstance(result, tuple):
         result, code = result[0], int(result[1])
     if result is not None:
         sys.stdout.write(_printed(result, as_json=parsed.json) + "\n")
     return code
+
+
+def _reason(error: Exception) -> str:
+    """Returns the text of an error; of a group, which tasks end with, that of its first error.
+
+    Raises the error when it is none that a command may end with.
+    """
+    while isinstance(error, ExceptionGroup):
+        error = error.exceptions[0]
+    if not isinstance(error, RelayerError | OSError | sqlite3.Error):
+        raise error
+    return str(error)
 
 
 def _fail(text: str, *, as_json: bool) -> int:

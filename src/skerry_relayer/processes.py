@@ -81,17 +81,21 @@ async def child(command: Sequence[str], more: Mapping[str, str]) -> AsyncGenerat
         env=base | dict(more),
         start_new_session=True,
     )
-    running = Child(process)
+    running, failure = Child(process), None
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(running.read_errors)
         try:
             yield running
+        except Exception as error:  # noqa: BLE001 - raised below: the group would wrap it
+            failure = error
         finally:
             with anyio.CancelScope(shield=True):
                 await running.end()
                 with anyio.move_on_after(_LINGER_SECONDS):
                     await process.aclose()
             tasks.cancel_scope.cancel()
+    if failure is not None:
+        raise failure
 
 
 def module(name: str, *arguments: str) -> list[str]:

@@ -10,13 +10,14 @@ import time
 from argparse import Namespace
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
 import anyio
 
 from skerry_relayer.app import make_app
-from skerry_relayer.assembly import Folders, Options, opened
+from skerry_relayer.assembly import MODEL, Folders, Options, opened
 from skerry_relayer.cli_accounts import opened as opened_registry
 from skerry_relayer.errors import RefusedError
 from skerry_relayer.extract import Extractor, Rules
@@ -45,6 +46,7 @@ async def _serve(parsed: Namespace) -> None:
     bound = bind(parsed.host, parsed.port)
     async with _relayer(parsed) as relayer, Listener(make_app(relayer), bound) as listener:
         host = f"[{parsed.host}]" if ":" in parsed.host else parsed.host
+        _warn_without_model()
         _announce(f"http://{host}:{listener.port}", relayer, as_json=parsed.json)
         if not is_loopback(parsed.host):
             sys.stderr.write(
@@ -63,6 +65,14 @@ def _announce(url: str, relayer: Relayer, *, as_json: bool) -> None:
         line = f"The relayer listens on {url}. Its health is at {url}/health; Ctrl-C ends it."
     sys.stdout.write(line + "\n")
     sys.stdout.flush()
+
+
+def _warn_without_model() -> None:
+    if find_spec(MODEL) is None:
+        sys.stderr.write(
+            f"warning: the embedding model {MODEL} is not installed, so texts wait and nothing is"
+            " found. Install it: pip install 'skerry[memory]'\n"
+        )
 
 
 @asynccontextmanager

