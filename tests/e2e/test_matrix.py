@@ -12,15 +12,19 @@ import anyio
 import anyio.lowlevel
 import anyio.to_thread
 import pytest
+from msgspec.structs import replace
 
-from skerry.channels.matrix.adapter import open_account
+from skerry.channels.matrix.adapter import MatrixAdapter, open_account
 from skerry.channels.matrix.config import MatrixAccount
 from skerry.infra.clock import SystemClock
 from skerry.model.ids import AccountId
-from skerry.model.inbound import InboundMessage
+from skerry.model.inbound import Attachment, AttachmentKind, InboundMessage, Peer, PeerKind
+from skerry.model.outbound import Additions, OutboundMedia, Settlement
+from skerry.model.undelivered import MediaError
 from skerry.ports.channel import ConnectionState
-from skerry.sdk.channel_host import ChannelHost
+from skerry.sdk.channel_host import ChannelHost, MemoryCursor
 from skerry.testing.gateway import GatewayProcess, running_gateway
+from tests.contract.channels import CONTRACT, Clause, part
 from tests.support.cli import run_command
 from tests.support.synapse import Person, synapse
 
@@ -200,6 +204,7 @@ async def test_a_refused_token_is_reported_with_its_remedy(url: str) -> None:
     assert "M_UNKNOWN_TOKEN" in adapter.state.message
     assert "--account second" in adapter.state.remedy
     assert (await adapter.probe()).state is ConnectionState.NEEDS_LOGIN
+    await adapter.api.http.close()
 
 
 @pytest.mark.parametrize("point", POINTS)
@@ -226,3 +231,98 @@ async def test_a_kill_at_each_point_loses_and_doubles_nothing(
     assert counted == dict.fromkeys(names, 1), answers
     order = [name for text in answers for name in names if name in text]
     assert order == names
+
+
+class Matrix:
+    """The homeserver with two rooms; implements `tests.contract.channels.Town`."""
+
+    def __init__(self, url: str) -> None:
+        self._bot, self._alice, third = (Person(url, name) for name in ("bot", "alice", "third"))
+        room = self._alice.direct(self._bot)
+        self._bot.join(room)
+        self.alice = Peer(PeerKind.DIRECT, room)
+        self.team = Peer(PeerKind.GROUP, self._alice.group(self._bot, third))
+        self._cursor = MemoryCursor()
+        self._made: list[MatrixAdapter] = []
+
+    @property
+    def adapter(self) -> MatrixAdapter:
+        settings = {"homeserver": self._bot.url, "accessToken": self._bot.token, "pollSeconds": 2}
+        host = ChannelHost(AccountId("default"), SystemClock(), self._cursor)
+        self._made.append(open_account(MatrixAccount.model_validate(settings), host))
+        return self._made[-1]
+
+    async def close(self) -> None:
+        """Closes the connections of the adapters."""
+        for adapter in self._made:
+            await adapter.api.http.close()
+
+    async def begin(self) -> None:
+        """Connects once: what was written before is not answered."""
+        adapter = self.adapter
+
+        async def inbox(_: InboundMessage) -> None:
+            raise AssertionError("nothing arrives")
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(adapter.run, inbox)
+            with anyio.fail_after(60):
+                while not await self._cursor.read("since"):  # noqa: ASYNC110 - it tells nobody
+                    await anyio.sleep(0.05)
+            tasks.cancel_scope.cancel()
+
+    def say(self, text: str, peer: Peer, name: str = "Alice") -> str:
+        del name
+        return self._alice.say(peer.id, text)
+
+    def received(self) -> list[tuple[str, str]]:
+        return [
+            (peer.id, text)
+            for peer in (self.alice, self.team)
+            for text in self._alice.read(peer.id, self._bot)
+        ]
+
+    def typed(self) -> list[str]:
+        return [room for room in (self.alice.id, self.team.id) if self._bot.id in self._seen(room)]
+
+    def _seen(self, room: str) -> list[str]:
+        return self._alice.typing(room)
+
+
+@pytest.mark.parametrize("clause", CONTRACT, ids=lambda clause: clause.__name__)
+async def test_the_adapter_keeps_the_contract_of_channels(url: str, clause: Clause) -> None:
+    town = await anyio.to_thread.run_sync(Matrix, url)
+    await town.begin()
+    await clause(town)
+    await town.close()
+
+
+async def test_a_part_that_is_sent_twice_is_one_event(url: str) -> None:
+    town = await anyio.to_thread.run_sync(Matrix, url)
+    await town.begin()
+    whole = part(town.adapter, town.alice, "**hello**")
+    first = await town.adapter.send(whole)
+    assert await town.adapter.send(whole) == first
+    assert town.received() == [(town.alice.id, "**hello**")]
+    assert await town.adapter.settle(whole) is Settlement.DELIVERED
+    await town.close()
+
+
+async def test_a_file_comes_in_and_goes_out(url: str, tmp_path: Path) -> None:
+    bot, alice = Person(url, "bot"), Person(url, "alice")
+    room = alice.direct(bot)
+    bot.join(room)
+    settings = MatrixAccount.model_validate({"homeserver": url, "accessToken": bot.token})
+    adapter = open_account(settings, ChannelHost(AccountId("default"), SystemClock()))
+    (tmp_path / "a.txt").write_text("words")
+    media = OutboundMedia(AttachmentKind.FILE, str(tmp_path / "a.txt"), "text/plain")
+    plain = part(adapter, Peer(PeerKind.DIRECT, room), "look")
+    await adapter.send(replace(plain, more=Additions(media=media)))
+    (sent,) = (row for row in alice.events(room, bot.id) if row["type"] == "m.room.message")
+    assert (sent["content"]["body"], sent["content"]["filename"]) == ("look", "a.txt")
+    handle = sent["content"]["url"]
+    file = Attachment(AttachmentKind.FILE, handle, "text/plain", "a.txt", 5)
+    assert await adapter.fetch(file, 100) == b"words"
+    with pytest.raises(MediaError, match="4"):
+        await adapter.fetch(replace(file, size=0), 4)
+    await adapter.api.http.close()

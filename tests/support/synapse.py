@@ -161,6 +161,17 @@ class Person:
                 break
         return [row for row in reversed(rows) if sender in {"", row["sender"]}]
 
+    def typing(self, room: str) -> list[str]:
+        """Returns who writes in a room at this moment."""
+        joined = self._ask("GET", "/sync?timeout=0")["rooms"].get("join", {})
+        events = joined.get(room, {}).get("ephemeral", {}).get("events", [])
+        return [
+            user
+            for event in events
+            if event["type"] == "m.typing"
+            for user in event["content"]["user_ids"]
+        ]
+
     def read(self, room: str, sender: "Person") -> list[str]:
         """Returns the texts of a sender's messages in a room, oldest first."""
         return [

@@ -343,6 +343,7 @@ async def _working(
         settings.on_change(lambda config: lanes.resize(*_limits(config)))
         for run in again:
             dispatch.resume(run)
+        await unless_damaged(store, dispatch.release())
         if late is not None:
             await stack.enter_async_context(_running(late.run))
         receiving = (partial(receive, adapter, dispatch.receive) for adapter in outside.adapters)

@@ -103,8 +103,24 @@ class GroupChatConfig(MentionConfig):
     """Messages of a group that are kept until the agent is addressed; 0 keeps none."""
 
 
+class InboundConfig(OpenSection):
+    """Joining of messages that a person writes in quick succession on a platform."""
+
+    debounce_ms: Debounce = 0
+    """Milliseconds without a further message of its sender for which a message without a file or a
+    command waits; those that waited become one message. 0 joins none."""
+    by_channel: dict[str, Debounce] = Field(default_factory=dict, max_length=100)
+    """The same for single channels."""
+
+    def seconds(self, channel: str) -> float:
+        """Returns the pause for a channel."""
+        return self.by_channel.get(channel, self.debounce_ms) / 1000
+
+
 class MessagesConfig(OpenSection):
     """Handling of messages."""
+
+    inbound: InboundConfig = InboundConfig.model_construct()
 
     group_chat: GroupChatConfig = GroupChatConfig.model_construct()
 

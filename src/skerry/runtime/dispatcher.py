@@ -31,7 +31,6 @@ from skerry.model.errors import (
 )
 from skerry.model.ids import RunId, SessionKey
 from skerry.model.inbound import InboundMessage, ReplyTo, well_formed
-from skerry.model.origin import Origin
 from skerry.model.run import (
     BY_PARENT,
     Admission,
@@ -49,11 +48,13 @@ from skerry.routing.routing import session_key
 from skerry.runtime.admission import Arrival, EnteredMessage, notify_session, parse_message
 from skerry.runtime.channel_gate import ChannelGate
 from skerry.runtime.compaction.compactor import compact_session
+from skerry.runtime.debounce import Debounce
 from skerry.runtime.media_in import MediaFolder
 from skerry.runtime.queue import Queue
 from skerry.runtime.run_context import MEDIA, Runtime, run_context
 from skerry.sessions import lifecycle
 from skerry.store import Unit, inbound, runs
+from skerry.store.held import HeldMessage
 
 logger = logging.getLogger(__name__)
 
@@ -76,10 +77,12 @@ class Dispatch:
     reach: Callable[[str], None]
     gate: ChannelGate
     _queue: Queue = field(init=False)
+    _debounce: Debounce = field(init=False)
     _draining: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
         self._queue = Queue(self.runtime, self.lanes)
+        self._debounce = Debounce(self.runtime.store, self.lanes, self._receive_held)
 
     async def receive(self, arrived: InboundMessage) -> None:
         """Takes a platform's message; when this returns, the platform may be told that we have it.
@@ -104,26 +107,27 @@ class Dispatch:
             message_id = f"{arrived.message_id}@{agent}" if number else arrived.message_id
             taken = replace(arrived, message_id=message_id) if arrived.message_id else arrived
             key = session_key(arrived, agent, config.session, is_owner=owns)
-            await self._receive(taken, key, to, author, config)
+            item = HeldMessage(taken, to, author, RunId(str(uuid.uuid4())))
+            await self._receive(item, key, config)
 
     async def _receive(
         self,
-        arrived: InboundMessage,
+        item: HeldMessage,
         key: SessionKey,
-        to: ReplyTo,
-        author: Origin,
         config: Config,
+        beside: Callable[[Unit], object] | None = None,
     ) -> None:
-        """Takes an admitted message for one agent."""
+        """Takes an admitted message for one agent; one with a `beside` was held before."""
+        arrived = item.message
         may, group = rights(arrived, config.commands), self.gate.group(config, arrived, key.agent)
         request = RunRequest(
-            RunId(str(uuid.uuid4())),
+            item.run_id,
             key,
             well_formed(arrived.text),
             extra_system_prompt=group.prompt,
             queue_mode=None,
-            reply_to=to,
-            origin=author,
+            reply_to=item.to,
+            origin=item.author,
             rights=may,
             sender=arrived.sender,
         )
@@ -133,16 +137,34 @@ class Dispatch:
             await self.runtime.store.write(lambda unit: inbound.take(unit, arrived, request.run_id))
             logger.info("/%s of %s is not theirs to give", command[0].name, arrived.channel)
             return
-        if command is None and not group.answers:
-            if arrived.text.strip():
-                await self.gate.keep(arrived, key, group)
-            return
+        if beside is None:
+            is_plain = command is None and not arrived.attachments
+            pause = config.messages.inbound.seconds(arrived.channel)
+            if await self._debounce.holds(
+                item, key, pause if is_plain else 0, answers=group.answers
+            ):
+                return
+            if command is None and not group.answers:
+                if arrived.text.strip():
+                    await self.gate.keep(arrived, key, group)
+                return
         if command is None and arrived.attachments:
             request = await self._with_files(request, arrived, config)
         history = await self.gate.history(key, group) if command is None else ()
-        context = context_of(arrived, author, mentioned=group.mentioned, history=history)
+        context = context_of(arrived, item.author, mentioned=group.mentioned, history=history)
         request = await parse_message(self.runtime, config, replace(request, context=context))
-        await self._admit(request, config, arrived, given=history[-1].serial if history else 0)
+        given = history[-1].serial if history else 0
+        await self._admit(request, config, arrived, beside or no_more, given)
+
+    async def release(self) -> None:
+        """Takes up the messages that an earlier process held."""
+        await self._debounce.release_all()
+
+    async def _receive_held(
+        self, held: HeldMessage, key: SessionKey, beside: Callable[[Unit], object]
+    ) -> None:
+        """Takes the messages of a sender that were held, as one."""
+        await self._receive(held, key, self.runtime.config(), beside)
 
     async def _with_files(
         self, request: RunRequest, arrived: InboundMessage, config: Config

@@ -238,6 +238,7 @@ _TABLES: Final = (
     # Their requests name no agent in a column: what is the same is forgotten for all of them.
     _Table("answered", ("serial",), ("answer",), "TRUE", lambda _: Redacted(answers=1)),
     _Table("session", ("session_id",), ("label",), "agent_id = ?", _label),
+    _Table("held_message", ("serial",), ("body",), "TRUE", lambda _: Redacted(runs=1)),
     _Table("group_message", ("serial",), ("sender", "text"), "TRUE", lambda _: Redacted(runs=1)),
     _Table(
         "frozen_text",

@@ -209,4 +209,14 @@ LATER: Final = (
         PRIMARY KEY (channel, account, name)
     ) WITHOUT ROWID
     """,
+    # Messages of platforms that wait for more of the same sender.
+    """
+    CREATE TABLE held_message (
+        serial INTEGER PRIMARY KEY,
+        session_key TEXT NOT NULL,
+        sender TEXT NOT NULL,
+        body BLOB NOT NULL
+    );
+    CREATE INDEX held_message_of ON held_message (session_key, sender, serial)
+    """,
 )

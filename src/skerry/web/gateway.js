@@ -13,6 +13,7 @@ const LIST_DELAY_MS = 300; // many changes make one look at the list
 const LIST_PAGE = 100;
 const MOST_OPEN = 8; // conversations that are kept in step though another one is shown
 const IDLE_MS = 15 * 60_000; // after which administrator rights end
+const BEYOND = [ADMIN, "operator.pairing"]; // scopes that administrators have and pages have not
 const OWNERS = ["memory.save"]; // a writer's save is not the owner's word, so these ask first
 const LOOK_MS = 30_000;
 const ENDS = ["final", "aborted", "error"];
@@ -99,7 +100,7 @@ export class Gateway {
       if (OWNERS.includes(method)) await this.#administer(method);
       return await this.#connection.request(method, params);
     } catch (error) {
-      if (error.details?.missingScope !== ADMIN || this.#adminTimer) throw error;
+      if (!BEYOND.includes(error.details?.missingScope) || this.#adminTimer) throw error;
       await this.#administer(method);
       return await this.#connection.request(method, params);
     }

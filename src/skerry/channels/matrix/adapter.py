@@ -2,6 +2,9 @@
 
 import hashlib
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -9,7 +12,6 @@ from urllib.parse import urlsplit
 import anyio
 import anyio.to_thread
 import msgspec
-from msgspec import Raw
 
 from skerry.channels.matrix import wire
 from skerry.channels.matrix.api import CLIENT, ApiError, MatrixApi, path
@@ -45,6 +47,8 @@ MOST_TEXT: Final = 12_000
 """Bytes of a message: an event has 65,536 at most, and the text is in it twice."""
 TYPING_MS: Final = 12_000
 _SINCE: Final = "since"
+_TAKEN: Final = "taken"
+_MOST_TAKEN: Final = 1000
 _LOOKED_AT: Final = 100
 """Events among which a part is searched."""
 _REFUSED_TOKEN: Final = frozenset({"M_UNKNOWN_TOKEN", "M_MISSING_TOKEN", "M_USER_DEACTIVATED"})
@@ -78,10 +82,12 @@ class MatrixAdapter:
         self.state = AccountState()
         self._settings = settings
         self._host = host
-        self._api = api
+        self.api = api
         self._my_id = ""
         self._failures = 0
         self._rooms = RoomReader(host.account, api)
+        self._taken: dict[str, None] = {}
+        """Events that were taken since the place that is noted, oldest first."""
         self._quiet_until = 0.0
         """Time of the event loop until which the server wants no request."""
 
@@ -90,24 +96,31 @@ class MatrixAdapter:
 
         Messages from before the first connection are not answered.
         """
-        since = await self._host.cursor.read(_SINCE)
-        while True:
-            try:
-                await self._log_in()
-                synced = await self._sync(since)
-                await self._take(synced, since, inbox)
-            except (ApiError, msgspec.DecodeError) as error:
-                await anyio.sleep(self._note(error))
-                continue
-            self._failures = 0
-            self.state = AccountState(ConnectionState.CONNECTED, name=self._my_id)
-            if synced.next_batch != since:
-                since = synced.next_batch
-                await self._host.cursor.write(_SINCE, since)
+        cursor = self._host.cursor
+        since = await cursor.read(_SINCE)
+        self._taken = dict.fromkeys((await cursor.read(_TAKEN)).split())
+        try:
+            while True:
+                try:
+                    await self._log_in()
+                    synced = await self._sync(since)
+                    await self._take(synced, since, inbox)
+                except (ApiError, msgspec.DecodeError) as error:
+                    await anyio.sleep(self._note(error))
+                    continue
+                self._failures = 0
+                self.state = AccountState(ConnectionState.CONNECTED, name=self._my_id)
+                if synced.next_batch != since:
+                    since = synced.next_batch
+                    await cursor.write(_SINCE, since)
+                    self._taken.clear()
+        finally:
+            with anyio.move_on_after(2, shield=True):
+                await cursor.write(_TAKEN, " ".join(list(self._taken)[-_MOST_TAKEN:]))
 
     async def _log_in(self) -> None:
         if not self._my_id:
-            answer = await self._api.get(f"{CLIENT}/account/whoami")
+            answer = await self.api.get(f"{CLIENT}/account/whoami")
             self._my_id = wire.me.decode(answer).user_id
 
     async def _sync(self, since: str) -> wire.Synced:
@@ -117,32 +130,35 @@ class MatrixAdapter:
         query = {"timeout": str(wait * 1000), "filter": _FILTER, "set_presence": "offline"}
         if since:
             query["since"] = since
-        return wire.synced.decode(await self._api.get(f"{CLIENT}/sync", query, wait=wait))
+        return wire.synced.decode(await self.api.get(f"{CLIENT}/sync", query, wait=wait))
 
     async def _take(self, synced: wire.Synced, since: str, inbox: Inbox) -> None:
         for room_id, invited in synced.rooms.invite.items():
             await self._answer_invitation(room_id, invited)
         if not since:
             return
+        found: list[tuple[int, str, wire.Event]] = []
         for room_id, joined in synced.rooms.join.items():
-            if not joined.timeline.events:
-                continue
-            self._rooms.forget(room_id)  # who is in it may have changed
-            try:
-                for raw in await self._rooms.events(room_id, joined.timeline, since):
-                    await self._hand_in(room_id, raw, inbox)
-            except ApiError as error:
-                if error.status not in _FOR_GOOD:
-                    raise
-                # One room that the server closes to us must not hold back all others.
-                logger.warning("matrix/%s: %s is not read: %s", self.account, room_id, error)
+            if joined.timeline.events:
+                self._rooms.forget(room_id)  # who is in it may have changed
+                with self._passing_over(room_id):
+                    found += await self._rooms.timed(room_id, joined.timeline, since)
+        for _, room_id, event in sorted(found, key=itemgetter(0)):
+            with self._passing_over(room_id):
+                await self._hand_in(room_id, event, inbox)
 
-    async def _hand_in(self, room_id: str, raw: Raw, inbox: Inbox) -> None:
+    @contextmanager
+    def _passing_over(self, room_id: str) -> Iterator[None]:
+        """Goes on where the server closes a room to us, which must not hold back all others."""
         try:
-            event = wire.event.decode(raw)
-        except msgspec.DecodeError as error:
-            # An event that somebody made of another shape must not hold back all others.
-            logger.warning("matrix/%s: an event is unreadable: %s", self.account, error)
+            yield
+        except ApiError as error:
+            if error.status not in _FOR_GOOD:
+                raise
+            logger.warning("matrix/%s: %s is not read: %s", self.account, room_id, error)
+
+    async def _hand_in(self, room_id: str, event: wire.Event, inbox: Inbox) -> None:
+        if event.event_id in self._taken:
             return
         if event.type == wire.ENCRYPTED:
             logger.warning("matrix/%s: %s is encrypted and not read", self.account, event.event_id)
@@ -155,6 +171,7 @@ class MatrixAdapter:
         message = wire.inbound(event, room, self.account, self._my_id, now, quoted)
         if message is not None:
             await inbox(message)
+        self._taken[event.event_id] = None
 
     async def _answer_invitation(self, room_id: str, invited: wire.InvitedRoom) -> None:
         policy = self._settings.auto_join
@@ -162,7 +179,7 @@ class MatrixAdapter:
             logger.info("matrix/%s: the invitation to %s is left", self.account, room_id)
             return
         try:
-            await self._api.post(f"{CLIENT}/join/{path(room_id)}", {})
+            await self.api.post(f"{CLIENT}/join/{path(room_id)}", {})
         except ApiError as error:
             if error.status not in _FOR_GOOD:
                 raise
@@ -216,7 +233,7 @@ class MatrixAdapter:
     ) -> Receipt:
         where = f"{CLIENT}/rooms/{path(room_id)}/send/{path(kind, transaction_id)}"
         try:
-            return Receipt((wire.sent.decode(await self._api.put(where, content)).event_id,))
+            return Receipt((wire.sent.decode(await self.api.put(where, content)).event_id,))
         except msgspec.DecodeError:
             return Receipt(())  # it was sent; its id is for edits alone
 
@@ -228,7 +245,7 @@ class MatrixAdapter:
             raise DeliveryRefusedError(message) from None
         name = media.name or Path(media.path).name
         try:
-            uploaded = wire.uploaded.decode(await self._api.upload(data, media.mime, name))
+            uploaded = wire.uploaded.decode(await self.api.upload(data, media.mime, name))
         except msgspec.DecodeError as error:
             raise DeliveryDelayedError(f"The upload of {name} has no address: {error}") from None
         content = _worded(wire.TYPES[media.kind], part.text.strip() or name)
@@ -260,7 +277,7 @@ class MatrixAdapter:
         if self._quiet_until > anyio.current_time() or not self._my_id:
             return
         where = f"{CLIENT}/rooms/{path(to.peer.id)}/typing/{path(self._my_id)}"
-        await self._api.put(where, {"typing": True, "timeout": TYPING_MS})
+        await self.api.put(where, {"typing": True, "timeout": TYPING_MS})
 
     async def settle(self, part: OutboundPart) -> Settlement:
         """Looks for the part among the last events of its room.
@@ -269,7 +286,7 @@ class MatrixAdapter:
         server makes no second event.
         """
         where = f"{CLIENT}/rooms/{path(part.to.peer.id)}/messages"
-        answer = await self._api.get(where, {"dir": "b", "limit": str(_LOOKED_AT)})
+        answer = await self.api.get(where, {"dir": "b", "limit": str(_LOOKED_AT)})
         for raw in wire.page.decode(answer).chunk:
             try:
                 event = wire.event.decode(raw)
@@ -319,7 +336,7 @@ class MatrixAdapter:
         if attachment.size > most:
             raise MediaError(f"{attachment.name} has {attachment.size} bytes; {most} are taken.")
         address = urlsplit(attachment.handle)
-        fetched = await self._api.download(address.netloc, address.path.strip("/"), most)
+        fetched = await self.api.download(address.netloc, address.path.strip("/"), most)
         if fetched.outcome is not Outcome.ALLOW or fetched.status != 200 or fetched.truncated:  # noqa: PLR2004 - HTTP's OK
             reason = fetched.reason if fetched.outcome is not Outcome.ALLOW else fetched.status
             size = f"it has more than {most} bytes" if fetched.truncated else reason
@@ -329,7 +346,7 @@ class MatrixAdapter:
     async def probe(self) -> AccountState:
         """Returns the state after asking the server who the account is."""
         try:
-            answer = await self._api.get(f"{CLIENT}/account/whoami")
+            answer = await self.api.get(f"{CLIENT}/account/whoami")
         except ApiError as error:
             self._note(error)
             return self.state

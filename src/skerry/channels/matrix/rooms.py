@@ -33,7 +33,27 @@ class RoomReader:
         """Reads the room anew when it is needed."""
         self._kept.pop(room_id, None)
 
-    async def events(self, room_id: str, timeline: wire.Timeline, since: str) -> Sequence[Raw]:
+    async def timed(
+        self, room_id: str, timeline: wire.Timeline, since: str
+    ) -> list[tuple[int, str, wire.Event]]:
+        """Returns new events with times that never go back, by which rooms can be merged.
+
+        Raises:
+            ApiError: the server does not show the room.
+        """
+        rows: list[tuple[int, str, wire.Event]] = []
+        for raw in await self._events(room_id, timeline, since):
+            try:
+                event = wire.event.decode(raw)
+            except msgspec.DecodeError as error:
+                # An event that somebody made of another shape must not hold back all others.
+                logger.warning("matrix/%s: an event is unreadable: %s", self._account, error)
+                continue
+            time = max(rows[-1][0] if rows else 0, event.origin_server_ts)
+            rows.append((time, room_id, event))
+        return rows
+
+    async def _events(self, room_id: str, timeline: wire.Timeline, since: str) -> Sequence[Raw]:
         """Returns the new events of a room, those that the server left out too, in order."""
         if not timeline.limited or not timeline.prev_batch:
             return timeline.events

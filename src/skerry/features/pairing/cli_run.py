@@ -12,6 +12,7 @@ from skerry.client.client import GatewayClient
 from skerry.client.discover import find
 from skerry.model.errors import ClientError
 
+READ: Final = ("operator.read",)
 SCOPES: Final = ("operator.pairing",)
 _MOST_WORDS: Final = 2
 
@@ -24,7 +25,8 @@ def run(arguments: Namespace) -> int:
 async def _run(arguments: Namespace) -> int:
     params = _params(arguments)
     address = find(os.environ, url=arguments.url, token=arguments.token)
-    async with GatewayClient(address, scopes=SCOPES) as client:
+    scopes = READ if arguments.action == "list" else SCOPES
+    async with GatewayClient(address, scopes=scopes) as client:
         answer = await client.request(f"channels.pairing.{arguments.action}", params)
     if arguments.json:
         show_json(answer)

@@ -1,0 +1,60 @@
+"""Messages of platforms that are taken and wait for more of the same sender."""
+
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from skerry.model.ids import RunId
+from skerry.model.inbound import InboundMessage, ReplyTo
+from skerry.model.origin import Origin
+from skerry.store.unit import Reader, Unit
+
+
+class HeldMessage(Struct, frozen=True):
+    """One message that waits."""
+
+    message: InboundMessage
+    to: ReplyTo
+    author: Origin
+    run_id: RunId
+    """Run in its row of the ledger."""
+
+
+_encode = msgspec.json.encode
+_decode: Final = msgspec.json.Decoder(HeldMessage).decode
+
+
+def add(unit: Unit, key: str, held: HeldMessage) -> None:
+    """Adds a message to those of its conversation and sender."""
+    unit.execute(
+        "INSERT INTO held_message (session_key, sender, body) VALUES (?, ?, ?)",
+        (key, held.message.sender_id, _encode(held)),
+    )
+
+
+def read(reader: Reader, key: str, sender: str) -> list[tuple[int, HeldMessage]]:
+    """Returns the messages of a sender in a conversation with their numbers, oldest first."""
+    rows = reader.all(
+        "SELECT serial, body FROM held_message WHERE session_key = ? AND sender = ?"
+        " ORDER BY serial",
+        (key, sender),
+    )
+    return [(int(serial), _decode(body)) for serial, body in rows]
+
+
+def senders(reader: Reader) -> list[tuple[str, str]]:
+    """Returns the conversations and senders of which messages wait, in the order of the first."""
+    rows = reader.all(
+        "SELECT session_key, sender FROM held_message GROUP BY session_key, sender"
+        " ORDER BY min(serial)"
+    )
+    return [(str(key), str(sender)) for key, sender in rows]
+
+
+def take(unit: Unit, key: str, sender: str, last: int) -> None:
+    """Deletes the messages up to a number: their run is accepted with this unit."""
+    unit.execute(
+        "DELETE FROM held_message WHERE session_key = ? AND sender = ? AND serial <= ?",
+        (key, sender, last),
+    )
