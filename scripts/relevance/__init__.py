@@ -1,0 +1,1 @@
+"""Makes and measures the calibration of vectors: `python -m scripts.relevance`."""

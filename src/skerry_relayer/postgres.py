@@ -1,0 +1,240 @@
+"""The PostgreSQL engine: units on a few connections, and nearest vectors by pgvector."""
+
+import threading
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+
+import anyio
+import anyio.to_thread
+import psycopg
+
+from skerry_relayer.database import Database, Row, Unit
+from skerry_relayer.errors import DownError
+from skerry_relayer.nearest import Place
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+T = TypeVar("T")
+WORDS: Final = {"bytes": "BYTEA", "vector": "VECTOR"}
+"""Types of PostgreSQL for the words in braces of the schema."""
+EXACT_ROWS: Final = 20_000
+"""Memories of a namespace up to which all are compared; of more the index is asked."""
+_CONNECTIONS: Final = 8
+_TRIES: Final = 5
+_LOCK: Final = 7_305_113
+"""Advisory lock under which the schema is made."""
+_AGAIN: Final = (
+    psycopg.errors.UniqueViolation,
+    psycopg.errors.SerializationFailure,
+    psycopg.errors.DeadlockDetected,
+)
+"""Errors after which a unit runs again: another node was faster."""
+
+
+class PostgresUnit:
+    """A unit on a connection of PostgreSQL."""
+
+    def __init__(self, connection: "psycopg.Connection[Any]") -> None:
+        self._connection = connection
+
+    def execute(self, sql: str, values: Sequence[object] = ()) -> int:
+        """Runs a statement; returns how many rows it changed."""
+        return self._connection.execute(_marked(sql), tuple(values)).rowcount
+
+    def all(self, sql: str, values: Sequence[object] = ()) -> list[Row]:
+        """Returns the rows of a query."""
+        return self._connection.execute(_marked(sql), tuple(values)).fetchall()
+
+    def one(self, sql: str, values: Sequence[object] = ()) -> Row | None:
+        """Returns the first row of a query, or None."""
+        row: Row | None = self._connection.execute(_marked(sql), tuple(values)).fetchone()
+        return row
+
+
+def _marked(sql: str) -> Any:
+    """Returns a statement with the marks of this driver; ours have no percent signs."""
+    return sql.replace("?", "%s")
+
+
+class PostgresDatabase(anyio.AsyncContextManagerMixin):
+    """One database that several relayers may share. Use as `async with PostgresDatabase(...)`.
+
+    A unit runs again when another node was faster, so it must change nothing but the database.
+    """
+
+    def __init__(self, url: str, steps: tuple[str, ...]) -> None:
+        self._url = url
+        self._steps = steps
+        self._idle: list[psycopg.Connection[Any]] = []
+        self._lock = threading.Lock()
+        self._limit = anyio.CapacityLimiter(_CONNECTIONS)
+
+    @asynccontextmanager
+    async def __asynccontextmanager__(self) -> AsyncGenerator[Self]:
+        await anyio.to_thread.run_sync(self._run, self._migrate)
+        try:
+            yield self
+        finally:
+            for connection in self._idle:
+                connection.close()
+            self._idle.clear()
+
+    async def write(self, unit: Callable[[Unit], T]) -> T:
+        """Runs a unit; returns its result after COMMIT. What it raises undoes it."""
+        return await anyio.to_thread.run_sync(self._run, unit, limiter=self._limit)
+
+    async def read(self, unit: Callable[[Unit], T]) -> T:
+        """Runs a unit that only reads, in one snapshot."""
+
+        def look(inner: Unit) -> T:
+            inner.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            return unit(inner)
+
+        return await anyio.to_thread.run_sync(self._run, look, limiter=self._limit)
+
+    def _run(self, unit: Callable[[Unit], T]) -> T:
+        for attempt in range(_TRIES):
+            connection = self._connection()
+            try:
+                with connection.transaction():
+                    result = unit(PostgresUnit(connection))
+            except _AGAIN as error:
+                self._give_back(connection)
+                if attempt == _TRIES - 1:
+                    raise DownError("The database is too busy.") from error
+            except psycopg.Error as error:
+                connection.close()
+                if attempt or not isinstance(error, psycopg.OperationalError):
+                    raise DownError(f"The database does not answer: {_first(error)}.") from error
+            except BaseException:
+                self._give_back(connection)
+                raise
+            else:
+                self._give_back(connection)
+                return result
+        raise DownError("The database is too busy.")
+
+    def _connection(self) -> "psycopg.Connection[Any]":
+        with self._lock:
+            if self._idle:
+                return self._idle.pop()
+        try:
+            connection = psycopg.connect(self._url, autocommit=True, connect_timeout=5)
+            connection.execute("SET synchronous_commit = on")
+            connection.execute("SET statement_timeout = '30s'")
+        except psycopg.Error as error:
+            raise DownError(f"The database does not answer: {_first(error)}.") from error
+        return connection
+
+    def _give_back(self, connection: "psycopg.Connection[Any]") -> None:
+        if connection.closed:
+            return
+        with self._lock:
+            self._idle.append(connection)
+
+    def _migrate(self, unit: Unit) -> None:
+        """Makes the tables that are not there yet; one node at a time."""
+        unit.one("SELECT pg_advisory_xact_lock(?)", (_LOCK,))
+        unit.execute("CREATE EXTENSION IF NOT EXISTS vector")
+        unit.execute("CREATE TABLE IF NOT EXISTS relayer_schema (version BIGINT PRIMARY KEY)")
+        row = unit.one("SELECT coalesce(max(version), 0) FROM relayer_schema")
+        version = int(row[0]) if row else 0
+        if version > len(self._steps):
+            raise DownError(
+                f"The database has schema {version}, this program knows up to {len(self._steps)}: "
+                "a newer version made it. Install that version."
+            )
+        for number, step in enumerate(self._steps[version:], version + 1):
+            for statement in filter(str.strip, step.split(";")):
+                unit.execute(statement)
+            unit.execute("INSERT INTO relayer_schema (version) VALUES (?)", (number,))
+
+
+class NearestInPostgres:
+    """Asks pgvector. A small namespace is compared whole; a large one by an index of our space."""
+
+    def __init__(self, database: Database, *, exact_rows: int = EXACT_ROWS) -> None:
+        self._database = database
+        self._exact_rows = exact_rows
+
+    async def index_space(self, space: str, dims: int) -> None:
+        """Makes the index of a space, unless it is there."""
+        name = f"memory_near_{dims}_{sum(space.encode())}"
+        literal = space.replace("'", "''")
+
+        def make(unit: Unit) -> None:
+            unit.one("SELECT pg_advisory_xact_lock(?)", (_LOCK,))
+            unit.execute(
+                f"CREATE INDEX IF NOT EXISTS {name} ON memory"
+                f" USING hnsw ((vector::vector({dims})) vector_cosine_ops)"
+                f" WHERE space = '{literal}'"
+            )
+
+        await self._database.write(make)
+
+    async def find(
+        self, place: Place, vector: "NDArray[np.float32]", limit: int
+    ) -> list[tuple[str, float]]:
+        """Returns memory ids with their cosines, highest first."""
+        bound, dims = self.bound(vector), int(vector.size)
+
+        def look(unit: Unit) -> list[Row]:
+            row = unit.one(
+                "SELECT coalesce(max(memories), 0) FROM tally WHERE owner = ? AND namespace = ?",
+                (place.owner, place.namespace),
+            )
+            if row is not None and row[0] > self._exact_rows:
+                near = _by_index(unit, place, bound, dims, limit)
+                if len(near) == limit:
+                    return near
+            return _exact(unit, place, bound, limit)  # also where the index came back short
+
+        rows = await self._database.read(look)
+        return [(id_, _number(cosine)) for id_, cosine in rows]
+
+    def bound(self, vector: "NDArray[np.float32]") -> str:
+        """Returns the vector as text, which pgvector reads."""
+        return "[" + ",".join(f"{number:.9g}" for number in vector.tolist()) + "]"
+
+    def added(self, place: Place, memory_id: str, vector: "NDArray[np.float32]") -> None:
+        """Does nothing: the database has it."""
+
+    def removed(self, owner: str, namespace: str, ids: Iterable[str]) -> None:
+        """Does nothing: the database has it no more."""
+
+
+def _exact(unit: Unit, place: Place, bound: object, limit: int) -> list[Row]:
+    """Compares all vectors of a namespace."""
+    return unit.all(
+        "WITH candidate AS MATERIALIZED (SELECT memory_id, vector FROM memory"
+        " WHERE owner = ? AND namespace = ? AND space = ?)"
+        " SELECT memory_id, 1 - (vector <=> ?::vector) FROM candidate"
+        " ORDER BY vector <=> ?::vector, memory_id LIMIT ?",
+        (place.owner, place.namespace, place.space, bound, bound, limit),
+    )
+
+
+def _by_index(unit: Unit, place: Place, bound: object, dims: int, limit: int) -> list[Row]:
+    """Asks the index, which goes on until enough of the rows are of the namespace."""
+    unit.execute("SET LOCAL hnsw.iterative_scan = strict_order")
+    unit.execute(f"SET LOCAL hnsw.ef_search = {max(100, 2 * limit)}")
+    literal = place.space.replace("'", "''")
+    return unit.all(
+        f"SELECT memory_id, 1 - (vector::vector({dims}) <=> ?::vector) FROM memory"  # noqa: S608 - a number and our own name
+        f" WHERE owner = ? AND namespace = ? AND space = '{literal}'"
+        f" ORDER BY vector::vector({dims}) <=> ?::vector LIMIT ?",
+        (bound, place.owner, place.namespace, bound, limit),
+    )
+
+
+def _number(cosine: float | None) -> float:
+    """Returns a cosine; one with a vector of zeros is none, and counts as 0."""
+    return 0.0 if cosine is None or cosine != cosine else float(cosine)  # noqa: PLR0124 - not a number
+
+
+def _first(error: psycopg.Error) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
