@@ -25,6 +25,7 @@ CLIENTS: Final = {
     "skerry/features/memory/embedding_scope.py": MODEL,
     "skerry/features/models/models.py": MODEL,
     "skerry_recall/remote.py": MODEL,
+    "skerry_relayer/s3.py": "the bucket that the operator named",
     "skerry_relayer/model.py": MODEL,
     "skerry/providers/adapters.py": MODEL,
     "skerry/providers/anthropic.py": MODEL,

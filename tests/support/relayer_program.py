@@ -1,6 +1,7 @@
 """Runs one operation on a relayer's memory and kills itself at a named point.
 
-`python -m tests.support.relayer_program FOLDER OPERATION POINT`
+`python -m tests.support.relayer_program FOLDER OPERATION POINT DATABASE`; an empty DATABASE is
+SQLite.
 """
 
 import os
@@ -17,6 +18,7 @@ from skerry_relayer.folders import Folders
 from skerry_relayer.keys.registry import Registry
 from skerry_relayer.memories import Memories
 from skerry_relayer.ports import Caller, Item
+from tests.support.embedding import Words
 from tests.support.relayer_memory import Delegate, ended, private_key, rewrapped
 
 TEXTS: Final = ("The ferry to Bastia leaves at six.", "Otto the cat eats tuna.")
@@ -63,16 +65,19 @@ def killing(point: str) -> Callable[[str], None]:
     return reach
 
 
-async def main(root: Path, operation: str, point: str) -> None:
+async def main(root: Path, operation: str, point: str, database: str) -> None:
     """Runs the operation as the delegate with seed 1 of the first account."""
     with Registry(Folders(root).keys) as registry:
         caller = Delegate(private_key(1), registry.accounts()[0], registry.package_id).caller()
     if operation == "rewrap":
         await rewrapped(root, killing(point))
         return
-    async with opened(Options(root, reach=killing(point))) as running:
+    options = Options(root, reach=killing(point))
+    if database:
+        options = Options(root, database=database, embedder=Words(), reach=killing(point))
+    async with opened(options) as running:
         await OPERATIONS[operation](running.memories, caller)
 
 
 if __name__ == "__main__":
-    anyio.run(main, Path(sys.argv[1]), sys.argv[2], sys.argv[3])
+    anyio.run(main, Path(sys.argv[1]), sys.argv[2], sys.argv[3], sys.argv[4])

@@ -1,0 +1,131 @@
+"""The relayer's memory on PostgreSQL with pgvector: whole, on two nodes, with its index."""
+
+import subprocess
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import anyio
+import numpy as np
+import psycopg
+import pytest
+
+from skerry_recall.embed import normalised
+from skerry_relayer import index
+from skerry_relayer.assembly import Options, opened
+from skerry_relayer.database import Unit
+from skerry_relayer.folders import Folders
+from skerry_relayer.index import Memory
+from skerry_relayer.keys.server import SOCKET
+from skerry_relayer.nearest import Place
+from skerry_relayer.ports import Item, Query
+from skerry_relayer.postgres import WORDS, NearestInPostgres, PostgresDatabase
+from skerry_relayer.schema import steps
+from tests.support.embedding import Words
+from tests.support.mocks import program
+from tests.support.relayer_memory import delegate, ended, run_killed, stored
+from tests.support.relayer_program import TEXTS
+
+pytestmark = pytest.mark.full("PostgreSQL")
+SERVE = Path(__file__).parent / "postgres" / "serve.py"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    python = program("SKERRY_POSTGRES_PYTHON", ".venv-postgres/bin/python")
+    with subprocess.Popen(
+        [python, str(SERVE)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        yield process.stdout.readline().strip()
+        process.communicate()
+
+
+@pytest.fixture
+def url(server: str) -> str:
+    """Returns the address of an empty database."""
+    name = f"t{uuid.uuid4().hex}"
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+    return server.replace("/postgres?", f"/{name}?")
+
+
+async def test_the_whole_way_is_the_same_on_postgresql(url: str, tmp_path: Path) -> None:
+    caller = delegate(tmp_path).caller()
+    async with opened(Options(tmp_path, database=url, embedder=Words())) as running:
+        memories = running.memories
+        first = await stored(memories, caller, "Otto eats tuna.")
+        again = await stored(memories, caller, "otto eats  tuna")
+        await stored(memories, caller, "Berlin was cold.")
+        assert (first.status, again.blob_id) == ("done", first.blob_id)
+        answer = await memories.recall(caller, Query("default", 5, "Who eats tuna"))
+        assert [hit.text for hit in answer.hits] == ["Otto eats tuna.", "Berlin was cold."]
+        manual = await memories.remember_manual(caller, b"sealed", [0.5] * 1536, "default")
+        near = await memories.recall_manual(caller, Query("default", 1, vector=(0.5,) * 1536))
+        assert [hit.id for hit in near.hits] == [manual.id]
+        assert [row.memory_count for row in await memories.namespaces(caller, None, 10)] == [3]
+        assert len(await memories.memories(caller, None, 10)) == 3
+        assert await memories.forget(caller, [manual.id]) == 1
+        (kept,) = await memories.remember(caller, [Item("Key.", idempotency_key="k")])
+        (same,) = await memories.remember(caller, [Item("Key.", idempotency_key="k")])
+        assert kept.id == same.id
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("DELETE FROM memory")
+            connection.execute("DELETE FROM tally")
+        await ended(memories, caller, kept.id)
+        restored = await memories.restore(caller, "default", 10)
+        assert restored.failed == 0
+        assert restored.restored >= 2
+
+
+async def test_two_nodes_share_the_work_and_one_killed_loses_and_doubles_nothing(
+    url: str, tmp_path: Path
+) -> None:
+    caller = delegate(tmp_path).caller()
+    socket = Folders(tmp_path).keys / SOCKET
+    run_killed(tmp_path, "remember", "job.written", url)
+    with psycopg.connect(url, autocommit=True) as connection:  # the hold of the dead node ends
+        connection.execute("UPDATE job SET held_until = 0")
+    first = Options(tmp_path, database=url, embedder=Words())
+    second = Options(tmp_path, database=url, embedder=Words(), key_server=socket)
+    async with opened(first) as one, opened(second) as other:
+        with anyio.fail_after(60):
+            while True:
+                if (await other.memories.stats(caller, "default")).memory_count >= len(TEXTS):
+                    break
+                await anyio.sleep(0.01)
+        same = [Item("Both nodes get this.", idempotency_key="both")]
+        (here,) = await one.memories.remember(caller, same)
+        (there,) = await other.memories.remember(caller, same)
+        assert here.id == there.id
+        assert (await ended(other.memories, caller, here.id)).status == "done"
+        hits = (await other.memories.recall(caller, Query("default", 50, "ferry cat"))).hits
+        assert sorted(hit.text for hit in hits) == sorted([*TEXTS, same[0].text])
+
+
+async def test_the_index_comes_back_neither_short_nor_with_others_rows(url: str) -> None:
+    """A thousandth of the rows are the tenant's; a full scan says which are the nearest."""
+    rng = np.random.default_rng(3)
+    centre = rng.standard_normal(384)
+    async with PostgresDatabase(url, steps(WORDS)) as database:
+        near = NearestInPostgres(database, exact_rows=0)
+        exact = NearestInPostgres(database)
+        for tenant, count, offset in ((0, 20, 0.0), (1, 4000, 2.0), (2, 300, 1.0)):
+            vectors = normalised(rng.standard_normal((count, 384)) + offset * centre)
+
+            def add(unit: Unit, tenant: int = tenant, vectors: object = vectors) -> None:
+                for number, vector in enumerate(np.asarray(vectors)):
+                    id_ = f"{tenant}-{number}"
+                    memory = Memory(id_, f"o{tenant}", "a", "n", id_, 1, 1, 1, 0.5)
+                    index.add(unit, memory, id_, "s", near.bound(vector))
+
+            await database.write(add)
+        await near.index_space("s", 384)
+        for tenant in (0, 2):
+            place = Place(f"o{tenant}", "n", "s")
+            for _ in range(10):
+                asked = normalised(rng.standard_normal(384) + centre)
+                rows = await near.find(place, asked, 10)
+                assert len(rows) == 10
+                truth = {id_ for id_, _ in await exact.find(place, asked, 10)}
+                assert len(truth & {id_ for id_, _ in rows}) >= 9
