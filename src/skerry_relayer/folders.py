@@ -1,5 +1,7 @@
 """Folders of a relayer: the database, the blobs, and the keys of the key server alone."""
 
+import json
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -28,3 +30,31 @@ class Folders:
     def blobs(self) -> Path:
         """Returns the folder of the ciphertext."""
         return self.root / "blobs"
+
+    @property
+    def places(self) -> Path:
+        """Returns the file that lists where blobs of this relayer are."""
+        return self.root / "places.json"
+
+
+def places_of(root: Path) -> list[str]:
+    """Returns all places where blobs may be: `""` is the folder, others are buckets."""
+    try:
+        listed = json.loads(Folders(root).places.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return [""]
+    return [str(place) for place in listed]
+
+
+def note_place(root: Path, place: str) -> None:
+    """Notes where blobs are stored from now on, so that `rewrap` never overlooks a place."""
+    known = places_of(root)
+    if place in known:
+        return
+    path = Folders(root).places
+    part = path.with_suffix(".part")
+    with open(os.open(part, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600), "w") as file:  # noqa: PTH123 - with its mode
+        file.write(json.dumps([*known, place]))
+        file.flush()
+        os.fsync(file.fileno())
+    part.replace(path)

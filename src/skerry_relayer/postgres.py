@@ -42,11 +42,13 @@ class PostgresUnit:
 
     def execute(self, sql: str, values: Sequence[object] = ()) -> int:
         """Runs a statement; returns how many rows it changed."""
-        return self._connection.execute(_marked(sql), tuple(values)).rowcount
+        changed: int = self._connection.execute(_marked(sql), tuple(values)).rowcount
+        return changed
 
     def all(self, sql: str, values: Sequence[object] = ()) -> list[Row]:
         """Returns the rows of a query."""
-        return self._connection.execute(_marked(sql), tuple(values)).fetchall()
+        rows: list[Row] = self._connection.execute(_marked(sql), tuple(values)).fetchall()
+        return rows
 
     def one(self, sql: str, values: Sequence[object] = ()) -> Row | None:
         """Returns the first row of a query, or None."""

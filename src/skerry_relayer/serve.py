@@ -79,7 +79,12 @@ def _warn_without_model() -> None:
 async def _relayer(parsed: Namespace) -> AsyncGenerator[Relayer]:
     async with AsyncExitStack() as stack:
         extractor = await _extractor(parsed, stack)
-        options = Options(root=parsed.dir, key_server=parsed.key_server)
+        options = Options(
+            root=parsed.dir,
+            key_server=parsed.key_server,
+            database=parsed.database,
+            blobs=parsed.blobs,
+        )
         memory = await stack.enter_async_context(opened(options))
         folder = Folders(parsed.dir).database
         nonces = Nonces(folder / _NONCES, _boot_id(), now())

@@ -24,7 +24,7 @@ from skerry_relayer.blobs import (
 from skerry_relayer.database import Database
 from skerry_relayer.envelope import EnvelopeError, unwrap, wrap
 from skerry_relayer.errors import MissingError, RefusedError
-from skerry_relayer.folders import DATABASE, Folders
+from skerry_relayer.folders import DATABASE, Folders, places_of
 from skerry_relayer.keys.registry import FILE, Registry, is_registry
 from skerry_relayer.sqlite_files import connect, private_folder
 from skerry_relayer.vault import binding_of
@@ -79,14 +79,14 @@ class Rewrap:
         self,
         registry: Registry,
         database: Database,
-        blobs: BlobStore,
+        stores: Sequence[BlobStore],
         *,
         grace_seconds: float = GRACE_SECONDS,
         reach: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._registry = registry
         self._database = database
-        self._blobs = blobs
+        self._stores = stores
         self._grace_ms = round(grace_seconds * 1000)
         self._reach = reach
 
@@ -122,22 +122,26 @@ class Rewrap:
 
     async def _all_blobs(self, owner: str) -> tuple[int, int]:
         """Rewraps the blobs of an owner; returns how many, and how many no key opens."""
-        newest = self._registry.seal_key(owner)
-        if newest is None:
-            raise MissingError(f"There is no owner {owner}.")
-        ids = [blob_id for blob_id, head in await self._blobs.heads(owner) if _is_blob(head)]
+        done = failed = 0
+        for store in self._stores:
+            good, bad = await self._of_store(store, owner)
+            done, failed = done + good, failed + bad
+        return done, failed
+
+    async def _of_store(self, store: BlobStore, owner: str) -> tuple[int, int]:
+        ids = [blob_id for blob_id, head in await store.heads(owner) if _is_blob(head)]
         done = failed = 0
         for begin in range(0, len(ids), _BATCH):
             some = ids[begin : begin + _BATCH]
-            for blob_id, file in zip(some, await self._blobs.get(owner, some), strict=True):
+            for blob_id, file in zip(some, await store.get(owner, some), strict=True):
                 if file is None:  # forgotten meanwhile
                     continue
-                outcome = await self._one(owner, blob_id, file)
+                outcome = await self._one(store, owner, blob_id, file)
                 done += outcome is True
                 failed += outcome is None
         return done, failed
 
-    async def _one(self, owner: str, blob_id: str, file: bytes) -> bool | None:
+    async def _one(self, store: BlobStore, owner: str, blob_id: str, file: bytes) -> bool | None:
         """Rewraps a blob; returns False when it was already, None when no key opens it."""
         newest = self._registry.seal_key(owner)
         try:
@@ -154,10 +158,10 @@ class Rewrap:
         wrapped = Wrap(newest.generation, wrap(key, newest.public, binding))
         had_row = await self._has_row(owner, blob_id)
         changed = Blob(blob.id, wrapped, blob.header, blob.head, blob.body)
-        await self._blobs.put(owner, blob_id, packed(changed))
+        await store.put(owner, blob_id, packed(changed))
         self._reach("rewrap.blob")
         if had_row and not await self._has_row(owner, blob_id):  # forgotten while it was written
-            await self._blobs.delete(owner, [blob_id])
+            await store.delete(owner, [blob_id])
         return True
 
     async def _has_row(self, owner: str, blob_id: str) -> bool:
@@ -194,6 +198,12 @@ def backup(root: Path, target: Path, *, with_keys: bool = True) -> Copied:
     folders = Folders(root)
     if not is_registry(folders.keys):
         raise MissingError(f"There is no relayer in {root}. Run `init`, or give --dir.")
+    away = [place for place in places_of(root) if place]
+    if away:
+        raise RefusedError(
+            f"Blobs of this relayer are in {', '.join(away)}. Copy those and the database with the "
+            f"tools of their stores, and {folders.keys} beside them."
+        )
     if target.exists():
         raise RefusedError(f"{target} is there already. Give a folder that is not.")
     part = target.with_name(f"{target.name}.part")

@@ -147,8 +147,8 @@ async def rewrapped(root: Path, reach: Callable[[str], None] = lambda _: None) -
     folders = Folders(root)
     with Registry(folders.keys) as registry:
         async with SqliteDatabase(folders.database / DATABASE, steps(SQLITE)) as database:
-            blobs = FolderBlobs(folders.blobs)
-            return await Rewrap(registry, database, blobs, grace_seconds=0, reach=reach).run()
+            stores = [FolderBlobs(folders.blobs)]
+            return await Rewrap(registry, database, stores, grace_seconds=0, reach=reach).run()
 
 
 async def stored(memories: Memories, caller: Caller, text: str, namespace: str = "default") -> Job:

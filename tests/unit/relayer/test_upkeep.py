@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 
 from skerry_relayer.blobs import FolderBlobs, unpacked
+from skerry_relayer.cli import main
 from skerry_relayer.database import SqliteDatabase
 from skerry_relayer.doctor import examine
 from skerry_relayer.errors import MissingError, RefusedError
-from skerry_relayer.folders import DATABASE, Folders
+from skerry_relayer.folders import DATABASE, Folders, note_place, places_of
 from skerry_relayer.keys.registry import Registry
 from skerry_relayer.ports import Query
 from skerry_relayer.schema import SQLITE, steps
@@ -71,7 +72,7 @@ async def test_a_blob_that_is_forgotten_while_it_is_rewrapped_stays_gone(tmp_pat
     path = folders.database / DATABASE
     async with SqliteDatabase(path, steps(SQLITE)) as database:
         with Registry(folders.keys) as registry:
-            await Rewrap(registry, database, Slow(folders.blobs), grace_seconds=0).run()
+            await Rewrap(registry, database, [Slow(folders.blobs)], grace_seconds=0).run()
     assert not [path for path in folders.blobs.rglob("*") if path.is_file()]
 
 
@@ -120,3 +121,20 @@ async def test_the_doctor_names_what_is_wrong_and_the_remedy(tmp_path: Path) -> 
     assert wrong.keys() == {"modes", "blobs"}
     assert "1 memories have no blob, 1 a changed one" in wrong["blobs"].text
     assert "chmod" in wrong["modes"].remedy
+
+
+def test_a_backup_and_a_rewrap_never_overlook_blobs_in_a_bucket(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    delegate(tmp_path)
+    note_place(tmp_path, "s3://memories")
+    assert places_of(tmp_path) == ["", "s3://memories"]
+    with pytest.raises(RefusedError, match="s3://memories"):
+        backup(tmp_path, tmp_path / "copy")
+    assert main(["rewrap", "--dir", str(tmp_path)]) == 1
+    assert "Give --database" in capsys.readouterr().err
+    assert main(["rewrap", "--dir", str(tmp_path), "--database", ""]) == 1
+    assert "AWS_ACCESS_KEY_ID" in capsys.readouterr().err
+    with Registry(Folders(tmp_path).keys) as registry:
+        (account,) = registry.accounts()
+        assert registry.private_key(account.owner, 1) is not None
