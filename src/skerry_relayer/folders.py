@@ -2,6 +2,7 @@
 
 import json
 import os
+import secrets
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -52,7 +53,7 @@ def note_place(root: Path, place: str) -> None:
     if place in known:
         return
     path = Folders(root).places
-    part = path.with_suffix(".part")
+    part = path.with_suffix(f".{secrets.token_hex(4)}.part")  # another node may do the same
     with open(os.open(part, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600), "w") as file:  # noqa: PTH123 - with its mode
         file.write(json.dumps([*known, place]))
         file.flush()

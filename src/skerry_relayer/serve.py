@@ -39,7 +39,17 @@ def run(parsed: Namespace) -> None:
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     if parsed.key_server is None:
         opened_registry(parsed.dir).close()  # a folder without registry ends here with the remedy
-    anyio.run(_serve, parsed)
+    try:
+        anyio.run(_serve, parsed)
+    except BaseExceptionGroup as group:
+        raise _first(group) from group
+
+
+def _first(error: BaseException) -> BaseException:
+    """Returns the first error in groups of them: the command prints it as one line."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
 
 
 async def _serve(parsed: Namespace) -> None:
