@@ -163,8 +163,11 @@ async def open_application(  # noqa: PLR0915 - one for each part, in the order o
         )
         async with open_memory(host) as memory:
             tools = OwnTools(memory.tools)
-            sender = partial(open_sender, settings, store, clock, outside.reach, outside.hooks)
-            delivery = Delivery({(a.channel, a.account): sender(a) for a in outside.adapters})
+            delivery = Delivery({})
+            sender = partial(
+                open_sender, settings, store, clock, outside.reach, outside.hooks, delivery.wake
+            )
+            delivery.senders.update({(a.channel, a.account): sender(a) for a in outside.adapters})
             lanes = Lanes(*_limits(config()))
             runtime = Runtime(
                 store=store,

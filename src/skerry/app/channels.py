@@ -256,12 +256,13 @@ class LiveChannels:
         self._delivery.wake(to)
 
 
-def open_sender(
+def open_sender(  # noqa: PLR0913, PLR0917 - the parts of a sender, bound one by one
     settings: Settings,
     store: Store,
     clock: Clock,
     reach: Callable[[str], None],
     hooks: Hooks,
+    wake_other: Callable[[ReplyTo], None],
     adapter: ChannelAdapter,
 ) -> Sender:
     """Returns the sender of an account's outbox."""
@@ -269,7 +270,10 @@ def open_sender(
     def unknown() -> UnknownDelivery:
         return settings.config.messages.delivery.unknown
 
-    return Sender(adapter, store, clock, reach, hooks, unknown)
+    def owner() -> ReplyTo | None:
+        return settings.config.messages.delivery.owner
+
+    return Sender(adapter, store, clock, reach, hooks, unknown, owner, wake_other)
 
 
 class StoreCursor(Struct, frozen=True):

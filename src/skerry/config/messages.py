@@ -2,11 +2,13 @@
 
 import re
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Final
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from skerry.config.base import OpenSection
+from skerry.model.ids import AccountId, ChannelId
+from skerry.model.inbound import Peer, PeerKind, ReplyTo
 from skerry.model.queue import DropPolicy, QueueMode, QueueRules, queue_mode
 from skerry.model.session import SessionSettings
 
@@ -69,6 +71,9 @@ class QueueConfig(OpenSection):
         )
 
 
+_OWNER: Final = r"^[A-Za-z0-9_-]+(/[^:/]+)?:.+$"
+
+
 class UnknownDelivery(StrEnum):
     """Handling of a part whose delivery is uncertain."""
 
@@ -83,6 +88,19 @@ class DeliveryConfig(OpenSection):
     """Handling of a part that was being sent when the gateway died, where the platform cannot be
     asked: `notice` tells the person that a part may be missing and keeps it for `skerry outbox`;
     `repeat` sends it once more with a mark."""
+    notify_owner: str | None = Field(default=None, max_length=400, pattern=_OWNER)
+    """Chat in which you read that a reply could not be delivered elsewhere: `CHANNEL:PERSON`, or
+    `CHANNEL/ACCOUNT:PERSON`, such as `telegram:42`."""
+
+    @property
+    def owner(self) -> ReplyTo | None:
+        """Returns the chat of `notifyOwner`; None where it is not set."""
+        if self.notify_owner is None:
+            return None
+        place, _, person = self.notify_owner.partition(":")
+        channel, _, account = place.partition("/")
+        peer = Peer(PeerKind.DIRECT, person)
+        return ReplyTo(ChannelId(channel), AccountId(account or "default"), peer, "")
 
 
 Pattern = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_compiles)]

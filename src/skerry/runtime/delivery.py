@@ -28,7 +28,7 @@ from skerry.infra.backoff import Backoff
 from skerry.infra.clock import Clock
 from skerry.infra.supervise import keep_running
 from skerry.model.errors import BusyError, DeliveryRefusedError, StateError
-from skerry.model.ids import AccountId, ChannelId
+from skerry.model.ids import AccountId, ChannelId, RunId
 from skerry.model.inbound import Peer, ReplyTo
 from skerry.model.outbound import OutboundPart, Receipt, Settlement, TextUnit
 from skerry.model.undelivered import DeliveryDelayedError
@@ -52,7 +52,22 @@ MAX_ATTEMPTS: Final = 300
 
 REPEATED: Final = "🔁 You may have this already:\n\n"
 UNSETTLED: Final = "Whether it arrived is unknown."
+WARNING: Final = "undelivered-"
+"""Begin of the ids of notices to the owner."""
+NOT_DELIVERED: Final = (
+    "⚠️ A reply to {peer} on {channel}/{account} could not be delivered. To read why: skerry outbox"
+    " show {serial}. To send it again: skerry outbox retry {serial}, or the page."
+)
 MISSING: Final = "⚠️ A part of my reply before this may not have reached you."
+
+
+def nobody() -> ReplyTo | None:
+    """Returns that the owner is told nowhere."""
+    return None
+
+
+def ignored(_: ReplyTo) -> None:
+    """Wakes no other sender."""
 
 
 class Sender(Struct):
@@ -65,6 +80,10 @@ class Sender(Struct):
     hooks: Hooks
     unknown: Callable[[], UnknownDelivery] = lambda: UnknownDelivery.NOTICE
     """Asked at each part whose fate nobody can tell."""
+    owner: Callable[[], ReplyTo | None] = nobody
+    """Returns the chat of the owner for notices of what could not be delivered elsewhere."""
+    wake_other: Callable[[ReplyTo], None] = ignored
+    """Wakes the sender of the chat of the owner."""
     _wake: anyio.Event = field(default_factory=anyio.Event)
     _held: dict[Peer, float] = field(default_factory=dict)
     """Conversations with a part that failed, and when it may be tried again."""
@@ -158,9 +177,12 @@ class Sender(Struct):
             marked = outbox.mark(unit, part.serial, PartState.UNKNOWN, now)
             if marked and part.block >= 0:
                 outbox.give_notice(unit, part, MISSING, now)
+            if marked:
+                self._warn(unit, part, now)
 
         await self.store.write(leave)
         self.wake()
+        self._wake_owner()
         return None
 
     async def _settlement(self, waiting: WaitingPart) -> Settlement | None:
@@ -228,12 +250,40 @@ class Sender(Struct):
         self, part: OutboundPart, state: PartState, receipt: Receipt | None = None
     ) -> bool:
         now = self.clock.now_ms()
-        marked = await self.store.write(
-            lambda unit: outbox.mark(unit, part.serial, state, now, receipt)
-        )
+        dead = state in {PartState.FAILED, PartState.UNKNOWN}
+
+        def write(unit: Unit) -> bool:
+            marked = outbox.mark(unit, part.serial, state, now, receipt)
+            if marked and dead:
+                self._warn(unit, part, now)
+            return marked
+
+        marked = await self.store.write(write)
+        if dead:
+            self._wake_owner()
         if self.hooks.message_sent.handlers and state in {PartState.SENT, PartState.FAILED}:
             self._notify_hooks(part, state, receipt)
         return marked
+
+    def _warn(self, unit: Unit, part: OutboundPart, now: int) -> None:
+        """Adds a notice for the owner, in the unit that gives the part up.
+
+        None about a notice, nor where the owner's chat is the one that is not reached.
+        """
+        to, chat = self.owner(), part.to
+        same = to and (to.channel, to.account, to.peer) == (chat.channel, chat.account, chat.peer)
+        if to is None or same or part.run_id.startswith(WARNING):
+            return
+        run_id = RunId(f"{WARNING}{part.serial}")
+        text = NOT_DELIVERED.format(
+            peer=chat.peer.id, channel=chat.channel, account=chat.account, serial=part.serial
+        )
+        outbox.add(unit, run_id, outbox.next_block(unit, run_id), to, [text], now)
+
+    def _wake_owner(self) -> None:
+        to = self.owner()
+        if to is not None:
+            self.wake_other(to)
 
     def _notify_hooks(self, part: OutboundPart, state: PartState, receipt: Receipt | None) -> None:
         sent = state is PartState.SENT

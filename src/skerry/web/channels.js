@@ -141,6 +141,7 @@ export class Panel {
         toast(error.message);
       }
       button.disabled = false;
+      void this.page.undelivered.read();
       await this.#read();
     });
     return button;

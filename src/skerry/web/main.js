@@ -25,7 +25,7 @@ const PANELS = {
   channels: "./channels.js",
   approvals: "./inbox.js",
   waiting: "./inbox.js",
-  undelivered: "./letters.js",
+  undelivered: "./channels.js",
 };
 
 // Failures of a model that another key can mend.

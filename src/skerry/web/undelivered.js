@@ -1,10 +1,10 @@
-// How many parts of replies were not delivered; the header shows it, letters.js lists them.
+// How many parts of replies were not delivered; the header shows it, channels.js lists them.
 
 import { byId, setText } from "./dom.js";
 
 const POLL_MS = 15_000;
 const LIST = "outbox.list";
-export const DEAD = ["failed", "unknown"];
+const DEAD = ["failed", "unknown"];
 
 /** What was given up, or may not have arrived. `page` has `gateway`, the one there is now. */
 export class Undelivered {

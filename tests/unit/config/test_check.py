@@ -209,3 +209,18 @@ def test_an_identity_is_what_people_see() -> None:
     identity = checked(tree)[0].agents.list[0].identity
     assert identity is not None
     assert (identity.name, identity.emoji, identity.avatar) == ("Wren", "🐦", "")
+
+
+def test_the_chat_of_the_owner_is_a_channel_and_a_person() -> None:
+    def owner(text: str) -> tuple[str, str, str]:
+        config = checked({"messages": {"delivery": {"notifyOwner": text}}})[0]
+        to = config.messages.delivery.owner
+        assert to is not None
+        return to.channel, to.account, to.peer.id
+
+    assert owner("telegram:42") == ("telegram", "default", "42")
+    assert owner("matrix/work:@ann:example.org") == ("matrix", "work", "@ann:example.org")
+    for wrong in ("telegram", "telegram:", ":42"):
+        found = errors({"messages": {"delivery": {"notifyOwner": wrong}}})
+        assert "messages.delivery.notifyOwner" in found
+    assert checked({})[0].messages.delivery.owner is None

@@ -354,3 +354,24 @@ def test_a_text_is_cut_to_what_the_platform_takes() -> None:
     gone = ReplyTo(ChannelId("gone"), AccountId("x"), Peer(PeerKind.DIRECT, "a"), "m")
     assert both.parts(gone, "eleven char") == ["eleven char"]
     both.wake(gone)
+
+
+async def test_the_owner_reads_in_another_chat_what_could_not_be_delivered(tmp_path: Path) -> None:
+    def blocked(part: OutboundPart) -> Exception | None:
+        return DeliveryRefusedError("blocked") if part.to.peer.id == "bob" else None
+
+    async with post(tmp_path, Adapter(blocked)) as one:
+        one.sender.owner = lambda: to("owner")
+        one.sender.wake_other = lambda _: one.sender.wake()
+        await one.write("bob", "b1")
+        await one.write("alice", "a1")
+        await one.sender.flush()
+        await one.sender.flush()
+        (notice,) = [text for text in one.adapter.sent if text != "a1"]
+        assert "A reply to bob on memory/default could not be delivered" in notice
+        assert "skerry outbox retry 1" in notice
+        one.adapter.fails = lambda _: DeliveryRefusedError("blocked")
+        await one.write("carol", "c1")
+        await one.sender.flush()
+        await one.sender.flush()
+        assert await one.counts() == {"failed": 3}  # no notice about the notice
