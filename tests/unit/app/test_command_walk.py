@@ -45,6 +45,7 @@ ACCESS = {
     "send": LISTED,
     "status": LISTED,
     "stop": OPEN,
+    "subagents": OWNER,
     "taint": OWNER,
     "think": LISTED,
     "usage": OPEN,
