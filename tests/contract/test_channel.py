@@ -16,7 +16,7 @@ from skerry.testing.channel import MemoryChannel
 from tests.contract import channels, towns
 from tests.contract.channels import CONTRACT, TROUBLES, Clause, Row, TroubledClause, TroubledRow
 
-TROUBLED: Final[dict[str, TroubledRow]] = {"telegram": towns.telegram}
+TROUBLED: Final[dict[str, TroubledRow]] = {"slack": towns.slack, "telegram": towns.telegram}
 ROWS: Final[dict[str, Row]] = {"folder": towns.folder, **TROUBLED}
 
 

@@ -4,6 +4,9 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from skerry.channels.slack.adapter import SlackAdapter
+from skerry.channels.slack.adapter import open_account as open_slack
+from skerry.channels.slack.config import SlackAccount
 from skerry.channels.telegram.adapter import TelegramAdapter, open_account
 from skerry.channels.telegram.config import TelegramAccount
 from skerry.infra.clock import SystemClock
@@ -13,6 +16,7 @@ from skerry.ports.channel import ChannelAdapter
 from skerry.sdk.channel_host import ChannelHost
 from skerry.testing.channel import MemoryChannel, Platform
 from skerry.testing.http_server import Response
+from skerry.testing.slack_server import APP_TOKEN, BOT_TOKEN, SlackServer
 from skerry.testing.telegram_server import Fault, TelegramServer
 
 HOST = ChannelHost(AccountId("default"), SystemClock())
@@ -106,4 +110,62 @@ async def telegram(home: Path) -> AsyncGenerator[Telegram]:
     del home
     async with TelegramServer() as server:
         yield Telegram(server)
+        assert server.faults == []
+
+
+class Slack:
+    """A workspace of ours."""
+
+    alice = Peer(PeerKind.DIRECT, "D1")
+    team = Peer(PeerKind.CHANNEL, "C1")
+
+    def __init__(self, server: SlackServer) -> None:
+        self.server = server
+
+    @property
+    def adapter(self) -> SlackAdapter:
+        file = {"botToken": BOT_TOKEN, "appToken": APP_TOKEN, "apiRoot": self.server.root}
+        return open_slack(SlackAccount.model_validate(file), HOST)
+
+    def say(self, text: str, peer: Peer, name: str = "Alice") -> str:
+        self.server.names["UALICE"] = name
+        escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+        return self.server.say(escaped, channel=peer.id)
+
+    def received(self) -> list[tuple[str, str]]:
+        return [(one.channel, one.text) for one in self.server.posted]
+
+    def typed(self) -> list[str]:
+        return []
+
+    def babble(self) -> None:
+        self.server.envelope("slash_commands", {"what": "is this"})
+        self.server.envelope("events_api", {"event": {"type": 5}})
+        self.server.event(type="message", channel="D1", user="UALICE", ts="not a stamp")
+        self.server.event(type="team_join", user="UALICE")
+
+    def repeat(self) -> None:
+        self.server.repeat()
+
+    def disconnect(self) -> None:
+        self.server.refused_sockets = 1
+        garbage = Response(b"<html>", 502, "text/html")
+        self.server.planned.append(("apps.connections.open", garbage, False))
+
+    def limit(self, seconds: int) -> None:
+        self.server.fail("chat.postMessage", "ratelimited", 429, **{"retry-after": str(seconds)})
+
+    def refuse(self) -> None:
+        self.server.fail("chat.postMessage", "channel_not_found")
+
+    def swallow(self) -> None:
+        cut = Response(b'{"ok": true, "ts": "1.2"}', cut=True)
+        self.server.planned.append(("chat.postMessage", cut, True))
+
+
+@asynccontextmanager
+async def slack(home: Path) -> AsyncGenerator[Slack]:
+    del home
+    async with SlackServer() as server:
+        yield Slack(server)
         assert server.faults == []

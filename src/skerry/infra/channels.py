@@ -35,6 +35,7 @@ PLATFORMS = {
     platform.name: platform
     for platform in (
         Platform("matrix", "Matrix", "MatrixConfig"),
+        Platform("slack", "Slack", "SlackConfig"),
         Platform("telegram", "Telegram", "TelegramConfig"),
     )
 }

@@ -42,6 +42,8 @@ class AccountHttp:
         self._client = SafeClient(
             NetworkRules(allowed_hosts=frozenset(origins), only_hosts=names), idle_limit=_KEPT
         )
+        self.connect: Final = self._client.connect
+        """Opens a connection for `sdk.channel_socket`, under the same policy."""
 
     async def fetch(
         self,

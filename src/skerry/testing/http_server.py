@@ -1,15 +1,17 @@
 """A small HTTP/1.1 server on loopback, on which the fakes of chat platforms are built."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from email.parser import BytesParser
-from typing import Any, Final, Self
+from typing import Any, Final, Self, cast
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import anyio
 import anyio.abc
 import msgspec
+from websockets.frames import Frame, Opcode
+from websockets.server import ServerProtocol
 
 _HEAD_LIMIT: Final = 64 * 1024
 _BODY_LIMIT: Final = 64 * 1024 * 1024
@@ -81,9 +83,60 @@ class Response:
 Handle = Callable[[Request], Awaitable[Response]]
 
 
+class ServedSocket:
+    """The server's side of a WebSocket."""
+
+    def __init__(self, stream: anyio.abc.SocketStream) -> None:
+        self._stream = stream
+        self._protocol = ServerProtocol()
+
+    async def open(self, request: Request) -> None:
+        """Answers the request that opens it."""
+        lines = "".join(f"{name}: {text}\r\n" for name, text in request.headers.items())
+        self._protocol.receive_data(f"GET {request.path} HTTP/1.1\r\n{lines}\r\n".encode())
+        (asked,) = cast("list[Any]", self._protocol.events_received())
+        self._protocol.send_response(self._protocol.accept(asked))
+        await self._flush()
+
+    async def send(self, text: str) -> None:
+        """Sends a message."""
+        self._protocol.send_text(text.encode())
+        await self._flush()
+
+    async def receive(self) -> str | None:
+        """Returns the next message; None when the client is gone."""
+        while True:
+            try:
+                self._protocol.receive_data(await self._stream.receive())
+            except (anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError):
+                return None
+            await self._flush()
+            for event in self._protocol.events_received():
+                if isinstance(event, Frame) and event.opcode is Opcode.TEXT:
+                    return bytes(event.data).decode()
+
+    async def close(self) -> None:
+        """Closes the connection."""
+        await self._stream.aclose()
+
+    async def _flush(self) -> None:
+        for data in self._protocol.data_to_send():
+            if data:
+                with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+                    await self._stream.send(data)  # a client that is gone is noticed by `receive`
+
+
+OnSocket = Callable[[ServedSocket], Awaitable[None]]
+
+
 @asynccontextmanager
-async def serve(handle: Handle, port: int = 0) -> AsyncGenerator[str]:
-    """Serves for the block; yields the address without a path, `http://127.0.0.1:<port>`."""
+async def serve(
+    handle: Handle, port: int = 0, on_socket: OnSocket | None = None
+) -> AsyncGenerator[str]:
+    """Serves for the block; yields the address without a path, `http://127.0.0.1:<port>`.
+
+    `on_socket` gets each WebSocket; the connection ends when it returns.
+    """
     listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=port)
     bound = listener.extra(  # noqa: S610 - anyio's, not Django's
         anyio.abc.SocketAttribute.local_port
@@ -91,7 +144,7 @@ async def serve(handle: Handle, port: int = 0) -> AsyncGenerator[str]:
 
     async def connection(stream: anyio.abc.SocketStream) -> None:
         async with stream:
-            await _converse(stream, handle)
+            await _converse(stream, handle, on_socket)
 
     async with listener, anyio.create_task_group() as tasks:
         tasks.start_soon(listener.serve, connection)
@@ -99,22 +152,28 @@ async def serve(handle: Handle, port: int = 0) -> AsyncGenerator[str]:
         tasks.cancel_scope.cancel()
 
 
-async def _converse(stream: anyio.abc.SocketStream, handle: Handle) -> None:
+async def _converse(
+    stream: anyio.abc.SocketStream, handle: Handle, on_socket: OnSocket | None
+) -> None:
     buffer = bytearray()
     try:
         while (request := await _read(stream, buffer)) is not None:
+            if on_socket and request.headers.get("upgrade", "").lower() == "websocket":
+                socket = ServedSocket(stream)
+                await socket.open(request)
+                return await on_socket(socket)
             response = await _answered(stream, handle, request, buffer)
             if response is None:
-                return
+                return None
             lines = "".join(f"{name}: {text}\r\n" for name, text in response.headers.items())
             head = f"HTTP/1.1 {response.status} Fake\r\ncontent-type: {response.content_type}\r\n"
             body = response.body[: len(response.body) // 2] if response.cut else response.body
             size = f"content-length: {len(response.body)}\r\n\r\n"
             await stream.send((head + lines + size).encode() + body)
             if response.cut:
-                return
+                return None
     except (anyio.BrokenResourceError, anyio.ClosedResourceError):
-        return
+        return None
 
 
 async def _answered(

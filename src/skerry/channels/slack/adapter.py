@@ -1,0 +1,312 @@
+"""One Slack app: receives by Socket Mode, sends by the Web API."""
+
+import logging
+from typing import Any, Final
+
+import anyio
+import msgspec
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from skerry.channels.slack import wire
+from skerry.channels.slack.api import LOGIN, PASSING, ApiError, WebApi
+from skerry.channels.slack.config import SlackAccount
+from skerry.channels.slack.markup import MRKDWN
+from skerry.infra.backoff import Backoff
+from skerry.sdk.channel_host import ChannelHost, Outcome
+from skerry.sdk.channel_socket import AccountSocket, SocketEndedError
+from skerry.sdk.channels import (
+    AccountState,
+    Attachment,
+    Capabilities,
+    ConnectionState,
+    DeliveryDelayedError,
+    DeliveryRefusedError,
+    InboundMessage,
+    Inbox,
+    MediaError,
+    OutboundPart,
+    Receipt,
+    ReplyTo,
+    Settlement,
+    TextUnit,
+)
+
+logger = logging.getLogger(__name__)
+
+WAITS: Final = Backoff(base=1.0, cap=60.0)
+"""Waits between attempts to reach the server."""
+LOGIN_WAIT: Final = 300.0
+SILENT_SECONDS: Final = 90.0
+"""Seconds without a message and without a ping, after which a socket counts as broken."""
+MOST_TEXT: Final = 3000
+"""Characters of a message: Slack cuts long ones, and takes 3,000 in a block."""
+PART: Final = "skerry_part"
+"""Type of the metadata by which a part is found again."""
+_LOOKED_AT: Final = 50
+_MOST_PEOPLE: Final = 1000
+_MOST_NAME: Final = 256
+_EMOJI: Final = {"👀": "eyes", "👍": "thumbsup", "✅": "white_check_mark", "❌": "x", "❤️": "heart"}
+
+
+class _Opened(Struct, frozen=True):
+    url: str = ""
+
+
+class _Sent(Struct, frozen=True):
+    ts: str = ""
+
+
+class _Meta(Struct, frozen=True):
+    event_type: str = ""
+    event_payload: dict[str, Any] = field(default_factory=dict)
+
+
+class _Stored(Struct, frozen=True):
+    ts: str = ""
+    metadata: _Meta = _Meta()
+
+
+class _History(Struct, frozen=True):
+    messages: tuple[_Stored, ...] = ()
+
+
+_opened = msgspec.json.Decoder(_Opened)
+_sent = msgspec.json.Decoder(_Sent)
+_history = msgspec.json.Decoder(_History)
+
+
+class SlackAdapter:
+    """Implements `ports.channel.ChannelAdapter`, `Fetches`, `Edits`, `Reacts` and `Probes`."""
+
+    channel = wire.CHANNEL
+    text_limit = MOST_TEXT
+    text_unit = TextUnit.CHARACTERS
+    capabilities = Capabilities(
+        edits=True, reactions=True, buttons=True, threads=True, media_in=True, rich_text=True
+    )
+
+    def __init__(self, settings: SlackAccount, host: ChannelHost, api: WebApi) -> None:
+        self.account = host.account
+        self.state = AccountState()
+        self._settings = settings
+        self._clock = host.clock
+        self._api = api
+        self._me = wire.Me()
+        self._people: dict[str, wire.Profile] = {}
+        self._failures = 0
+        self._quiet_until = 0.0
+        """Time of the event loop until which the server wants no message."""
+
+    async def run(self, inbox: Inbox) -> None:
+        """Receives until cancelled; an envelope is acknowledged after `inbox` has returned."""
+        while True:
+            try:
+                await self._receive(inbox)
+            except (ApiError, SocketEndedError, msgspec.DecodeError) as error:
+                await anyio.sleep(self._note(error))
+
+    async def _receive(self, inbox: Inbox) -> None:
+        """Receives over one socket until it ends; Slack ends each after some hours."""
+        if not self._me.user_id:
+            self._me = wire.me.decode(await self._api.call("auth.test"))
+        answer = await self._api.call("apps.connections.open", as_app=True)
+        socket = await AccountSocket.open(self._api.http, _opened.decode(answer).url)
+        try:
+            while True:
+                text = await socket.receive(SILENT_SECONDS)
+                try:
+                    envelope = wire.envelope.decode(text.encode())
+                except msgspec.DecodeError as error:
+                    logger.warning("slack/%s: an envelope is unreadable: %s", self.account, error)
+                    continue
+                self._failures = 0
+                self.state = AccountState(ConnectionState.CONNECTED, name=f"@{self._me.user}")
+                if envelope.type == "disconnect":
+                    return
+                message = self._message(envelope)
+                if message is not None:
+                    person = await self._person(message.sender_id)
+                    names = (person.real_name[:_MOST_NAME], person.name[:_MOST_NAME])
+                    await inbox(replace(message, sender_name=names[0], sender_username=names[1]))
+                if envelope.envelope_id:
+                    done = msgspec.json.encode({"envelope_id": envelope.envelope_id})
+                    await socket.send(done.decode())
+        finally:
+            socket.close()
+
+    def _message(self, envelope: wire.Envelope) -> InboundMessage | None:
+        now = self._clock.now_ms()
+        try:
+            if envelope.type == "events_api":
+                outer = wire.callback.decode(envelope.payload)
+                return wire.inbound(outer, self.account, self._me, now)
+            if envelope.type == "interactive":
+                act = wire.interaction.decode(envelope.payload)
+                return wire.pressed(act, self.account, now)
+        except msgspec.DecodeError as error:
+            # An event that Slack changed must not hold back all others.
+            logger.warning("slack/%s: an event is unreadable: %s", self.account, error)
+        return None
+
+    async def _person(self, user: str) -> wire.Profile:
+        """Returns the names of a person; events have only the id."""
+        known = self._people.get(user)
+        if known is None:
+            try:
+                answer = await self._api.call("users.info", {"user": user})
+                known = wire.described.decode(answer).user
+            except (ApiError, msgspec.DecodeError) as error:
+                logger.info("slack/%s: the name of a sender is unknown: %s", self.account, error)
+                return wire.Profile()
+            if len(self._people) >= _MOST_PEOPLE:
+                self._people.clear()
+            self._people[user] = known
+        return known
+
+    def _note(self, error: Exception) -> float:
+        """Notes why the server gave nothing; returns for how many seconds to wait."""
+        self._failures += 1
+        word = error.error if isinstance(error, ApiError) else ""
+        name, message = self.state.name, str(error)
+        if word in LOGIN:
+            self._me = wire.Me()
+            remedy = (
+                "Look at the app's tokens and scopes at api.slack.com/apps, then run"
+                f" `skerry channels login slack --account {self.account}`."
+            )
+            self.state = AccountState(ConnectionState.NEEDS_LOGIN, message, remedy, name)
+            logger.error("slack/%s: %s", self.account, message)
+            return LOGIN_WAIT
+        remedy = "It is tried again; `skerry channels status --probe` asks at once."
+        self.state = AccountState(ConnectionState.RETRYING, message, remedy, name)
+        if self._failures == 1:
+            logger.warning("slack/%s: %s", self.account, message)
+        retry_after = error.retry_after if isinstance(error, ApiError) else None
+        return retry_after or WAITS.delay(self._failures)
+
+    async def send(self, part: OutboundPart) -> Receipt:
+        """Sends one part, with metadata by which `settle` finds it."""
+        self._refuse_while_quiet()
+        text = MRKDWN.render(part.text)
+        params: dict[str, Any] = {
+            "channel": part.to.peer.id,
+            "text": text,
+            "unfurl_links": False,
+            "unfurl_media": False,
+            "metadata": {"event_type": PART, "event_payload": {"nonce": part.nonce}},
+        }
+        if part.to.thread_id:
+            params["thread_ts"] = part.to.thread_id
+        if part.more.buttons:
+            params["blocks"] = _blocks(text, part)
+        answer = await self._asked("chat.postMessage", params)
+        return Receipt((_sent.decode(answer).ts,))
+
+    async def _asked(self, method: str, params: dict[str, Any]) -> bytes:
+        try:
+            return await self._api.call(method, params)
+        except ApiError as error:
+            raise self._undelivered(error) from error
+
+    def _undelivered(self, error: ApiError) -> Exception:
+        """Returns the error by which the sender of the outbox decides."""
+        if error.retry_after is not None:
+            self._quiet_until = anyio.current_time() + error.retry_after
+            return DeliveryDelayedError(str(error), error.retry_after)
+        if error.error in LOGIN or not error.is_sent:
+            return DeliveryDelayedError(str(error))
+        if error.error and error.error not in PASSING:
+            return DeliveryRefusedError(str(error))
+        return error  # nobody knows whether it arrived, but `settle` can ask
+
+    def _refuse_while_quiet(self) -> None:
+        seconds = self._quiet_until - anyio.current_time()
+        if seconds > 0:
+            raise DeliveryDelayedError("Slack's rate limit is reached.", seconds)
+
+    async def typing(self, to: ReplyTo) -> None:
+        """Does nothing: an app cannot show that it writes."""
+
+    async def settle(self, part: OutboundPart) -> Settlement:
+        """Looks for the part among the last messages of its conversation or thread."""
+        params: dict[str, Any] = {
+            "channel": part.to.peer.id,
+            "limit": _LOOKED_AT,
+            "include_all_metadata": True,
+        }
+        method = "conversations.history"
+        if part.to.thread_id:
+            method, params["ts"] = "conversations.replies", part.to.thread_id
+        stored = _history.decode(await self._api.call(method, params))
+        for message in stored.messages:
+            meta = message.metadata
+            if meta.event_type == PART and meta.event_payload.get("nonce") == part.nonce:
+                return Settlement.DELIVERED
+        # With more messages behind it than were looked at it may be further back.
+        return Settlement.ABSENT if len(stored.messages) < _LOOKED_AT else Settlement.UNKNOWN
+
+    async def edit(self, to: ReplyTo, platform_id: str, text: str) -> None:
+        """Replaces the text of a message of the app."""
+        self._refuse_while_quiet()
+        params = {"channel": to.peer.id, "ts": platform_id, "text": MRKDWN.render(text)}
+        await self._asked("chat.update", params)
+
+    async def react(self, to: ReplyTo, emoji: str) -> None:
+        """Adds a reaction of the app; an empty emoji removes those that it may have set."""
+        names = [_EMOJI.get(emoji, emoji.strip(":"))] if emoji else list(_EMOJI.values())
+        where = {"channel": to.peer.id, "timestamp": to.message_id.partition(":")[0]}
+        for name in names:
+            method = "reactions.add" if emoji else "reactions.remove"
+            try:
+                await self._api.call(method, {**where, "name": name})
+            except ApiError as error:
+                if error.error not in {"already_reacted", "no_reaction"}:
+                    raise self._undelivered(error) from error
+
+    async def fetch(self, attachment: Attachment, limit: int) -> bytes:
+        """Returns the bytes of a file that a person sent."""
+        most = min(limit, self._settings.media_max_mb * 1_000_000)
+        if attachment.size > most:
+            raise MediaError(f"{attachment.name} has {attachment.size} bytes; {most} are taken.")
+        fetched = await self._api.download(attachment.handle, most)
+        if fetched.outcome is not Outcome.ALLOW or fetched.status != 200:  # noqa: PLR2004 - HTTP's OK
+            reason = f"it has more than {most} bytes" if fetched.truncated else fetched.reason
+            raise MediaError(f"{attachment.name} cannot be fetched: {reason}")
+        return fetched.body
+
+    async def probe(self) -> AccountState:
+        """Returns the state after asking the server who the app is."""
+        try:
+            mine = wire.me.decode(await self._api.call("auth.test"))
+        except (ApiError, msgspec.DecodeError) as error:
+            self._note(error)
+            return self.state
+        name = f"@{mine.user}"
+        return self.state if self.state.name == name else AccountState(self.state.state, name=name)
+
+
+def _blocks(text: str, part: OutboundPart) -> list[dict[str, Any]]:
+    """Returns the text and its buttons as blocks."""
+    blocks: list[dict[str, Any]] = [
+        {"type": "section", "text": {"type": "mrkdwn", "text": text[:MOST_TEXT]}}
+    ]
+    for number, row in enumerate(part.more.buttons):
+        elements = [
+            {
+                "type": "button",
+                "action_id": f"skerry-{number}-{place}",
+                "text": {"type": "plain_text", "text": button.label[:75]},
+                "value": button.command[:2000],
+            }
+            for place, button in enumerate(row[:25])
+        ]
+        blocks.append({"type": "actions", "elements": elements})
+    return blocks
+
+
+def open_account(settings: SlackAccount, host: ChannelHost) -> SlackAdapter:
+    """Returns the adapter of an account."""
+    bot = settings.bot_token.get_secret_value() if settings.bot_token else ""
+    app = settings.app_token.get_secret_value() if settings.app_token else ""
+    return SlackAdapter(settings, host, WebApi(str(settings.api_root), bot, app))

@@ -1,0 +1,90 @@
+"""Requests to Slack's Web API, and its errors."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from skerry.sdk.channel_host import AccountHttp, Fetched, Outcome
+
+NOT_SENT: Final = frozenset({"connect", "name-unresolved", "name-timeout"})
+"""Rules of a fetch that ended before anything was sent."""
+LOGIN: Final = frozenset(
+    {"account_inactive", "invalid_auth", "not_allowed_token_type", "not_authed", "token_expired"}
+    | {"missing_scope", "no_permission", "org_login_required", "token_revoked"}
+)
+"""Errors that a person alone can mend."""
+PASSING: Final = frozenset(
+    {"fatal_error", "internal_error", "ratelimited", "request_timeout", "service_unavailable"}
+)
+"""Errors after which a request may have been carried out, or may be later."""
+
+
+class _Answer(Struct, frozen=True):
+    ok: bool = False
+    error: str = ""
+    needed: str = ""
+
+
+_answers = msgspec.json.Decoder(_Answer)
+
+
+class ApiError(Exception):
+    """Slack did not carry out a request. `error` is Slack's word, empty when none arrived."""
+
+    def __init__(self, message: str, error: str = "", retry_after: float | None = None) -> None:
+        self.error = error
+        self.retry_after = retry_after
+        self.is_sent = True
+        """False when the request certainly did not reach the server."""
+        super().__init__(message)
+
+
+class WebApi:
+    """One app at one server."""
+
+    def __init__(self, root: str, bot_token: str, app_token: str) -> None:
+        self._root = root.rstrip("/")
+        self._bot_token = bot_token
+        self._app_token = app_token
+        self.http = AccountHttp([root], others=("*.slack.com", "*.slack-edge.com"))
+
+    async def call(
+        self, method: str, params: Mapping[str, Any] | None = None, *, as_app: bool = False
+    ) -> bytes:
+        """Returns the whole answer as JSON; `as_app` uses the token of the app.
+
+        Raises:
+            ApiError: there is none, or it says that nothing was done.
+        """
+        token = self._app_token if as_app else self._bot_token
+        headers = {"authorization": f"Bearer {token}"}
+        url = f"{self._root}/{method}"
+        fetched = await self.http.post_json(url, params or {}, headers=headers)
+        return self._checked(fetched, method)
+
+    async def download(self, url: str, limit: int) -> Fetched:
+        """Returns a file of a message; `truncated` beyond `limit` bytes."""
+        headers = {"authorization": f"Bearer {self._bot_token}"}
+        return await self.http.fetch(url, headers=headers, max_bytes=limit, seconds=30.0)
+
+    def _checked(self, fetched: Fetched, method: str) -> bytes:
+        if fetched.outcome is not Outcome.ALLOW:
+            error = ApiError(f"{self._root} cannot be reached: {fetched.reason}")
+            refused = fetched.outcome is Outcome.BLOCK or fetched.rule in NOT_SENT
+            error.is_sent = not refused
+            raise error
+        if fetched.status == 429:  # noqa: PLR2004 - HTTP's Too Many Requests
+            text = fetched.headers.get("retry-after", "")
+            seconds = float(text) if text.isdigit() else 30.0
+            raise ApiError(f"Slack's rate limit of {method} is reached.", "ratelimited", seconds)
+        try:
+            answer = _answers.decode(fetched.body)
+        except msgspec.DecodeError:
+            message = f"{self._root} answered {fetched.status} without the JSON of Slack."
+            raise ApiError(message) from None
+        if not answer.ok:
+            more = f" (it needs {answer.needed[:80]})" if answer.needed else ""
+            raise ApiError(f"Slack refused {method}: {answer.error[:80]}{more}", answer.error)
+        return fetched.body

@@ -1,0 +1,44 @@
+"""Section `channels.slack`: apps of workspaces."""
+
+from collections.abc import Mapping
+from typing import Annotated, ClassVar
+
+from pydantic import Field, HttpUrl, SecretStr
+
+from skerry.config.channels import AccountName, ChannelAccount, ChannelConfig
+
+Root = Annotated[HttpUrl, Field(max_length=512)]
+
+
+class SlackAccount(ChannelAccount):
+    """Settings of one app in one workspace."""
+
+    not_shared: ClassVar[tuple[str, ...]] = ("name", "bot_token", "app_token")
+    login: ClassVar[tuple[tuple[str, str], ...]] = (
+        ("botToken", "Bot User OAuth Token, which begins with xoxb-"),
+        ("appToken", "App-Level Token with connections:write, which begins with xapp-"),
+    )
+
+    bot_token: SecretStr | None = None
+    """Bot User OAuth Token, `xoxb-...`."""
+    app_token: SecretStr | None = None
+    """App-Level Token with the scope `connections:write`, `xapp-...`."""
+    api_root: Root = HttpUrl("https://slack.com/api")
+    """Address of the Web API."""
+    media_max_mb: int = Field(default=20, ge=0, le=50)
+    """Largest file that is taken, in MB; 0 takes none."""
+
+    @property
+    def is_configured(self) -> bool:
+        """Returns whether there are both tokens."""
+        return all(
+            token is not None and token.get_secret_value()
+            for token in (self.bot_token, self.app_token)
+        )
+
+
+class SlackConfig(SlackAccount, ChannelConfig):
+    """Slack apps."""
+
+    accounts: Mapping[AccountName, SlackAccount] = Field(default_factory=dict, max_length=64)
+    """Further apps by name."""

@@ -1,0 +1,69 @@
+"""Markdown as Slack's mrkdwn, and mrkdwn as plain text."""
+
+import re
+from html import unescape
+from typing import Final
+from urllib.parse import urlsplit
+
+from skerry.channels.markdown import Dialect
+
+_SCHEMES: Final = frozenset({"http", "https", "mailto"})
+_SPECIAL: Final = re.compile(r"<([^<>]{1,3000})>")
+_MARKS: Final = re.compile(r"[*_~`]")
+_GUARD: Final = "\u200b"
+"""Stands before a mark that is text: mrkdwn has no escape for it."""
+
+
+def _escaped(text: str) -> str:
+    plain = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return _MARKS.sub(lambda mark: _GUARD + mark[0], plain)
+
+
+def _code(text: str) -> str:
+    plain = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return plain.replace("`", "'")
+
+
+def _link(label: str, address: str) -> str:
+    try:
+        scheme = urlsplit(address).scheme
+    except ValueError:
+        scheme = ""
+    clean = not re.search(r"[<>|\s]", address)
+    if scheme not in _SCHEMES or not clean:
+        return f"{label} ({_escaped(address)})" if address else label
+    return f"<{address.replace('&', '&amp;')}|{label.replace('|', '¦') or address}>"
+
+
+MRKDWN: Final = Dialect(
+    escape=_escaped,
+    strong=("*", "*"),
+    emphasis=("_", "_"),
+    strike=("~", "~"),
+    code=("`", "`"),
+    fence=lambda code, _: f"```\n{_code(code)}\n```",
+    link=_link,
+    quote=lambda text: "> " + text.replace("\n", "\n> "),
+    escape_code=_code,
+)
+
+
+def plain(text: str) -> str:
+    """Returns the text that a person wrote: mentions as `@U123`, links by label and address."""
+    return unescape(_SPECIAL.sub(_written, text))
+
+
+def mentioned(text: str) -> tuple[str, ...]:
+    """Returns the ids of the people whom a text mentions."""
+    return tuple(re.findall(r"<@([A-Z0-9]{1,32})(?:\|[^<>]{0,80})?>", text))
+
+
+def _written(match: re.Match[str]) -> str:
+    target, _, label = match[1].partition("|")
+    if target.startswith("@"):
+        return target
+    if target.startswith("#"):
+        return f"#{label or target[1:]}"
+    if target.startswith("!"):
+        return f"@{label or target[1:].partition('^')[0]}"
+    return f"{label} ({target})" if label and label != target else target

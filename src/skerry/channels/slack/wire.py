@@ -1,0 +1,213 @@
+"""Events of Slack, and what they mean as messages."""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+from msgspec import Raw, Struct, field
+
+from skerry.channels.slack.markup import mentioned, plain
+from skerry.sdk.channels import (
+    AccountId,
+    Attachment,
+    AttachmentKind,
+    ChannelId,
+    InboundMessage,
+    Peer,
+    PeerKind,
+)
+
+CHANNEL: Final = ChannelId("slack")
+_KINDS: Final = {"im": PeerKind.DIRECT, "mpim": PeerKind.GROUP, "group": PeerKind.GROUP}
+_WRITTEN: Final = frozenset({"", "file_share", "thread_broadcast", "me_message"})
+"""Subtypes of messages that a person wrote."""
+_STAMP: Final = re.compile(r"\d{1,12}\.\d{1,6}")
+_MEDIA: Final = {
+    "image": AttachmentKind.IMAGE,
+    "audio": AttachmentKind.AUDIO,
+    "video": AttachmentKind.VIDEO,
+}
+
+
+class Me(Struct, frozen=True):
+    """The app in its workspace, as `auth.test` says."""
+
+    user_id: str = ""
+    user: str = ""
+    bot_id: str = ""
+    team_id: str = ""
+
+
+class File(Struct, frozen=True):
+    """A file of a message."""
+
+    url_private: str = ""
+    name: str | None = None
+    mimetype: str = ""
+    size: int = 0
+
+
+class Event(Struct, frozen=True):
+    """A message or a change of one."""
+
+    type: str = ""
+    subtype: str = ""
+    channel: str = ""
+    channel_type: str = ""
+    user: str = ""
+    bot_id: str = ""
+    text: str = ""
+    ts: str = ""
+    thread_ts: str = ""
+    parent_user_id: str = ""
+    files: tuple[File, ...] = ()
+    message: "Event | None" = None
+    """The new content, where a message was changed."""
+    previous_message: "Event | None" = None
+    edited: dict[str, str] | None = None
+
+
+class Callback(Struct, frozen=True):
+    """The outer part of an event."""
+
+    event: Event = Event()
+    team_id: str = ""
+
+
+class Action(Struct, frozen=True):
+    """A button that was pressed."""
+
+    value: str = ""
+    action_ts: str = ""
+
+
+class Identified(Struct, frozen=True):
+    """Anything with an id."""
+
+    id: str = ""
+    username: str = ""
+
+
+class Shown(Struct, frozen=True):
+    """The message below which a button is."""
+
+    ts: str = ""
+    thread_ts: str = ""
+
+
+class Interaction(Struct, frozen=True):
+    """An act of a person in a message."""
+
+    type: str = ""
+    user: Identified = Identified()
+    channel: Identified = Identified()
+    team: Identified = Identified()
+    message: Shown = Shown()
+    actions: tuple[Action, ...] = ()
+
+
+class Profile(Struct, frozen=True):
+    """A person of the workspace."""
+
+    real_name: str = ""
+    name: str = ""
+
+
+class Described(Struct, frozen=True):
+    """The answer about a person."""
+
+    user: Profile = Profile()
+
+
+class Envelope(Struct, frozen=True):
+    """One message of Socket Mode."""
+
+    type: str = ""
+    envelope_id: str = ""
+    payload: Raw = field(default_factory=lambda: Raw(b"{}"))
+    reason: str = ""
+
+
+envelope = msgspec.json.Decoder(Envelope)
+callback = msgspec.json.Decoder(Callback)
+interaction = msgspec.json.Decoder(Interaction)
+me = msgspec.json.Decoder(Me)
+described = msgspec.json.Decoder(Described)
+
+
+def inbound(outer: Callback, account: AccountId, mine: Me, now: int) -> InboundMessage | None:
+    """Returns the message of an event; None where it is nothing that a person wrote to us.
+
+    An `app_mention` repeats a `message` with the same time stamp, so the ledger takes one of them.
+    """
+    event, edited = outer.event, False
+    if event.subtype == "message_changed" and event.message is not None:
+        changed, before = event.message, event.previous_message
+        if before is not None and before.text == changed.text:
+            return None  # a preview of a link was added
+        edited = True
+        where = {"channel": event.channel, "channel_type": event.channel_type}
+        event = msgspec.structs.replace(changed, **where)
+    if event.type not in {"message", "app_mention"} or event.subtype not in _WRITTEN:
+        return None
+    if not event.user or event.bot_id or event.user == mine.user_id:
+        return None
+    files = tuple(_files(event))
+    if not _STAMP.fullmatch(event.ts) or not (event.text or files):
+        return None
+    mentions = mentioned(event.text)
+    stamp = (event.edited or {}).get("ts", "") if edited else ""
+    return InboundMessage(
+        CHANNEL,
+        account,
+        Peer(_kind(event), event.channel),
+        event.user,
+        plain(event.text),
+        f"{event.ts}:{stamp}" if edited else event.ts,
+        now,
+        thread_id=event.thread_ts or None,
+        mentions_me=mine.user_id in mentions or event.type == "app_mention",
+        mentions=mentions,
+        attachments=files,
+        edited=edited,
+        team_id=outer.team_id,
+        sent_at=round(float(event.ts) * 1000),
+    )
+
+
+def _kind(event: Event) -> PeerKind:
+    """Returns the kind of the conversation; a mention does not name it, but its id does."""
+    if not event.channel_type:
+        return PeerKind.DIRECT if event.channel.startswith("D") else PeerKind.CHANNEL
+    return _KINDS.get(event.channel_type, PeerKind.CHANNEL)
+
+
+def _files(event: Event) -> Iterator[Attachment]:
+    for file in event.files:
+        if file.url_private:
+            kind = _MEDIA.get(file.mimetype.partition("/")[0], AttachmentKind.FILE)
+            name = (file.name or "")[:256]
+            yield Attachment(kind, file.url_private, file.mimetype, name, file.size)
+
+
+def pressed(act: Interaction, account: AccountId, now: int) -> InboundMessage | None:
+    """Returns the command of a button that a person pressed."""
+    if act.type != "block_actions" or not act.actions or not act.actions[0].value:
+        return None
+    action, channel = act.actions[0], act.channel.id
+    kind = PeerKind.DIRECT if channel.startswith("D") else PeerKind.CHANNEL
+    return InboundMessage(
+        CHANNEL,
+        account,
+        Peer(kind, channel),
+        act.user.id,
+        action.value,
+        f"act:{action.action_ts}",
+        now,
+        thread_id=act.message.thread_ts or None,
+        sender_username=act.user.username,
+        mentions_me=True,
+        team_id=act.team.id,
+        sent_at=now,
+    )

@@ -1,0 +1,132 @@
+"""WebSockets of accounts, to the servers of their platform alone."""
+
+import ssl
+from typing import Final, Self
+from urllib.parse import urlsplit
+
+import httpx2
+from websockets.client import ClientProtocol
+from websockets.exceptions import InvalidHandshake, WebSocketException
+from websockets.frames import Frame, Opcode
+from websockets.http11 import Response
+from websockets.protocol import OPEN
+from websockets.uri import parse_uri
+
+from skerry.infra.sockets import Stream
+from skerry.net.connect import RefusedError
+from skerry.sdk.channel_host import AccountHttp
+
+__all__ = ["AccountSocket", "SocketEndedError"]
+_PORTS: Final = {"ws": 80, "wss": 443}
+_MOST_MESSAGE: Final = 4 * 1024 * 1024
+_READ: Final = 65_536
+
+
+class SocketEndedError(Exception):
+    """The WebSocket was not opened, broke, or was closed."""
+
+
+class AccountSocket:
+    """An open WebSocket; one task receives at a time, and any may send."""
+
+    def __init__(self, stream: Stream, protocol: ClientProtocol) -> None:
+        self._stream = stream
+        self._protocol = protocol
+        self._waiting: list[str] = []
+        self._pieces: list[bytes] = []
+
+    @classmethod
+    async def open(cls, http: AccountHttp, url: str, seconds: float = 15.0) -> Self:
+        """Returns a WebSocket to `url`, under the same policy as requests of the account.
+
+        Raises:
+            SocketEndedError: it is not `ws:` or `wss:`, is refused, or does not answer as one.
+        """
+        parts = urlsplit(url)
+        if parts.scheme not in _PORTS or not parts.hostname:
+            raise SocketEndedError(f"{parts.scheme}: is no address of a WebSocket.")
+        port = parts.port or _PORTS[parts.scheme]
+        try:
+            stream = await http.connect(parts.hostname, port, seconds)
+            if parts.scheme == "wss":
+                await stream.start_tls(ssl.create_default_context(), parts.hostname, seconds)
+        except (RefusedError, httpx2.HTTPError) as error:
+            raise SocketEndedError(f"{parts.hostname} cannot be reached: {error}") from error
+        socket = cls(stream, ClientProtocol(parse_uri(url), max_size=_MOST_MESSAGE))
+        try:
+            await socket._shake_hands(seconds)
+        except BaseException:
+            stream.close()
+            raise
+        return socket
+
+    async def _shake_hands(self, seconds: float) -> None:
+        self._protocol.send_request(self._protocol.connect())
+        await self._flush()
+        while self._protocol.handshake_exc is None and self._protocol.state is not OPEN:
+            await self._read(seconds)
+        if self._protocol.handshake_exc is not None:
+            error = self._protocol.handshake_exc
+            raise SocketEndedError(f"The server opens no WebSocket: {error}") from error
+
+    async def receive(self, seconds: float) -> str:
+        """Returns the next message of text.
+
+        Raises:
+            SocketEndedError: it ended, or nothing arrived for `seconds`, not even a ping.
+        """
+        while not self._waiting:
+            await self._read(seconds)
+        return self._waiting.pop(0)
+
+    async def send(self, text: str) -> None:
+        """Sends a message of text.
+
+        Raises:
+            SocketEndedError: the WebSocket ended.
+        """
+        if self._protocol.state is not OPEN:
+            raise SocketEndedError("The WebSocket is closed.")
+        self._protocol.send_text(text.encode())
+        await self._flush()
+
+    def close(self) -> None:
+        """Closes at once."""
+        self._stream.close()
+
+    async def _read(self, seconds: float) -> None:
+        try:
+            data = await self._stream.read(_READ, seconds)
+        except httpx2.HTTPError as error:
+            raise SocketEndedError(f"The WebSocket broke: {error}") from error
+        if not data:
+            raise SocketEndedError("The server closed the connection.")
+        try:
+            self._protocol.receive_data(data)
+        except (WebSocketException, InvalidHandshake) as error:
+            raise SocketEndedError(f"The server broke the protocol: {error}") from error
+        await self._flush()
+        for event in self._protocol.events_received():
+            if isinstance(event, Frame):
+                self._take(event)
+            elif not isinstance(event, Response):
+                continue
+
+    def _take(self, frame: Frame) -> None:
+        if frame.opcode is Opcode.CLOSE:
+            raise SocketEndedError("The server closed the WebSocket.")
+        if frame.opcode in {Opcode.TEXT, Opcode.CONT}:
+            self._pieces.append(bytes(frame.data))
+            if frame.fin:
+                self._waiting.append(b"".join(self._pieces).decode("utf-8", "replace"))
+                self._pieces = []
+
+    async def _flush(self) -> None:
+        """Sends what the protocol has to say, such as an answer to a ping."""
+        for data in self._protocol.data_to_send():
+            if data:
+                try:
+                    await self._stream.write(data, 15.0)
+                except httpx2.HTTPError as error:
+                    raise SocketEndedError(f"The WebSocket broke: {error}") from error
+        self._stream.flush()

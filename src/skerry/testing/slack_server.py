@@ -1,0 +1,227 @@
+"""A strict Slack on loopback: Web API and Socket Mode of one workspace with one app."""
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final, Self
+
+import anyio
+import msgspec
+
+from skerry.testing.http_server import Request, Response, ServedSocket, serve
+
+BOT_TOKEN: Final = "xoxb-fake"  # noqa: S105 - of no workspace
+APP_TOKEN: Final = "xapp-fake"  # noqa: S105 - of no workspace
+BOT_USER: Final = "UBOT"
+_MOST_TEXT: Final = 40_000
+_MOST_BLOCK: Final = 3_000
+_PARAMS: Final[Mapping[str, tuple[set[str], set[str]]]] = {
+    "auth.test": (set(), set()),
+    "users.info": (set(), {"user"}),
+    "apps.connections.open": (set(), set()),
+    "chat.postMessage": (
+        {"blocks", "metadata", "thread_ts", "unfurl_links", "unfurl_media"},
+        {"channel", "text"},
+    ),
+    "chat.update": (set(), {"channel", "ts", "text"}),
+    "reactions.add": (set(), {"channel", "timestamp", "name"}),
+    "reactions.remove": (set(), {"channel", "timestamp", "name"}),
+    "conversations.history": ({"limit", "include_all_metadata"}, {"channel"}),
+    "conversations.replies": ({"limit", "include_all_metadata"}, {"channel", "ts"}),
+}
+"""What each method may have, and what it must."""
+
+
+@dataclass(frozen=True, slots=True)
+class Posted:
+    """A message of the app."""
+
+    channel: str
+    text: str
+    ts: str
+    params: Mapping[str, Any]
+
+
+@dataclass(slots=True)
+class SlackServer(anyio.AsyncContextManagerMixin):
+    """Serves while its block is on."""
+
+    root: str = ""
+    """Address for `apiRoot`, once the block is on."""
+    posted: list[Posted] = field(default_factory=list)
+    reactions: list[tuple[str, str]] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
+    """Requests that Slack would not have understood."""
+    planned: list[tuple[str, Response, bool]] = field(default_factory=list)
+    """Answers that the next request for a method gets instead; True carries it out before."""
+    refused_sockets: int = 0
+    """Sockets that are cut when they open."""
+    revoked: bool = False
+    names: dict[str, str] = field(default_factory=lambda: {"UALICE": "Alice"})
+    """Names that people chose, by id."""
+    files: dict[str, bytes] = field(default_factory=dict)
+    _waiting: list[dict[str, Any]] = field(default_factory=list)
+    """Envelopes that are not acknowledged, in order."""
+    _sockets: list[ServedSocket] = field(default_factory=list)
+    _count: int = 0
+    _changed: anyio.Event = field(default_factory=anyio.Event)
+
+    @asynccontextmanager
+    async def __asynccontextmanager__(self) -> AsyncGenerator[Self]:
+        async with serve(self._handle, on_socket=self._serve_socket) as address:
+            self.root = f"{address}/api"
+            yield self
+
+    # What people do.
+
+    def say(self, text: str, *, channel: str = "D1", user: str = "UALICE", **more: Any) -> str:
+        """Lets a person write; returns the message's time stamp, which is its id."""
+        kinds = {"D": "im", "G": "group", "C": "channel"}
+        stamp = self._stamp()
+        event = {"type": "message", "channel": channel, "channel_type": kinds[channel[0]]}
+        self.event(**event, user=user, text=text, ts=stamp, **more)
+        return stamp
+
+    def press(self, command: str, *, channel: str = "D1", user: str = "UALICE") -> None:
+        """Lets a person press a button."""
+        action = {"value": command, "action_ts": self._stamp(), "type": "button"}
+        act = {"type": "block_actions", "user": {"id": user}, "channel": {"id": channel}}
+        self.envelope("interactive", {**act, "actions": [action], "message": {"ts": "1.0"}})
+
+    def event(self, **event: Any) -> None:
+        """Adds an event of any kind."""
+        self.envelope("events_api", {"team_id": "T1", "event": event})
+
+    def envelope(self, kind: str, payload: Any) -> None:
+        """Adds an envelope of any kind."""
+        self._count += 1
+        name = f"envelope-{self._count}"
+        self._waiting.append({"type": kind, "envelope_id": name, "payload": payload})
+        self._wake()
+
+    def repeat(self) -> None:
+        """Sends the last envelope again, under a new id."""
+        last = self._waiting[-1]
+        self.envelope(last["type"], last["payload"])
+
+    async def cut(self) -> None:
+        """Ends every socket."""
+        for socket in self._sockets:
+            await socket.close()
+
+    def fail(self, method: str, error: str, status: int = 200, **headers: str) -> None:
+        """Refuses the next request for a method."""
+        body = msgspec.json.encode({"ok": False, "error": error})
+        self.planned.append((method, Response(body, status, headers=headers), False))
+
+    @property
+    def unacknowledged(self) -> int:
+        """Returns the number of envelopes that the app has not acknowledged."""
+        return len(self._waiting)
+
+    async def wait_for(self, count: int, channel: str = "D1") -> list[str]:
+        """Waits until a channel shows so many messages of the app; returns them."""
+        with anyio.fail_after(60):
+            while len(texts := self.texts(channel)) < count:
+                await self._changed.wait()
+        return texts
+
+    def texts(self, channel: str = "D1") -> list[str]:
+        """Returns the messages that a channel shows, edits in place."""
+        return list({one.ts: one.text for one in self.posted if one.channel == channel}.values())
+
+    def _stamp(self) -> str:
+        self._count += 1
+        return f"1700000000.{self._count:06d}"
+
+    def _wake(self) -> None:
+        self._changed.set()
+        self._changed = anyio.Event()
+
+    # What the app asks.
+
+    async def _serve_socket(self, socket: ServedSocket) -> None:
+        if self.refused_sockets:
+            self.refused_sockets -= 1
+            return
+        self._sockets.append(socket)
+        given: set[str] = set()
+        await socket.send('{"type":"hello","num_connections":1}')
+        async with anyio.create_task_group() as tasks:
+
+            async def give() -> None:
+                while True:
+                    for envelope in list(self._waiting):
+                        if envelope["envelope_id"] not in given:
+                            given.add(envelope["envelope_id"])
+                            await socket.send(msgspec.json.encode(envelope).decode())
+                    await self._changed.wait()
+
+            tasks.start_soon(give)
+            while (text := await socket.receive()) is not None:
+                done = msgspec.json.decode(text).get("envelope_id")
+                self._waiting = [one for one in self._waiting if one["envelope_id"] != done]
+            tasks.cancel_scope.cancel()
+        self._sockets.remove(socket)
+
+    async def _handle(self, request: Request) -> Response:
+        method = request.path.rpartition("/")[2]
+        if request.path.startswith("/files/"):
+            data = self.files.get(method)
+            return Response(data or b"", 200 if data else 404, "application/octet-stream")
+        wanted = APP_TOKEN if method == "apps.connections.open" else BOT_TOKEN
+        if self.revoked or request.headers.get("authorization") != f"Bearer {wanted}":
+            return Response.of({"ok": False, "error": "invalid_auth"})
+        plan = next((plan for plan in self.planned if plan[0] == method), None)
+        if plan is not None:
+            self.planned.remove(plan)
+            if plan[2]:
+                self._answer(method, request.json)
+            return plan[1]
+        return Response.of(self._answer(method, request.json))
+
+    def _answer(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        may, must = _PARAMS.get(method, (set(), {"no such method"}))
+        if not must <= params.keys() <= may | must or not self._is_sendable(params):
+            return self._fault(method, "invalid_arguments")
+        match method:
+            case "auth.test":
+                answer: dict[str, Any] = {"user_id": BOT_USER, "user": "house", "team_id": "T1"}
+            case "apps.connections.open":
+                answer = {"url": self.root.replace("http:", "ws:").replace("/api", "/link")}
+            case "users.info":
+                answer = {"user": {"id": params["user"], "real_name": self.names[params["user"]]}}
+            case "chat.postMessage" | "chat.update":
+                answer = self._post(params)
+            case "conversations.history" | "conversations.replies":
+                answer = {"messages": self._messages(params)}
+            case _:
+                self.reactions.append((params["timestamp"], params["name"]))
+                answer = {}
+        return {"ok": True, **answer}
+
+    def _fault(self, method: str, error: str) -> dict[str, Any]:
+        self.faults.append(f"{method}: {error}")
+        return {"ok": False, "error": error}
+
+    def _is_sendable(self, params: dict[str, Any]) -> bool:
+        blocks = params.get("blocks", [])
+        texts = [block["text"]["text"] for block in blocks if block["type"] == "section"]
+        fits = all(0 < len(text) <= _MOST_BLOCK for text in texts)
+        return fits and 0 < len(params.get("text", "-")) <= _MOST_TEXT
+
+    def _post(self, params: dict[str, Any]) -> dict[str, Any]:
+        stamp = params.get("ts") or self._stamp()
+        plain = params["text"].replace("\u200b", "")
+        for entity, char in (("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&")):
+            plain = plain.replace(entity, char)
+        self.posted.append(Posted(params["channel"], plain, stamp, params))
+        self._wake()
+        return {"channel": params["channel"], "ts": stamp}
+
+    def _messages(self, params: dict[str, Any]) -> list[dict[str, Any]]:
+        return [
+            {"ts": one.ts, "metadata": one.params.get("metadata", {})}
+            for one in reversed(self.posted)
+            if one.channel == params["channel"]
+        ][: params.get("limit", 100)]
