@@ -29,7 +29,7 @@ _PARAMS: Final[Mapping[str, tuple[set[str], set[str]]]] = {
     "conversations.history": ({"limit", "include_all_metadata"}, {"channel"}),
     "conversations.replies": ({"limit", "include_all_metadata"}, {"channel", "ts"}),
 }
-"""What each method may have, and what it must."""
+"""Parameters that each method may have, and those that it must."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +104,14 @@ class SlackServer(anyio.AsyncContextManagerMixin):
         last = self._waiting[-1]
         self.envelope(last["type"], last["payload"])
 
+    async def disconnect(self) -> None:
+        """Tells the app that its sockets end soon, as Slack does after some hours."""
+        for socket in list(self._sockets):
+            await socket.send('{"type":"disconnect","reason":"refresh_requested"}')
+
     async def cut(self) -> None:
         """Ends every socket."""
-        for socket in self._sockets:
+        for socket in list(self._sockets):
             await socket.close()
 
     def fail(self, method: str, error: str, status: int = 200, **headers: str) -> None:

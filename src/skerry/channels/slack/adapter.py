@@ -103,6 +103,7 @@ class SlackAdapter:
         while True:
             try:
                 await self._receive(inbox)
+                await anyio.sleep(WAITS.delay(1))
             except (ApiError, SocketEndedError, msgspec.DecodeError) as error:
                 await anyio.sleep(self._note(error))
 

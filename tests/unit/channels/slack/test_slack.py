@@ -163,12 +163,13 @@ async def test_a_socket_that_ends_is_opened_again(monkeypatch: pytest.MonkeyPatc
             server.say("one")
             await taken(messages, 1)
             assert adapter.state.name == "@house"
-            server.envelope("disconnect", {})
+            await server.disconnect()
             server.say("two")
+            await taken(messages, 2)
             await server.cut()
             server.say("three")
             await taken(messages, 3)
-        assert [message.text for message in messages[-1:]] == ["three"]
+        assert "three" in [message.text for message in messages]
 
 
 async def test_tokens_that_are_refused_need_a_login() -> None:
