@@ -26,7 +26,10 @@ POINTS = (
     "delivery.before-send",
     "delivery.after-send",
 )
-KILLS = 200 if os.environ.get("SKERRY_FULL") else 12
+FULL = bool(os.environ.get("SKERRY_FULL"))
+KILLS = 40 if FULL else 12
+SEEDS = range(5) if FULL else range(1)
+"""With all tests 200 kills, 12 else."""
 
 
 def configured(server: TelegramServer, **settings: Any) -> dict[str, Any]:
@@ -78,6 +81,7 @@ async def telegram(
         assert server.faults == []
 
 
+@pytest.mark.requirement("gateway-owns-channel-connections")
 async def test_a_bot_is_added_paired_and_talked_to_by_commands_alone(tmp_path: Path) -> None:
     async with telegram(tmp_path, configure=None) as (server, gateway):
         listed = await answered(gateway, "channels", "list")
@@ -99,6 +103,7 @@ async def test_a_bot_is_added_paired_and_talked_to_by_commands_alone(tmp_path: P
         assert probed["channelAccounts"]["telegram"][0]["probe"]["ok"]
 
 
+@pytest.mark.requirement("gateway-send-method")
 async def test_a_message_is_sent_once_for_each_key(tmp_path: Path) -> None:
     async with telegram(tmp_path) as (server, gateway):
         words = ("message", "send", "--to", "7", "--message", "*hi*", "--key", "k1")
@@ -151,6 +156,7 @@ async def test_an_account_follows_the_configuration(tmp_path: Path) -> None:
                 await anyio.sleep(0.05)
 
 
+@pytest.mark.requirement("auth-multi-account")
 async def test_two_bots_have_conversations_of_their_own(tmp_path: Path) -> None:
     async with TelegramServer() as one, TelegramServer(username="work_bot") as two:
         config = everybody(one)
@@ -241,10 +247,11 @@ async def test_a_kill_at_any_point_loses_nothing_and_repeats_nothing(
         assert server.unconfirmed == 0
 
 
+@pytest.mark.parametrize("seed", SEEDS)
 async def test_kills_at_random_moments_lose_no_message_and_answer_none_twice(
-    tmp_path: Path,
+    tmp_path: Path, seed: int
 ) -> None:
-    random = Random(15)  # noqa: S311 - moments of a test
+    random = Random(seed)  # noqa: S311 - moments of a test
     async with telegram(tmp_path) as (server, gateway):
         for number in range(KILLS):
             server.say(f"message {number}.", user=100 + number)
