@@ -37,6 +37,7 @@ EMPTY = ("stubs", "polled")
 """Modules about what is not there: nothing is there that a property could choose."""
 WHOLE = {
     "connect": "What a client tells of itself has no answer in which it could be said.",
+    "cron.add": "Whatever is given is stored, by its name.",
     "sessions.patch": "Whatever was given is changed, by its name.",
 }
 """Methods whose fields are not looked at, each with the reason."""

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from skerry.model.errors import GatewayRefusedError
-from skerry.model.message import UserMessage
+from skerry.model.message import ToolCall, ToolResultMessage, UserMessage
 from skerry.ports.model import ModelRequest
 from skerry.store import runs
 from skerry.testing.clock import FakeClock
@@ -182,8 +182,6 @@ async def test_a_job_has_the_model_the_thinking_and_the_limit_that_it_names(tmp_
         (run,) = await store.read(lambda reader: runs.last_ended(reader, key, 5))
         assert run.request is not None
         assert (run.request.thinking, run.request.timeout) == ("high", 5)
-        with pytest.raises(GatewayRefusedError, match="Unknown provider"):
-            await rig.add(payload={**TURN, "model": "no/such"})
 
 
 async def test_a_disabled_scheduler_starts_nothing_and_run_now_works(tmp_path: Path) -> None:
@@ -265,3 +263,44 @@ async def test_clients_receive_the_begin_and_the_end_of_a_run(tmp_path: Path) ->
             ended = (await wire.event("cron"))["payload"]
             assert (ended["action"], ended["status"]) == ("finished", "ok")
             assert ended["nextRunAtMs"] == START + 2 * HOUR
+
+
+def calling(arguments: dict[str, Any]) -> ScriptedModels:
+    """Returns models that call the tool once, and then say what it answered."""
+
+    def answer(request: ModelRequest) -> list[Step]:
+        last = request.history.messages[-1]
+        if isinstance(last, ToolResultMessage):
+            return [f"answered: {last.text}"]
+        return [ToolCall("call_1", "cron", arguments)]
+
+    return ScriptedModels(ScriptedModel(answer))
+
+
+JOB = {
+    "action": "add",
+    "job": {"name": "tea", "schedule": {"kind": "every", "everyMs": HOUR}, "payload": TURN},
+}
+
+
+async def test_the_agent_of_the_owner_adds_a_job_where_the_tool_is_chosen(tmp_path: Path) -> None:
+    config = {"tools": {"alsoAllow": ["cron"]}}
+    async with jobs(tmp_path, calling(JOB), config=config) as rig:
+        await rig.write("remind me")
+        (job,) = (await rig.ask("cron.list"))["jobs"]
+        assert (job["name"], job["agentId"]) == ("tea", "main")
+
+
+@pytest.mark.parametrize(
+    ("config", "peer"),
+    [
+        pytest.param({}, "ann", id="unchosen"),
+        pytest.param({"tools": {"alsoAllow": ["cron"]}}, "bob", id="stranger"),
+    ],
+)
+async def test_nobody_else_schedules_jobs_by_the_tool(
+    tmp_path: Path, config: dict[str, Any], peer: str
+) -> None:
+    async with jobs(tmp_path, calling(JOB), config=config) as rig:
+        await rig.write("remind me", peer)
+        assert (await rig.ask("cron.list"))["jobs"] == []

@@ -17,7 +17,7 @@ from skerry.gateway.methods.overrides import known_model
 from skerry.model.ids import AgentId
 from skerry.store import DATABASE, Unit, routes
 
-Object = dict[str, Any]
+Object = Annotated[dict[str, Any], Field(max_length=32)]
 _V4: Final = 4
 
 
@@ -70,6 +70,8 @@ class CronUpdateParams(JobParams):
     """Parameters of `cron.update`."""
 
     patch: Object
+    expected_config_revision: Name | None = None
+    """The `configRevision` of the job that the client saw."""
 
 
 class CronRunParams(JobParams):
@@ -131,6 +133,9 @@ async def cron_update(call: Call, params: CronUpdateParams) -> Json:
     if patch.get("agentId") is not None or "agentId" in patch:
         patch["agentId"] = call.agent(patch["agentId"])
     before = await _job(call, params.job)
+    seen = params.expected_config_revision
+    if seen is not None and seen != wire.revision([before]):
+        raise RefusedError("The job was changed meanwhile.", "Read it again, then change it.")
     await _check_model(call, patched(before, patch, now))
 
     def write(unit: Unit) -> Job:

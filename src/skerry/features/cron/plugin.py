@@ -20,4 +20,5 @@ def register(api: FeatureApi) -> None:
     api.event(
         "cron", READERS, "A job was added, updated or removed, or a run of it began or ended."
     )
+    api.tools("tool:make")
     api.service("service:run")
