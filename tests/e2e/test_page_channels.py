@@ -29,13 +29,12 @@ async def test_the_owner_lets_a_stranger_in_and_sends_a_dead_letter_again(
         panel = page.get_by_role("dialog", name="Channels")
         await expect(panel).to_contain_text("Telegram default")
         await expect(panel).to_contain_text("connected")
-        await panel.get_by_role("button", name="Show people who wait").click()
-        await allow(page)
         await expect(panel).to_contain_text("<b>Ada</b> (7) at telegram/default")
         await page.evaluate(AXE.read_text(encoding="utf-8"))
         assert await complaints(page) == []
         server.fail("sendMessage", 403, "Forbidden: bot was blocked by the user")
         await panel.get_by_role("button", name="Let in: <b>Ada</b>").click()
+        await allow(page)
         await expect(panel).to_contain_text("Nobody waits.")
         await expect(panel).to_contain_text("Telegram answered 403: Forbidden")
         await panel.get_by_role("button", name="Send again").click()
@@ -47,4 +46,24 @@ async def test_the_owner_lets_a_stranger_in_and_sends_a_dead_letter_again(
         await panel.get_by_role("button", name="Connect anew: Telegram default").click()
         await expect(panel).to_contain_text("needs-login", timeout=60_000)
         await expect(panel).to_contain_text("skerry channels login telegram")
+        await gateway.stop()
+
+
+async def test_the_page_says_which_agent_answers_a_conversation(
+    browser: Chromium, tmp_path: Path
+) -> None:
+    async with running_gateway(home=tmp_path) as gateway:
+        page = await browser.open(address(gateway))
+        await expect_online(page)
+        await page.get_by_role("button", name="Channels", exact=True).click()
+        panel = page.get_by_role("dialog", name="Channels")
+        await panel.get_by_text("Which agent answers").click()
+        await panel.get_by_label("Channel").fill("telegram")
+        await panel.get_by_label("Conversation").fill("group:-100")
+        await panel.get_by_role("button", name="Who answers?").click()
+        told = "main answers in agent:main:telegram:group:-100 (default)."
+        await expect(panel).to_contain_text(told)
+        await panel.get_by_label("Conversation").fill("nowhere")
+        await panel.get_by_role("button", name="Who answers?").click()
+        await expect(panel).to_contain_text("write KIND:ID")
         await gateway.stop()

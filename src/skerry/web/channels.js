@@ -1,6 +1,7 @@
 // The panel of chat platforms: accounts, people who wait to be let in, and what was not delivered.
 
 import { clockTime, make, setText } from "./dom.js";
+import { routingForm } from "./routing.js";
 import { toast } from "./toast.js";
 
 const LOOK_MS = 3000;
@@ -28,6 +29,7 @@ export class Panel {
       this.#people,
       make("h3", {}, "Not delivered"),
       this.#parts,
+      routingForm(page),
       form,
     );
     this.#dialog.addEventListener("close", () => clearInterval(this.#timer));
@@ -47,43 +49,18 @@ export class Panel {
       const status = await gateway.request("channels.status", {});
       const accounts = status.channelOrder.flatMap((name) => status.channelAccounts[name]);
       const { parts } = await gateway.request("outbox.list", { states: DEAD });
-      const requests = await this.#requests();
+      const { requests } = await gateway.request("channels.pairing.list", {});
       const found = JSON.stringify([accounts, requests, parts]);
       if (found === this.#shown) return;
       this.#shown = found;
       this.#fill(this.#accounts, accounts.map((row) => this.#account(row, status.channelLabels)), "");
-      this.#fill(this.#people, this.#waiting(requests), "Nobody waits.");
+      this.#fill(this.#people, requests.map((row) => this.#person(row)), "Nobody waits.");
       this.#fill(this.#parts, parts.map((row) => this.#part(row)), "Everything is delivered.");
       const none = "No account is configured. On the gateway's machine, run: skerry channels add telegram";
       setText(this.#told, accounts.length === 0 ? none : "");
     } catch (error) {
       setText(this.#told, error.message);
     }
-  }
-
-  /** Return the people who wait, or null for a browser that lacks the rights to know them. */
-  async #requests() {
-    try {
-      return (await this.page.gateway.request("channels.pairing.list", {})).requests;
-    } catch (error) {
-      if (error.details?.missingScope) return null;
-      throw error;
-    }
-  }
-
-  /** Return the rows of people who wait, or the button by which a person gets the rights. */
-  #waiting(requests) {
-    if (requests) return requests.map((row) => this.#person(row));
-    const button = make("button", { type: "button", className: "quiet" }, "Show people who wait");
-    button.addEventListener("click", async () => {
-      try {
-        await this.page.gateway.administer("channels.pairing.list");
-      } catch (error) {
-        toast(error.message);
-      }
-      await this.#read();
-    });
-    return [make("li", {}, button)];
   }
 
   #fill(list, rows, empty) {

@@ -106,11 +106,6 @@ export class Gateway {
     }
   }
 
-  /** Have administrator rights in this tab for what `method` does; raises when they are refused. */
-  administer(method) {
-    return this.#administer(method);
-  }
-
   /** Have administrator rights in this tab: ask for them once, whoever needs them meanwhile. */
   async #administer(method) {
     if (this.#adminTimer) return;
