@@ -55,6 +55,7 @@ class Opened:
 
     keys: KeyClient
     memories: Memories
+    database: "Database"
 
 
 def _begin(unit: Unit) -> None:
@@ -85,7 +86,7 @@ async def opened(options: Options) -> AsyncGenerator[Opened]:
         else:
             await nearest.index_space(vectors.space, vectors.dims)
         memories = await stack.enter_async_context(Memories(parts, quota_bytes=options.quota_bytes))
-        yield Opened(keys, memories)
+        yield Opened(keys, memories, database)
 
 
 async def opened_database(

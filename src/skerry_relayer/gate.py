@@ -77,7 +77,7 @@ async def admit(relayer: Relayer, request: Request) -> Admitted:
 async def _account(relayer: Relayer, signed: Signed) -> Account:
     """Returns the caller's account, for the first request with its nonce."""
     account = await relayer.keys.resolve(signed.public_key, signed.account_id)
-    if account is None or not relayer.nonces.take(
+    if account is None or not await relayer.nonces.take(
         signed.nonce, int(signed.timestamp), relayer.clock()
     ):
         raise RejectedError(late=True)

@@ -95,6 +95,7 @@ class ChatModel:
             "messages": messages,
             "temperature": 0.1,
             "max_tokens": 1024,
+            "stream": False,
         }
         headers = {"authorization": f"Bearer {self.key}"} if self.key else {}
         try:

@@ -2,7 +2,7 @@
 
 import sqlite3
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 from uuid import UUID
 
 from .errors import DownError
@@ -13,6 +13,18 @@ KEPT: Final = 2 * DRIFT + 60
 
 _SWEEP: Final = 256
 """Requests between two deletions of old nonces."""
+
+
+class NonceStore(Protocol):
+    """Decides which request is the first with its nonce."""
+
+    async def take(self, nonce: str, signed_at: float, now: float) -> bool:
+        """Returns True for the first request with this nonce. Raises `DownError` when unsure."""
+        ...
+
+    def close(self) -> None:
+        """Ends the use of the store."""
+        ...
 
 
 class Nonces:
@@ -43,7 +55,7 @@ class Nonces:
             self._db.execute("INSERT INTO boot VALUES (?, ?)", (boot_id, self._since))
         self._taken = 0
 
-    def take(self, nonce: str, signed_at: float, now: float) -> bool:
+    async def take(self, nonce: str, signed_at: float, now: float) -> bool:
         """Returns True for the first request with this nonce. Raises `DownError` when unsure."""
         if signed_at < self._since - 1:
             return False

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from .extract import Extractor
 from .limits import Limits
-from .nonces import Nonces
+from .nonces import NonceStore
 from .ports import KeyServer, MemoryService
 
 VERSION = "0.1.0"
@@ -19,7 +19,7 @@ class Relayer:
 
     memory: MemoryService
     keys: KeyServer
-    nonces: Nonces
+    nonces: NonceStore
     limits: Limits
     extractor: Extractor
     clock: Callable[[], float]

@@ -67,6 +67,10 @@ STEPS: Final = (
         PRIMARY KEY (owner, blob_id)
     )
     """,
+    """
+    CREATE TABLE nonce (nonce_id TEXT PRIMARY KEY, kept_until BIGINT NOT NULL);
+    CREATE INDEX nonce_until ON nonce (kept_until)
+    """,
 )
 
 SQLITE: Final = {"bytes": "BLOB", "vector": "BLOB"}

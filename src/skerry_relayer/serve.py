@@ -24,8 +24,9 @@ from skerry_relayer.extract import Extractor, Rules
 from skerry_relayer.limits import Limits
 from skerry_relayer.listen import Listener, bind
 from skerry_relayer.model import chat_model
-from skerry_relayer.nonces import Nonces
+from skerry_relayer.nonces import Nonces, NonceStore
 from skerry_relayer.relayer import Relayer
+from skerry_relayer.shared_nonces import SharedNonces
 
 MODEL_KEY: Final = "SKERRY_RELAYER_MODEL_KEY"
 """Environment variable with the key of the API at `--model-url`."""
@@ -97,7 +98,10 @@ async def _relayer(parsed: Namespace) -> AsyncGenerator[Relayer]:
         )
         memory = await stack.enter_async_context(opened(options))
         folder = Folders(parsed.dir).database
-        nonces = Nonces(folder / _NONCES, _boot_id(), now())
+        nonces: NonceStore = Nonces(folder / _NONCES, _boot_id(), now())
+        if parsed.database:  # other relayers may use it too
+            nonces.close()
+            nonces = SharedNonces(memory.database)
         stack.callback(nonces.close)
         is_limited = _is_on(parsed.rate_limit, default=not is_loopback(parsed.host))
         yield Relayer(

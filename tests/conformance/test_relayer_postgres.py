@@ -21,6 +21,7 @@ from skerry_relayer.nearest import Place
 from skerry_relayer.ports import Item, Query
 from skerry_relayer.postgres import WORDS, NearestInPostgres, PostgresDatabase
 from skerry_relayer.schema import steps
+from skerry_relayer.shared_nonces import SharedNonces
 from tests.support.embedding import Words
 from tests.support.mocks import program
 from tests.support.relayer_memory import delegate, ended, run_killed, stored
@@ -129,3 +130,12 @@ async def test_the_index_comes_back_neither_short_nor_with_others_rows(url: str)
                 assert len(rows) == 10
                 truth = {id_ for id_, _ in await exact.find(place, asked, 10)}
                 assert len(truth & {id_ for id_, _ in rows}) >= 9
+
+
+async def test_a_request_that_a_node_accepted_is_refused_by_the_other(url: str) -> None:
+    nonce = str(uuid.uuid4())
+    async with PostgresDatabase(url, steps(WORDS)) as first:
+        assert await SharedNonces(first).take(nonce, 1.0, 1.0)
+        async with PostgresDatabase(url, steps(WORDS)) as second:
+            assert not await SharedNonces(second).take(nonce, 1.0, 1.0)
+            assert await SharedNonces(second).take(str(uuid.uuid4()), 1.0, 1.0)

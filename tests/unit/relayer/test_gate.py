@@ -5,8 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from skerry_relayer.database import SqliteDatabase
 from skerry_relayer.errors import DownError
 from skerry_relayer.nonces import Nonces
+from skerry_relayer.schema import SQLITE, steps
+from skerry_relayer.shared_nonces import SharedNonces
 from skerry_relayer.signatures import DRIFT
 from tests.support.memwal import Delegate
 from tests.support.relayer import NOW, Lab
@@ -35,6 +38,24 @@ async def test_a_restart_does_not_forget_nonces(lab: Lab, tmp_path: Path) -> Non
     lab.relayer.nonces.close()
     lab.relayer.nonces = Nonces(tmp_path / "nonces.sqlite", "boot", lab.clock())
     assert (await sent(lab, headers))[0] == 401
+
+
+async def test_what_one_relayer_accepted_another_with_the_same_database_refuses(
+    lab: Lab, tmp_path: Path
+) -> None:
+    async with SqliteDatabase(tmp_path / "index.sqlite", steps(SQLITE)) as database:
+        lab.relayer.nonces.close()
+        lab.relayer.nonces = SharedNonces(database)
+        headers = signed(lab)
+        assert (await sent(lab, headers))[0] == 200
+        lab.relayer.nonces = SharedNonces(database)
+        assert (await sent(lab, headers))[0] == 401
+        for _ in range(300):  # old nonces are deleted after 256 requests
+            lab.clock.now += 3
+            assert (await sent(lab, signed(lab)))[0] == 200
+        kept = await database.read(lambda unit: unit.one("SELECT count(*) FROM nonce"))
+        assert kept is not None
+        assert kept[0] < 300
 
 
 async def test_after_a_restart_of_the_machine_older_requests_are_refused(
