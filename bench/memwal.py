@@ -123,6 +123,17 @@ async def reading(memories: Memories, caller: Caller, tree: Tree, count: int) ->
     figure("the same without the embedding, ms (p50)", "<= 8", f"{wall:.1f}", f"{cpu:.1f} CPU ms")
 
 
+def children() -> list[int]:
+    """Returns the ids of our children."""
+    task = Path(f"/proc/self/task/{os.getpid()}/children")
+    return [int(pid) for pid in task.read_text("ascii").split()]
+
+
+def rss(pid: int) -> float:
+    """Returns the resident memory of a process, in MB."""
+    return Tree(pid).rss()
+
+
 def sealing() -> None:
     """Prints the CPU of sealing and opening one blob, in this process."""
     from cryptography.hazmat.primitives.asymmetric.x25519 import (  # noqa: PLC0415 - for this line
@@ -156,6 +167,7 @@ async def run(count: int) -> None:
         unpacked(sample.read_bytes(), sample.name)
         async with opened(Options(root)) as running:
             tree = Tree(os.getpid())
+            figure("key server, resident MB", "", f"{sum(map(rss, children())):.0f}", "idle")
             await reading(running.memories, me.caller(), tree, count)
             figure(f"RSS with {count:,} memories, MB", "", f"{tree.rss():.0f}", "with the model")
             await writing(running.memories, me.caller(), tree)

@@ -18,7 +18,7 @@ from skerry_recall.calibrations import has_calibration, path_of
 from skerry_recall.embed import normalised
 
 Rows = NDArray[np.float32]
-SHIFT: Final = 0.186
+SHIFT: Final = 0.193
 """Cosine that means no relevance at all."""
 
 
@@ -40,7 +40,7 @@ class Calibration:
 def relevance(cosine: float) -> float:
     """Returns the relevance of a calibrated cosine: 1 for the same text, 0.3 for a likely answer.
 
-    It is `(cosine - SHIFT) / (1 - SHIFT)`, at least -1. A relevance of 0.3 is a cosine of 0.43.
+    It is `(cosine - SHIFT) / (1 - SHIFT)`, at least -1. A relevance of 0.3 is a cosine of 0.435.
     """
     return max(-1.0, (cosine - SHIFT) / (1.0 - SHIFT))
 
