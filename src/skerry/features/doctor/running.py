@@ -7,6 +7,7 @@ from skerry.client.client import GatewayClient
 from skerry.client.discover import find
 from skerry.config.root import Config
 from skerry.model.errors import ClientError
+from skerry.plugins.candidates import BUNDLED
 from skerry.plugins.inspecting import inspect
 from skerry.ports.checks import Check, Level
 from skerry.ports.plugins import PluginStatus
@@ -87,6 +88,8 @@ def plugin_files(config: Config) -> Iterator[Check]:
     for report in inspect(config):
         name = f"plugin {report.id}"
         match report.status:
+            case PluginStatus.DISABLED if report.id in BUNDLED:
+                continue  # ours is on every machine, and off until somebody wants it
             case PluginStatus.FAILED:
                 remedy = report.remedy or _FAILED.format(id=report.id)
                 yield Check(name, Level.FAILURE, report.reason, remedy)
