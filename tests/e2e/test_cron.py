@@ -8,7 +8,7 @@ import pytest
 from skerry.model.errors import GatewayRefusedError
 from skerry.model.message import ToolCall, ToolResultMessage, UserMessage
 from skerry.ports.model import ModelRequest
-from skerry.store import runs
+from skerry.store import archive, runs
 from skerry.testing.clock import FakeClock
 from skerry.testing.model import ScriptedModel, ScriptedModels, Step
 from tests.support.chaos import until
@@ -304,3 +304,16 @@ async def test_nobody_else_schedules_jobs_by_the_tool(
     async with jobs(tmp_path, calling(JOB), config=config) as rig:
         await rig.write("remind me", peer)
         assert (await rig.ask("cron.list"))["jobs"] == []
+
+
+async def test_conversations_of_earlier_runs_are_removed_after_their_time(tmp_path: Path) -> None:
+    async with jobs(tmp_path, config={"cron": {"sessionRetention": "90m"}}) as rig:
+        job = await rig.add()
+        ran: list[str] = []
+        for number in range(1, 5):
+            rig.pass_time(HOUR)
+            ran = [entry["sessionId"] for entry in await rig.runs(number)]
+        store, key = rig.life.gateway.context.store, f"agent:main:cron:{job}"
+        later = rig.clock.now_ms() + 1
+        kept = await store.read(lambda reader: archive.reset_before(reader, key, later, 10))
+        assert kept == ran[1:3]

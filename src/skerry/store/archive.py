@@ -81,6 +81,16 @@ def earlier(reader: Reader, key: str, limit: int) -> list[SessionEntry]:
     return [sessions.entry(row) for row in rows]
 
 
+def reset_before(reader: Reader, key: str, before: int, limit: int) -> list[SessionId]:
+    """Returns sessions of the conversation that were reset before a time, the first first."""
+    rows = reader.all(
+        "SELECT session_id FROM session WHERE key = ? AND archived = ? AND archived_at < ?"
+        " ORDER BY archived_at, session_id LIMIT ?",
+        (key, Archived.RESET, before, limit),
+    )
+    return [SessionId(session_id) for (session_id,) in rows]
+
+
 def change(unit: Unit, session_id: str, *, label: str, settings: SessionSettings) -> None:
     """Writes the session's label and settings."""
     unit.execute(

@@ -5,6 +5,7 @@ due still, or its run is in the store. The end is taken once, as `runtime/intern
 """
 
 import logging
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -26,7 +27,7 @@ from skerry.model.origin import Origin
 from skerry.model.run import Purpose, RunRequest, RunResult, StopReason
 from skerry.model.thinking import ThinkingLevel
 from skerry.runtime.internal_runs import EndedRun, InternalRuns, Settlement, deliver
-from skerry.store import Unit, routes
+from skerry.store import Unit, archive, retention, routes
 
 logger = logging.getLogger(__name__)
 
@@ -42,6 +43,7 @@ MOST_FAILURES_ONCE: Final = 5
 """Failures in a row after which a job of `at` is switched off."""
 LATE_MS: Final = 60_000
 """Delay from which a run counts as missed by the gateway, and says so."""
+_MOST_SESSIONS: Final = 100
 SUMMARY_CHARS: Final = 2_000
 ERROR_CHARS: Final = 1_000
 LAST: Final = "last"
@@ -119,6 +121,8 @@ class Execution(Struct, frozen=True):
         job = await self.context.store.read(lambda reader: records.get(reader, subject.job_id))
         following = None if job is None else after_run(job, now, status, error)
         to, texts = await self._notice(job, following)
+        if ended.result is not None and job is not None and job.session_target == "isolated":
+            await self._forget_old(ended.result.session_key, now)
         entry = self._entry(ended, subject, status, error, following)
         keep = self.context.config().cron.run_log.keep_lines
 
@@ -137,6 +141,16 @@ class Execution(Struct, frozen=True):
             self.context.signals.set(POSTS)
 
         return Settlement(write, after)
+
+    async def _forget_old(self, key: str, now: int) -> None:
+        """Removes the sessions of earlier runs that are older than `cron.sessionRetention`."""
+        config, store = self.context.config(), self.context.store
+        before, folder = now - config.cron.session_retention, config.state_dir / "agents"
+        for old in await store.read(
+            lambda reader: archive.reset_before(reader, key, before, _MOST_SESSIONS)
+        ):
+            await store.read(partial(retention.remove_file, agents_dir=folder, session_id=old))
+            await store.write(partial(retention.remove, session_id=old))
 
     def _entry(
         self,
