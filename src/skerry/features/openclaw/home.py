@@ -21,7 +21,7 @@ _WHY: Final = {
     "browser": "profiles of a browser, which this version does not drive",
     "canvas": "this version has no canvas",
     "credentials": "pairings of channels; this version has no channels",
-    "cron": "this version has no schedules",
+    "cron": "jobs are not imported; add them with skerry cron add",
     "delivery-queue": "messages of channels; this version has no channels",
     "devices": "clients of the other gateway; connect each to this one and approve it",
     "extensions": "plugins of OpenClaw are programs of Node",
@@ -74,9 +74,10 @@ def missed(home: Path, theirs: Mapping[str, Any]) -> Iterator[Missed]:
         )
     if names := tuple(_jobs(home)):
         what = f"{len(names)} scheduled {'job' if len(names) == 1 else 'jobs'}"
-        yield Missed(what, names, "This version has no schedules; they do not run.")
+        yield Missed(what, names, "They are not imported; add them with skerry cron add.")
     if names := tuple(dict.fromkeys(_heartbeats(theirs))):
-        yield Missed("Heartbeat", names, "The agent does not act by itself here; it only answers.")
+        why = "Intervals are not imported; set agents.defaults.heartbeat.every."
+        yield Missed("Heartbeat", names, why)
     if names := tuple(dict.fromkeys(_skills(home))):
         yield Missed("Skills", names, "This version does not run skills.")
     hooks = dict.fromkeys([*foreign_hooks(theirs), *_folders(home / "hooks")])

@@ -6,6 +6,8 @@ from collections.abc import Callable, Coroutine
 from typing import Any, ClassVar, Final, TypeVar
 
 from skerry import __version__
+from skerry.config.root import Config
+from skerry.config.session import span
 from skerry.gateway.configuration import condition
 from skerry.gateway.context import GatewayContext
 from skerry.gateway.frames import Json
@@ -92,7 +94,7 @@ async def refresh_health(context: GatewayContext) -> Json:
             {
                 "agentId": agent,
                 "isDefault": agent == config.agents.default_id,
-                "heartbeat": _NO_HEARTBEAT,
+                "heartbeat": _heartbeat(config, agent),
                 "sessions": _sessions(path, *counted, now),
             }
             for agent, counted in zip(agents, per_agent, strict=True)
@@ -118,14 +120,21 @@ async def _read_or(context: GatewayContext, read: Callable[[Reader], T], nothing
         return nothing
 
 
-_NO_HEARTBEAT: Final = {
-    "enabled": False,
-    "every": "0m",
-    "everyMs": None,
-    "prompt": "",
-    "target": "none",
-    "ackMaxChars": 0,
-}
+def _heartbeat(config: Config, agent: AgentId) -> dict[str, Json]:
+    """Returns the settings of an agent's heartbeats."""
+    own = {one.id: one.heartbeat for one in config.agents.list if one.heartbeat}
+    found = own.get(agent) if own else config.agents.defaults.heartbeat
+    if found is None or not found.enabled or not found.every:
+        return {"agentId": agent, "enabled": False, "every": "0m", "everyMs": None}
+    return {
+        "agentId": agent,
+        "enabled": True,
+        "every": span(found.every),
+        "everyMs": found.every,
+        "prompt": found.prompt or "",
+        "target": found.target,
+        "ackMaxChars": found.ack_max_chars,
+    }
 
 
 def _sessions(path: str, count: int, recent: list[SessionEntry], now: int) -> Json:
@@ -178,10 +187,7 @@ async def status(call: Call, _params: StatusParams) -> Json:
         "upkeep": {name: {"atMs": at, "outcome": what} for name, (at, what) in upkeep.items()},
         "heartbeat": {
             "defaultAgentId": config.agents.default_id,
-            "agents": [
-                {"agentId": agent, "enabled": False, "every": "0m", "everyMs": None}
-                for agent in config.agents.ids
-            ],
+            "agents": [_heartbeat(config, agent) for agent in config.agents.ids],
         },
         "channelSummary": [
             f"{row['channel']}/{row['account']}: {row['state']}" for row in _channels(context)

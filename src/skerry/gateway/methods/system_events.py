@@ -51,7 +51,7 @@ class SystemEventParams(OnceParams):
 async def wake(call: Call, params: WakeParams) -> Json:
     """Sends an agent a text: `now` starts a run, else the session's next run receives it.
 
-    The gateway has no heartbeats, so `next-heartbeat` waits for a message.
+    The next heartbeat of the agent is such a run too.
     """
     key = call.session_key(params.session_key, params.agent_id)
     if params.mode == "next-heartbeat":
