@@ -34,6 +34,7 @@ from skerry.store.listing import SessionFilter
 from skerry.store.mirror import transcript_file
 from skerry.testing.channel import Delivered, Platform
 from skerry.testing.gateway import GatewayProcess, running_gateway
+from skerry.testing.model import unfenced
 from skerry.testing.model_server import HttpStep, StubModelServer
 
 SECONDS = 60.0
@@ -47,7 +48,7 @@ Written = list[dict[str, Any]]
 def answers(body: dict[str, Any]) -> Sequence[HttpStep]:
     """Answers `m7` with `answer to m7`; `look m7` reads a file first, `write m7` writes one."""
     messages = body["messages"]
-    asked = next(one["content"] for one in reversed(messages) if one["role"] == "user")
+    asked = next(unfenced(one["content"]) for one in reversed(messages) if one["role"] == "user")
     word, _, name = asked.rpartition(" ")
     if word and messages[-1]["role"] != "tool":
         tool, more = ("write", {"content": "x"}) if word == "write" else ("read", {})

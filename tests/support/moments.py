@@ -29,7 +29,7 @@ from skerry.model.message import ToolCall, ToolResultMessage, UserMessage
 from skerry.ports.model import ModelRequest, Models
 from skerry.store import DATABASE, nothing
 from skerry.testing.channel import OPEN, MemoryChannel, Platform
-from skerry.testing.model import ScriptedModel, ScriptedModels, Step, echo
+from skerry.testing.model import ScriptedModel, ScriptedModels, Step, echo, unfenced
 from tests.support.gateway import serving
 
 SHARED = "-shm"
@@ -80,7 +80,7 @@ def copied(source: Path, target: Path) -> None:
 def answers(request: ModelRequest) -> Sequence[Step]:
     """Answers as `tests.support.chaos.answers` does."""
     messages = request.history.messages
-    asked = next(one.text for one in reversed(messages) if isinstance(one, UserMessage))
+    asked = next(unfenced(one.text) for one in reversed(messages) if isinstance(one, UserMessage))
     word, _, name = asked.rpartition(" ")
     if word and not isinstance(messages[-1], ToolResultMessage):
         tool, more = ("write", {"content": "x"}) if word == "write" else ("read", {})

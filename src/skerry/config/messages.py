@@ -1,6 +1,5 @@
 """Section `messages`: what happens to messages that come during a run, and to replies."""
 
-import re
 from enum import StrEnum
 from typing import Annotated, Final
 
@@ -21,11 +20,10 @@ def _mode(value: object) -> object:
 
 
 def _compiles(value: str) -> str:
-    try:
-        re.compile(value)
-    except re.error as error:
-        message = f"{value!r} is no regular expression: {error}"
-        raise ValueError(message) from error
+    # Imported here: few configurations have patterns.
+    from skerry.infra.linear_patterns import compiled  # noqa: PLC0415 - at first use
+
+    compiled(value)
     return value
 
 

@@ -36,9 +36,7 @@ def _simple(node: _Node) -> _Node:
     if options := node.get("anyOf"):
         about: _Node = {key: node[key] for key in ("description", "default") if key in node}
         return {**_simple(_fillable(options)), **about}
-    simple = {key: value for key, value in node.items() if key not in _UNKNOWN_TO_FORMS}
-    if isinstance(node.get("type"), list):
-        simple["type"] = node["type"][0]
+    simple = _known(node)
     if "properties" in node:
         simple["properties"] = {key: _simple(member) for key, member in node["properties"].items()}
     if isinstance(node.get("items"), dict):
@@ -51,6 +49,16 @@ def _simple(node: _Node) -> _Node:
         if "properties" in node:
             del simple["additionalProperties"]
     return simple
+
+
+def _known(node: _Node) -> _Node:
+    """Returns a node in the words that forms know."""
+    known = {key: value for key, value in node.items() if key not in _UNKNOWN_TO_FORMS}
+    if "const" in known:
+        known["enum"] = [known.pop("const")]
+    if isinstance(node.get("type"), list):
+        known["type"] = node["type"][0]
+    return known
 
 
 def _fillable(options: list[_Node]) -> _Node:

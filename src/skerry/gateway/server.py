@@ -6,7 +6,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 import anyio
 import anyio.to_thread
@@ -38,6 +38,14 @@ _SERVING: Final = "skerry.gateway.connection"
 """Module that serves clients, with the methods of a conversation."""
 _ANY: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 """HTTP methods that a route of a plugin may have."""
+
+
+class Serves(Protocol):
+    """What a feature registers by `http_beneath`."""
+
+    async def serve(self, request: Request, /) -> Response:
+        """Answers every request beneath the path of the feature."""
+        ...
 
 
 def create_app(context: GatewayContext, pages: Path | None = None) -> Starlette:
@@ -101,17 +109,16 @@ def _plugin_http(context: GatewayContext) -> Callable[[Request], Awaitable[Respo
 
 
 def _feature_http(
-    context: GatewayContext, load: Callable[[], Any]
+    context: GatewayContext, load: Callable[[], Callable[[GatewayContext], Serves]]
 ) -> Callable[[Request], Awaitable[Response]]:
     """Returns the endpoint of a feature, which is imported with the first request."""
 
     @cache
-    def served() -> Any:
+    def served() -> Serves:
         return load()(context)
 
     async def serve(request: Request) -> Response:
-        response: Response = await served().serve(request)
-        return response
+        return await served().serve(request)
 
     return serve
 

@@ -6,16 +6,20 @@ Source: openclaw-behaviour 4.6.
 import re
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from skerry.config.root import Config
 from skerry.model.ids import AgentId
 from skerry.model.inbound import InboundMessage
 from skerry.policy.folding import visible
 
+if TYPE_CHECKING:
+    from skerry.infra.linear_patterns import Searches
+
 _LOOKED_AT: Final = 8192
 """Characters of a message in which patterns are searched."""
-Patterns = tuple[re.Pattern[str], ...]
+Patterns = tuple["Searches", ...]
+_SPACE: Final = r"\s{1,9}"
 
 
 def patterns(config: Config, agent: AgentId) -> Patterns:
@@ -29,7 +33,7 @@ def patterns(config: Config, agent: AgentId) -> Patterns:
     return _derived(name, identity.emoji if identity else "")
 
 
-def is_addressed(message: InboundMessage, names: Sequence[re.Pattern[str]]) -> bool:
+def is_addressed(message: InboundMessage, names: Sequence["Searches"]) -> bool:
     """Returns whether the platform marks a mention of us, it answers us, or a pattern is in it."""
     if message.mentions_me or (message.reply is not None and message.reply.is_me):
         return True
@@ -39,13 +43,18 @@ def is_addressed(message: InboundMessage, names: Sequence[re.Pattern[str]]) -> b
 
 @lru_cache(maxsize=256)
 def _compiled(texts: tuple[str, ...]) -> Patterns:
-    return tuple(re.compile(text, re.IGNORECASE) for text in texts)
+    # Imported here: few configurations have patterns.
+    from skerry.infra.linear_patterns import compiled  # noqa: PLC0415 - at first use
+
+    return tuple(map(compiled, texts))
 
 
 @lru_cache(maxsize=256)
 def _derived(name: str, emoji: str) -> Patterns:
-    words = r"\s+".join(map(re.escape, name.split()))
-    texts = [rf"(?<!\w)@?{words}(?!\w)"] if words else []
-    if emoji.strip():
-        texts.append(re.escape(emoji.strip()))
-    return _compiled(tuple(texts))
+    found: list[Searches] = []
+    if words := name.split():
+        escaped = _SPACE.join(map(re.escape, words))
+        found.append(re.compile(rf"(?<!\w)@?{escaped}(?!\w)", re.IGNORECASE))
+    if sign := emoji.strip():
+        found.append(re.compile(re.escape(sign), re.IGNORECASE))
+    return tuple(found)

@@ -54,6 +54,7 @@ TOOLS = {
     "sessions_send": Verb.USE,
     "sessions_spawn": Verb.USE,
     "apply_patch": Verb.WRITE,
+    "cron": Verb.USE,
     "edit": Verb.WRITE,
     "exec": Verb.USE,
     "process": Verb.USE,
@@ -70,6 +71,7 @@ TOOLS = {
 }
 """Effects that our tools declare."""
 CHOSEN = {
+    "cron",
     "image",
     "message",
     "agents_list",

@@ -127,6 +127,7 @@ from skerry.app.command_dependencies import CommandDependencies
 from skerry.commands.table import Command
 from skerry.gateway.context import GatewayContext
 from skerry.gateway.method import Method
+from skerry.gateway.server import Serves
 from skerry.ports.checks import Check
 from skerry.sdk.features import Installation
 from skerry.ports.tool import Tool
@@ -140,6 +141,7 @@ check = Callable[[Installation], Awaitable[Iterable[Check]]]
 status_check = Callable[[Mapping[str, Any]], Iterable[Check]]
 service = Callable[[GatewayContext], Coroutine[Any, Any, None]]
 tools = Callable[[ToolHost], Iterable[Tool]]
+http_beneath = Callable[[GatewayContext], Serves]
 open_slot = (
     Callable[[MemoryHost], AbstractAsyncContextManager[MemoryHolder]]
     | Callable[[SandboxHost], Sandbox]
@@ -175,6 +177,7 @@ def test_what_features_name_has_the_type_of_its_kind(tmp_path: Path) -> None:
         "service",
         "open_slot",
         "tools",
+        "http_beneath",
     }
     lines = TYPES.strip().splitlines()
     for number, (kind, path) in enumerate(parts):

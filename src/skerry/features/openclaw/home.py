@@ -20,9 +20,9 @@ _WHY: Final = {
     ".env": "variables of the environment; set those that you want where the gateway starts",
     "browser": "profiles of a browser, which this version does not drive",
     "canvas": "this version has no canvas",
-    "credentials": "pairings of channels; this version has no channels",
+    "credentials": "logins and pairings of channels; set each up with skerry channels add",
     "cron": "jobs are not imported; add them with skerry cron add",
-    "delivery-queue": "messages of channels; this version has no channels",
+    "delivery-queue": "messages that the other gateway has not delivered",
     "devices": "clients of the other gateway; connect each to this one and approve it",
     "extensions": "plugins of OpenClaw are programs of Node",
     "hooks": "hooks of OpenClaw are programs of Node",
@@ -70,7 +70,7 @@ def missed(home: Path, theirs: Mapping[str, Any]) -> Iterator[Missed]:
     """Yields what the person had there and will not have here."""
     if names := _keys(theirs, "channels", without=("defaults", "modelByChannel")):
         yield Missed(
-            "Channels", names, "This version has no channels; messages there do not reach it."
+            "Channels", names, "Accounts are not imported; add each with skerry channels add."
         )
     if names := tuple(_jobs(home)):
         what = f"{len(names)} scheduled {'job' if len(names) == 1 else 'jobs'}"
