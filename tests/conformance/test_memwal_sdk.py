@@ -71,7 +71,7 @@ async def stored():
             await asyncio.sleep(0.1)
 ask("I am allergic to peanuts.")
 asyncio.run(stored())
-ask("Which food must I avoid?")
+ask("What am I allergic to?")
 print(json.dumps([" ".join(message["content"] for message in messages) for messages in seen]))
 """
 
@@ -154,7 +154,7 @@ async def test_the_middleware_of_the_sdk_puts_what_it_stored_before_a_later_ques
     first, second = json.loads(output.splitlines()[-1])
     assert first == "I am allergic to peanuts."
     assert "I am allergic to peanuts." in second
-    assert second.endswith("Which food must I avoid?")
+    assert second.endswith("What am I allergic to?")
 
 
 async def test_the_sdk_without_nonces_is_told_to_upgrade(

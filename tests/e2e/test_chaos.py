@@ -50,7 +50,8 @@ BESIDE = (
 """Points that no message of the mix passes: those of `ELSEWHERE` have kills of their own."""
 ELSEWHERE = (
     "e2e/test_approvals_kills.py",
-    "e2e/test_cron.py",
+    "e2e/test_cron_kills.py",
+    "e2e/test_heartbeat_kills.py",
     "e2e/test_forgetting_kills.py",
     "e2e/test_pairing.py",
     "e2e/test_subagents.py",

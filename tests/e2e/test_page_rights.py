@@ -35,7 +35,8 @@ globalThis.clearInterval = (id) => (acts.delete(id), clear(id));
 globalThis.later = (ms) => {
   const now = Date.now;
   Date.now = () => now() + ms;
-  for (const act of [...acts.values()]) act();
+  // The latest first: what ends the rights waits while another asks something.
+  for (const act of [...acts.values()].reverse()) act();
   Date.now = now;
 };
 """

@@ -33,7 +33,9 @@ def answers(request: ModelRequest) -> Sequence[Step]:
     text = last_text(request)
     if isinstance(last, UserMessage) and "spawn " in text:
         task = text.rpartition("spawn ")[2]
-        return [ToolCall("call_1", "sessions_spawn", {"task": task, "label": "helper"})]
+        cleanup = "delete" if task.endswith("once") else "keep"
+        more = {"task": task, "label": "helper", "cleanup": cleanup}
+        return [ToolCall("call_1", "sessions_spawn", more)]
     if isinstance(last, ToolResultMessage):
         return ["started"]
     return [f"did: {text}"]
@@ -122,6 +124,25 @@ async def test_a_kill_at_any_step_loses_no_report_and_doubles_none(
     async with life(folder, models=models()) as third:
         assert len(await announced(third)) == 1
         assert reports(third) == 1
+
+
+async def test_a_kill_when_a_session_was_archived_archives_it_once(tmp_path: Path) -> None:
+    point = "subagent.archived:1"
+    kept = Moments(tmp_path / "now", tmp_path / "moments", frozenset({point}))
+    async with life(kept.folder, kept.reach, models(), CONFIG) as first:
+        kept.turn = first.gateway.context.store._writer.turn
+        first.platform.say("spawn count the boats once", peer="ann", message_id="m1")
+        await until(lambda: kept.reached == kept.wanted, lambda: kept.reached)
+    async with life(kept[point], models=models()) as second:
+        await until(lambda: reports(second) == 1, second.platform.received)
+        assert len(await announced(second)) == 1
+        async with GatewayClient(second.address) as client:
+            rows = (await client.request("sessions.list"))["sessions"]
+        assert [row["key"] for row in rows] == [MAIN]
+        folder = second.home / "agents" / "main" / "sessions"
+        await until(
+            lambda: len(list(folder.glob("*.deleted.*"))) == 1, lambda: list(folder.iterdir())
+        )
 
 
 def reports(living: Life) -> int:

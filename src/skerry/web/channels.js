@@ -39,28 +39,44 @@ export class Panel {
   /** Open it, with what there is now; it looks again while it is open. */
   async open() {
     this.#dialog.showModal();
-    this.#timer = setInterval(() => void this.#read(), LOOK_MS);
+    this.#timer = setInterval(() => void this.#look(), LOOK_MS);
     await this.#read();
+  }
+
+  /** Look again, which nobody asked for: it neither asks for rights nor keeps them. */
+  async #look() {
+    const { gateway } = this.page;
+    const answers = await this.#ask((method, params) => gateway.quietly(method, params));
+    if (answers.every(Boolean)) this.#show(...answers);
   }
 
   async #read() {
     const { gateway } = this.page;
     try {
-      const status = await gateway.request("channels.status", {});
-      const accounts = status.channelOrder.flatMap((name) => status.channelAccounts[name]);
-      const { parts } = await gateway.request("outbox.list", { states: DEAD });
-      const { requests } = await gateway.request("channels.pairing.list", {});
-      const found = JSON.stringify([accounts, requests, parts]);
-      if (found === this.#shown) return;
-      this.#shown = found;
-      this.#fill(this.#accounts, accounts.map((row) => this.#account(row, status.channelLabels)), "");
-      this.#fill(this.#people, requests.map((row) => this.#person(row)), "Nobody waits.");
-      this.#fill(this.#parts, parts.map((row) => this.#part(row)), "Everything is delivered.");
-      const none = "No account is configured. On the gateway's machine, run: skerry channels add telegram";
-      setText(this.#told, accounts.length === 0 ? none : "");
+      this.#show(...(await this.#ask((method, params) => gateway.request(method, params))));
     } catch (error) {
       setText(this.#told, error.message);
     }
+  }
+
+  async #ask(request) {
+    return [
+      await request("channels.status", {}),
+      await request("outbox.list", { states: DEAD }),
+      await request("channels.pairing.list", {}),
+    ];
+  }
+
+  #show(status, { parts }, { requests }) {
+    const accounts = status.channelOrder.flatMap((name) => status.channelAccounts[name]);
+    const found = JSON.stringify([accounts, requests, parts]);
+    if (found === this.#shown) return;
+    this.#shown = found;
+    this.#fill(this.#accounts, accounts.map((row) => this.#account(row, status.channelLabels)), "");
+    this.#fill(this.#people, requests.map((row) => this.#person(row)), "Nobody waits.");
+    this.#fill(this.#parts, parts.map((row) => this.#part(row)), "Everything is delivered.");
+    const none = "No account is configured. On the gateway's machine, run: skerry channels add telegram";
+    setText(this.#told, accounts.length === 0 ? none : "");
   }
 
   #fill(list, rows, empty) {

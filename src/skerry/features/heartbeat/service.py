@@ -8,6 +8,7 @@ import anyio
 from skerry.features.heartbeat.rules import settings
 from skerry.gateway.context import GatewayContext
 from skerry.model.errors import StateError
+from skerry.store import internal_runs
 
 if TYPE_CHECKING:
     from skerry.features.heartbeat.checks import Heartbeats
@@ -26,15 +27,24 @@ async def run(context: GatewayContext) -> None:
     runs = context.internal_runs
     if runs is None:
         return
-    await context.signals.wait(SIGNAL, FIRST_SECONDS)
-    while not settings(context.config()):
-        await context.signals.wait(SIGNAL, LONGEST_SLEEP)
+    if not await _has_ended(context):
+        await context.signals.wait(SIGNAL, FIRST_SECONDS)
+        while not settings(context.config()):
+            await context.signals.wait(SIGNAL, LONGEST_SLEEP)
     from skerry.features.heartbeat.checks import Heartbeats  # noqa: PLC0415 - at first use
 
     heartbeats = Heartbeats(context, runs)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(runs.collect, SIGNAL, heartbeats.settle)
         await _tick(context, heartbeats)
+
+
+async def _has_ended(context: GatewayContext) -> bool:
+    """Returns whether an earlier process left a check whose end its owner has not been told."""
+    try:
+        return bool(await context.store.read(lambda reader: internal_runs.owed(reader, SIGNAL)))
+    except StateError:
+        return False  # the collection waits for the store by itself
 
 
 async def _tick(context: GatewayContext, heartbeats: "Heartbeats") -> None:
