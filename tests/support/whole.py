@@ -1,6 +1,6 @@
 """A whole gateway in the test's own process: the real application, a scripted model, a platform."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from skerry.config.load import prepare
 from skerry.gateway.server import create_app
 from skerry.hooks.hooks import Hooks
 from skerry.infra.clock import Clock, SystemClock
+from skerry.ports.channel import ChannelAdapter
 from skerry.testing.channel import OPEN, MemoryChannel, Platform
 from skerry.testing.model import ScriptedModel, ScriptedModels, echo
 from tests.support.gateway import serving
@@ -32,10 +33,11 @@ async def whole_gateway(  # noqa: PLR0913 - each has a default; a test names wha
     environ: Mapping[str, str] | None = None,
     *,
     model: ScriptedModel | None = None,
+    adapters: Sequence[ChannelAdapter] = (),
 ) -> AsyncIterator[tuple[Application, Address]]:
     """Serves a gateway whose state is in `home`, with `hooks`, and an account on `platform`.
 
-    `model` repeats what it reads unless another is given.
+    `model` repeats what it reads unless another is given; `adapters` are further accounts.
     """
     given = {**(environ or {}), "HOME": str(home), "SKERRY_STATE_DIR": str(home)}
     if config is not None:
@@ -45,7 +47,7 @@ async def whole_gateway(  # noqa: PLR0913 - each has a default; a test names wha
     settings = Settings(prepare(given), given)
     outside = Outside(
         models=ScriptedModels(model or ScriptedModel(echo)),
-        adapters=[MemoryChannel(platform)] if platform else [],
+        adapters=[*adapters, *([MemoryChannel(platform)] if platform else [])],
         unnamed_channels=OPEN,
         hooks=hooks,
         clock=clock or SystemClock(),

@@ -27,6 +27,7 @@ from skerry.ports.channel import (
     ConnectionState,
     Inbox,
     Probes,
+    TakesPosts,
     account_state,
     capabilities,
 )
@@ -194,6 +195,7 @@ class LiveChannels:
                         account_state(sender.adapter),
                         is_configured=False,
                         offers=capabilities(sender.adapter),
+                        webhook=_webhook(sender.adapter),
                     )
                 )
         return reports
@@ -218,6 +220,7 @@ class LiveChannels:
             state,
             last_inbound_at=account.last_inbound_at,
             offers=capabilities(account.adapter) if account.adapter else NO_CAPABILITIES,
+            webhook=_webhook(account.adapter),
         )
 
     async def probe(self, channel: str, account: str) -> AccountState:
@@ -306,6 +309,13 @@ def _adapter(
         settings, ChannelHost(account, clock, StoreCursor(store, platform.name, account))
     )
     return adapter
+
+
+def _webhook(adapter: ChannelAdapter | None) -> str:
+    """Returns the path at which an account takes posts; empty for one that takes none."""
+    if not isinstance(adapter, TakesPosts):
+        return ""
+    return f"/channels/{adapter.channel}/{adapter.account}"
 
 
 def _idle(platform: Platform, section: ChannelConfig, name: AccountId) -> AccountState:

@@ -41,7 +41,7 @@ _ANY: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 
 
 class Serves(Protocol):
-    """What a feature registers by `http_beneath`."""
+    """The object of a feature that serves the requests beneath its path (`http_beneath`)."""
 
     async def serve(self, request: Request, /) -> Response:
         """Answers every request beneath the path of the feature."""

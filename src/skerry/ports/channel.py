@@ -1,6 +1,6 @@
 """Protocols of a chat platform's adapter: what every one does, and what some can do besides."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from enum import StrEnum
 from typing import Final, Protocol, runtime_checkable
 
@@ -174,6 +174,40 @@ class Probes(Protocol):
         ...
 
 
+class Post(Struct, frozen=True):
+    """An HTTP request that a platform sends to an account."""
+
+    method: str
+    path: str
+    """Path beneath the account's address, without a slash at its begin; often empty."""
+    query: Mapping[str, str]
+    headers: Mapping[str, str]
+    """Values by name, in small letters."""
+    body: bytes
+
+
+class PostAnswer(Struct, frozen=True):
+    """The response to it."""
+
+    status: int = 200
+    body: bytes = b""
+    content_type: str = "text/plain; charset=utf-8"
+
+
+@runtime_checkable
+class TakesPosts(Protocol):
+    """An adapter whose platform sends its events to `/channels/<channel>/<account>`."""
+
+    async def posted(self, post: Post) -> PostAnswer:
+        """Answers one request.
+
+        Nothing before this has asked who sends it: check its signature before all else, and answer
+        401 or 403 without one. Answer 200 only after the `inbox` of `run` has returned; what is
+        raised becomes a 503, after which platforms send the event again.
+        """
+        ...
+
+
 class AccountReport(Struct, frozen=True):
     """One account that the gateway has or should have."""
 
@@ -188,6 +222,8 @@ class AccountReport(Struct, frozen=True):
     last_inbound_at: int = 0
     """Time of the last message, in milliseconds since 1970; 0 is none since the start."""
     offers: Capabilities = NO_CAPABILITIES
+    webhook: str = ""
+    """Path of the gateway at which it takes posts; empty for one that takes none."""
 
 
 class Channels(Protocol):

@@ -30,8 +30,11 @@ from skerry.ports.channel import (
     Edits,
     Fetches,
     Inbox,
+    Post,
+    PostAnswer,
     Probes,
     Reacts,
+    TakesPosts,
 )
 
 __all__ = (
@@ -57,11 +60,14 @@ __all__ = (
     "Peer",
     "PeerKind",
     "Poll",
+    "Post",
+    "PostAnswer",
     "Probes",
     "Quoted",
     "Reacts",
     "Receipt",
     "ReplyTo",
     "Settlement",
+    "TakesPosts",
     "TextUnit",
 )

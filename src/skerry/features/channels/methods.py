@@ -176,6 +176,7 @@ def _row(report: AccountReport) -> dict[str, Any]:
             "mediaIn": report.offers.media_in,
             "mediaOut": report.offers.media_out,
         },
+        **({"webhookPath": report.webhook} if report.webhook else {}),
         **_state(state.state, state.message, state.remedy),
     }
 

@@ -24,26 +24,16 @@ from skerry.features.webhooks.posts import Order
 from skerry.gateway.auth import Failures
 from skerry.gateway.context import GatewayContext
 from skerry.gateway.peer import peer as peer_of
+from skerry.gateway.request_body import RefusedPost, read_body
 from skerry.infra.clock import iso
 from skerry.model.errors import BusyError, KeyReusedError, SkerryError, StateError
 from skerry.model.run import Admission, AdmissionStatus, RunRequest
 from skerry.store import Unit
 
-BODY_SECONDS: Final = 10.0
-"""Seconds that a body may take to arrive."""
 _MINUTE: Final = 60.0
 _MOST_KEY: Final = 256
 _HIDDEN: Final = frozenset({"authorization", "cookie", *proof.TOKEN_HEADERS})
 _ONCE: Final = ("idempotency-key", "x-github-delivery", "x-skerry-delivery")
-
-
-class RefusedPost(Exception):  # noqa: N818 - an answer
-    """A post is refused with an HTTP status."""
-
-    def __init__(self, status: int, message: str, headers: Mapping[str, str] | None = None) -> None:
-        super().__init__(message)
-        self.status = status
-        self.headers = dict(headers or {})
 
 
 class Rates(Struct):
@@ -94,7 +84,7 @@ class Webhooks:
             raise RefusedPost(404, f"no webhook {name!r}; see hooks.mappings")
         self._limit(config, mapping, name)
         most = (mapping and mapping.max_body_bytes) or config.max_body_bytes
-        body = await _body(request, headers, most)
+        body = await read_body(request, most)
         signature = mapping.signature if mapping else None
         if signature is not None and not proof.is_signed(signature, headers, body):
             await self._fail(request)
@@ -232,27 +222,6 @@ def _once(mapping: MappingConfig | None, headers: Mapping[str, str]) -> str:
     if mapping is not None and mapping.signature is not None:
         return f"signature:{proof.digest_of(mapping.signature, headers).hex()}"
     return f"random:{secrets.token_hex(16)}"
-
-
-async def _body(request: Request, headers: Mapping[str, str], most: int) -> bytes:
-    """Returns the body.
-
-    Raises:
-        RefusedPost: it is too long, or takes too long.
-    """
-    too_long = RefusedPost(413, f"the body has more than {most} bytes")
-    length = headers.get("content-length", "")
-    if length.isdigit() and int(length) > most:
-        raise too_long
-    body = bytearray()
-    with anyio.move_on_after(BODY_SECONDS) as waiting:
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > most:
-                raise too_long
-    if waiting.cancelled_caught:
-        raise RefusedPost(408, f"the body took longer than {BODY_SECONDS:.0f} s")
-    return bytes(body)
 
 
 def _json(

@@ -1,0 +1,40 @@
+"""Reads the body of an HTTP request under a limit of size and time."""
+
+from collections.abc import Mapping
+from typing import Final
+
+import anyio
+from starlette.requests import Request
+
+BODY_SECONDS: Final = 10.0
+"""Seconds that a body may take to arrive."""
+
+
+class RefusedPost(Exception):  # noqa: N818 - an answer
+    """A request is refused with an HTTP status."""
+
+    def __init__(self, status: int, message: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.headers = dict(headers or {})
+
+
+async def read_body(request: Request, most: int) -> bytes:
+    """Returns the body.
+
+    Raises:
+        RefusedPost: it has more than `most` bytes, or takes longer than `BODY_SECONDS`.
+    """
+    too_long = RefusedPost(413, f"the body has more than {most} bytes")
+    length = request.headers.get("content-length", "")
+    if length.isdigit() and int(length) > most:
+        raise too_long
+    body = bytearray()
+    with anyio.move_on_after(BODY_SECONDS) as waiting:
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > most:
+                raise too_long
+    if waiting.cancelled_caught:
+        raise RefusedPost(408, f"the body took longer than {BODY_SECONDS:.0f} s")
+    return bytes(body)
