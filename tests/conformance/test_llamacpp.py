@@ -6,6 +6,7 @@ import sys
 from collections.abc import AsyncIterator
 
 import anyio
+import httpx2
 import pytest
 
 from skerry.infra.http import HttpClient
@@ -34,13 +35,14 @@ async def http() -> AsyncIterator[HttpClient]:
 
 
 @pytest.fixture
-async def base_url() -> AsyncIterator[str]:
+async def base_url(request: pytest.FixtureRequest) -> AsyncIterator[str]:
     settings = {
         "file": str(packaged_file()),
         "threads": 1,
         "context_window": MODEL.context_window,
         "api_key": KEY,
         "parent": os.getpid(),
+        "is_tiny": getattr(request, "param", False),
     }
     command = [sys.executable, "-P", "-m", "skerry.providers.embedded_child"]
     async with await anyio.open_process(command, stderr=None) as process:
@@ -69,3 +71,17 @@ async def test_it_says_no_as_we_understand_it(http: HttpClient, base_url: str) -
     stranger = AnthropicProvider(http, Endpoint("llama.cpp", base_url, "another-key"))
     with pytest.raises(ModelAuthError):
         await stranger.complete(request("hi"), ReplyListener())
+
+
+@pytest.mark.parametrize(
+    ("base_url", "calm"), [(True, True), (False, False)], indirect=["base_url"]
+)
+async def test_only_a_tiny_model_is_kept_from_repeating_itself(
+    base_url: str, *, calm: bool
+) -> None:
+    async with httpx2.AsyncClient(timeout=60) as client:
+        url = base_url.removesuffix("/v1") + "/props"
+        answer = await client.get(url, headers={"authorization": f"Bearer {KEY}"})
+    sampling = answer.json()["default_generation_settings"]["params"]
+    assert (sampling["temperature"] < 0.5) is calm
+    assert (sampling["dry_multiplier"] > 0) is calm

@@ -388,7 +388,9 @@ class Catalog(anyio.AsyncContextManagerMixin):
                 " the demonstration model is not installed.",
                 _REMEDY,
             )
-        self._embedded.use(EmbeddedSettings(file, config.threads, config.context_window))
+        self._embedded.use(
+            EmbeddedSettings(file, config.threads, config.context_window, is_tiny=packaged)
+        )
         info = embedded_info(file, config.context_window, packaged=packaged)
         return self._embedded_retrying, info
 

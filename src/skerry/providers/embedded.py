@@ -34,6 +34,8 @@ class EmbeddedSettings(Struct, frozen=True):
     file: Path
     threads: int = 1
     context_window: int = 4096
+    is_tiny: bool = False
+    """True for a model so small that it repeats itself without a penalty."""
 
 
 class _Server(Struct):
@@ -152,6 +154,7 @@ class EmbeddedProvider(anyio.AsyncContextManagerMixin):
                 "file": str(settings.file),
                 "threads": settings.threads,
                 "context_window": settings.context_window,
+                "is_tiny": settings.is_tiny,
                 "api_key": api_key,
             }
         )

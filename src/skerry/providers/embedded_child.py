@@ -39,7 +39,22 @@ def _serve(settings: dict[str, Any]) -> Any:
     params.endpoint_slots = False  # they would show prompts
     params.ui = False
     params.verbosity = 1
+    if settings.get("is_tiny"):
+        _calm(params.sampling)
     return xllamacpp.Server(params)
+
+
+def _calm(sampling: Any) -> None:
+    """Keeps a tiny model from repeating itself and from words that it hardly expects.
+
+    Values by trial with SmolLM2-135M: with llama.cpp's own (temperature 0.8, no penalty) one of
+    four short questions ended in a loop of one word.
+    """
+    sampling.temp = 0.2
+    sampling.top_p = 0.9
+    sampling.penalty_last_n = 256
+    sampling.penalty_repeat = 1.05
+    sampling.dry_multiplier = 0.8
 
 
 if __name__ == "__main__":
