@@ -82,6 +82,10 @@ async def test_a_finding_goes_to_the_owners_last_chat(tmp_path: Path) -> None:
         event = await last(rig, "sent")
         await until(lambda: rig.texts()[1:] == ["The frogs are gone."], rig.texts)
         assert (event["to"], event["preview"]) == ("ann", "The frogs are gone.")
+        status = await rig.ask("heartbeat.status")
+        (row,) = status["agents"]
+        assert (status["enabled"], row["agentId"], row["everyMs"]) == (True, "main", HALF)
+        assert (row["last"], row["lastLookAtMs"]) == (event, rig.clock.now_ms())
         assert "Check the pond" in mind.asked[0].system
         assert "SOUL" not in mind.asked[0].system
 

@@ -49,6 +49,29 @@ async def test_the_owner_lets_a_stranger_in_and_sends_a_dead_letter_again(
         await gateway.stop()
 
 
+async def test_an_account_is_connected_by_its_credentials(
+    browser: Chromium, tmp_path: Path
+) -> None:
+    async with TelegramServer() as server:
+        config = {"channels": {"telegram": {"apiRoot": server.root}}}
+        async with running_gateway(home=tmp_path, config=config) as gateway:
+            page = await browser.open(address(gateway))
+            await expect_online(page)
+            await page.get_by_role("button", name="Channels", exact=True).click()
+            panel = page.get_by_role("dialog", name="Channels")
+            await expect(panel).to_contain_text("No account is configured.")
+            await panel.get_by_text("Add an account").click()
+            await panel.get_by_label("Platform").select_option("telegram")
+            await panel.get_by_label("Name of the account").fill("work")
+            await panel.get_by_label("Token of the bot").fill(server.token)
+            await panel.get_by_role("button", name="Connect", exact=True).click()
+            await allow(page)
+            await expect(panel).to_contain_text("Telegram work")
+            await expect(panel).to_contain_text("@house_bot connected")
+            assert server.token not in await page.content()
+            await gateway.stop()
+
+
 async def test_the_page_says_which_agent_answers_a_conversation(
     browser: Chromium, tmp_path: Path
 ) -> None:

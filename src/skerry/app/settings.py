@@ -21,7 +21,7 @@ from skerry.config.paths import KeyPath, changes, show_key_path
 from skerry.config.redact import JSON
 from skerry.config.reload import ReloadMode
 from skerry.config.reload_rules import needs_restart
-from skerry.config.remote_write_policy import AGENTS, guard
+from skerry.config.remote_write_policy import Pattern, guard
 from skerry.config.root import Config
 from skerry.config.write import META, Author, Edit, Written, rewrite, set_values
 from skerry.gateway.configuration import Applied, ConfigFile
@@ -164,7 +164,7 @@ class Settings:
         by: str,
         remedy: str = "Make it in an editor.",
         *,
-        agents: bool = False,
+        also: tuple[Pattern, ...] = (),
     ) -> Applied:
         """Writes the tree that `edit` makes of the file, and uses it from now on.
 
@@ -172,14 +172,14 @@ class Settings:
             edit: Makes it.
             by: Who asks, for the log of changes.
             remedy: What a person does where the file has comments, which are not written over.
-            agents: Whether it may change which agents there are.
+            also: Keys that it may change besides what clients may.
 
         Raises:
             ConfigError: it cannot be written, makes no sense, or is not for clients; nothing
                 changed.
         """
         return await self._apply(
-            lambda: rewrite(self.config.path, edit, self._author(by, agents=agents), remedy=remedy)
+            lambda: rewrite(self.config.path, edit, self._author(by, also=also), remedy=remedy)
         )
 
     async def reload(self) -> Applied:
@@ -210,9 +210,9 @@ class Settings:
         for listener in self._listeners:
             listener(self.config)
 
-    def _author(self, by: str, *, agents: bool = False) -> Author:
+    def _author(self, by: str, *, also: tuple[Pattern, ...] = ()) -> Author:
         directory = self.config.state_dir
-        may = partial(guard, borrows=_borrows, also=AGENTS if agents else ())
+        may = partial(guard, borrows=_borrows, also=also)
         return Author(by, self._given, directory, self._clock, may, strict=True)
 
     async def _apply(self, write: Callable[[], Written] | None) -> Applied:

@@ -11,6 +11,7 @@ from skerry.config.backup import LAST_GOOD_REMEDY
 from skerry.config.expand import Expanded
 from skerry.config.load import Loaded
 from skerry.config.paths import KeyPath
+from skerry.config.remote_write_policy import Pattern
 from skerry.config.source import Source
 from skerry.gateway.frames import Json
 from skerry.model.errors import ConfigInvalidError, ConfigIssue
@@ -86,11 +87,12 @@ class Configuration(Protocol):
         edit: Callable[[Source, Expanded], dict[str, object]],
         by: str,
         *,
-        agents: bool = False,
+        also: tuple[Pattern, ...] = (),
     ) -> Applied:
         """Writes the tree that `edit` returns for the file, and applies it.
 
-        With `agents` it may change which agents there are: `edit` is ours, not a client's text.
+        `also` names keys that it may change besides what clients may: `edit` is ours, not a
+        client's text.
         """
         ...
 

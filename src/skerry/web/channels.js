@@ -1,6 +1,7 @@
 // The panel of chat platforms: accounts, people who wait to be let in, and what was not delivered.
 
 import { clockTime, make, setText } from "./dom.js";
+import { accountForm } from "./account.js";
 import { routingForm } from "./routing.js";
 import { toast } from "./toast.js";
 
@@ -9,7 +10,7 @@ const DEAD = ["failed", "unknown"];
 
 /** The dialog. `page` has `gateway`, the one there is now. */
 export class Panel {
-  #dialog = make("dialog", { className: "setup channels", ariaLabel: "Channels" });
+  #dialog = make("dialog", { className: "setup panel channels", ariaLabel: "Channels" });
   #accounts = make("ul", { className: "questions" });
   #people = make("ul", { className: "questions" });
   #parts = make("ul", { className: "questions" });
@@ -25,6 +26,7 @@ export class Panel {
       make("h2", {}, "Channels"),
       this.#told,
       this.#accounts,
+      accountForm(page, () => this.#read()),
       make("h3", {}, "People who wait"),
       this.#people,
       make("h3", {}, "Not delivered"),
@@ -75,7 +77,7 @@ export class Panel {
     this.#fill(this.#accounts, accounts.map((row) => this.#account(row, status.channelLabels)), "");
     this.#fill(this.#people, requests.map((row) => this.#person(row)), "Nobody waits.");
     this.#fill(this.#parts, parts.map((row) => this.#part(row)), "Everything is delivered.");
-    const none = "No account is configured. On the gateway's machine, run: skerry channels add telegram";
+    const none = "No account is configured. Add one below, or in a terminal: skerry channels add telegram";
     setText(this.#told, accounts.length === 0 ? none : "");
   }
 

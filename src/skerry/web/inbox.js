@@ -7,7 +7,7 @@ import { go } from "./route.js";
 
 /** The dialog. `page` has `gateway`, the one there is now. */
 export class Panel {
-  #dialog = make("dialog", { className: "setup inbox", ariaLabel: "Approvals" });
+  #dialog = make("dialog", { className: "setup panel inbox", ariaLabel: "Approvals" });
   #list = make("ul", { className: "questions" });
   #none = make("p", { className: "help", role: "status" });
   #shown = new Map(); // rows by the id of the approval

@@ -23,6 +23,7 @@ const PANELS = {
   memory: "./memory/panel.js",
   usage: "./usage.js",
   channels: "./channels.js",
+  schedule: "./schedule.js",
   approvals: "./inbox.js",
   waiting: "./inbox.js",
   undelivered: "./channels.js",
@@ -291,6 +292,7 @@ class Page {
     byId("memory").hidden = !gateway.can("memory.search");
     byId("usage").hidden = !gateway.can("usage.cost");
     byId("channels").hidden = !gateway.can("channels.restart");
+    byId("schedule").hidden = !gateway.can("cron.list");
     byId("download").hidden = conversation.items.length === 0;
     this.#composer.render({
       commands: gateway.commands,

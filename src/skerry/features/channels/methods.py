@@ -7,14 +7,14 @@ from msgspec.structs import replace
 from pydantic import Field
 
 from skerry.config.channels import DEFAULT
-from skerry.config.expand import Expanded
-from skerry.config.paths import MISSING, KeyPath, replaced
-from skerry.config.source import Source
+from skerry.features.channels.accounts import (
+    ACCOUNT_METHODS,
+    AccountParams,
+    channels_of,
+    unknown_account,
+)
 from skerry.gateway.frames import Json
 from skerry.gateway.method import Call, Method, Name, Params, RefusedError
-from skerry.gateway.methods.config import written
-from skerry.infra.channels import PLATFORMS
-from skerry.infra.spelling import spelt_like
 from skerry.model.errors import DeliveryRefusedError
 from skerry.model.ids import AccountId, ChannelId, RunId
 from skerry.model.inbound import Peer, PeerKind, ReplyTo
@@ -40,13 +40,6 @@ class StatusParams(Params):
 
     probe: bool | None = None
     channel: Name | None = None
-
-
-class AccountParams(Params):
-    """Parameters of a method about one account."""
-
-    channel: Name
-    account_id: Name | None = None
 
 
 class TargetParams(Params):
@@ -192,36 +185,12 @@ def _state(state: ConnectionState, message: str, remedy: str) -> dict[str, Any]:
 
 async def channels_restart(call: Call, params: AccountParams) -> Json:
     """Ends the connection of an account and opens it anew."""
-    channels, account = _channels(call), params.account_id or DEFAULT
+    channels, account = channels_of(call), params.account_id or DEFAULT
     try:
         channels.restart(params.channel, account)
     except KeyError:
-        raise _unknown(channels, params.channel, account) from None
+        raise unknown_account(channels, params.channel, account) from None
     return {"ok": True, "channel": params.channel, "accountId": account}
-
-
-async def channels_logout(call: Call, params: AccountParams) -> Json:
-    """Takes the credentials of an account out of the configuration, which disconnects it."""
-    account = params.account_id or DEFAULT
-    platform = PLATFORMS.get(params.channel)
-    section = call.context.config().channels.get(params.channel)
-    settings = section.account(account) if section else None
-    if platform is None or section is None or settings is None:
-        raise _unknown(_channels(call), params.channel, account)
-    path: KeyPath = ("channels", params.channel)
-    if account in section.accounts:
-        path = (*path, "accounts", account)
-    gone = [(*path, name) for name, _ in settings.login]
-
-    def edit(before: Source, _: Expanded) -> dict[str, Any]:
-        tree: Any = before.parsed
-        for key in gone:
-            tree = replaced(tree, key, MISSING)
-        return dict(tree)
-
-    await written(call, edit, "channels.logout")
-    cleared = {"channel": params.channel, "accountId": account}
-    return {**cleared, "cleared": True, "loggedOut": True}
 
 
 async def send(call: Call, params: SendParams) -> Json:
@@ -230,14 +199,14 @@ async def send(call: Call, params: SendParams) -> Json:
     if params.reply_to_id is not None:
         to = replace(to, quote=params.reply_to_id)
     silent = Additions(silent=params.silent)
-    parts = [Content(text, silent) for text in _channels(call).parts(to, params.message)]
+    parts = [Content(text, silent) for text in channels_of(call).parts(to, params.message)]
     return await _deliver(call, RunId(f"send-{params.idempotency_key}"), to, parts)
 
 
 async def poll(call: Call, params: PollParams) -> Json:
     """Sends a question with options, once for each key; waits until the platform has it."""
     to = _target(call, params)
-    adapter = _channels(call).adapter(to.channel, to.account)
+    adapter = channels_of(call).adapter(to.channel, to.account)
     if adapter is None or not capabilities(adapter).polls:
         raise RefusedError(f"{to.channel} has no polls.", "Send a message instead.")
     if len(set(params.options)) != len(params.options):
@@ -252,7 +221,7 @@ async def channels_react(call: Call, params: ReactParams) -> Json:
     """Sets the reaction of the account on a message, or removes it."""
     to = _target(call, params)
     to = ReplyTo(to.channel, to.account, to.peer, params.message_id, to.thread_id)
-    adapter = _channels(call).adapter(to.channel, to.account)
+    adapter = channels_of(call).adapter(to.channel, to.account)
     if not isinstance(adapter, Reacts):
         raise RefusedError(f"{to.channel} has no reactions.")
     try:
@@ -270,7 +239,7 @@ async def _deliver(call: Call, run_id: RunId, to: ReplyTo, parts: list[Content])
             outbox.add(unit, run_id, 0, to, parts, now)
 
     await call.context.store.write(write)
-    _channels(call).wake(to)
+    channels_of(call).wake(to)
     rows, ids = await _outcome(call, run_id)
     failed = next((row for row in rows if row.waiting.state is PartState.FAILED), None)
     if failed is not None:
@@ -311,13 +280,13 @@ def _target(call: Call, params: TargetParams) -> ReplyTo:
     Raises:
         RefusedError: there is no such account.
     """
-    channels = _channels(call)
+    channels = channels_of(call)
     reports = channels.reports()
     channel = params.channel or (reports[0].channel if reports else "")
     mine = [report for report in reports if report.channel == channel]
     account = params.account_id or next((report.account for report in mine), DEFAULT)
     if channels.adapter(channel, account) is None:
-        raise _unknown(channels, channel or "(none)", account)
+        raise unknown_account(channels, channel or "(none)", account)
     kind, _, peer = params.to.partition(":")
     if kind not in set(PeerKind) or not peer:
         kind, peer = PeerKind.DIRECT, params.to
@@ -325,25 +294,10 @@ def _target(call: Call, params: TargetParams) -> ReplyTo:
     return ReplyTo(ChannelId(channel), AccountId(account), where, "", params.thread_id)
 
 
-def _channels(call: Call) -> Channels:
-    if call.context.channels is None:
-        raise RefusedError("This gateway has no channels.")
-    return call.context.channels
-
-
-def _unknown(channels: Channels, channel: str, account: str) -> RefusedError:
-    known = [f"{report.channel}/{report.account}" for report in channels.reports()]
-    near = spelt_like(f"{channel}/{account}", known)
-    hint = f" Did you mean {near[0]}?" if near else ""
-    listed = ", ".join(known) or "none"
-    message = f"No account {channel}/{account} is connected.{hint} Accounts: {listed}."
-    return RefusedError(message, "`skerry channels add` makes one.")
-
-
 METHODS: Final = (
     Method("channels.status", StatusParams, channels_status),
     Method("channels.restart", AccountParams, channels_restart),
-    Method("channels.logout", AccountParams, channels_logout),
+    *ACCOUNT_METHODS,
     Method("channels.react", ReactParams, channels_react),
     Method("send", SendParams, send),
     Method("poll", PollParams, poll),

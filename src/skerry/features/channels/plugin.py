@@ -7,7 +7,9 @@ from skerry.sdk.features import FeatureApi
 def register(api: FeatureApi) -> None:
     """Registers what the feature consists of."""
     needs = {
+        "channels.login": ADMINS,
         "channels.logout": ADMINS,
+        "channels.platforms": READERS,
         "channels.react": WRITERS,
         "channels.restart": ADMINS,
         "channels.status": READERS,

@@ -44,6 +44,7 @@ MOST_FAILURES_ONCE: Final = 5
 LATE_MS: Final = 60_000
 """Delay from which a run counts as missed by the gateway, and says so."""
 _MOST_SESSIONS: Final = 100
+_MOST_LABEL: Final = 64
 SUMMARY_CHARS: Final = 2_000
 ERROR_CHARS: Final = 1_000
 LAST: Final = "last"
@@ -332,6 +333,7 @@ def _request(job: Job, run_id: RunId, due_at: int, now: int, to: ReplyTo | None)
             origin=Origin.OWNER,
             purpose=Purpose.CRON,
             fresh=True,
+            label=job.name[:_MOST_LABEL],
         )
     key = SessionKey.parse(job.session_key or "", agent)
     text = f"{begin} {job.payload.text}"

@@ -1,14 +1,18 @@
-"""`skerry heartbeat`: shows the last check, and switches checks on and off."""
+"""`skerry heartbeat`: shows the checks of agents, and switches them on and off."""
 
 import os
 from argparse import Namespace
 from datetime import UTC, datetime
+from typing import Any, Final
 
 import anyio
 
-from skerry.cli.render import one_line, show, show_json
+from skerry.cli.render import one_line, show, show_json, table
 from skerry.client.client import GatewayClient
 from skerry.client.discover import find
+
+_READS: Final = {"status": "heartbeat.status", "last": "last-heartbeat"}
+_MINUTE_MS: Final = 60_000
 
 
 def run(arguments: Namespace) -> int:
@@ -18,25 +22,56 @@ def run(arguments: Namespace) -> int:
 
 async def _run(arguments: Namespace) -> int:
     address = find(os.environ, url=arguments.url, token=arguments.token)
-    reads = arguments.action == "last"
-    async with GatewayClient(
-        address, scopes=("operator.read",) if reads else ("operator.admin",)
-    ) as client:
-        if reads:
-            answer = await client.request("last-heartbeat", {})
+    method = _READS.get(arguments.action)
+    scope = "operator.read" if method else "operator.admin"
+    async with GatewayClient(address, scopes=(scope,)) as client:
+        if method:
+            answer = await client.request(method, {})
         else:
             enabled = arguments.action == "enable"
             answer = await client.request("set-heartbeats", {"enabled": enabled})
     if arguments.json:
         show_json(answer)
-    elif not reads:
-        show(f"Heartbeats are {'on' if answer['enabled'] else 'off'}.")
-    elif answer is None:
-        show("No heartbeat yet. They begin when HEARTBEAT.md names something to check.")
+    elif arguments.action == "status":
+        _show_status(answer)
+    elif method:
+        _show_last(answer)
     else:
-        at = datetime.fromtimestamp(answer["ts"] / 1000, UTC).astimezone()
-        why = f": {answer['reason']}" if answer.get("reason") else ""
-        show(f"{at:%Y-%m-%d %H:%M:%S} {answer['status']}{why}")
-        if answer.get("preview"):
-            show(one_line(answer["preview"]))
+        show(f"Heartbeats are {'on' if answer['enabled'] else 'off'}.")
     return 0
+
+
+def _show_status(answer: dict[str, Any]) -> None:
+    if not answer["enabled"]:
+        show("Heartbeats are off. To switch them on: skerry heartbeat enable")
+    elif not answer["agents"]:
+        show("No agent has heartbeats. Set agents.defaults.heartbeat.every, such as 30m.")
+    lines: list[tuple[str, ...]] = [("AGENT", "EVERY", "STATE", "LAST")]
+    for row in answer["agents"]:
+        state = "stopped after failures" if row["stopped"] else "on"
+        lines.append((row["agentId"], _span(row["everyMs"]), state, _said(row["last"])))
+    if answer["agents"]:
+        show(table(lines))
+
+
+def _show_last(answer: dict[str, Any] | None) -> None:
+    show(_said(answer) if answer else _NONE)
+    if answer and answer.get("preview"):
+        show(one_line(answer["preview"]))
+
+
+_NONE: Final = "No heartbeat yet. They begin when HEARTBEAT.md names something to check."
+
+
+def _said(event: dict[str, Any] | None) -> str:
+    """Returns time, status and reason of a check; `-` without one."""
+    if not event:
+        return "-"
+    at = datetime.fromtimestamp(event["ts"] / 1000, UTC).astimezone()
+    why = f": {event['reason']}" if event.get("reason") else ""
+    return f"{at:%Y-%m-%d %H:%M:%S} {event['status']}{why}"
+
+
+def _span(milliseconds: int) -> str:
+    minutes = milliseconds / _MINUTE_MS
+    return f"{minutes:g}m"

@@ -1,4 +1,4 @@
-"""Methods about heartbeats: the last one, and the switch of all."""
+"""Methods about heartbeats: their state, the last one, and the switch of all."""
 
 from typing import Final
 
@@ -6,7 +6,7 @@ import msgspec
 from msgspec.structs import replace
 
 from skerry.features.heartbeat import tables
-from skerry.features.heartbeat.rules import ALL, State, decoded
+from skerry.features.heartbeat.rules import ALL, State, decoded, settings
 from skerry.gateway.frames import Json, raw
 from skerry.gateway.method import Call, Method, NoParams, Params
 from skerry.store import Unit
@@ -16,6 +16,25 @@ class SetHeartbeatsParams(Params):
     """Parameters of `set-heartbeats`."""
 
     enabled: bool
+
+
+async def heartbeat_status(call: Call, _params: NoParams) -> Json:
+    """Returns the switch of all heartbeats, and interval, state and last check of each agent."""
+    bodies = await call.context.store.read(tables.all_bodies)
+    agents: list[Json] = []
+    for agent, config in settings(call.context.config()).items():
+        state = decoded(bodies.get(agent))
+        row: dict[str, Json] = {
+            "agentId": agent,
+            "everyMs": config.every,
+            "target": config.target,
+            "stopped": state.stopped,
+            "failures": state.failures,
+            "lastLookAtMs": state.ticked_at or None,
+            "last": raw(state.last),
+        }
+        agents.append(row)
+    return {"enabled": decoded(bodies.get(ALL)).enabled, "agents": agents}
 
 
 async def last_heartbeat(call: Call, _params: NoParams) -> Json:
@@ -40,6 +59,7 @@ async def set_heartbeats(call: Call, params: SetHeartbeatsParams) -> Json:
 
 
 METHODS: Final = (
+    Method("heartbeat.status", NoParams, heartbeat_status),
     Method("last-heartbeat", NoParams, last_heartbeat),
     Method("set-heartbeats", SetHeartbeatsParams, set_heartbeats),
 )

@@ -6,6 +6,11 @@ from skerry.sdk.features import FeatureApi
 
 def register(api: FeatureApi) -> None:
     """Registers what the feature consists of."""
-    api.methods({"last-heartbeat": READERS, "set-heartbeats": ADMINS}, "methods:METHODS")
+    needs = {
+        "heartbeat.status": READERS,
+        "last-heartbeat": READERS,
+        "set-heartbeats": ADMINS,
+    }
+    api.methods(needs, "methods:METHODS")
     api.event("heartbeat", READERS, "A heartbeat of an agent has ended.")
     api.service("service:run")

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from skerry.config.agents import SHORT_FORMS
 from skerry.config.expand import Expanded
+from skerry.config.remote_write_policy import AGENTS
 from skerry.config.root import Config
 from skerry.config.source import Source
 from skerry.gateway.frames import ErrorCode, Json
@@ -75,7 +76,7 @@ async def agents_create(call: Call, params: AgentsCreateParams) -> Json:
         # A list is complete: the default agent, unnamed until now, is listed too.
         return _with(before, expanded, lambda rows: [*(rows or [{"id": default}]), own])
 
-    await written(call, edit, "agents.create", agents=True)
+    await written(call, edit, "agents.create", also=AGENTS)
     answer: Tree = {"ok": True, "agentId": agent, "name": params.name, "workspace": str(workspace)}
     return answer | ({"model": own["model"]["primary"]} if "model" in own else {})
 
@@ -110,7 +111,7 @@ async def agents_update(call: Call, params: AgentsUpdateParams) -> Json:
             ],
         )
 
-    await written(call, edit, "agents.update", agents=True)
+    await written(call, edit, "agents.update", also=AGENTS)
     return {"ok": True, "agentId": agent}
 
 
@@ -140,7 +141,7 @@ async def agents_delete(call: Call, params: AgentsDeleteParams) -> Json:
             ]
         return tree
 
-    await written(call, edit, "agents.delete", agents=True)
+    await written(call, edit, "agents.delete", also=AGENTS)
     answer: Tree = {"ok": True, "agentId": agent, "removedBindings": removed}
     if not params.delete_files:
         return answer

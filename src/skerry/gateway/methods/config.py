@@ -23,6 +23,7 @@ from skerry.config.expand import Expanded
 from skerry.config.paths import show_key_path
 from skerry.config.redact import public, redact_config
 from skerry.config.reload_rules import needs_restart
+from skerry.config.remote_write_policy import Pattern
 from skerry.config.schema import for_forms
 from skerry.config.source import MAX_BYTES, Source
 from skerry.gateway.configuration import WRITES, Applied, ConfigFile
@@ -189,10 +190,13 @@ async def _write(call: Call, edit: Any, method: str) -> Json:
     return _applied(call, await written(call, edit, method), method)
 
 
-async def written(call: Call, edit: Any, method: str, *, agents: bool = False) -> Applied:
-    """Writes and applies the tree that `edit` returns; failures become refusals."""
+async def written(call: Call, edit: Any, method: str, *, also: tuple[Pattern, ...] = ()) -> Applied:
+    """Writes and applies the tree that `edit` returns; failures become refusals.
+
+    With `also`, keys that the method itself changes, no rate limit of clients holds.
+    """
     now = call.context.clock.now_ms()
-    wait = 0 if agents else call.context.config_writes.wait_ms(call.device_id or "", now)
+    wait = 0 if also else call.context.config_writes.wait_ms(call.device_id or "", now)
     if wait:
         seconds = -(-wait // 1000)
         raise RefusedError(
@@ -201,7 +205,7 @@ async def written(call: Call, edit: Any, method: str, *, agents: bool = False) -
             details={"method": method, "limit": f"{WRITES} per 60s", "retryAfterMs": wait},
             retryable=True,
         )
-    change = call.context.configuration.edit(edit, method, agents=agents)
+    change = call.context.configuration.edit(edit, method, also=also)
     return await _guarded(call, change)
 
 

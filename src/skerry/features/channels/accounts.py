@@ -1,0 +1,166 @@
+"""Methods about the credentials of accounts: those a platform asks for, entry and removal."""
+
+from typing import Annotated, Any, Final
+
+from pydantic import Field
+
+from skerry.config.channels import DEFAULT, AccountName, ChannelAccount, ChannelConfig
+from skerry.config.expand import Expanded
+from skerry.config.paths import MISSING, KeyPath, replaced
+from skerry.config.source import Source
+from skerry.gateway.frames import Json
+from skerry.gateway.method import Call, Method, Name, NoParams, Params, RefusedError
+from skerry.gateway.methods.config import written
+from skerry.infra.channels import PLATFORMS, Platform
+from skerry.infra.spelling import spelt_like
+from skerry.model.errors import ConfigError
+from skerry.ports.channel import Channels
+
+Credential = Annotated[str, Field(min_length=1, max_length=8192)]
+
+
+class AccountParams(Params):
+    """Parameters of a method about one account."""
+
+    channel: Name
+    account_id: Name | None = None
+
+
+class LoginParams(Params):
+    """Parameters of `channels.login`; `credentials` has what `channels.platforms` asks for."""
+
+    channel: Name
+    account_id: Annotated[AccountName, Field(max_length=32)] | None = None
+    credentials: Annotated[dict[Name, Credential], Field(min_length=1, max_length=16)]
+
+
+async def channels_platforms(_call: Call, _params: NoParams) -> Json:
+    """Returns the platforms of this gateway, and the credentials that each asks a person for."""
+    return {
+        "platforms": [
+            {
+                "channel": platform.name,
+                "label": platform.label,
+                "login": [
+                    {"key": key, "question": question} for key, question in platform.section.login
+                ],
+            }
+            for platform in PLATFORMS.values()
+        ]
+    }
+
+
+async def channels_login(call: Call, params: LoginParams) -> Json:
+    """Writes the credentials of an account into the configuration, which connects it.
+
+    Other settings are not changed, and no reference to a variable is taken: it could be sent to a
+    stranger.
+    """
+    platform = _platform(params.channel)
+    wanted = [key for key, _ in platform.section.login]
+    strange = sorted(params.credentials.keys() - set(wanted))
+    lacking = [key for key in wanted if key not in params.credentials]
+    if strange or lacking:
+        listed = ", ".join(wanted) or "none"
+        raise RefusedError(
+            f"{platform.label} asks for these credentials: {listed}.",
+            f"Given beside them: {', '.join(strange) or 'none'}; lacking: {', '.join(lacking)}.",
+        )
+    account = params.account_id or DEFAULT
+    path = _path(platform, account, _section(call, platform))
+    keys = [(*path, "enabled"), *((*path, key) for key in wanted)]
+    values: list[bool | str] = [True, *(params.credentials[key].strip() for key in wanted)]
+
+    def edit(before: Source, _: Expanded) -> dict[str, Any]:
+        tree: Any = before.parsed
+        for key, value in zip(keys, values, strict=True):
+            tree = replaced(tree, key, value)
+        return dict(tree)
+
+    await _written(call, edit, "channels.login", keys)
+    return {"channel": platform.name, "accountId": account, "ok": True}
+
+
+async def channels_logout(call: Call, params: AccountParams) -> Json:
+    """Takes the credentials of an account out of the configuration, which disconnects it."""
+    platform, account = PLATFORMS.get(params.channel), params.account_id or DEFAULT
+    section = _section(call, platform) if platform else None
+    settings = section.account(account) if section else None
+    if platform is None or section is None or settings is None:
+        raise unknown_account(channels_of(call), params.channel, account)
+    path = _path(platform, account, section)
+    gone = [(*path, name) for name in _credentials(settings)]
+
+    def edit(before: Source, _: Expanded) -> dict[str, Any]:
+        tree: Any = before.parsed
+        for key in gone:
+            tree = replaced(tree, key, MISSING)
+        return dict(tree)
+
+    await _written(call, edit, "channels.logout", gone)
+    cleared = {"channel": params.channel, "accountId": account}
+    return {**cleared, "cleared": True, "loggedOut": True}
+
+
+async def _written(call: Call, edit: Any, method: str, keys: list[KeyPath]) -> None:
+    also = tuple(tuple(map(str, key)) for key in keys)
+    # The first key of a platform makes its section, and that of an account the section above.
+    sections = {key[:depth] for key in also for depth in range(2, len(key))}
+    try:
+        await written(call, edit, method, also=(*also, *sorted(sections)))
+    except ConfigError as error:
+        raise RefusedError(str(error), getattr(error, "remedy", "")) from error
+
+
+def _platform(name: str) -> Platform:
+    platform = PLATFORMS.get(name)
+    if platform is None:
+        near = spelt_like(name, list(PLATFORMS))
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        listed = ", ".join(PLATFORMS)
+        raise RefusedError(f"Unknown platform {name!r}.{hint}", f"Platforms: {listed}.")
+    return platform
+
+
+def _section(call: Call, platform: Platform) -> ChannelConfig | None:
+    section = call.context.config().channels.get(platform.name)
+    return section if isinstance(section, ChannelConfig) else None
+
+
+def _path(platform: Platform, account: str, section: ChannelConfig | None) -> KeyPath:
+    """Returns the place of an account: the default one has the settings of the platform itself."""
+    path: KeyPath = ("channels", platform.name)
+    is_named = section is not None and account in section.accounts
+    return path if account == DEFAULT and not is_named else (*path, "accounts", account)
+
+
+def _credentials(settings: ChannelAccount) -> list[str]:
+    return [name for name, _ in settings.login]
+
+
+def channels_of(call: Call) -> Channels:
+    """Returns the accounts of the gateway.
+
+    Raises:
+        RefusedError: it has none.
+    """
+    if call.context.channels is None:
+        raise RefusedError("This gateway has no channels.")
+    return call.context.channels
+
+
+def unknown_account(channels: Channels, channel: str, account: str) -> RefusedError:
+    """Returns the refusal of a method about an account that there is not."""
+    known = [f"{report.channel}/{report.account}" for report in channels.reports()]
+    near = spelt_like(f"{channel}/{account}", known)
+    hint = f" Did you mean {near[0]}?" if near else ""
+    listed = ", ".join(known) or "none"
+    message = f"No account {channel}/{account} is connected.{hint} Accounts: {listed}."
+    return RefusedError(message, "`skerry channels add` makes one.")
+
+
+ACCOUNT_METHODS: Final = (
+    Method("channels.login", LoginParams, channels_login),
+    Method("channels.logout", AccountParams, channels_logout),
+    Method("channels.platforms", NoParams, channels_platforms),
+)
