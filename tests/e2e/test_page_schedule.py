@@ -67,3 +67,19 @@ async def test_a_job_is_switched_off_and_removed_on_a_phone(browser: Chromium) -
         await expect(panel).to_contain_text("There is no job yet.")
         await panel.get_by_role("button", name="Switch heartbeats off").click()
         await expect(panel).to_contain_text("Heartbeats are switched off.")
+
+
+async def test_the_first_screen_leads_to_what_the_gateway_can_do(browser: Chromium) -> None:
+    async with running_gateway() as gateway:
+        page = await browser.open(address(gateway))
+        await expect_online(page)
+        for card, panel in (
+            ("On your phone", "Channels"),
+            ("At the right hour", "Schedule"),
+            ("It remembers", "Memory"),
+            ("It asks first", "Approvals"),
+        ):
+            await page.locator("#abilities").get_by_role("button", name=card).click()
+            await expect(page.get_by_role("dialog", name=panel)).to_be_visible()
+            await page.keyboard.press("Escape")
+            await expect(page.get_by_role("dialog", name=panel)).to_be_hidden()

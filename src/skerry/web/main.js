@@ -29,6 +29,8 @@ const PANELS = {
   undelivered: "./channels.js",
 };
 
+const CARDS = document.querySelectorAll("[data-opens]"); // of the first screen; each opens a panel
+
 // Failures of a model that another key can mend.
 const KEY_PROBLEMS = ["model.auth", "model.billing", "model.sign_in"];
 // Why the gateway lets nobody in without another token, by its error codes.
@@ -76,6 +78,7 @@ class Page {
     for (const [id, module] of Object.entries(PANELS)) {
       byId(id).addEventListener("click", () => this.#open(module));
     }
+    for (const card of CARDS) card.addEventListener("click", () => byId(card.dataset.opens).click());
     byId("notice-button").addEventListener("click", ({ currentTarget }) => {
       const { offer } = currentTarget.dataset;
       void (offer ? this.#trust(offer) : this.#open(PANELS.model));
@@ -293,6 +296,7 @@ class Page {
     byId("usage").hidden = !gateway.can("usage.cost");
     byId("channels").hidden = !gateway.can("channels.restart");
     byId("schedule").hidden = !gateway.can("cron.list");
+    for (const card of CARDS) card.parentElement.hidden = byId(card.dataset.opens).hidden;
     byId("download").hidden = conversation.items.length === 0;
     this.#composer.render({
       commands: gateway.commands,
