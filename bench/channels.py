@@ -1,0 +1,212 @@
+"""Chat platforms: CPU of a message beyond its turn, a burst, idle accounts, refusals, the start.
+
+The platform is our strict Bot API in this process; only the gateway's processes are counted.
+"""
+
+import statistics
+from collections.abc import Iterator, Mapping
+from contextlib import AsyncExitStack, contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+import anyio
+
+from bench.measure import Gateway, driver, figure, gateway, model_server, settled
+from skerry.infra.channels import PLATFORMS
+from skerry.testing.gateway import model_config
+from skerry.testing.telegram_server import TelegramServer
+
+ROUNDS: Final = 5
+MESSAGES: Final = 100
+BURST: Final = 1000
+CHATS: Final = 50
+ACCOUNTS: Final = 50
+IDLE_SECONDS: Final = 30.0
+REFUSALS: Final = 20
+NOWHERE: Final = "http://127.0.0.1:9"
+"""An address at which nobody answers, for accounts that only start."""
+CREDENTIAL: Final = "110201543:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw"
+
+
+def telegram(server: TelegramServer, **more: Any) -> dict[str, Any]:
+    """Returns the section of an account that answers everybody."""
+    account = {"botToken": server.token, "apiRoot": server.root}
+    return {**account, "dmPolicy": "open", "allowFrom": ["*"], **more}
+
+
+@contextmanager
+def connected(channels: Mapping[str, Any]) -> Iterator[Gateway]:
+    """Runs a gateway with these channels and the stub as its model."""
+    with (
+        TemporaryDirectory(prefix="skerry-") as home,
+        model_server() as model,
+        gateway(Path(home), {**model_config(model.base_url), "channels": channels}) as running,
+    ):
+        yield running
+
+
+async def message() -> None:
+    """Prints the CPU of a message of a platform and its reply, less that of a client's turn."""
+    async with TelegramServer() as server:
+        with connected({"telegram": telegram(server)}) as running:
+            async with driver(running) as client:
+                await client.turns(50, ["warm"])
+                server.say("warm")
+                await server.wait_for(1)
+                await settled(running)
+                turns, messages = [], []
+                for place in range(ROUNDS):
+                    before = running.tree.cpu()
+                    await client.turns(MESSAGES, [f"plain-{place}"])
+                    turns.append((running.tree.cpu() - before) / MESSAGES * 1e3)
+                    before = running.tree.cpu()
+                    for number in range(MESSAGES):
+                        server.say("hello", user=100 + place)
+                        await server.wait_for(number + 1, chat=100 + place)
+                    messages.append((running.tree.cpu() - before) / MESSAGES * 1e3)
+    beyond = [whole - turn for whole, turn in zip(messages, turns, strict=True)]
+    figure(
+        "CPU of a message and its reply beyond the turn, ms",
+        "<= 2",
+        f"{statistics.median(beyond):.2f}",
+        f"a client's turn {statistics.median(turns):.2f}, a message"
+        f" {statistics.median(messages):.2f}; long polling, typing, one part; {ROUNDS} rounds of"
+        f" {MESSAGES}",
+    )
+
+
+async def burst() -> None:
+    """Prints what a burst costs: so many messages of many chats at once."""
+    async with TelegramServer() as server:
+        with connected({"telegram": telegram(server)}) as running:
+            server.say("warm")
+            await server.wait_for(1)
+            await settled(running)
+            before, begin = running.tree.cpu(), anyio.current_time()
+            for number in range(BURST):
+                server.say(f"m{number}", user=100 + number % CHATS)
+            with anyio.fail_after(600):
+                for chat in range(100, 100 + CHATS):
+                    number = 0
+                    while not _answered(texts := await server.wait_for(number, chat), chat):
+                        number = len(texts) + 1
+            seconds, cpu = anyio.current_time() - begin, running.tree.cpu() - before
+    figure(
+        f"{BURST} messages of {CHATS} chats at once, CPU s",
+        "",
+        f"{cpu:.2f}",
+        f"all answered after {seconds:.1f} s; messages that wait in a chat are answered together",
+    )
+
+
+def _answered(texts: list[str], chat: int) -> bool:
+    """Returns whether the last message of a chat is in one of its answers."""
+    last = BURST - CHATS + chat - 100
+    return any(f"m{last}" in text.split() or text.endswith(f"m{last}") for text in texts)
+
+
+async def idle() -> None:
+    """Prints CPU and memory of accounts that nobody writes to, beside a gateway without any."""
+    with connected({}) as running:
+        await settled(running)
+        bare = running.tree.rss()
+    async with AsyncExitStack() as stack:
+        servers = [await stack.enter_async_context(TelegramServer()) for _ in range(ACCOUNTS)]
+        accounts = {f"a{number}": telegram(server) for number, server in enumerate(servers)}
+        with connected({"telegram": {"accounts": accounts}}) as running:
+            await anyio.sleep(5)
+            rss, before = running.tree.rss(), running.tree.cpu()
+            await anyio.sleep(IDLE_SECONDS)
+            share = (running.tree.cpu() - before) / IDLE_SECONDS
+    async with TelegramServer() as server:
+        one = {"telegram": telegram(server)}
+        with connected(one) as running:
+            await anyio.sleep(5)
+            first = running.tree.rss()
+    figure(
+        f"{ACCOUNTS} idle accounts, CPU of a core",
+        "<= 0.5%",
+        f"{share:.2%}",
+        f"over {IDLE_SECONDS:g} s; a long request of each waits up to 25 s",
+    )
+    figure(
+        f"memory of each of {ACCOUNTS} idle accounts, MB",
+        "<= 3",
+        f"{(rss - bare) / ACCOUNTS:.2f}",
+        f"the first takes {first - bare:.1f}, with the modules of its platform; a gateway without"
+        f" any {bare:.1f}",
+    )
+
+
+async def refusals() -> None:
+    """Prints what deliveries cost that the platform refuses for its rate limit."""
+    async with TelegramServer() as server:
+        with connected({"telegram": telegram(server)}) as running:
+            server.say("warm")
+            await server.wait_for(1)
+            await settled(running)
+            for _ in range(REFUSALS):
+                server.fail("sendMessage", 429, "Too Many Requests", retry_after=1)
+            before = running.tree.cpu()
+            for number in range(MESSAGES):
+                server.say("hello", user=100 + number)
+            with anyio.fail_after(300):
+                for chat in range(100, 100 + MESSAGES):
+                    await server.wait_for(1, chat=chat)
+            cpu = running.tree.cpu() - before
+            once = all(len(server.texts(chat)) == 1 for chat in range(100, 100 + MESSAGES))
+    figure(
+        f"{MESSAGES} replies under {REFUSALS} refusals (429), CPU ms each",
+        "",
+        f"{cpu / MESSAGES * 1e3:.2f}",
+        f"with their turns; {'each arrived once' if once else 'SOME ARRIVED TWICE'}",
+    )
+
+
+async def start() -> None:
+    """Prints what accounts cost at the start, by platform and all together."""
+    costs: dict[str, tuple[float, float]] = {}
+    every = {name: _account(name) for name in PLATFORMS}
+    for name, channels in [
+        ("none", {}),
+        *((name, {name: account}) for name, account in every.items()),
+        ("all", every),
+    ]:
+        cpu, rss = [], []
+        for _ in range(3):
+            with connected(channels) as running:
+                cpu.append(running.start_cpu)
+                await anyio.sleep(2)
+                rss.append(running.tree.rss())
+        costs[name] = statistics.median(cpu), statistics.median(rss)
+    bare = costs.pop("none")
+    for name, (cpu_seconds, megabytes) in costs.items():
+        figure(
+            f"start with an account of {name}, CPU ms more",
+            "",
+            f"{(cpu_seconds - bare[0]) * 1e3:.0f}",
+            f"and {megabytes - bare[1]:.1f} MB more; without accounts {bare[0]:.2f} CPU s and"
+            f" {bare[1]:.1f} MB",
+        )
+
+
+def _account(name: str) -> dict[str, Any]:
+    """Returns an account of a platform that has credentials, and a server that does not answer."""
+    section = PLATFORMS[name].section
+    fields = {field.alias or key for key, field in section.model_fields.items()}
+    account = {key: CREDENTIAL for key, _ in section.login}
+    return account | {key: NOWHERE for key in ("apiRoot", "homeserver") if key in fields}
+
+
+async def main() -> None:
+    """Prints all figures."""
+    await message()
+    await burst()
+    await idle()
+    await refusals()
+    await start()
+
+
+if __name__ == "__main__":
+    anyio.run(main, backend_options={"use_uvloop": True})
