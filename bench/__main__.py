@@ -83,23 +83,39 @@ def row(name: str, line: str) -> str:
     return "| " + SEPARATOR.join([figure, budget, shown, *beside, f"`{name}`"]) + " |"
 
 
-def save(found: dict[str, list[str]], marks: Sequence[float], times: int) -> None:
-    """Puts the figures of this run into the document."""
-    rows = [row(name, line) for name, lines in found.items() for line in lines]
+def merged(rows: dict[str, list[str]], table: str) -> dict[str, list[str]]:
+    """Returns the rows of a table by benchmark, those of this run in the place of the earlier."""
+    kept: dict[str, list[str]] = {}
+    for line in table.splitlines():
+        if line.startswith("| ") and line.endswith("` |"):
+            kept.setdefault(line.rsplit("`", 2)[1], []).append(line)
+    every = kept | rows
+    return {name: every[name] for name in sorted(every)}
+
+
+def save(found: dict[str, list[str]], marks: Sequence[float], times: int, *, some: bool) -> None:
+    """Puts the figures of this run into the document; `some` keeps the rows of all others."""
+    rows = {name: [row(name, line) for line in lines] for name, lines in found.items()}
+    text = DOCUMENT.read_text("utf-8")
+    before = TABLE.search(text)
+    if before is None or len(TABLE.findall(text)) != 1:
+        raise SystemExit(f"{DOCUMENT} has no place for the table")
+    if some:
+        rows = merged(rows, before[0])
+        earlier = [int(ms) for ms in re.findall(r"(\d+) to (\d+) ms", before[0].splitlines()[0])[0]]
+        marks = [*marks, *earlier]
     day = datetime.fromtimestamp(time.time(), UTC).date()  # noqa: TID251 - the day of the run
     of = "in one run" if times == 1 else f"in one run, each figure the median of {times}"
+    of = "in several runs" if some else of
     head = (
         f"Measured on {day} {of}; meanwhile a fixed piece of Python took {min(marks):.0f} to"
         f" {max(marks):.0f} ms of CPU.\n\n"
         "| figure | budget | measured | measured beside it | benchmark |\n|---|---|---|---|---|\n"
     )
-    every = (line for lines in found.values() for line in lines)
-    beyond = [f"`{name.replace('`', '')}`" for name in missed(every)]
+    lines = [line for of_one in rows.values() for line in of_one]
+    beyond = [f"`{name.replace('`', '')}`" for name in missed(line[2:] for line in lines)]
     end = f"Missed budgets: {'; '.join(beyond) or 'none'}.\n"
-    table = head + "".join(f"{one}\n" for one in rows) + f"\n{end}"
-    text = DOCUMENT.read_text("utf-8")
-    if len(TABLE.findall(text)) != 1:
-        raise SystemExit(f"{DOCUMENT} has no place for the table")
+    table = head + "".join(f"{line}\n" for line in lines) + f"\n{end}"
     DOCUMENT.write_text(TABLE.sub(lambda _: table, text), "utf-8")
 
 
@@ -112,8 +128,6 @@ def main() -> int:
     parser.add_argument("--times", type=int, default=1, help="runs of each; the medians count")
     parser.add_argument("--minutes", help="of those that take many")
     given = parser.parse_args()
-    if given.save and given.names:
-        parser.error("the table is of one run of all benchmarks: --save takes no names")
     every = {path.stem for path in FOLDER.glob("[a-z]*.py")} - HELPERS - LONG
     names = given.names or sorted(every)
     runs: dict[str, list[list[str]]] = {name: [] for name in names}
@@ -131,7 +145,7 @@ def main() -> int:
         print(f"could not run: {', '.join(failed)}", file=sys.stderr)
         return 1
     if given.save:
-        save(found, marks, given.times)
+        save(found, marks, given.times, some=bool(given.names))
     beyond = missed(line for lines in found.values() for line in lines)
     if beyond:
         print(f"missed budgets: {'; '.join(beyond)}", file=sys.stderr)

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from bench.__main__ import FOLDER, HELPERS, LONG, TABLE, is_missed, medians, missed, row
+from bench.__main__ import FOLDER, HELPERS, LONG, TABLE, is_missed, medians, merged, missed, row
 from scripts.requirements import ROOT
 
 PAGE = (ROOT / "docs/benchmarks.md").read_text(encoding="utf-8")
@@ -65,3 +65,13 @@ def test_what_a_turn_costs_later_is_a_figure_with_a_budget() -> None:
 )
 def test_a_missed_budget_is_found(line: str, beyond: list[str]) -> None:
     assert missed([line]) == beyond
+
+
+def test_a_run_of_some_benchmarks_keeps_the_rows_of_the_others() -> None:
+    table = (
+        "head\n\n| figure |\n|---|\n| a | <= 1 | 2 **missed** | | `one` |\n| b | | 3 | | `two` |\n"
+    )
+    rows = merged({"two": ["| b | | 4 | | `two` |"], "three": ["| c | | 5 | | `three` |"]}, table)
+    assert list(rows) == ["one", "three", "two"]
+    assert rows["one"] == ["| a | <= 1 | 2 **missed** | | `one` |"]
+    assert rows["two"] == ["| b | | 4 | | `two` |"]
