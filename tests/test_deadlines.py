@@ -186,6 +186,8 @@ WITHOUT: Final = {
     "features/files/image.py:Image.run": DISK,
     "features/files/methods.py:files_changes": DISK,
     "features/session_tools/sending.py:SessionsSend.run": "waits at most 300 s",
+    "runtime/media_out.py:Outbox.copied": DISK,
+    "channels/slack/files.py:upload": DISK,
     "features/files/methods.py:files_undo": DISK,
     "features/files/read.py:Read.run": DISK,
     "features/files/write.py:Write.run": DISK,

@@ -15,6 +15,7 @@ from skerry.model.errors import ToolError
 from skerry.model.ids import ChannelId, RunId
 from skerry.model.inbound import Peer, PeerKind, ReplyTo
 from skerry.model.origin import Origin
+from skerry.model.outbound import Additions, Content, OutboundMedia
 from skerry.model.rights import Rights
 from skerry.policy.access import Role
 from skerry.policy.decide import Actor
@@ -106,12 +107,24 @@ class DirectMessages:
         """Returns the names of the platforms that have an account here."""
         return tuple(dict.fromkeys(str(channel) for channel, _ in self._delivery.senders))
 
-    async def send(self, channel: str, person: str, text: str) -> int:
-        """Adds a direct message to the outbox, from the first account of the platform."""
+    def takes_files(self, channel: str) -> bool:
+        """Returns whether the first account of a platform takes files."""
+        return self._delivery.takes_files(self._to(channel, ""))
+
+    def _to(self, channel: str, person: str) -> ReplyTo:
         accounts = {str(name): account for name, account in reversed(self._delivery.senders)}
-        account = accounts[channel]
-        to = ReplyTo(ChannelId(channel), account, Peer(PeerKind.DIRECT, person), "")
-        parts = self._delivery.parts(to, text)
+        return ReplyTo(ChannelId(channel), accounts[channel], Peer(PeerKind.DIRECT, person), "")
+
+    async def send(
+        self, channel: str, person: str, text: str, media: OutboundMedia | None = None
+    ) -> int:
+        """Adds a direct message to the outbox, from the first account of the platform."""
+        to = self._to(channel, person)
+        parts: list[str | Content] = []
+        if text.strip():
+            parts += self._delivery.parts(to, text)
+        if media is not None:
+            parts.append(Content("", Additions(media=media)))
         run_id, now = RunId(f"message-{secrets.token_hex(8)}"), self._context.clock.now_ms()
         await self._context.store.write(lambda unit: outbox.add(unit, run_id, 0, to, parts, now))
         self._delivery.wake(to)

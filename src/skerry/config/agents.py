@@ -96,6 +96,9 @@ class AgentDefaults(ReplyDefaults):
     """The person's time zone, such as `Europe/Lisbon`; without it this machine's."""
     timeout_seconds: float = Field(default=600.0, ge=0)
     """A run is aborted after this many seconds; 0 is no limit."""
+    media_max_mb: int = Field(default=5, ge=0, le=50)
+    """Largest file that an answer, or the tool `message`, sends to a platform, in MB; 0 sends
+    none."""
     max_concurrent: int = Field(default=4, ge=1, le=1000)
     """Runs at the same time over all sessions."""
     subagents: SubagentDefaults = SubagentDefaults.model_construct()

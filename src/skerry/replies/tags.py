@@ -48,6 +48,8 @@ class ReplyMarks(Struct):
     reply_to: str | None = None
     """The message to reply to, as the platform names it."""
     reply_to_current: bool = False
+    voice: bool = False
+    """True when sounds are to be sent as voice messages."""
 
 
 def media(line: str) -> list[str] | None:
@@ -239,6 +241,7 @@ class TagFilter:
             if match[2]:
                 self.marks.reply_to = match[2]
             self.marks.reply_to_current |= match[1] is not None
+            self.marks.voice |= not (match[1] or match[2])
             self._swallow = True
             self._fresh = self._last in {"", "\n"}
             return match.end()

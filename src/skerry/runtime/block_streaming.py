@@ -47,7 +47,7 @@ from skerry.replies.style import (
     tool_ended,
 )
 from skerry.replies.tags import ReplyMarks
-from skerry.runtime.finalize import Block, end_notices, filtered_text, response_texts
+from skerry.runtime.finalize import Attach, Block, block_parts, end_notices, response_texts
 from skerry.runtime.run_context import RunPlan, Runtime
 from skerry.runtime.typing_indicator import TypingIndicator
 from skerry.sessions.sending import sends_to
@@ -92,6 +92,8 @@ class BlockStreamer:
         prefixed: Show,
     ) -> None:
         self._prefixed = prefixed
+        self.attach: Attach | None = None
+        """Finds the files that a text names; None where none is sent."""
         self._runtime = runtime
         self._context = context
         self.to = to
@@ -180,11 +182,11 @@ class BlockStreamer:
             await self._drain(at_once=False)
             self._queue.extend(last)
             await self._pause()
-        blocks = [Block(block.text, self._quote(block.response.marks)) for block in self._queue]
+        blocks = [self._block(block.text, block.response.marks) for block in self._queue]
         self._queue.clear()
         if not self.streams:
             blocks += [
-                Block(self._prefixed(text.text), self._quote(text.marks))
+                self._block(self._prefixed(text.text), text.marks)
                 for text in self._unsent(messages)
             ]
         line = footer(self.style.usage, result.usage, result.session_key)
@@ -330,9 +332,10 @@ class BlockStreamer:
 
     async def _send(self, block: _QueuedBlock) -> None:
         response, run_id = block.response, self._context.run_id
-        to = Block(block.text, self._quote(response.marks)).addressed(self.to)
-        content = await filtered_text(self._runtime.hooks, self._context, to, block.text)
-        parts = self._runtime.delivery.parts(to, content) if content else []
+        runtime, marked = self._runtime, self._block(block.text, response.marks)
+        to, parts = await block_parts(
+            runtime.hooks, self._context, marked, self.to, runtime.delivery.parts, self.attach
+        )
         number, now = self.blocks, self._runtime.clock.now_ms()
         end = response.stored if block.end is None else block.end
         # A response that failed and was begun anew may still have blocks that wait.
@@ -348,11 +351,12 @@ class BlockStreamer:
         response.stored = end
         self._runtime.delivery.wake(self.to)
 
-    def _quote(self, marks: ReplyMarks | None) -> str | None:
-        """Returns the message that a block is to quote, as the platform names it."""
+    def _block(self, text: str, marks: ReplyMarks | None) -> Block:
+        """Returns a text with the message that it is to quote, as the platform names it."""
         if marks is None:
-            return None
-        return marks.reply_to or (self.to.message_id if marks.reply_to_current else None)
+            return Block(text)
+        current = self.to.message_id if marks.reply_to_current else None
+        return Block(text, marks.reply_to or current, marks.voice)
 
 
 def answers(plan: RunPlan, variables: Callable[[], Mapping[str, str]]) -> BlockStreamer | None:

@@ -32,7 +32,7 @@ from skerry.model.ids import AccountId, ChannelId, RunId
 from skerry.model.inbound import Peer, ReplyTo
 from skerry.model.outbound import OutboundPart, Receipt, Settlement, TextUnit
 from skerry.model.undelivered import DeliveryDelayedError
-from skerry.ports.channel import ChannelAdapter, Inbox
+from skerry.ports.channel import ChannelAdapter, Inbox, capabilities
 from skerry.replies.splitting import split
 from skerry.store import Reader, Store, Unit, outbox
 from skerry.store.outbox import PartState, WaitingPart
@@ -42,6 +42,8 @@ logger = logging.getLogger(__name__)
 USUAL_ROOM: Final = (4000, TextUnit.CHARACTERS)
 """Message limit of most platforms: openclaw-behaviour 6.7."""
 SEND_SECONDS: Final = 15.0
+FILE_SECONDS: Final = 90.0
+"""Seconds for a part with a file, which may be large."""
 RETRIES: Final = Backoff(base=5.0, cap=300.0)
 """Waits before a part is tried again."""
 LONGEST_HINT: Final = 86_400.0
@@ -221,14 +223,14 @@ class Sender(Struct):
 
     async def _hand_over(self, waiting: WaitingPart) -> Receipt:
         """Lets the adapter send the part; with the mark it may be too long for one message."""
-        texts = [waiting.part.text]
+        texts, has_file = [waiting.part.text], waiting.part.more.media is not None
         if waiting.repeated:
-            texts = split(
-                REPEATED + waiting.part.text, self.adapter.text_limit, self.adapter.text_unit
-            )
+            marked = REPEATED + waiting.part.text
+            texts = split(marked, self.adapter.text_limit, self.adapter.text_unit)
+            texts = texts[:1] if has_file else texts
         shown: list[str] = []
         for text in texts:
-            with anyio.fail_after(SEND_SECONDS):
+            with anyio.fail_after(FILE_SECONDS if has_file else SEND_SECONDS):
                 receipt = await self.adapter.send(replace(waiting.part, text=text))
             shown += receipt.platform_ids
         return Receipt(tuple(shown))
@@ -261,6 +263,11 @@ class Sender(Struct):
         marked = await self.store.write(write)
         if dead:
             self._wake_owner()
+        if state is PartState.SENT and part.more.media is not None:
+            # It is imported here: most parts have no file.
+            from skerry.runtime.media_out import discard  # noqa: PLC0415 - at first use
+
+            discard(part.more.media)
         if self.hooks.message_sent.handlers and state in {PartState.SENT, PartState.FAILED}:
             self._notify_hooks(part, state, receipt)
         return marked
@@ -321,6 +328,11 @@ class Delivery(Struct, frozen=True):
         """Returns how much the platform takes at once; without its adapter what most take."""
         sender = self.senders.get((to.channel, to.account))
         return (sender.adapter.text_limit, sender.adapter.text_unit) if sender else USUAL_ROOM
+
+    def takes_files(self, to: ReplyTo) -> bool:
+        """Returns whether the platform takes files; false without its adapter."""
+        sender = self.senders.get((to.channel, to.account))
+        return sender is not None and capabilities(sender.adapter).media_out
 
     async def typing(self, to: ReplyTo) -> None:
         """Shows on the platform that an answer is being written."""

@@ -1,7 +1,7 @@
 """End of a run: its result, the text for the person, and the one unit that stores both."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 import msgspec
@@ -23,6 +23,7 @@ from skerry.model.message import (
     is_command_answer,
     open_calls,
 )
+from skerry.model.outbound import Content
 from skerry.model.run import RunFailure, RunResult, StopReason
 from skerry.replies.shaping import ShapedText, Show, named, shaped
 from skerry.store import Reader, Unit, outbox, runs, sessions
@@ -96,14 +97,19 @@ class Block(Struct, frozen=True):
     text: str
     quote: str | None = None
     """The message that it quotes, as the platform names it."""
+    voice: bool = False
+    """True when the sounds that it names are sent as voice messages."""
 
     def addressed(self, to: ReplyTo) -> ReplyTo:
         """Returns where it goes."""
         return replace(to, quote=self.quote) if self.quote else to
 
 
-Outgoing = list[tuple[ReplyTo, Sequence[str]]]
+Part = str | Content
+Outgoing = list[tuple[ReplyTo, Sequence[Part]]]
 """The parts of each block, and where they go."""
+Attach = Callable[[str, bool], Awaitable[list[Part]]]
+"""Function from a text, and whether it asks for voice messages, to its words and files in order."""
 
 
 def end_notices(result: RunResult) -> list[Block]:
@@ -180,14 +186,28 @@ async def outgoing(
     blocks: Sequence[Block],
     to: ReplyTo,
     parts: Callable[[ReplyTo, str], list[str]],
+    attach: Attach | None = None,
 ) -> Outgoing:
     """Returns the parts of each block that the person is to read; none where hooks cancel it."""
-    going: Outgoing = []
-    for block in blocks:
-        addressed = block.addressed(to)
-        content = await filtered_text(hooks, context, addressed, block.text)
-        going.append((addressed, parts(addressed, content) if content else []))
-    return going
+    return [await block_parts(hooks, context, block, to, parts, attach) for block in blocks]
+
+
+async def block_parts(
+    hooks: Hooks,
+    context: RunContext,
+    block: Block,
+    to: ReplyTo,
+    parts: Callable[[ReplyTo, str], list[str]],
+    attach: Attach | None,
+) -> tuple[ReplyTo, Sequence[Part]]:
+    """Returns where a block goes, and its parts: its words cut, its files whole."""
+    addressed = block.addressed(to)
+    text = await filtered_text(hooks, context, addressed, block.text)
+    if not text:
+        return addressed, []
+    pieces = await attach(text, block.voice) if attach is not None else [text]
+    cut = [parts(addressed, piece) if isinstance(piece, str) else [piece] for piece in pieces]
+    return addressed, [part for some in cut for part in some]
 
 
 async def filtered_text(hooks: Hooks, context: RunContext, to: ReplyTo, text: str) -> str | None:

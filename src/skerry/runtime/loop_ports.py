@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import anyio
 from msgspec.structs import replace
@@ -39,9 +39,11 @@ from skerry.model.message import (
     command_answer,
 )
 from skerry.model.origin import Origin
+from skerry.model.outbound import Content
 from skerry.policy.decide import Actor
 from skerry.policy.effect import Effect
 from skerry.policy.loop_detection import CallHistory
+from skerry.policy.tool_policy import ToolPolicy
 from skerry.ports.model import ModelInfo, ModelRequest
 from skerry.ports.tool import Assessment, ToolContext
 from skerry.runtime import tool_calls
@@ -57,6 +59,9 @@ from skerry.runtime.tool_calls import CallGate, SessionRecall, refusal
 from skerry.runtime.tool_results import Progress, result_message
 from skerry.runtime.usage.limits import RunMeter
 from skerry.store import Unit, runs, sessions
+
+if TYPE_CHECKING:
+    from skerry.runtime.media_out import AnswerMedia
 
 CHECKPOINT_SECONDS: Final = 1.0
 CHECKPOINT_CHARS: Final = 2048
@@ -236,6 +241,18 @@ class RunTools:
         self._limits = limits
         self._speaker = speaker
         self._history: CallHistory | None = None
+        self._media: AnswerMedia | None = None
+
+    async def attach(self, text: str, voice: bool) -> list[str | Content]:  # noqa: FBT001 - as `finalize.Attach`
+        """Returns the pieces of an answer in order: words, and the files that it names."""
+        if not self._plan.files.references:
+            return [text]
+        if self._media is None:
+            # It is imported here: most answers name no file.
+            from skerry.runtime.media_out import AnswerMedia  # noqa: PLC0415 - at first use
+
+            self._media = AnswerMedia(self._plan, self.context, self._layers)
+        return await self._media.contents(text, voice=voice)
 
     async def execute(self, call: ToolCall) -> ToolResultMessage:
         """Returns the result of a call, a refusal or a failure included."""
@@ -270,9 +287,8 @@ class RunTools:
         context = replace(self.context(), progress=progress)
         active = plan.active
         model = (self._speaker.provider, self._speaker.model)  # a fall-back has tools of its own
-        joined = [guest.request.sender for guest in active.joined]
-        layers = runtime.layers(plan.caller, plan.config, model, joined)
         asks = RunApprovals(runtime.approvals, active) if runtime.approvals else None
+        layers = self._layers()
         call_gate = CallGate(active.request.run_id, active.session_id, layers, asks, model)
         try:
             result = await runtime.supervisor.call(
@@ -282,6 +298,13 @@ class RunTools:
         finally:
             progress.end()
         return await examined(result)
+
+    def _layers(self) -> ToolPolicy:
+        """Returns the layers of the configuration on the tools of the run at this moment."""
+        plan = self._plan
+        model = (self._speaker.provider, self._speaker.model)
+        joined = [guest.request.sender for guest in plan.active.joined]
+        return plan.runtime.layers(plan.caller, plan.config, model, joined)
 
     def context(self) -> ToolContext:
         """Returns the context of a tool; most runs call none, and it takes half a millisecond."""

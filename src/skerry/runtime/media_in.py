@@ -88,7 +88,7 @@ class MediaFolder(Struct, frozen=True):
         return Files(tuple(images), tuple(notes))
 
     async def _kept(self, attachment: Attachment, data: bytes) -> str:
-        name = f"{secrets.token_hex(8)}-{_cleaned(attachment.name) or 'file'}"
+        name = f"{secrets.token_hex(8)}-{clean_name(attachment.name) or 'file'}"
         path = self.folder / INBOUND / name
         try:
             await anyio.to_thread.run_sync(self._write, path, data)
@@ -141,11 +141,11 @@ def _named(attachment: Attachment) -> str:
         AttachmentKind.VIDEO: "Video",
         AttachmentKind.FILE: "File",
     }
-    name = _cleaned(attachment.name)
+    name = clean_name(attachment.name)
     return f"{words[attachment.kind]} {name}" if name else words[attachment.kind]
 
 
-def _cleaned(name: str) -> str:
+def clean_name(name: str) -> str:
     """Returns a name without folders, blanks, brackets and hidden characters."""
     last = name.replace("\\", "/").rpartition("/")[2]
     return _ODD.sub("_", last).strip("._")[:_MOST_NAME]

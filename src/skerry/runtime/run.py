@@ -238,7 +238,8 @@ class Run(Struct, frozen=True):
             if warned is not None:
                 blocks.append(Block(warned.text))
             first = replying.blocks
-            going = await outgoing(hooks, context, blocks, replying.to, self.runtime.delivery.parts)
+            parts = self.runtime.delivery.parts
+            going = await outgoing(hooks, context, blocks, replying.to, parts, replying.attach)
         unsaved = await writing.entries(executor.loop.unsaved, context)
         if warned is not None:
             unsaved = [*unsaved, notice(warned.text, result.ended_at)]

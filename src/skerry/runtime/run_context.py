@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from functools import partial
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -155,8 +154,13 @@ class RunPlan(Struct, frozen=True):
     """The person or program that asks, and where."""
     hooks: RunContext
     """The run as hooks see it."""
-    show: Show
-    """Says what an answer shows of a file that the model names."""
+    files: "AnswerFiles"
+    """Files that the model names."""
+
+    @property
+    def show(self) -> Show:
+        """Returns the function that says what an answer shows of a file."""
+        return self.files.show
 
     def variables(self, failover: Failover) -> Mapping[str, str]:
         """Returns the variables that the prefix of an answer may name."""
@@ -197,7 +201,7 @@ def run_plan(runtime: Runtime, config: Config, active: ActiveRun) -> RunPlan:
         thinking_asked=requested is not None,
         caller=caller,
         hooks=run_context(request, active.session_id, workspace, caller),
-        show=partial(shown_file, config, agent),
+        files=AnswerFiles(config, agent),
     )
 
 
@@ -285,26 +289,44 @@ MEDIA: Final = "media"
 _WEB: Final = ("http://", "https://")
 
 
-def shown_file(config: Config, agent: AgentId, reference: str) -> str:
-    """Returns in words what an answer shows of a file."""
-    if reference.lower().startswith(_WEB):
-        return f"📎 {reference}"
-    roots = (config.workspace(agent), config.state_dir / MEDIA)
-    reason = "there is no such file"
-    for root in roots:
+class AnswerFiles:
+    """Files that the answers of one run name, by the lines that stand for them."""
+
+    __slots__ = ("_agent", "_config", "references")
+
+    def __init__(self, config: Config, agent: AgentId) -> None:
+        self._config = config
+        self._agent = agent
+        self.references: dict[str, str] = {}
+        """File by its line, of those that there are."""
+
+    def show(self, reference: str) -> str:
+        """Returns the line that stands for a file, with the reason where there is none."""
+        if reference.lower().startswith(_WEB):
+            return f"📎 {reference}"
+        root = self._config.workspace(self._agent)
         try:
-            path = _beneath(reference, root)
-            with Beneath(root, gate(config)).open(path):
-                return named(reference)
+            path = relative_path(reference, root)
+            with Beneath(root, gate(self._config)).open(path):
+                pass
         except EscapeError as error:
             logger.warning("a file of an answer is not shown: %s", error)
-            reason = "it is not in the workspace"
+            return f"{named_file(reference)} (not sent: it is not in the workspace)"
         except OSError:
-            continue
-    return f"📎 {PurePath(reference).name} (not sent: {reason})"
+            return f"{named_file(reference)} (not sent: there is no such file)"
+        line = named(reference)
+        if self.references.get(line, reference) != reference:  # another file of the same name
+            line = f"📎 {path}"
+        self.references[line] = reference
+        return line
 
 
-def _beneath(reference: str, root: Path) -> str:
+def named_file(reference: str) -> str:
+    """Returns the line that stands for a file which is not sent."""
+    return f"📎 {PurePath(reference).name}"
+
+
+def relative_path(reference: str, root: Path) -> str:
     """Returns the path relative to the root, where it lies beneath it by its name."""
     path = PurePath(reference.removeprefix("file://"))
     if path.is_absolute() and path.is_relative_to(root):

@@ -53,6 +53,8 @@ class RunExecutor:
         transcript = RunTranscript(plan, conversation, writing, self.replying)
         mailbox = RunMailbox(plan, transcript, self._limits)
         tools = RunTools(plan, conversation, pipeline, self._limits, self.speaker)
+        if self.replying is not None:
+            self.replying.attach = tools.attach
         target = CompactionTarget(
             request.key, active.session_id, plan.target, request.purpose, request.origin
         )

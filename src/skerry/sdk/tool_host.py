@@ -10,6 +10,7 @@ from skerry.config.root import Config
 from skerry.infra.clock import Clock
 from skerry.model.errors import StateError
 from skerry.model.ids import AgentId, SessionKey
+from skerry.model.outbound import OutboundMedia
 from skerry.policy.tool_layers import Selection, ToolLists
 from skerry.policy.tool_names import PROFILES
 from skerry.ports.allowlist import Allowlist
@@ -35,8 +36,14 @@ class Outgoing(Protocol):
         """Returns the names of the platforms that have an account here."""
         ...
 
-    async def send(self, channel: str, person: str, text: str) -> int:
-        """Adds a direct message to the outbox; returns the number of its parts.
+    def takes_files(self, channel: str) -> bool:
+        """Returns whether the first account of a platform takes files."""
+        ...
+
+    async def send(
+        self, channel: str, person: str, text: str, media: OutboundMedia | None = None
+    ) -> int:
+        """Adds a direct message to the outbox, a file behind its text; returns how many parts.
 
         Raises:
             KeyError: the platform has no account here.

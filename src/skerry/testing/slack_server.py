@@ -3,7 +3,9 @@
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any, Final, Self
+from urllib.parse import parse_qsl
 
 import anyio
 import msgspec
@@ -27,6 +29,8 @@ _PARAMS: Final[Mapping[str, tuple[set[str], set[str]]]] = {
     "reactions.add": (set(), {"channel", "timestamp", "name"}),
     "reactions.remove": (set(), {"channel", "timestamp", "name"}),
     "conversations.history": ({"limit", "include_all_metadata"}, {"channel"}),
+    "files.getUploadURLExternal": (set(), {"filename", "length"}),
+    "files.completeUploadExternal": ({"thread_ts", "initial_comment"}, {"channel_id", "files"}),
     "conversations.replies": ({"limit", "include_all_metadata"}, {"channel", "ts"}),
 }
 """Parameters that each method may have, and those that it must."""
@@ -40,6 +44,20 @@ class Posted:
     text: str
     ts: str
     params: Mapping[str, Any]
+
+
+@dataclass(slots=True)
+class SentFile:
+    """A file of the app; `channel` is empty until it is shared."""
+
+    name: str
+    length: int
+    data: bytes = b""
+    title: str = ""
+    channel: str = ""
+    thread: str = ""
+    comment: str = ""
+    ts: str = ""
 
 
 @dataclass(slots=True)
@@ -60,6 +78,8 @@ class SlackServer(anyio.AsyncContextManagerMixin):
     names: dict[str, str] = field(default_factory=lambda: {"UALICE": "Alice"})
     """Names that people chose, by id."""
     files: dict[str, bytes] = field(default_factory=dict)
+    uploads: dict[str, SentFile] = field(default_factory=dict)
+    """Files of the app, by id."""
     _waiting: list[dict[str, Any]] = field(default_factory=list)
     """Envelopes that are not acknowledged, in order."""
     _sockets: list[ServedSocket] = field(default_factory=list)
@@ -174,21 +194,26 @@ class SlackServer(anyio.AsyncContextManagerMixin):
         if request.path.startswith("/files/"):
             data = self.files.get(method)
             return Response(data or b"", 200 if data else 404, "application/octet-stream")
+        if request.path.startswith("/upload/"):
+            return self._take_bytes(method, request.body)
         wanted = APP_TOKEN if method == "apps.connections.open" else BOT_TOKEN
         if self.revoked or request.headers.get("authorization") != f"Bearer {wanted}":
             return Response.of({"ok": False, "error": "invalid_auth"})
         plan = next((plan for plan in self.planned if plan[0] == method), None)
+        params = _params(request)
         if plan is not None:
             self.planned.remove(plan)
             if plan[2]:
-                self._answer(method, request.json)
+                self._answer(method, params)
             return plan[1]
-        return Response.of(self._answer(method, request.json))
+        return Response.of(self._answer(method, params))
 
     def _answer(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         may, must = _PARAMS.get(method, (set(), {"no such method"}))
         if not must <= params.keys() <= may | must or not self._is_sendable(params):
             return self._fault(method, "invalid_arguments")
+        if method.startswith("files."):
+            return self._upload_place(params) if "filename" in params else self._share(params)
         match method:
             case "auth.test":
                 answer: dict[str, Any] = {"user_id": BOT_USER, "user": "house", "team_id": "T1"}
@@ -204,6 +229,43 @@ class SlackServer(anyio.AsyncContextManagerMixin):
                 self.reactions.append((params["timestamp"], params["name"]))
                 answer = {}
         return {"ok": True, **answer}
+
+    def _upload_place(self, params: dict[str, Any]) -> dict[str, Any]:
+        self._count += 1
+        name = f"F{self._count}"
+        self.uploads[name] = SentFile(params["filename"], int(params["length"]))
+        root = self.root.removesuffix("/api")
+        return {"ok": True, "upload_url": f"{root}/upload/{name}", "file_id": name}
+
+    def _take_bytes(self, name: str, data: bytes) -> Response:
+        file = self.uploads.get(name)
+        if file is None or len(data) != file.length:
+            self.faults.append(f"upload of {name}: {len(data)} bytes")
+            return Response(b"", 400)
+        file.data = data
+        return Response(b"OK - 1", 200)
+
+    def _share(self, params: dict[str, Any]) -> dict[str, Any]:
+        for named in params["files"]:
+            file = self.uploads.get(named["id"])
+            if file is None or not file.data:
+                return self._fault("files.completeUploadExternal", "file_not_found")
+            file.channel, file.title = params["channel_id"], named["title"]
+            file.thread = params.get("thread_ts", "")
+            file.comment, file.ts = params.get("initial_comment", ""), self._stamp()
+        self._wake()
+        return {"ok": True, "files": params["files"]}
+
+    def shared(self, channel: str = "D1") -> list[SentFile]:
+        """Returns the files that a channel shows, in order."""
+        return [file for file in self.uploads.values() if file.channel == channel]
+
+    async def wait_for_files(self, count: int, channel: str = "D1") -> list[SentFile]:
+        """Waits until a channel shows so many files; returns them."""
+        with anyio.fail_after(60):
+            while len(files := self.shared(channel)) < count:
+                await self._changed.wait()
+        return files
 
     def _fault(self, method: str, error: str) -> dict[str, Any]:
         self.faults.append(f"{method}: {error}")
@@ -225,8 +287,22 @@ class SlackServer(anyio.AsyncContextManagerMixin):
         return {"channel": params["channel"], "ts": stamp}
 
     def _messages(self, params: dict[str, Any]) -> list[dict[str, Any]]:
-        return [
+        stored = [
             {"ts": one.ts, "metadata": one.params.get("metadata", {})}
-            for one in reversed(self.posted)
+            for one in self.posted
             if one.channel == params["channel"]
-        ][: params.get("limit", 100)]
+        ]
+        stored += [
+            {"ts": file.ts, "files": [{"name": file.name}]}
+            for file in self.shared(params["channel"])
+        ]
+        newest = sorted(stored, key=itemgetter("ts"), reverse=True)
+        return newest[: params.get("limit", 100)]
+
+
+def _params(request: Request) -> dict[str, Any]:
+    """Returns the parameters of a request, of JSON or of a form."""
+    if request.headers.get("content-type", "") == "application/x-www-form-urlencoded":
+        return dict(parse_qsl(request.body.decode()))
+    decoded: dict[str, Any] = request.json
+    return decoded

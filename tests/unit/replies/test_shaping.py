@@ -57,7 +57,7 @@ def test_thoughts_in_tags_are_taken_out_but_never_from_code(
         ("[[ reply_to : 42 ]]Hi", "Hi", ReplyMarks("42")),
         ("Hi [[reply_to:a-b.c]]", "Hi ", ReplyMarks("a-b.c")),
         ("Hi [[reply_to:cut", "Hi ", ReplyMarks()),
-        ("[[audio_as_voice]]\nHi", "Hi", ReplyMarks()),
+        ("[[audio_as_voice]]\nHi", "Hi", ReplyMarks(voice=True)),
         ("[[Page]] [link](x) [", "[[Page]] [link](x) [", ReplyMarks()),
         ("`[[reply_to_current]]`", "`[[reply_to_current]]`", ReplyMarks()),
     ],

@@ -11,7 +11,7 @@ from skerry.sdk.channel_host import AccountHttp, Fetched, Outcome
 
 _SLACK: Final = 8.0
 """Seconds that a long request may take beyond its own wait."""
-_UPLOAD_SECONDS: Final = 28.0
+_UPLOAD_SECONDS: Final = 60.0
 NOT_SENT: Final = frozenset({"connect", "name-unresolved", "name-timeout"})
 """Rules of a fetch that ended before anything was sent."""
 _OK: Final = 200

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from skerry.channels.slack import wire
+from skerry.channels.slack import files, wire
 from skerry.channels.slack.api import LOGIN, PASSING, ApiError, WebApi
 from skerry.channels.slack.config import SlackAccount
 from skerry.channels.slack.markup import MRKDWN
@@ -25,6 +25,7 @@ from skerry.sdk.channels import (
     InboundMessage,
     Inbox,
     MediaError,
+    OutboundMedia,
     OutboundPart,
     Receipt,
     ReplyTo,
@@ -62,9 +63,14 @@ class _Meta(Struct, frozen=True):
     event_payload: dict[str, Any] = field(default_factory=dict)
 
 
+class _StoredFile(Struct, frozen=True):
+    name: str | None = None
+
+
 class _Stored(Struct, frozen=True):
     ts: str = ""
     metadata: _Meta = _Meta()
+    files: tuple[_StoredFile, ...] = ()
 
 
 class _History(Struct, frozen=True):
@@ -83,7 +89,13 @@ class SlackAdapter:
     text_limit = MOST_TEXT
     text_unit = TextUnit.CHARACTERS
     capabilities = Capabilities(
-        edits=True, reactions=True, buttons=True, threads=True, media_in=True, rich_text=True
+        edits=True,
+        reactions=True,
+        buttons=True,
+        threads=True,
+        media_in=True,
+        media_out=True,
+        rich_text=True,
     )
 
     def __init__(self, settings: SlackAccount, host: ChannelHost, api: WebApi) -> None:
@@ -189,6 +201,8 @@ class SlackAdapter:
     async def send(self, part: OutboundPart) -> Receipt:
         """Sends one part, with metadata by which `settle` finds it."""
         self._refuse_while_quiet()
+        if part.more.media is not None:
+            return await self._send_file(part, part.more.media)
         text = MRKDWN.render(part.text)
         params: dict[str, Any] = {
             "channel": part.to.peer.id,
@@ -203,6 +217,16 @@ class SlackAdapter:
             params["blocks"] = _blocks(text, part)
         answer = await self._asked("chat.postMessage", params)
         return Receipt((_sent.decode(answer).ts,))
+
+    async def _send_file(self, part: OutboundPart, media: OutboundMedia) -> Receipt:
+        try:
+            shared = await files.upload(self._api, part, media)
+        except ApiError as error:
+            raise self._undelivered(error) from error
+        if part.text.strip():
+            shared["initial_comment"] = MRKDWN.render(part.text)
+        await self._asked("files.completeUploadExternal", shared)
+        return files.receipt(shared)
 
     async def _asked(self, method: str, params: dict[str, Any]) -> bytes:
         try:
@@ -240,10 +264,16 @@ class SlackAdapter:
         if part.to.thread_id:
             method, params["ts"] = "conversations.replies", part.to.thread_id
         stored = _history.decode(await self._api.call(method, params))
+        media = part.more.media
+        name = files.file_name(part, media) if media is not None else ""
         for message in stored.messages:
             meta = message.metadata
             if meta.event_type == PART and meta.event_payload.get("nonce") == part.nonce:
                 return Settlement.DELIVERED
+            if media is not None and any(file.name == name for file in message.files):
+                return Settlement.DELIVERED
+        if media is not None:
+            return Settlement.UNKNOWN  # Slack shares files some time after it was asked to
         # With more messages behind it than were looked at it may be further back.
         return Settlement.ABSENT if len(stored.messages) < _LOOKED_AT else Settlement.UNKNOWN
 

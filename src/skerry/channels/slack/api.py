@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from typing import Any, Final
+from urllib.parse import urlencode
 
 import msgspec
 from msgspec import Struct
@@ -10,6 +11,7 @@ from skerry.sdk.channel_host import AccountHttp, Fetched, Outcome
 
 NOT_SENT: Final = frozenset({"connect", "name-unresolved", "name-timeout"})
 """Rules of a fetch that ended before anything was sent."""
+_UPLOAD_SECONDS: Final = 60.0
 LOGIN: Final = frozenset(
     {"account_inactive", "invalid_auth", "not_allowed_token_type", "not_authed", "token_expired"}
     | {"missing_scope", "no_permission", "org_login_required", "token_revoked"}
@@ -63,6 +65,31 @@ class WebApi:
         url = f"{self._root}/{method}"
         fetched = await self.http.post_json(url, params or {}, headers=headers)
         return self._checked(fetched, method)
+
+    async def call_form(self, method: str, params: Mapping[str, str]) -> bytes:
+        """Calls a method that takes no JSON; returns as `call`."""
+        headers = {
+            "authorization": f"Bearer {self._bot_token}",
+            "content-type": "application/x-www-form-urlencoded",
+        }
+        body = urlencode(params).encode()
+        url = f"{self._root}/{method}"
+        fetched = await self.http.fetch(url, method="POST", headers=headers, body=body)
+        return self._checked(fetched, method)
+
+    async def put_file(self, url: str, data: bytes, mime: str) -> None:
+        """Gives the bytes of a file to the address that Slack named for it.
+
+        Raises:
+            ApiError: they were not taken.
+        """
+        headers = {"content-type": mime or "application/octet-stream"}
+        fetched = await self.http.fetch(
+            url, method="POST", headers=headers, body=data, seconds=_UPLOAD_SECONDS
+        )
+        if fetched.outcome is not Outcome.ALLOW or fetched.status != 200:  # noqa: PLR2004 - HTTP's OK
+            reason = fetched.reason or f"status {fetched.status}"
+            raise ApiError(f"Slack did not take the bytes of a file: {reason}")
 
     async def download(self, url: str, limit: int) -> Fetched:
         """Returns a file of a message; `truncated` beyond `limit` bytes."""

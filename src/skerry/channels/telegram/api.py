@@ -10,6 +10,7 @@ from skerry.sdk.channel_host import AccountHttp, Fetched, FormFile, Outcome
 
 _SLACK: Final = 8.0
 """Seconds that a long request may take beyond its own wait."""
+_UPLOAD_SECONDS: Final = 60.0
 NOT_SENT: Final = frozenset({"connect", "name-unresolved", "name-timeout"})
 """Rules of a fetch that ended before anything was sent."""
 
@@ -78,7 +79,8 @@ class BotApi:
             for key, given in params.items()
         }
         url = f"{self._root}/bot{self._token}/{method}"
-        return self._result(await self.http.post_form(url, {**texts, field: file}))
+        form: dict[str, str | FormFile] = {**texts, field: file}
+        return self._result(await self.http.post_form(url, form, seconds=_UPLOAD_SECONDS))
 
     async def download(self, path: str, limit: int) -> Fetched:
         """Returns a file by the path that `getFile` gave; `truncated` beyond `limit` bytes."""

@@ -28,7 +28,6 @@ SENT_SECONDS: Final = 20.0
 """Seconds that `send` waits for the platform; then the message is still in the outbox."""
 LOOK_SECONDS: Final = 0.05
 _MOST_PROBES: Final = 64
-Text = Annotated[str, Field(min_length=1, max_length=100_000)]
 Key = Annotated[str, Field(min_length=1, max_length=256)]
 Option = Annotated[str, Field(min_length=1, max_length=100)]
 
@@ -55,23 +54,23 @@ class SendParams(TargetParams):
     """Parameters of `send`; a repeated key sends nothing again."""
 
     ignored: ClassVar = {
-        "agentId": "The message is in no transcript.",
-        "gifPlayback": "It is about files.",
-        "asVoice": "It is about files.",
-        "forceDocument": "It is about files.",
-        "contentType": "It is about files.",
-        "filename": "It is about files.",
+        "gifPlayback": "The platform decides how it shows a file.",
+        "forceDocument": "The platform decides how it shows a file.",
+        "contentType": "The bytes of the file decide.",
+        "filename": "The file has its own.",
         "sessionKey": "The message is in no transcript.",
     }
     refused: ClassVar = {
-        "mediaUrl": "Files are sent by answers of agents only.",
-        "mediaUrls": "Files are sent by answers of agents only.",
-        "buffer": "Files are sent by answers of agents only.",
+        "mediaUrls": "One message has one file: mediaUrl.",
+        "buffer": "Files of a workspace are sent: mediaUrl.",
         "parseMode": "Messages are Markdown on every platform.",
     }
 
     reply_to_id: Name | None = None
-    message: Text
+    message: Annotated[str, Field(max_length=100_000)] = ""
+    media_url: Annotated[str, Field(max_length=4096)] | None = None
+    as_voice: bool = False
+    agent_id: Name | None = None
     idempotency_key: Key
     silent: bool = False
 
@@ -194,12 +193,24 @@ async def channels_restart(call: Call, params: AccountParams) -> Json:
 
 
 async def send(call: Call, params: SendParams) -> Json:
-    """Sends a message over a platform, once for each key; waits until the platform has it."""
+    """Sends a message over a platform, once for each key; waits until the platform has it.
+
+    A file of a workspace goes with it for clients that may administrate.
+    """
     to = _target(call, params)
     if params.reply_to_id is not None:
         to = replace(to, quote=params.reply_to_id)
     silent = Additions(silent=params.silent)
-    parts = [Content(text, silent) for text in channels_of(call).parts(to, params.message)]
+    text = params.message if params.message.strip() else ""
+    parts = [Content(cut, silent) for cut in channels_of(call).parts(to, text) if text]
+    if params.media_url is not None:
+        # It is imported here: most messages have no file.
+        from skerry.features.channels.files import copied  # noqa: PLC0415 - at first use
+
+        media = await copied(call, to, params.media_url, params.agent_id, voice=params.as_voice)
+        parts.append(Content("", Additions(media=media, silent=params.silent)))
+    if not parts:
+        raise RefusedError("The message is empty.", "Give `message`, `mediaUrl`, or both.")
     return await _deliver(call, RunId(f"send-{params.idempotency_key}"), to, parts)
 
 

@@ -20,7 +20,9 @@ def add(message: ArgumentParser) -> None:
         parser.add_argument("--channel", metavar="CHANNEL", help="the platform; else the first")
         parser.add_argument("--account", metavar="ID", help="the account; else the first")
         parser.add_argument("--thread", metavar="ID", help="the topic or thread")
-    send.add_argument("--message", required=True, metavar="TEXT", help="in Markdown; - is stdin")
+    send.add_argument("--message", default="", metavar="TEXT", help="in Markdown; - is stdin")
+    send.add_argument("--media", metavar="FILE", help="a file of the agent's workspace")
+    send.add_argument("--agent", metavar="ID", help="the agent of that workspace")
     send.add_argument("--silent", action="store_true", help="without a sound")
     poll.add_argument("--question", required=True, metavar="TEXT", help="what is asked")
     poll.add_argument(

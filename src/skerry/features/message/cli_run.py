@@ -13,6 +13,8 @@ from skerry.client.client import GatewayClient
 from skerry.client.discover import find
 
 SCOPES: Final = ("operator.write",)
+FILES: Final = (*SCOPES, "operator.admin")
+"""Scopes for a message with a file."""
 
 
 def run(arguments: Namespace) -> int:
@@ -23,7 +25,8 @@ def run(arguments: Namespace) -> int:
 async def _run(arguments: Namespace) -> int:
     method, params = _request(arguments)
     address = find(os.environ, url=arguments.url, token=arguments.token)
-    async with GatewayClient(address, scopes=SCOPES) as client:
+    scopes = FILES if "mediaUrl" in params else SCOPES
+    async with GatewayClient(address, scopes=scopes) as client:
         answer = await client.request(method, params)
     if arguments.json:
         show_json(answer)
@@ -49,6 +52,8 @@ def _request(arguments: Namespace) -> tuple[str, dict[str, Any]]:
         case "send":
             text = sys.stdin.read() if arguments.message == "-" else arguments.message
             params |= {"message": text, "silent": arguments.silent}
+            files = {"mediaUrl": arguments.media, "agentId": arguments.agent}
+            params |= {key: given for key, given in files.items() if given}
         case "poll":
             params |= {"question": arguments.question, "options": arguments.option}
             params["maxSelections"] = arguments.most

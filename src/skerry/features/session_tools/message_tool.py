@@ -1,16 +1,20 @@
-"""The tool `message`: a direct message to the owner on a chat platform."""
+"""The tool `message`: a direct message to the owner on a chat platform, with a file or without."""
 
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from skerry.features.session_tools.common import ALIASES, HostTool, caller_of, reply
 from skerry.model.errors import ToolError
 from skerry.model.origin import Origin
+from skerry.model.outbound import OutboundMedia
 from skerry.model.tool import ToolResult, ToolSpec
+from skerry.model.undelivered import MediaError
 from skerry.policy.access import Verb
 from skerry.policy.decide import Actor
 from skerry.ports.tool import ToolContext
+from skerry.runtime.media_out import Outbox
+from skerry.runtime.run_context import named_file
 from skerry.sdk.arguments import named
 
 
@@ -22,8 +26,25 @@ class MessageParams(BaseModel):
     action: Literal["send"] = "send"
     channel: str | None = Field(default=None, max_length=64)
     target: str | None = Field(default=None, max_length=256, description="The owner's id there.")
-    message: str = Field(min_length=1, max_length=20_000)
+    message: str = Field(default="", max_length=20_000)
+    media: str | None = Field(
+        default=None, max_length=4096, description="A file of the workspace to send."
+    )
+    asVoice: bool = False  # noqa: N815 - OpenClaw's name
     dryRun: bool = False  # noqa: N815 - OpenClaw's name
+
+
+_ALIASES: Final = {
+    **ALIASES,
+    "to": "target",
+    "text": "message",
+    "caption": "message",
+    "dry_run": "dryRun",
+    "mediaUrl": "media",
+    "filePath": "media",
+    "path": "media",
+    "as_voice": "asVoice",
+}
 
 
 class MessageTool(HostTool):
@@ -34,21 +55,45 @@ class MessageTool(HostTool):
 
     verb = Verb.USE
     spec = ToolSpec(
-        "message", "Send a message to your owner's chat.", MessageParams.model_json_schema()
+        "message",
+        "Send a message or a file to your owner's chat.",
+        MessageParams.model_json_schema(),
     )
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
         """Returns `{ok, channel, target, parts, dryRun}` as JSON."""
-        aliases = {**ALIASES, "to": "target", "text": "message", "dry_run": "dryRun"}
-        params = MessageParams.model_validate(named(arguments, aliases, ("message",)))
+        params = MessageParams.model_validate(named(arguments, _ALIASES, ()))
+        if not (params.message.strip() or params.media):
+            raise ToolError("There is nothing to send: give `message`, `media`, or both.")
         if not Actor.of(caller_of(context)).acts_for_owner:
             raise ToolError("Only the owner's conversations may send messages to the owner.")
         channel, person = self._recipient(params)
         answer = {"ok": True, "channel": channel, "target": person, "dryRun": params.dryRun}
         if params.dryRun or self._host.outgoing is None:
             return reply(answer, Origin.MEMORY)
-        parts = await self._host.outgoing.send(channel, person, params.message)
+        media = await self._copied(params, context, channel) if params.media else None
+        parts = await self._host.outgoing.send(channel, person, params.message, media)
         return reply({**answer, "parts": parts}, Origin.MEMORY)
+
+    async def _copied(
+        self, params: MessageParams, context: ToolContext, channel: str
+    ) -> OutboundMedia:
+        """Returns the copy of the file that is to be sent.
+
+        Raises:
+            ToolError: the platform takes no files, or this one may not be sent.
+        """
+        outgoing, config = self._host.outgoing, self._host.config()
+        reference = params.media or ""
+        if outgoing is None or not outgoing.takes_files(channel):
+            raise ToolError(f"Nothing was sent: {channel} takes no files. Send text alone.")
+        most = config.agents.defaults.media_max_mb * 1_000_000
+        folder = Outbox(config.state_dir, self._host.clock, most, self._host.redact)
+        try:
+            return await folder.copied(context.workspace, reference, voice=params.asVoice)
+        except MediaError as error:
+            message = f"Nothing was sent: {named_file(reference)} cannot be: {error}."
+            raise ToolError(message) from error
 
     def _recipient(self, params: MessageParams) -> tuple[str, str]:
         """Returns the platform and the owner's id there.

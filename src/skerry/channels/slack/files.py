@@ -1,0 +1,73 @@
+"""Files that a Slack app sends: an address is asked for, takes the bytes, and is shared."""
+
+import hashlib
+from pathlib import Path, PurePath
+from typing import Any, Final
+
+import anyio.to_thread
+import msgspec
+from msgspec import Struct
+
+from skerry.channels.slack.api import ApiError, WebApi
+from skerry.sdk.channels import (
+    DeliveryDelayedError,
+    DeliveryRefusedError,
+    OutboundMedia,
+    OutboundPart,
+    Receipt,
+)
+
+_MOST_NAME: Final = 80
+
+
+class _Place(Struct, frozen=True):
+    upload_url: str = ""
+    file_id: str = ""
+
+
+_places = msgspec.json.Decoder(_Place)
+
+
+def file_name(part: OutboundPart, media: OutboundMedia) -> str:
+    """Returns the name by which a part is found again: a shared file has no metadata of ours."""
+    name = PurePath(media.name or Path(media.path).name)
+    mark = hashlib.sha256(part.nonce.encode()).hexdigest()[:10]
+    return f"{name.stem[:_MOST_NAME]}-{mark}{name.suffix[:16]}"
+
+
+async def upload(api: WebApi, part: OutboundPart, media: OutboundMedia) -> dict[str, Any]:
+    """Uploads the file of a part, which nobody sees yet; returns the parameters that share it.
+
+    Raises:
+        DeliveryDelayedError: nothing is shared; it is tried again.
+        DeliveryRefusedError: the file is gone, or Slack refuses it.
+        ApiError: Slack refused a request.
+    """
+    try:
+        data = await anyio.to_thread.run_sync(Path(media.path).read_bytes)
+    except OSError as error:
+        message = f"The file {media.path} cannot be read: {error.strerror}."
+        raise DeliveryRefusedError(message) from None
+    name = file_name(part, media)
+    try:
+        asked = {"filename": name, "length": str(len(data))}
+        place = _places.decode(await api.call_form("files.getUploadURLExternal", asked))
+        await api.put_file(place.upload_url, data, media.mime)
+    except msgspec.DecodeError as error:
+        raise DeliveryDelayedError(f"Slack gave no address for {name}: {error}") from None
+    except ApiError as error:
+        if error.error and error.retry_after is None:
+            raise
+        raise DeliveryDelayedError(str(error), error.retry_after) from error
+    shared: dict[str, Any] = {
+        "files": [{"id": place.file_id, "title": media.name or name}],
+        "channel_id": part.to.peer.id,
+    }
+    if part.to.thread_id:
+        shared["thread_ts"] = part.to.thread_id
+    return shared
+
+
+def receipt(shared: dict[str, Any]) -> Receipt:
+    """Returns the ids of the files that were shared; Slack does not name their message."""
+    return Receipt(tuple(file["id"] for file in shared["files"]))
