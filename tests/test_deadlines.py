@@ -74,7 +74,7 @@ WITHOUT: Final = {
     "channels/telegram/adapter.py:TelegramAdapter._send_file": DISK,
     "channels/slack/adapter.py:SlackAdapter.run": OWNER,
     "channels/slack/adapter.py:SlackAdapter._receive": "each message has `SILENT_SECONDS`",
-    "runtime/dispatcher.py:Dispatch._with_files": "each file has `FETCH_SECONDS`",
+    "runtime/media_in.py:with_files": "each file has `FETCH_SECONDS`",
     "runtime/media_in.py:MediaFolder._kept": DISK,
     "app/extensions.py:LivePlugins.run": OWNER,
     "app/services.py:Services.run": OWNER,

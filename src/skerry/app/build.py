@@ -26,6 +26,7 @@ from skerry.app.services import Services, of_features
 from skerry.app.settings import Settings, check_secret
 from skerry.app.setup import ModelChoice
 from skerry.app.tool_host import tool_host
+from skerry.app.transcription import transcriber
 from skerry.config.gateway import LOCK
 from skerry.config.root import Config
 from skerry.config.secrets import secrets
@@ -187,6 +188,7 @@ async def open_application(  # noqa: PLR0915 - one for each part, in the order o
                 approvals=ApprovalDesk(
                     store, clock, lanes.outside, outside.reach, redact, delivery
                 ),
+                transcriber=partial(transcriber, config, environ, ledger),
             )
             gate = ChannelGate(
                 store, clock, delivery, broadcast.send, outside.unnamed_channels, outside.reach

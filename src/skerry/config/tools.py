@@ -9,6 +9,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from skerry.config.base import Section
 from skerry.config.exec import AgentExec, ExecConfig
 from skerry.config.plugins import PluginsConfig
+from skerry.config.tools_media import MediaConfig
 from skerry.config.tools_web import WebToolsConfig
 from skerry.policy.loop_detection import LoopLimits
 from skerry.policy.tool_layers import ToolLists
@@ -212,6 +213,7 @@ class ToolsConfig(ToolsScope):
     guests: GuestTools = GuestTools.model_construct()
     """Tools of whoever is not the owner."""
     web: WebToolsConfig = WebToolsConfig.model_construct()
+    media: MediaConfig = MediaConfig.model_construct()
     sessions: SessionToolsConfig = SessionToolsConfig.model_construct()
     """Tools about conversations."""
     agent_to_agent: AgentToAgent = AgentToAgent.model_construct()

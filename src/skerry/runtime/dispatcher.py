@@ -26,7 +26,6 @@ from skerry.lanes.running import ActiveRun, Batch
 from skerry.model.errors import (
     BusyError,
     KeyReusedError,
-    ModelUnavailableError,
     UnknownAgentError,
 )
 from skerry.model.ids import RunId, SessionKey
@@ -49,9 +48,9 @@ from skerry.runtime.admission import Arrival, EnteredMessage, notify_session, pa
 from skerry.runtime.channel_gate import ChannelGate
 from skerry.runtime.compaction.compactor import compact_session
 from skerry.runtime.debounce import Debounce
-from skerry.runtime.media_in import MediaFolder
+from skerry.runtime.media_in import with_files
 from skerry.runtime.queue import Queue
-from skerry.runtime.run_context import MEDIA, Runtime, run_context
+from skerry.runtime.run_context import Runtime, run_context
 from skerry.sessions import lifecycle
 from skerry.store import Unit, inbound, runs
 from skerry.store.held import HeldMessage
@@ -149,7 +148,7 @@ class Dispatch:
                     await self.gate.keep(arrived, key, group)
                 return
         if command is None and arrived.attachments:
-            request = await self._with_files(request, arrived, config)
+            request = await with_files(self.runtime, request, arrived, config)
         history = await self.gate.history(key, group) if command is None else ()
         context = context_of(arrived, item.author, mentioned=group.mentioned, history=history)
         request = await parse_message(self.runtime, config, replace(request, context=context))
@@ -165,24 +164,6 @@ class Dispatch:
     ) -> None:
         """Takes the messages of a sender that were held, as one."""
         await self._receive(held, key, self.runtime.config(), beside)
-
-    async def _with_files(
-        self, request: RunRequest, arrived: InboundMessage, config: Config
-    ) -> RunRequest:
-        """Returns the request with the images of a message and a line about each of its files."""
-        runtime = self.runtime
-        sender = runtime.delivery.senders.get((arrived.channel, arrived.account))
-        try:
-            _, model = await runtime.models.choose(config.primary_model(request.key.agent))
-            reads_images = "image" in model.input
-        except ModelUnavailableError:
-            reads_images = False
-        folder = MediaFolder(config.state_dir / MEDIA, runtime.clock)
-        files = await folder.receive(
-            sender.adapter if sender else None, arrived.attachments, reads_images=reads_images
-        )
-        text = "\n\n".join(part for part in (request.text, "\n".join(files.notes)) if part.strip())
-        return replace(request, text=text, images=files.images)
 
     async def submit(
         self, request: RunRequest, beside: Callable[[Unit], object] = no_more

@@ -8,20 +8,27 @@ import base64
 import logging
 import re
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 import anyio
 import anyio.to_thread
 from msgspec import Struct
+from msgspec.structs import replace
 
+from skerry.config.root import Config
 from skerry.infra.atomic import make_private, write_atomic
 from skerry.infra.clock import Clock
-from skerry.model.inbound import Attachment, AttachmentKind
+from skerry.model.errors import ModelUnavailableError
+from skerry.model.inbound import Attachment, AttachmentKind, InboundMessage, well_formed
 from skerry.model.message import ImageBlock
+from skerry.model.run import RunRequest
 from skerry.model.undelivered import MediaError
 from skerry.ports.channel import ChannelAdapter, Fetches
+from skerry.ports.tries import CallTarget
+from skerry.runtime.run_context import MEDIA, Runtime
 
 logger = logging.getLogger(__name__)
 
@@ -47,6 +54,11 @@ _MOST_NAME: Final = 64
 _ODD: Final = re.compile(r"[^\w.-]+")
 
 
+Hear = Callable[[bytes, str, str], Awaitable[str]]
+"""Function from the bytes, the name and the type of a recording to its words."""
+UNHEARD: Final = "It is not transcribed: no transcription provider is configured"
+
+
 class Files(Struct, frozen=True):
     """Files of a message, as the model gets them."""
 
@@ -67,8 +79,12 @@ class MediaFolder(Struct, frozen=True):
         attachments: Sequence[Attachment],
         *,
         reads_images: bool,
+        hear: Hear | None = None,
     ) -> Files:
-        """Fetches the files; one that cannot be had is a note, and never loses the message."""
+        """Fetches the files; one that cannot be had is a note, and never loses the message.
+
+        `hear` makes text of recordings; without it each is said to be untranscribed.
+        """
         images, notes, together = list[ImageBlock](), list[str](), 0
         for attachment in attachments[:MOST_FILES]:
             try:
@@ -82,12 +98,24 @@ class MediaFolder(Struct, frozen=True):
                 images.append(ImageBlock(base64.b64encode(data).decode(), kind))
                 notes.append(f"[{_named(attachment)}: see the image]")
             else:
-                notes.append(await self._kept(attachment, data))
+                notes.append(await self._heard(attachment, data, hear))
         if len(attachments) > MOST_FILES:
             notes.append(f"[{len(attachments) - MOST_FILES} further files were not fetched]")
         return Files(tuple(images), tuple(notes))
 
-    async def _kept(self, attachment: Attachment, data: bytes) -> str:
+    async def _heard(self, attachment: Attachment, data: bytes, hear: Hear | None) -> str:
+        """Returns the words of a recording, as words of its sender, or the note about a file."""
+        if attachment.kind is not AttachmentKind.AUDIO:
+            return await self._kept(attachment, data)
+        if hear is None:
+            return await self._kept(attachment, data, UNHEARD)
+        try:
+            text = await hear(data, clean_name(attachment.name), attachment.mime)
+        except MediaError as error:
+            return await self._kept(attachment, data, f"It is not transcribed: {_line(str(error))}")
+        return f"[{_named(attachment)}: transcribed, it says]\n{well_formed(text)}"
+
+    async def _kept(self, attachment: Attachment, data: bytes, more: str = "") -> str:
         name = f"{secrets.token_hex(8)}-{clean_name(attachment.name) or 'file'}"
         path = self.folder / INBOUND / name
         try:
@@ -95,10 +123,8 @@ class MediaFolder(Struct, frozen=True):
         except OSError as error:
             logger.warning("a file of a message cannot be stored: %s", error)
             return f"[{_named(attachment)}: it could not be stored]"
-        what = f"[{_named(attachment)}, {len(data)} bytes: stored as {path}]"
-        if attachment.kind is AttachmentKind.AUDIO:
-            what = what[:-1] + ". It is not transcribed: no transcription provider is configured]"
-        return what
+        more = f". {more}" if more else ""
+        return f"[{_named(attachment)}, {len(data)} bytes: stored as {path}{more}]"
 
     def _write(self, path: Path, data: bytes) -> None:
         make_private(self.folder)
@@ -108,6 +134,32 @@ class MediaFolder(Struct, frozen=True):
             if old.stat().st_mtime * 1000 < expired:
                 old.unlink(missing_ok=True)
         write_atomic(path, data)
+
+
+async def with_files(
+    runtime: Runtime, request: RunRequest, arrived: InboundMessage, config: Config
+) -> RunRequest:
+    """Returns the request with the images of a message and a line about each of its files."""
+    sender = runtime.delivery.senders.get((arrived.channel, arrived.account))
+    agent = request.key.agent
+    try:
+        _, model = await runtime.models.choose(config.primary_model(agent))
+        reads_images = "image" in model.input
+    except ModelUnavailableError:
+        reads_images = False
+    hear, transcriber = None, runtime.transcriber()
+    if transcriber is not None:
+        target = CallTarget(agent=agent, run_id=request.run_id, channel=arrived.channel)
+        hear = partial(transcriber.transcribe, target=target)
+    folder = MediaFolder(config.state_dir / MEDIA, runtime.clock)
+    files = await folder.receive(
+        sender.adapter if sender else None,
+        arrived.attachments,
+        reads_images=reads_images,
+        hear=hear,
+    )
+    text = "\n\n".join(part for part in (request.text, "\n".join(files.notes)) if part.strip())
+    return replace(request, text=text, images=files.images)
 
 
 async def _fetched(adapter: ChannelAdapter | None, attachment: Attachment, left: int) -> bytes:

@@ -41,7 +41,12 @@ from skerry.store import Store
 from skerry.workspace.prompt_builder import Prompts
 
 if TYPE_CHECKING:
+    from skerry.ports.transcription import Transcriber
     from skerry.runtime.approvals import ApprovalDesk
+
+
+def nobody() -> None:
+    """Returns that no recording is transcribed."""
 
 
 class Runtime(Struct, frozen=True):
@@ -72,6 +77,8 @@ class Runtime(Struct, frozen=True):
     """Commands that are answered without a model."""
     approvals: "ApprovalDesk | None" = None
     """None where no person can be asked about a tool call."""
+    transcriber: "Callable[[], Transcriber | None]" = nobody
+    """Returns who makes text of recordings; None where no provider is configured."""
 
     def offered(self, caller: Caller, config: Config, model: ModelInfo) -> list[Tool]:
         """Returns the tools that a run of the caller may use while `model` answers."""

@@ -125,3 +125,31 @@ def test_each_kind_of_image_is_known() -> None:
     webp = b"RIFF\0\0\0\0WEBP"
     kinds = [image_type(data) for data in (PNG, b"\xff\xd8\xff\xe0", b"GIF89a", webp, b"%PDF")]
     assert kinds == ["image/png", "image/jpeg", "image/gif", "image/webp", None]
+
+
+async def test_the_words_of_a_voice_message_stand_in_the_text(tmp_path: Path) -> None:
+    voice, other = file("a", "v.ogg", AttachmentKind.AUDIO), file("b", "b.txt")
+
+    async def hear(data: bytes, name: str, mime: str) -> str:
+        assert (data, name, mime) == (b"OggS", "v.ogg", "audio/ogg")
+        return "high at nine\ud800"
+
+    channel = adapter(tmp_path, a=b"OggS", b=b"x")
+    said = Attachment(voice.kind, voice.handle, "audio/ogg", voice.name)
+    files = await folder(tmp_path).receive(channel, (said, other), reads_images=True, hear=hear)
+    assert files.notes[0] == "[Audio v.ogg: transcribed, it says]\nhigh at nine?"
+    assert "stored as" in files.notes[1]
+
+
+async def test_a_transcript_that_fails_leaves_the_recording(tmp_path: Path) -> None:
+    async def hear(data: bytes, name: str, mime: str) -> str:
+        raise MediaError(f"No words in {len(data)} bytes of {name}{mime}.")
+
+    files = await folder(tmp_path).receive(
+        adapter(tmp_path, a=b"OggS"),
+        (file("a", "v.ogg", AttachmentKind.AUDIO),),
+        reads_images=True,
+        hear=hear,
+    )
+    assert files.notes[0].endswith("It is not transcribed: No words in 4 bytes of v.ogg.]")
+    assert len(list((tmp_path / "media" / INBOUND).iterdir())) == 1

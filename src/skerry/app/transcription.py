@@ -1,0 +1,20 @@
+"""Chooses who makes text of recordings."""
+
+from collections.abc import Callable, Mapping
+
+from skerry.config.root import Config
+from skerry.ports.transcription import Transcriber
+from skerry.ports.tries import Accounts
+
+
+def transcriber(
+    config: Callable[[], Config], environ: Mapping[str, str], accounts: Accounts
+) -> Transcriber | None:
+    """Returns the models that make text of recordings, where the configuration names some."""
+    audio = config().tools.media.audio
+    if not (audio.enabled and audio.models):
+        return None
+    # It is imported here: few gateways hear.
+    from skerry.providers.transcription import Transcriptions  # noqa: PLC0415 - at first use
+
+    return Transcriptions(config, environ, accounts)

@@ -1,0 +1,45 @@
+"""A voice message on a platform is answered by what it says, and its call is booked."""
+
+import json
+from pathlib import Path
+
+from skerry.testing.gateway import running_gateway
+from skerry.testing.http_server import Request, Response, Upload, serve
+from skerry.testing.telegram_server import TelegramServer
+from tests.support.cli import run_command
+
+
+async def test_a_voice_message_is_transcribed_answered_and_booked(tmp_path: Path) -> None:
+    heard: list[Upload] = []
+
+    async def transcribe(request: Request) -> Response:
+        file = request.form()["file"]
+        assert isinstance(file, Upload)
+        heard.append(file)
+        usage = {"type": "duration", "seconds": 60}
+        return Response.of({"text": "Is the tide high?", "usage": usage})
+
+    async with TelegramServer() as server, serve(transcribe) as root:
+        account = {"botToken": server.token, "apiRoot": server.root, "pollSeconds": 2}
+        access = {"dmPolicy": "open", "allowFrom": ["*"]}
+        model = {"provider": "ear", "model": "whisper-1", "baseUrl": root, "costPerMinute": 0.25}
+        config = {
+            "channels": {"telegram": {**account, **access}},
+            "tools": {"media": {"audio": {"models": [model]}}},
+        }
+        async with running_gateway(home=tmp_path, config=config) as gateway:
+            server.say("", voice={**server.upload(b"OggS"), "mime_type": "audio/ogg"})
+            (answer,) = await server.wait_for(1)
+            assert answer == "echo: [Audio voice.ogg: transcribed, it says]\nIs the tide high?"
+            assert (heard[0].data, heard[0].mime) == (b"OggS", "audio/ogg")
+            environ = {
+                "HOME": str(tmp_path),
+                "SKERRY_STATE_DIR": str(tmp_path),
+                "SKERRY_GATEWAY_URL": gateway.address.url,
+                "SKERRY_GATEWAY_TOKEN": gateway.address.token or "",
+            }
+            done = await run_command("usage", "--json", environ=environ)
+            assert done.returncode == 0, done.stderr
+            assert "whisper-1" in json.dumps(json.loads(done.stdout))
+            assert await gateway.stop() == 0
+        assert server.faults == []
