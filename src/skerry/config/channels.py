@@ -10,6 +10,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 from skerry.config.base import Section
 from skerry.config.channel_access import AccessConfig, GroupAccessConfig
 from skerry.config.memory_search import overlaid
+from skerry.config.replies import ChannelStreaming, StreamingConfig
 from skerry.config.tools import ToolListsConfig
 from skerry.infra.channels import PLATFORMS
 from skerry.model.ids import AccountId
@@ -59,6 +60,11 @@ class ChannelAccount(AccessConfig):
     """Name of the account for people."""
     groups: dict[str, ChannelGroup] = Field(default_factory=dict)
     """Rules by id of the group; `*` is every group."""
+    streaming: StreamingConfig = StreamingConfig.model_construct()
+    """Answers that grow in one message; also `"partial"` for `{mode: "partial"}`."""
+    block_streaming: bool | None = None
+    """Sends an answer in blocks while it is written; without it as
+    `agents.defaults.blockStreamingDefault` says."""
 
     not_shared: ClassVar[tuple[str, ...]] = ("name",)
     """Fields that an account does not take from its platform, such as its credentials."""
@@ -109,6 +115,11 @@ class ChannelConfig(ChannelAccount):
             own = self.account(account) or self
             kept = self._kept[account] = own.access(path, own.groups)
         return kept
+
+    def streaming_of(self, account: str) -> ChannelStreaming:
+        """Returns how an account sends answers while they are written."""
+        own = self.account(account) or self
+        return ChannelStreaming(own.streaming.mode, own.block_streaming)
 
     @cached_property
     def _kept(self) -> dict[str, AccessRules]:

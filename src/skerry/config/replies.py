@@ -2,9 +2,10 @@
 
 from typing import Literal
 
-from pydantic import Field
+from msgspec import Struct
+from pydantic import Field, model_validator
 
-from skerry.config.base import OpenSection
+from skerry.config.base import OpenSection, Section
 
 
 class BlockChunk(OpenSection):
@@ -28,6 +29,28 @@ class BlockCoalesce(OpenSection):
     """Characters that a message does not exceed; without it what the platform takes."""
     idle_ms: int = Field(default=1000, ge=0, le=60_000)
     """Milliseconds for which a message waits for the next block; with 0 each block is a message."""
+
+
+class StreamingConfig(Section):
+    """Answers that grow in one message while the model writes them."""
+
+    mode: Literal["off", "partial", "block"] = "off"
+    """`partial` sends the begin of an answer and edits its message as the text grows; `block` edits
+    it at ends of lines only. On platforms that can edit messages."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _short_form(cls, value: object) -> object:
+        if isinstance(value, bool):
+            return {"mode": "partial" if value else "off"}
+        return {"mode": value} if isinstance(value, str) else value
+
+
+class ChannelStreaming(Struct, frozen=True):
+    """Settings of a channel for answers that are sent while they are written."""
+
+    mode: str = "off"
+    block_streaming: bool | None = None
 
 
 class HumanDelay(OpenSection):

@@ -95,6 +95,8 @@ class ContinuedRun(Struct, frozen=True):
     """Number of its blocks in the outbox."""
     sent: str | None = None
     """Text of the interrupted response that was sent; None if nothing of the run was sent."""
+    preview: int = 0
+    """Serial of the preview of the interrupted response; 0 without one."""
 
 
 class ActiveRun(Struct, eq=False):

@@ -60,6 +60,10 @@ class Additions(Struct, frozen=True, omit_defaults=True):
     poll: Poll | None = None
     silent: bool = False
     """True when the platform is to show the message without a sound."""
+    preview: bool = False
+    """True for the begin of a text, which a later part of its run replaces."""
+    completes: int = 0
+    """Serial of the preview that the text replaces; 0 for none."""
 
 
 PLAIN: Final = Additions()

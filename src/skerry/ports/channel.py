@@ -153,6 +153,15 @@ class Edits(Protocol):
 
 
 @runtime_checkable
+class Locates(Protocol):
+    """An adapter with `Capabilities.edits` that finds a message of its account again."""
+
+    async def locate(self, part: OutboundPart) -> Receipt | None:
+        """Returns the ids of the message that a part became; None where none is found."""
+        ...
+
+
+@runtime_checkable
 class Reacts(Protocol):
     """An adapter with `Capabilities.reactions`."""
 

@@ -6,8 +6,9 @@ from enum import StrEnum
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from skerry.config.replies import HumanDelay, ReplyDefaults
+from skerry.config.replies import ChannelStreaming, HumanDelay, ReplyDefaults
 from skerry.model.message import ToolCall, Usage
 from skerry.model.outbound import TextUnit
 from skerry.model.session import SessionSettings
@@ -19,6 +20,8 @@ NATURAL: Final = (0.8, 2.5)
 TOOL_CHARS: Final = 2000
 """Characters of a tool's result that a message shows."""
 _ABOUT: Final = 120
+_ALL: Final = 1_000_000_000
+"""Characters that no answer has."""
 _VARIABLE: Final = re.compile(r"\{([a-zA-Z.]+)\}")
 
 
@@ -59,6 +62,8 @@ class Style(Struct, frozen=True):
     usage: Detail
     typing: TypingMode
     interval: float
+    preview: str = "off"
+    """Mode in which an answer grows in one message: `off`, `partial` or `block`."""
 
 
 def style(
@@ -88,6 +93,22 @@ def style(
         usage=Detail(own.response_usage or "off"),
         typing=TypingMode(defaults.typing_mode) if defaults.typing_mode else usual,
         interval=defaults.typing_interval_seconds,
+    )
+
+
+def on_channel(usual: Style, channel: ChannelStreaming, *, edits: bool) -> Style:
+    """Returns the style on a channel with settings of its own.
+
+    An answer that grows is one block for each message of the model, cut where it is sent; `edits`
+    says that it can grow.
+    """
+    if channel.block_streaming is not None:
+        usual = replace(usual, streams=channel.block_streaming)
+    if not edits or channel.mode == "off":
+        return usual
+    whole = Chunking(_ALL, _ALL, usual.chunking.preference, usual.chunking.unit)
+    return replace(
+        usual, streams=True, whole=True, chunking=whole, idle=0.0, pause=None, preview=channel.mode
     )
 
 

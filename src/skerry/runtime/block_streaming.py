@@ -8,7 +8,7 @@ left when the run ends goes with its end.
 import logging
 import random
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from typing import Final, Self
 
@@ -29,9 +29,10 @@ from skerry.model.event import (
     ToolExecutionEnd,
     ToolExecutionStart,
 )
-from skerry.model.inbound import PeerKind, ReplyTo
+from skerry.model.inbound import ReplyTo
 from skerry.model.message import AssistantMessage, Message
-from skerry.model.run import Purpose, RunResult, StopReason
+from skerry.model.outbound import Content
+from skerry.model.run import RunResult, StopReason
 from skerry.replies.chunking import Chunker, Coalescer
 from skerry.replies.shaping import ShapedText, Show, shaped
 from skerry.replies.split_points import TextPiece
@@ -40,17 +41,14 @@ from skerry.replies.style import (
     Style,
     TypingMode,
     footer,
-    prefix,
     reasoning,
-    style,
     tool_begun,
     tool_ended,
 )
 from skerry.replies.tags import ReplyMarks
 from skerry.runtime.finalize import Attach, Block, block_parts, end_notices, response_texts
-from skerry.runtime.run_context import RunPlan, Runtime
+from skerry.runtime.run_context import Runtime
 from skerry.runtime.typing_indicator import TypingIndicator
-from skerry.sessions.sending import sends_to
 from skerry.store import Unit, outbox, runs
 
 logger = logging.getLogger(__name__)
@@ -94,6 +92,8 @@ class BlockStreamer:
         self._prefixed = prefixed
         self.attach: Attach | None = None
         """Finds the files that a text names; None where none is sent."""
+        self._preview = 0
+        """Serial of the growing message that the next words complete; 0 without one."""
         self._runtime = runtime
         self._context = context
         self.to = to
@@ -123,7 +123,7 @@ class BlockStreamer:
     def take_up(self, continued: ContinuedRun) -> None:
         """Goes on behind what an earlier process has sent of the run."""
         self._continued = continued
-        self.blocks, sent = continued.blocks, continued.sent
+        self.blocks, sent, self._preview = continued.blocks, continued.sent, continued.preview
         if sent:
             self._resumed = _Response([sent], cut=len(sent), stored=len(sent))
             self._chunker.take_up(sent)
@@ -138,6 +138,13 @@ class BlockStreamer:
             tasks.start_soon(self._signal.run)
         if self.streams or {self.style.reasoning, self.style.verbose} != {Detail.OFF}:
             tasks.start_soon(self._work)
+        if self.style.preview != "off":
+            # It is imported here: most answers do not grow.
+            from skerry.runtime.preview_streaming import Preview  # noqa: PLC0415 - at first use
+
+            runtime, run_id = self._runtime, self._context.run_id
+            preview = Preview(runtime.store, runtime.delivery, run_id, self.to, self.style.preview)
+            tasks.start_soon(preview.run, self._lock, self._growth, self._begin_preview)
         return self
 
     async def __aexit__(self, *exc_info: object) -> None:
@@ -182,13 +189,14 @@ class BlockStreamer:
             await self._drain(at_once=False)
             self._queue.extend(last)
             await self._pause()
-        blocks = [self._block(block.text, block.response.marks) for block in self._queue]
+        blocks = list[Block]()
+        for queued in self._queue:
+            blocks.append(self._block(queued.text, queued.response.marks, queued.end is not None))
+            self._preview = 0 if queued.end is not None else self._preview
         self._queue.clear()
-        if not self.streams:
-            blocks += [
-                self._block(self._prefixed(text.text), text.marks)
-                for text in self._unsent(messages)
-            ]
+        for text in self._unsent(messages) if not self.streams else ():
+            blocks.append(self._block(self._prefixed(text.text), text.marks))
+            self._preview = 0
         line = footer(self.style.usage, result.usage, result.session_key)
         if line and blocks:
             last_block = blocks.pop()
@@ -213,12 +221,13 @@ class BlockStreamer:
     def _add_text(self, delta: str, marks: ReplyMarks | None) -> None:
         self._signal.speaks()
         self._flush_reasoning()
-        if not self.streams or self._whole:
+        if not self.streams or (self._whole and self.style.preview == "off"):
             return
         response = self._response
         response.marks = marks or response.marks
         response.text.append(delta)
-        self._push(self._chunker.feed(delta))
+        if not self._whole:
+            self._push(self._chunker.feed(delta))
 
     def _add_thought(self, delta: str) -> None:
         self._signal.thinks()
@@ -332,7 +341,8 @@ class BlockStreamer:
 
     async def _send(self, block: _QueuedBlock) -> None:
         response, run_id = block.response, self._context.run_id
-        runtime, marked = self._runtime, self._block(block.text, response.marks)
+        runtime, is_text = self._runtime, block.end is not None
+        marked = self._block(block.text, response.marks, is_text)
         to, parts = await block_parts(
             runtime.hooks, self._context, marked, self.to, runtime.delivery.parts, self.attach
         )
@@ -348,42 +358,36 @@ class BlockStreamer:
 
         await self._runtime.store.write(leave)
         self.blocks += 1
+        self._preview = 0 if is_text else self._preview
         response.stored = end
         self._runtime.delivery.wake(self.to)
 
-    def _block(self, text: str, marks: ReplyMarks | None) -> Block:
-        """Returns a text with the message that it is to quote, as the platform names it."""
+    def _growth(self) -> tuple[str, int]:
+        """Returns the text that a preview may show now, and the serial of its row."""
+        response = self._response
+        text = "".join(response.text)[response.cut :].strip("\n")
+        return (text if response.cut else self._prefixed(text)) if text else "", self._preview
+
+    async def _begin_preview(self, content: Content) -> None:
+        """Writes the row of a preview, which marks the run as a block does that says nothing."""
+        response, run_id = self._response, self._context.run_id
+        to = self._block("", response.marks).addressed(self.to)
+        number, now = self.blocks, self._runtime.clock.now_ms()
+        progress = "".join(response.text), response.stored
+
+        def leave(unit: Unit) -> int:
+            outbox.add(unit, run_id, number, to, [content], now)
+            runs.leave_block(unit, run_id, progress)
+            return outbox.open_preview(unit, run_id)
+
+        self._preview = await self._runtime.store.write(leave)
+        self.blocks += 1
+        self._runtime.delivery.wake(self.to)
+
+    def _block(self, text: str, marks: ReplyMarks | None, is_text: bool = True) -> Block:  # noqa: FBT001, FBT002 - three callers here
+        """Returns a text with the message that it is to quote, and the preview that it replaces."""
+        preview = self._preview if is_text else 0
         if marks is None:
-            return Block(text)
+            return Block(text, completes=preview)
         current = self.to.message_id if marks.reply_to_current else None
-        return Block(text, marks.reply_to or current, marks.voice)
-
-
-def answers(plan: RunPlan, variables: Callable[[], Mapping[str, str]]) -> BlockStreamer | None:
-    """Returns the sender of the run's answers to a platform; None where nothing goes to one."""
-    active, request, config = plan.active, plan.active.request, plan.config
-    to = sends_to(config.session.send_policy, plan.settings, request.key, request.reply_to)
-    if to is None:
-        command = plan.command[0] if plan.command else None
-        if command is None or not (command.breaks_silence and command.permits(request.may)):
-            return None
-        to = request.reply_to
-    if to is None:
-        return None
-    limit, unit = plan.runtime.delivery.room(to)
-    direct = to.peer.kind is PeerKind.DIRECT
-    sent = style(config.agents.defaults, plan.settings, limit, unit, direct=direct)
-    if request.purpose is not Purpose.MESSAGE:
-        sent = replace(sent, typing=TypingMode.NEVER)  # nobody waits for it
-    before = config.messages.response_prefix
-
-    def prefixed(text: str) -> str:
-        values = variables() if before else {}
-        if not values.get("model"):
-            return text  # no model wrote the answer of a command
-        return f"{prefix(before, values)} {text}"
-
-    replying = BlockStreamer(plan.runtime, plan.hooks, to, sent, plan.show, prefixed)
-    if active.continued is not None:
-        replying.take_up(active.continued)
-    return replying
+        return Block(text, marks.reply_to or current, marks.voice, preview)

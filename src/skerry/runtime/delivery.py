@@ -149,6 +149,9 @@ class Sender(Struct):
     async def _finish(self, waiting: WaitingPart) -> float | None:
         """Sends the part, or finds out that it was; returns after how long to try again, if so."""
         part, last = waiting.part, waiting.attempts >= MAX_ATTEMPTS
+        if part.more.preview and await self.store.read(lambda r: outbox.is_completed(r, part)):
+            await self._mark(part, PartState.DROPPED)  # the finished text is sent instead
+            return None
         match await self._settlement(waiting):
             case Settlement.DELIVERED:
                 await self._mark(part, PartState.SENT)
@@ -168,6 +171,9 @@ class Sender(Struct):
         """Does with a part that may be there what the configuration wants, and what is left."""
         part, now = waiting.part, self.clock.now_ms()
         logger.warning("whether %s arrived is unknown", part.nonce)
+        if part.more.preview:
+            await self._mark(part, PartState.UNKNOWN)
+            return None
         if part.block < 0 and part.text == MISSING:
             # To read this twice harms nobody; not to read it would hide what is missing.
             return await self._send(msgspec.structs.replace(waiting, repeated=False))
@@ -189,8 +195,8 @@ class Sender(Struct):
 
     async def _settlement(self, waiting: WaitingPart) -> Settlement | None:
         """Returns whether the part is there already; None when that cannot be asked now."""
-        if waiting.state is PartState.PENDING:
-            return Settlement.ABSENT
+        if waiting.state is PartState.PENDING or waiting.part.more.completes:
+            return Settlement.ABSENT  # a preview may be replaced by the same text again
         try:
             with anyio.fail_after(SEND_SECONDS):
                 return await self.adapter.settle(waiting.part)
@@ -223,6 +229,14 @@ class Sender(Struct):
 
     async def _hand_over(self, waiting: WaitingPart) -> Receipt:
         """Lets the adapter send the part; with the mark it may be too long for one message."""
+        if waiting.part.more.completes:
+            # It is imported here: most answers have no preview.
+            from skerry.runtime.preview_streaming import completed  # noqa: PLC0415 - at first use
+
+            with anyio.fail_after(SEND_SECONDS):
+                receipt = await completed(self.store, self.adapter, waiting.part)
+            if receipt is not None:
+                return receipt
         texts, has_file = [waiting.part.text], waiting.part.more.media is not None
         if waiting.repeated:
             marked = REPEATED + waiting.part.text
@@ -253,6 +267,8 @@ class Sender(Struct):
     ) -> bool:
         now = self.clock.now_ms()
         dead = state in {PartState.FAILED, PartState.UNKNOWN}
+        if dead and part.more.preview:  # the finished text tells of its own fate
+            dead, state = False, PartState.DROPPED
 
         def write(unit: Unit) -> bool:
             marked = outbox.mark(unit, part.serial, state, now, receipt)
@@ -268,7 +284,8 @@ class Sender(Struct):
             from skerry.runtime.media_out import discard  # noqa: PLC0415 - at first use
 
             discard(part.more.media)
-        if self.hooks.message_sent.handlers and state in {PartState.SENT, PartState.FAILED}:
+        is_told = state in {PartState.SENT, PartState.FAILED} and not part.more.preview
+        if self.hooks.message_sent.handlers and is_told:
             self._notify_hooks(part, state, receipt)
         return marked
 
@@ -333,6 +350,11 @@ class Delivery(Struct, frozen=True):
         """Returns whether the platform takes files; false without its adapter."""
         sender = self.senders.get((to.channel, to.account))
         return sender is not None and capabilities(sender.adapter).media_out
+
+    def edits(self, to: ReplyTo) -> bool:
+        """Returns whether the platform can edit messages; false without its adapter."""
+        sender = self.senders.get((to.channel, to.account))
+        return sender is not None and capabilities(sender.adapter).edits
 
     async def typing(self, to: ReplyTo) -> None:
         """Shows on the platform that an answer is being written."""

@@ -23,7 +23,7 @@ from skerry.model.message import (
     is_command_answer,
     open_calls,
 )
-from skerry.model.outbound import Content
+from skerry.model.outbound import Additions, Content
 from skerry.model.run import RunFailure, RunResult, StopReason
 from skerry.replies.shaping import ShapedText, Show, named, shaped
 from skerry.store import Reader, Unit, outbox, runs, sessions
@@ -99,6 +99,8 @@ class Block(Struct, frozen=True):
     """The message that it quotes, as the platform names it."""
     voice: bool = False
     """True when the sounds that it names are sent as voice messages."""
+    completes: int = 0
+    """Serial of the preview that its first words replace; 0 for none."""
 
     def addressed(self, to: ReplyTo) -> ReplyTo:
         """Returns where it goes."""
@@ -206,8 +208,14 @@ async def block_parts(
     if not text:
         return addressed, []
     pieces = await attach(text, block.voice) if attach is not None else [text]
-    cut = [parts(addressed, piece) if isinstance(piece, str) else [piece] for piece in pieces]
-    return addressed, [part for some in cut for part in some]
+    cut: list[Part] = []
+    for piece in pieces:
+        cut += parts(addressed, piece) if isinstance(piece, str) else [piece]
+    if block.completes:
+        words = next((index for index, part in enumerate(cut) if isinstance(part, str)), None)
+        if words is not None:
+            cut[words] = Content(str(cut[words]), Additions(completes=block.completes))
+    return addressed, cut
 
 
 async def filtered_text(hooks: Hooks, context: RunContext, to: ReplyTo, text: str) -> str | None:

@@ -118,6 +118,8 @@ class _Interrupted:
     messages: list[Message]
     to: ReplyTo | None
     """Address for the notice; None if nobody gets one, or the session is mute."""
+    preview: int
+    """Serial of the preview that its last words complete; 0 without one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +174,8 @@ def _sorted(reader: Reader, policy: SendPolicy, facts: RunFacts) -> _OpenRuns:
             own, request = sessions.settings(reader, run.session_id), run.request
             to = sends_to(policy, own, request.key, request.reply_to)
             entered = [guest.request.run_id for guest in guests[run_id]]
-            open_runs.interrupted.append(_Interrupted(run, entered, messages, to))
+            preview = outbox.open_preview(reader, run_id) if run.delivered is not None else 0
+            open_runs.interrupted.append(_Interrupted(run, entered, messages, to, preview))
         else:
             open_runs.again.extend((run, *guests[run_id]))  # those that were collected with it
     open_runs.broken.extend(_unreadable(reader, guests))
@@ -232,7 +235,10 @@ async def _closing(
     context = run_context(run.request, run.session_id)
     going = Outgoing()
     if to is not None:
-        blocks = [*_unsaid(run, result), *end_notices(result)]
+        unsaid = _unsaid(run, result)
+        if unsaid:
+            unsaid[0] = replace(unsaid[0], completes=interrupted.preview)
+        blocks = [*unsaid, *end_notices(result)]
         going = await outgoing(hooks, context, blocks, to, parts)
     entries = await TranscriptHooks(hooks).entries(ending, context)
     return _Closing(result, interrupted.guests, entries, going)

@@ -163,9 +163,10 @@ class Run(Struct, frozen=True):
                 sessions.settings(reader, session_id),
                 sessions.tail(reader, session_id),
                 outbox.next_block(reader, active.request.run_id),
+                outbox.open_preview(reader, active.request.run_id),
             )
         )
-        entries, settings, tail, blocks = state
+        entries, settings, tail, blocks, preview = state
         active.settings = active.request.settled(settings)
         conversation = await histories.get(session_id, tail + 1, settings.taint_cleared or 0)
         numbers = await histories.load(conversation, session_id, tail + 1)
@@ -175,7 +176,7 @@ class Run(Struct, frozen=True):
             if stored.run_id in own and not is_note(stored.message)
         ]
         prompt_index = numbers.index(entry) if entry in numbers else None
-        active.continued = ContinuedRun(tuple(messages), prompt_index, blocks, active.sent)
+        active.continued = ContinuedRun(tuple(messages), prompt_index, blocks, active.sent, preview)
         return conversation
 
     async def _persisted(self, step: Callable[[], Awaitable[T]]) -> T:

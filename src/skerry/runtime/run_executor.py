@@ -1,14 +1,18 @@
 """Executes one run: builds its parts, runs the loop within the time limit, says how it ended."""
 
 import logging
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext, suppress
 
 import anyio
+from msgspec.structs import replace
 
 from skerry.model.errors import StateError
+from skerry.model.inbound import PeerKind, ReplyTo
 from skerry.model.message import UserMessage
-from skerry.model.run import RunFailure, StopReason
-from skerry.runtime.block_streaming import answers
+from skerry.model.run import Purpose, RunFailure, StopReason
+from skerry.replies.style import Style, TypingMode, on_channel, prefix, style
+from skerry.runtime.block_streaming import BlockStreamer
 from skerry.runtime.compaction.compactor import CompactionTarget, Compactor
 from skerry.runtime.conversation import Conversation
 from skerry.runtime.finalize import unexpected
@@ -25,6 +29,7 @@ from skerry.runtime.request_builder import RequestBuilder
 from skerry.runtime.run_context import RunPlan
 from skerry.runtime.run_hooks import RunHooks, TranscriptHooks
 from skerry.runtime.usage.limits import RunMeter
+from skerry.sessions.sending import sends_to
 from skerry.store import runs
 
 logger = logging.getLogger(__name__)
@@ -139,3 +144,46 @@ class RunExecutor:
         new = [note for note in notes if note not in shown]
         shown.update(new)
         return (*self._responder.status, *new)
+
+
+def answers(plan: RunPlan, variables: Callable[[], Mapping[str, str]]) -> BlockStreamer | None:
+    """Returns the sender of the run's answers to a platform; None where nothing goes to one."""
+    active, request, config = plan.active, plan.active.request, plan.config
+    to = sends_to(config.session.send_policy, plan.settings, request.key, request.reply_to)
+    if to is None:
+        command = plan.command[0] if plan.command else None
+        if command is None or not (command.breaks_silence and command.permits(request.may)):
+            return None
+        to = request.reply_to
+    if to is None:
+        return None
+    sent = _style(plan, to)
+    before = config.messages.response_prefix
+
+    def prefixed(text: str) -> str:
+        values = variables() if before else {}
+        if not values.get("model"):
+            return text  # no model wrote the answer of a command
+        return f"{prefix(before, values)} {text}"
+
+    replying = BlockStreamer(plan.runtime, plan.hooks, to, sent, plan.show, prefixed)
+    if active.continued is not None:
+        replying.take_up(active.continued)
+    return replying
+
+
+def _style(plan: RunPlan, to: ReplyTo) -> Style:
+    """Returns how the answers of a run are sent to an address."""
+    config, delivery, hooks = plan.config, plan.runtime.delivery, plan.runtime.hooks
+    limit, unit = delivery.room(to)
+    direct = to.peer.kind is PeerKind.DIRECT
+    sent = style(config.agents.defaults, plan.settings, limit, unit, direct=direct)
+    section = config.channel(to.channel)
+    if section is not None:
+        # A plugin may change a message when it is whole; what it takes out must not be shown.
+        may_grow = not (hooks.llm_output.handlers or hooks.message_sending.handlers)
+        edits = may_grow and delivery.edits(to)
+        sent = on_channel(sent, section.streaming_of(to.account), edits=edits)
+    if plan.active.request.purpose is not Purpose.MESSAGE:
+        sent = replace(sent, typing=TypingMode.NEVER, preview="off")  # nobody waits for it
+    return sent

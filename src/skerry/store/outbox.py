@@ -211,6 +211,31 @@ def platform_ids(reader: Reader, run_id: RunId) -> list[str]:
     return [number for (receipt,) in rows for number in _receipts.decode(receipt).platform_ids]
 
 
+def ids_of(reader: Reader, serial: int) -> tuple[str, ...]:
+    """Returns the platform's ids of the messages that a part became; none before it was sent."""
+    row = reader.one("SELECT receipt FROM outbox WHERE serial = ?", (serial,))
+    return _receipts.decode(row[0]).platform_ids if row and row[0] else ()
+
+
+def open_preview(reader: Reader, run_id: RunId) -> int:
+    """Returns the serial of the last preview of a run that no part completes; 0 without one."""
+    parts = [row.waiting.part for row in of_run(reader, run_id)]
+    done = {part.more.completes for part in parts}
+    return max((p.serial for p in parts if p.more.preview and p.serial not in done), default=0)
+
+
+def is_completed(reader: Reader, part: OutboundPart) -> bool:
+    """Returns whether a later part of its run has the finished text of a preview."""
+    rows = of_run(reader, part.run_id)
+    return any(row.waiting.part.more.completes == part.serial for row in rows)
+
+
+def change(unit: Unit, serial: int, more: Additions) -> None:
+    """Replaces everything that a part has besides its text."""
+    encoded = _encode(more) if more != PLAIN else None
+    unit.execute("UPDATE outbox SET more = ? WHERE serial = ?", (encoded, serial))
+
+
 def get(reader: Reader, serial: int) -> KeptPart | None:
     """Returns the part."""
     row = reader.one(f"SELECT {_COLUMNS} FROM outbox WHERE serial = ?", (serial,))  # noqa: S608 - constant columns

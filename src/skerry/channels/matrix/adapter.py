@@ -68,7 +68,7 @@ _FILTER: Final = msgspec.json.encode(
 
 
 class MatrixAdapter:
-    """Implements `ports.channel.ChannelAdapter`, `Fetches`, `Edits`, `Reacts` and `Probes`."""
+    """Implements `ports.channel.ChannelAdapter` and what a channel may do besides."""
 
     channel = wire.CHANNEL
     text_limit = MOST_TEXT
@@ -285,6 +285,11 @@ class MatrixAdapter:
         A part that is further back than these is sent again under its transaction, of which the
         server makes no second event.
         """
+        found = await self.locate(part)
+        return Settlement.ABSENT if found is None else Settlement.DELIVERED
+
+    async def locate(self, part: OutboundPart) -> Receipt | None:
+        """Returns the event of a part among the last events of its room."""
         where = f"{CLIENT}/rooms/{path(part.to.peer.id)}/messages"
         answer = await self.api.get(where, {"dir": "b", "limit": str(_LOOKED_AT)})
         for raw in wire.page.decode(answer).chunk:
@@ -293,8 +298,8 @@ class MatrixAdapter:
             except msgspec.DecodeError:
                 continue
             if event.content.get(wire.PART) == part.nonce and await self._is_mine(event):
-                return Settlement.DELIVERED
-        return Settlement.ABSENT
+                return Receipt((event.event_id,))
+        return None
 
     async def _is_mine(self, event: wire.Event) -> bool:
         await self._log_in()

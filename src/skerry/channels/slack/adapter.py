@@ -83,7 +83,7 @@ _history = msgspec.json.Decoder(_History)
 
 
 class SlackAdapter:
-    """Implements `ports.channel.ChannelAdapter`, `Fetches`, `Edits`, `Reacts` and `Probes`."""
+    """Implements `ports.channel.ChannelAdapter` and what a channel may do besides."""
 
     channel = wire.CHANNEL
     text_limit = MOST_TEXT
@@ -255,6 +255,20 @@ class SlackAdapter:
 
     async def settle(self, part: OutboundPart) -> Settlement:
         """Looks for the part among the last messages of its conversation or thread."""
+        stored = await self._last_messages(part)
+        if _place(stored, part) is not None:
+            return Settlement.DELIVERED
+        if part.more.media is not None:
+            return Settlement.UNKNOWN  # Slack shares files some time after it was asked to
+        # With more messages behind it than were looked at it may be further back.
+        return Settlement.ABSENT if len(stored) < _LOOKED_AT else Settlement.UNKNOWN
+
+    async def locate(self, part: OutboundPart) -> Receipt | None:
+        """Returns the time stamp of a part among the last messages of its conversation."""
+        stamp = _place(await self._last_messages(part), part)
+        return Receipt((stamp,)) if stamp is not None else None
+
+    async def _last_messages(self, part: OutboundPart) -> tuple[_Stored, ...]:
         params: dict[str, Any] = {
             "channel": part.to.peer.id,
             "limit": _LOOKED_AT,
@@ -263,19 +277,7 @@ class SlackAdapter:
         method = "conversations.history"
         if part.to.thread_id:
             method, params["ts"] = "conversations.replies", part.to.thread_id
-        stored = _history.decode(await self._api.call(method, params))
-        media = part.more.media
-        name = files.file_name(part, media) if media is not None else ""
-        for message in stored.messages:
-            meta = message.metadata
-            if meta.event_type == PART and meta.event_payload.get("nonce") == part.nonce:
-                return Settlement.DELIVERED
-            if media is not None and any(file.name == name for file in message.files):
-                return Settlement.DELIVERED
-        if media is not None:
-            return Settlement.UNKNOWN  # Slack shares files some time after it was asked to
-        # With more messages behind it than were looked at it may be further back.
-        return Settlement.ABSENT if len(stored.messages) < _LOOKED_AT else Settlement.UNKNOWN
+        return _history.decode(await self._api.call(method, params)).messages
 
     async def edit(self, to: ReplyTo, platform_id: str, text: str) -> None:
         """Replaces the text of a message of the app."""
@@ -315,6 +317,19 @@ class SlackAdapter:
             return self.state
         name = f"@{mine.user}"
         return self.state if self.state.name == name else AccountState(self.state.state, name=name)
+
+
+def _place(stored: tuple[_Stored, ...], part: OutboundPart) -> str | None:
+    """Returns the time stamp of the message that a part became; None where it is not there."""
+    media = part.more.media
+    name = files.file_name(part, media) if media is not None else ""
+    for message in stored:
+        meta = message.metadata
+        if meta.event_type == PART and meta.event_payload.get("nonce") == part.nonce:
+            return message.ts
+        if media is not None and any(file.name == name for file in message.files):
+            return message.ts
+    return None
 
 
 def _blocks(text: str, part: OutboundPart) -> list[dict[str, Any]]:

@@ -1,0 +1,145 @@
+"""Answers that grow in one message: a preview that is edited while the model speaks.
+
+The preview is a row of the outbox like any part, so it is sent once. While the run goes on its
+message is edited, which nothing records: each edit replaces the one before. The first part of the
+finished text names the row and replaces its text for good. After a kill the row is still there,
+and the text that the run says then completes it. One that was never sent is not sent any more.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import anyio
+from msgspec.structs import replace
+
+from skerry.model.errors import DeliveryRefusedError, StateError
+from skerry.model.ids import RunId
+from skerry.model.inbound import PeerKind, ReplyTo
+from skerry.model.outbound import Additions, Content, OutboundPart, Receipt
+from skerry.model.undelivered import DeliveryDelayedError
+from skerry.ports.channel import ChannelAdapter, Edits, Locates
+from skerry.runtime.delivery import Delivery
+from skerry.store import Reader, Store, outbox
+from skerry.store.outbox import KeptPart
+
+logger = logging.getLogger(__name__)
+
+LEAST_CHARS: Final = 30
+"""Characters of an answer before which no preview is sent."""
+DIRECT_SECONDS: Final = 1.5
+"""Seconds between two edits: platforms let an account write about once a second to a person."""
+GROUP_SECONDS: Final = 4.0
+"""The same in a group, where platforms allow some twenty a minute."""
+EDIT_SECONDS: Final = 10.0
+ADDITIONS: Final = Additions(preview=True, silent=True)
+
+
+Growth = Callable[[], tuple[str, int]]
+"""Function that returns the text so far, and the serial of the row of the preview or 0."""
+Begin = Callable[[Content], Awaitable[None]]
+"""Function that writes the row of a preview."""
+
+
+class Preview:
+    """The growing message of one run. Start `run()` beside it."""
+
+    def __init__(
+        self,
+        store: Store,
+        delivery: Delivery,
+        run_id: RunId,
+        to: ReplyTo,
+        mode: str,
+    ) -> None:
+        self._store = store
+        self._delivery = delivery
+        self._run_id = run_id
+        self._to = to
+        self._mode = mode
+        self._seconds = DIRECT_SECONDS if to.peer.kind is PeerKind.DIRECT else GROUP_SECONDS
+        self._pause = self._seconds
+        self._serial = 0
+        self._platform_id = ""
+        self._shown = ""
+        self.is_given_up = False
+
+    async def run(self, lock: anyio.Lock, growth: Growth, begin: Begin) -> None:
+        """Shows the text as it grows, until cancelled; `lock` orders it among the blocks."""
+        while not self.is_given_up:
+            await anyio.sleep(self._pause)
+            self._pause = self._seconds
+            async with lock:
+                # An edit that the end of the run cut off could arrive behind the finished text.
+                with anyio.CancelScope(shield=True):
+                    await self._show(*growth(), begin)
+
+    async def _show(self, text: str, serial: int, begin: Begin) -> None:
+        if self._mode == "block":
+            text = text[: text.rfind("\n") + 1]
+        text = (self._delivery.parts(self._to, text) or [""])[0] if text.strip() else ""
+        if len(text) < LEAST_CHARS or text == self._shown:
+            return
+        try:
+            if not serial:
+                await begin(Content(text, ADDITIONS))
+                self._shown = text
+            elif await self._edit(serial, text):
+                self._shown = text
+        except StateError as error:
+            logger.warning("the preview of run %s waits for the store: %s", self._run_id, error)
+
+    async def _edit(self, serial: int, text: str) -> bool:
+        """Edits the message; returns false where it cannot be edited now."""
+        if serial != self._serial:
+            self._serial, self._platform_id = serial, ""
+        if not self._platform_id:
+            ids = await self._store.read(lambda reader: outbox.ids_of(reader, serial))
+            self._platform_id = ids[0] if ids else ""
+        sender = self._delivery.senders.get((self._to.channel, self._to.account))
+        if not self._platform_id or sender is None or not isinstance(sender.adapter, Edits):
+            return False
+        try:
+            with anyio.fail_after(EDIT_SECONDS):
+                await sender.adapter.edit(self._to, self._platform_id, text)
+        except DeliveryDelayedError as error:
+            self._pause = max(error.seconds or 0.0, self._seconds)
+            return False
+        except Exception:
+            # The finished text is sent whatever became of its preview.
+            logger.info("the preview of run %s is not edited", self._run_id, exc_info=True)
+            self.is_given_up = True
+            return False
+        return True
+
+
+async def completed(store: Store, adapter: ChannelAdapter, part: OutboundPart) -> Receipt | None:
+    """Replaces the preview that a part completes; None where the part is to be sent as it is."""
+    message_id = await _message_of(store, adapter, part.more.completes)
+    if message_id and isinstance(adapter, Edits):
+        try:
+            await adapter.edit(part.to, message_id, part.text)
+        except DeliveryRefusedError as error:
+            logger.info("the preview of %s cannot be completed: %s", part.nonce, error)
+        else:
+            return Receipt((message_id,))
+    # From now on it is a part like any other: whether it arrived must be asked of the platform.
+    more = replace(part.more, completes=0)
+    await store.write(lambda unit: outbox.change(unit, part.serial, more))
+    return None
+
+
+async def _message_of(store: Store, adapter: ChannelAdapter, serial: int) -> str:
+    """Returns the id of the message of a preview; empty where there is none.
+
+    One whose sending a kill interrupted is looked up, where the platform can.
+    """
+
+    def read(reader: Reader) -> tuple[tuple[str, ...], KeptPart | None]:
+        return outbox.ids_of(reader, serial), outbox.get(reader, serial)
+
+    ids, kept = await store.read(read)
+    if not ids and kept is not None and kept.waiting.attempts and isinstance(adapter, Locates):
+        found = await adapter.locate(kept.waiting.part)
+        ids = found.platform_ids if found is not None else ()
+    return ids[0] if ids else ""
