@@ -13,12 +13,13 @@ from skerry.model import message
 from skerry.model.ids import AccountId, ChannelId, RunId
 from skerry.model.inbound import InboundMessage, Peer, PeerKind, ReplyTo
 from skerry.model.message import AssistantMessage, ToolCall, UserMessage
+from skerry.model.outbound import Additions, Content
 from skerry.model.queue import QueueMode
 from skerry.model.run import RunRequest, RunResult, StopReason
 from skerry.model.session import SessionSettings
 from skerry.runtime.finalize import COMMAND_INTERRUPTED, INTERRUPTED
 from skerry.runtime.recovery import MAX_RESTARTS, UNREADABLE, RunFacts, recover
-from skerry.store import Reader, archive, outbox, runs, sessions
+from skerry.store import Reader, Unit, archive, outbox, runs, sessions
 from skerry.testing.model import Gate, ScriptedModel, Step, echo
 from tests.support.acting import ACT, Act
 from tests.support.chaos import transcript_faults
@@ -264,3 +265,27 @@ async def test_a_run_whose_request_cannot_be_read_stops_no_start_and_is_closed_a
         assert not await core.store.read(runs.any_open)
         assert transcript_faults("s", await core.said(key)) == []
         assert (await core.ask("next", key=key)).payloads == ("echo: next",)
+
+
+async def test_a_run_that_is_closed_completes_the_message_that_grew(tmp_path: Path) -> None:
+    def grow(unit: Unit) -> None:
+        to = said_by("alice", "m1").reply_to
+        assert to is not None
+        outbox.add(unit, RunId("m1"), 0, to, [Content("One.", Additions(preview=True))], 1)
+        runs.leave_block(unit, RunId("m1"), ("One. Two.", 0))
+
+    for life in range(MAX_RESTARTS + 1):
+        gate = Gate()
+        async with restarted(tmp_path, [[gate]]) as core:
+            if life == 0:
+                await core.dispatch.submit(said_by("alice", "m1"))
+            with anyio.fail_after(60):
+                await gate.reached.wait()
+            if life == MAX_RESTARTS:
+                await core.store.write(grow)
+    async with restarted(tmp_path) as core:
+        assert (await ended(core, "m1")).stop_reason is StopReason.INTERRUPTED
+        kept = await core.store.read(lambda reader: outbox.of_run(reader, RunId("m1")))
+        preview, whole, notice = (one.waiting.part for one in kept)
+        assert (preview.more.preview, whole.text, notice.text) == (True, "One. Two.", INTERRUPTED)
+        assert (whole.more.completes, notice.more.completes) == (preview.serial, 0)
