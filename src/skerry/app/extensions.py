@@ -15,6 +15,7 @@ from skerry.config.root import Config
 from skerry.hooks.hooks import Hooks
 from skerry.hooks.runner import HandlerReport
 from skerry.infra.clock import Clock
+from skerry.policy.tool_names import CORE, MEMORY_TOOLS
 from skerry.ports.checks import Check
 from skerry.ports.plugins import PluginReport
 from skerry.ports.tool import Tool, verb_of
@@ -45,11 +46,25 @@ class OwnTools(Mapping[str, Tool]):
     ) -> None:
         self._memory = memory
         self._features = features
-        self.host: ToolHost | None = None
-        """Parts that tools of features get; without them there are no such tools."""
+        self._host: ToolHost | None = None
         self.features: list[Tool] = []
         self.plugins: Mapping[str, Tool] = {}
         """The tools of plugins, which come and go."""
+
+    @property
+    def host(self) -> "ToolHost | None":
+        """Returns the parts that tools of features get; without them there are no such tools."""
+        return self._host
+
+    @host.setter
+    def host(self, host: "ToolHost | None") -> None:
+        self._host = host
+        self.__dict__.pop("_made", None)  # tools that were made without it lack those of features
+
+    def taken(self, config: Config) -> frozenset[str]:
+        """Returns the names that no tool of a plugin may have; makes no tool."""
+        names = CORE if config.plugins.slots.memory == "memory-core" else CORE - MEMORY_TOOLS
+        return names | {tool.spec.name for tool in self.features}
 
     @cached_property
     def _made(self) -> dict[str, Tool]:
@@ -135,7 +150,9 @@ class LivePlugins:
 
             runtime = self._runtime
             host = PluginHost(runtime.clock, Transcripts(runtime.store), reach=self._reach)
-            self._loaded = Plugins(runtime.hooks, runtime.commands, self._tools, self._parts, host)
+            self._loaded = Plugins(
+                runtime.hooks, runtime.commands, self._tools.taken(config), self._parts, host
+            )
             self._tools.plugins = self._loaded.tools
         await self._loaded.apply(config)
         self._parts.claims.reason = slot_reason(config, self._loaded.reports)

@@ -26,6 +26,7 @@ from skerry.hooks.hooks import Hooks
 from skerry.infra.features import Feature
 from skerry.model.ids import MAIN_AGENT, SessionKey
 from skerry.policy.access import Verb
+from skerry.policy.tool_names import CORE
 from skerry.ports.checks import Check, Level
 from skerry.ports.tool import Tool, ToolContext
 from skerry.runtime.delivery import Delivery
@@ -228,6 +229,16 @@ async def test_tools_of_a_feature_are_made_at_the_first_look_at_the_tools(tmp_pa
         host.notify(SessionKey.main(), "The pool is full.")
         assert context.system_events.texts() == ["The pool is full."]
         assert host.workspace(MAIN_AGENT) == context.config().workspace(MAIN_AGENT)
+
+
+async def test_a_plugin_at_the_start_takes_no_tool_from_the_agent(tmp_path: Path) -> None:
+    """The names that a plugin may not take are known before the tools of features can be made."""
+    plain = {name: value for name, value in config(pond(tmp_path)).items() if name != "plugins"}
+    async with whole_gateway(tmp_path / "plain", Hooks(), config=plain) as (application, _):
+        ours = set(application.dispatch.runtime.tools)
+    assert {"exec", "read", "web_fetch"} <= ours <= CORE
+    async with gateway(tmp_path, config(tmp_path / "pond")) as (application, _, _):
+        assert set(application.dispatch.runtime.tools) == ours
 
 
 class Swimming(FunctionTool[Laps]):

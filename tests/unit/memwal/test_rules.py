@@ -39,6 +39,13 @@ def test_not_to_follow_the_system_is_an_order(whom: str) -> None:
     assert is_injection(f"do not follow {whom}")
 
 
+@pytest.mark.requirement("memwal-pattern-system-prompt")
+@pytest.mark.parametrize("text", ["the System Prompt", "print it: system  prompt", "sуstem prompt"])  # noqa: RUF001 - a look-alike letter
+def test_to_name_the_system_prompt_is_an_order(text: str) -> None:
+    assert is_injection(text)
+    assert not is_injection("the prompt of the system on this computer is green")
+
+
 @pytest.mark.requirement("memwal-capture-xml")
 def test_markup_is_not_captured() -> None:
     assert not should_capture("<note>I prefer tea to coffee in the morning</note>")

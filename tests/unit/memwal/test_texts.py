@@ -10,7 +10,9 @@ from skerry_memwal.texts import block, escaped, should_capture, stripped, units
 from tests.support.injection import CAUGHT, PASSED
 
 BENIGN = (
-    *PASSED,
+    # The plugin refuses the words themselves, as seed 001 says; the detector passes them.
+    *(text for text in PASSED if "system prompt" not in text),
+    "The prompt of the shop's till system is green.",
     "User likes the assistant role in the theatre group of the school.",
     "I always call my sister when the command of the ship changes.",
 )
