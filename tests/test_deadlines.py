@@ -199,7 +199,7 @@ DEADLINES: Final = {
     "a client's answer to a close": "gateway.protocol.CLOSE_SECONDS",
     "a change of a session that is at work": "runtime.dispatcher.ALONE_SECONDS",
     "a platform that is sent a reply": "runtime.delivery.SEND_SECONDS",
-    "a plugin that registers": "plugins.load.REGISTER_SECONDS",
+    "a plugin that registers": "plugins.registering.REGISTER_SECONDS",
     "a plugin's tool": "plugins.guarded.TOOL_SECONDS",
     "a plugin's command": "plugins.guarded.COMMAND_SECONDS",
     "a plugin's gateway method": "plugins.guarded.METHOD_SECONDS",

@@ -161,6 +161,7 @@ async def test_after_three_failures_prompts_do_not_wait_for_the_server(tmp_path:
         assert len(relayer.of("/api/recall")) + len(relayer.of("/config")) <= 3
 
 
+@pytest.mark.requirement("plugin-slot-replaces")
 async def test_forget_and_the_memory_methods_ask_the_plugin(tmp_path: Path) -> None:
     model = ScriptedModel(lambda _: ["Noted."])
     async with fake_relayer() as (relayer, url):

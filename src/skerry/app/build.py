@@ -245,6 +245,7 @@ async def open_application(  # noqa: PLR0915 - one for each part, in the order o
             tools.host = tool_host(context, environ, delivery, services)
             services.start("features", of_features(context))
             async with (
+                plugins.ending(),
                 _working(settings, dispatch, mirror, delivery, outside),
                 memory.keep(),
                 _running(reload.run, plugins.run, services.run, channels.run),

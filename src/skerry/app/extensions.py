@@ -1,6 +1,15 @@
 """Extensions of the gateway: tools, commands, and the additions of plugins to both."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, ValuesView
+from collections.abc import (
+    AsyncGenerator,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+    ValuesView,
+)
+from contextlib import asynccontextmanager
 from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -163,6 +172,16 @@ class LivePlugins:
             await self._changed.wait()
             self._changed = anyio.Event()
             await self.load()
+
+    @asynccontextmanager
+    async def ending(self) -> AsyncGenerator[None]:
+        """Takes out all plugins at the end of the block."""
+        try:
+            yield
+        finally:
+            if self._loaded is not None:
+                with anyio.CancelScope(shield=True):  # each call of a plugin has a deadline
+                    await self._loaded.close()
 
     @property
     def reports(self) -> Sequence[PluginReport]:

@@ -14,7 +14,7 @@ from skerry.config.load import load_good
 from skerry.config.root import Config
 from skerry.model.errors import ConfigError, PluginError
 from skerry.plugins.candidates import Candidate, candidates
-from skerry.plugins.load import register
+from skerry.plugins.registering import register
 from skerry.sdk.cli import CliCall, CliCommand
 from skerry.sdk.host import PluginHost
 

@@ -17,8 +17,8 @@ from skerry.config.root import Config
 from skerry.plugins.candidates import BUNDLED, EXTENSIONS, Candidate, candidates
 from skerry.plugins.inspecting import inspect
 from skerry.plugins.installing import Installed, install, remove
-from skerry.plugins.load import DATA
 from skerry.plugins.manifest import Manifest
+from skerry.plugins.registering import DATA
 from skerry.ports.plugins import PluginReport, PluginStatus
 
 ALIASES: Final = {"@mysten-incubation/oc-memwal": "memory-memwal"}
@@ -101,6 +101,8 @@ def _install(config: Config, arguments: Namespace) -> int:
 def _permissions(plugin: str, manifest: Manifest) -> list[str]:
     """Returns the rights of a plugin and the claims of its manifest, in words."""
     lines = [f"{plugin} runs inside the gateway, with all that the gateway may do."]
+    if manifest.capabilities:
+        lines.append(f"Its manifest lists: {', '.join(manifest.capabilities)}.")
     if manifest.slots:
         lines.append(f"It takes the place of: {', '.join(manifest.slots)}.")
     if manifest.cli:

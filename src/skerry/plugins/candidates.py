@@ -125,22 +125,22 @@ class Candidate:
             return Package(self.package_name, {})
         manifest = self.manifest()
         check_requires(manifest, os.environ)
-        check_settings(self.id, manifest, entry_of(config, self.id).config)
+        check_settings(self.id, manifest, manifest.defaults | entry_of(config, self.id).config)
         workspaces = [config.workspace(agent) for agent in config.agents.ids]
         return read_plugin(self.path, entry_of(config, self.id).sha256, workspaces, self.id)
 
-    def load(self, package: Package) -> Any:
-        """Runs its first module and returns its `register`, or whatever has that name.
+    def namespace(self, package: Package) -> Mapping[str, Any]:
+        """Runs its first module and returns the names in it.
 
         Raises:
             Exception: whatever the plugin raises.
         """
         if self.package_name:
-            return import_module(f"{self.package_name}.plugin").register
+            return vars(import_module(f"{self.package_name}.plugin"))
         if self.entry_point is None:
-            return vars(package.install()).get("register")
+            return vars(package.install())
         loaded = self.entry_point.load()
-        return loaded if callable(loaded) else vars(loaded).get("register")
+        return {"register": loaded} if callable(loaded) else vars(loaded)
 
 
 def entry_of(config: Config, plugin: str) -> PluginEntryConfig:

@@ -7,10 +7,9 @@ not at all. One that fails is reported and changes nothing for the others.
 import logging
 from collections.abc import Collection
 from dataclasses import dataclass
-from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import anyio
 from msgspec.structs import replace
@@ -20,7 +19,6 @@ from skerry.config.plugins import PluginEntryConfig
 from skerry.config.root import Config
 from skerry.hooks.hooks import Hooks
 from skerry.hooks.runner import HandlerReport
-from skerry.infra.supervise import in_daemon_thread
 from skerry.model.errors import PluginError
 from skerry.model.ids import AgentId
 from skerry.plugins.candidates import Candidate, candidates, entry_of
@@ -32,13 +30,14 @@ from skerry.plugins.guarded import (
     guarded_method,
     guarded_route,
 )
+from skerry.plugins.lifecycle import begin, drop, end
 from skerry.plugins.packages import Package, read_plugin
 from skerry.plugins.registered import check
+from skerry.plugins.registering import loaded_report, register
 from skerry.plugins.slots import check_slot, missing_slots, off
 from skerry.policy.network import NetworkRules
 from skerry.ports.checks import Check
 from skerry.ports.plugins import PluginReport, PluginStatus
-from skerry.sdk.api import PluginApi, sealed
 from skerry.sdk.host import PluginHost
 from skerry.sdk.http import HttpRoute
 from skerry.sdk.methods import GatewayMethod
@@ -49,10 +48,6 @@ if TYPE_CHECKING:
     from skerry.ports.tool import Tool
 
 logger = logging.getLogger(__name__)
-
-REGISTER_SECONDS: Final = 10.0
-DATA: Final = "plugin-data"
-"""Folder in the state directory, with a folder for the files of each plugin."""
 
 
 class Gateway(Protocol):
@@ -100,6 +95,10 @@ class _Ready:
 
     registered: Registered
     package: Package
+
+
+Outcome = _Ready | _Loaded | PluginError | str
+"""Registrations of a plugin, or why it does not take part."""
 
 
 class Plugins:
@@ -181,15 +180,15 @@ class Plugins:
         self._config = config
         every = candidates(config, installed=False)
         outcomes = await self._outcomes(config, every)
+        await self._remove_others(every, outcomes)
+        outcomes = self._admitted(config, every, outcomes)
+        await self._begin(every, outcomes)
         before = {report.id: report.status for report in self.reports}
         self.reports = [
-            self._report(config, candidate, outcome)
+            await self._report(config, candidate, outcome)
             for candidate, outcome in zip(every, outcomes, strict=True)
         ]
-        known = {candidate.id for candidate in every}
-        self.reports += missing_slots(config, known)
-        for plugin in self._loaded.keys() - known:
-            self.remove(plugin)
+        self.reports += missing_slots(config, {candidate.id for candidate in every})
         if before:
             now = {report.id: report.status for report in self.reports}
             changes = [
@@ -198,11 +197,9 @@ class Plugins:
             ]
             logger.info("plugins: %s", ", ".join(changes))
 
-    async def _outcomes(
-        self, config: Config, every: list[Candidate]
-    ) -> list[_Ready | _Loaded | PluginError | str]:
+    async def _outcomes(self, config: Config, every: list[Candidate]) -> list[Outcome]:
         """Returns for each candidate what it registered, or why it does not take part."""
-        outcomes: list[_Ready | _Loaded | PluginError | str] = [""] * len(every)
+        outcomes: list[Outcome] = [""] * len(every)
 
         async def take(number: int, candidate: Candidate) -> None:
             try:
@@ -231,38 +228,83 @@ class Plugins:
         entry = entry_of(config, candidate.id)
         if loaded and loaded.entry == entry and loaded.package.sha256 == package.sha256:
             return loaded
-        self.remove(candidate.id)
+        await self.remove(candidate.id)
         return _Ready(await register(config, candidate, package, self._host), package)
 
-    def _report(
-        self, config: Config, candidate: Candidate, outcome: _Ready | _Loaded | PluginError | str
-    ) -> PluginReport:
+    async def _remove_others(self, every: list[Candidate], outcomes: list[Outcome]) -> None:
+        """Takes out the plugins that are switched off, failed, or are named no more."""
+        kept = {
+            candidate.id
+            for candidate, outcome in zip(every, outcomes, strict=True)
+            if isinstance(outcome, _Loaded)
+        }
+        for plugin in self._loaded.keys() - kept:
+            await self.remove(plugin)
+
+    def _admitted(
+        self, config: Config, every: list[Candidate], outcomes: list[Outcome]
+    ) -> list[Outcome]:
+        """Returns the outcomes; a plugin with a wrong part, or a name that is taken, fails."""
+        tools, methods = {*self._taken, *self.tools}, set(self.methods)
+
+        def admit(candidate: Candidate, outcome: Outcome) -> Outcome:
+            if not isinstance(outcome, _Ready):
+                return outcome
+            registered = outcome.registered
+            try:
+                check_slot(config, candidate.id, registered)
+                check(registered, tools, methods)
+            except PluginError as error:
+                drop(registered, outcome.package)
+                return error
+            tools.update(tool.spec.name for tool in registered.tools)
+            methods.update(method.name for method in registered.methods)
+            return outcome
+
+        return [admit(*pair) for pair in zip(every, outcomes, strict=True)]
+
+    async def _begin(self, every: list[Candidate], outcomes: list[Outcome]) -> None:
+        """Calls `init` of each new plugin, of all at once; one that fails does not take part."""
+
+        async def one(number: int, candidate: Candidate, ready: _Ready) -> None:
+            try:
+                await begin(self.hooks.runner, candidate.id, ready.registered)
+            except PluginError as error:
+                await self._end(candidate.id, ready.registered, ready.package)
+                outcomes[number] = error
+
+        async with anyio.create_task_group() as group:
+            for number, (candidate, outcome) in enumerate(zip(every, outcomes, strict=True)):
+                if isinstance(outcome, _Ready) and outcome.registered.init is not None:
+                    group.start_soon(one, number, candidate, outcome)
+
+    async def _report(self, config: Config, candidate: Candidate, outcome: Outcome) -> PluginReport:
         """Lets a plugin that registered take part; returns what became of it."""
         report = PluginReport(candidate.id, str(candidate.path), PluginStatus.DISABLED)
         if isinstance(outcome, _Loaded):
-            return _loaded_report(report, outcome.registered)
-        if not candidate.winner:
-            self.remove(candidate.id)
+            return loaded_report(report, outcome.registered)
         if isinstance(outcome, str):
             return off(config, report, outcome)
         try:
             if isinstance(outcome, PluginError):
                 raise outcome
-            check_slot(config, candidate.id, outcome.registered)
-            self._take(candidate.id, outcome, entry_of(config, candidate.id))
+            try:
+                self._take(candidate.id, outcome, entry_of(config, candidate.id))
+            except PluginError:
+                await self._end(candidate.id, outcome.registered, outcome.package)
+                raise
         except PluginError as error:
             logger.warning("plugin %s is not loaded: %s", candidate.id, error)
             return report.but(PluginStatus.FAILED, str(error), error.remedy)
-        return _loaded_report(report, outcome.registered)
+        return loaded_report(report, outcome.registered)
 
     def _take(self, plugin: str, ready: _Ready, entry: PluginEntryConfig) -> None:
         """Lets everything that a plugin registered take part, or nothing of it.
 
         Raises:
-            PluginError: a name is wrong or taken, or something is not what it must be.
+            PluginError: the name of a command, an event or a channel is taken.
         """
         registered, runner = ready.registered, self.hooks.runner
-        check(registered, {*self._taken, *self.tools}, self.methods)
         tools = [GuardedTool(runner, plugin, tool, self._is_chosen) for tool in registered.tools]
         methods = [guarded_method(runner, method) for method in registered.methods]
         commands = [guarded_command(runner, command) for command in registered.commands]
@@ -301,8 +343,11 @@ class Plugins:
         optional = any(name in loaded.registered.optional for loaded in self._loaded.values())
         return not optional or (self._config is not None and names_tool(self._config, agent, name))
 
-    def remove(self, plugin: str) -> None:
-        """Takes out everything that the plugin registered; a call under way ends by itself."""
+    async def remove(self, plugin: str) -> None:
+        """Takes out everything that the plugin registered, then calls its `shutdown`.
+
+        A call under way ends by itself.
+        """
         loaded = self._loaded.pop(plugin, None)
         if loaded is None:
             return
@@ -316,9 +361,18 @@ class Plugins:
         self.panels = [panel for panel in self.panels if panel.plugin != plugin]
         for point in self.hooks.points.values():
             point.remove(plugin)
-        for close in loaded.registered.close:
-            close()
-        loaded.package.remove()
+        await self._end(plugin, loaded.registered, loaded.package)
+
+    async def close(self) -> None:
+        """Takes out all plugins, when the gateway stops."""
+        async with anyio.create_task_group() as group:
+            for plugin in list(self._loaded):
+                group.start_soon(self.remove, plugin)
+
+    async def _end(self, plugin: str, registered: Registered, package: Package) -> None:
+        """Calls `shutdown`, closes the tables, and forgets the modules."""
+        await end(self.hooks.runner, plugin, registered)
+        drop(registered, package)
 
 
 async def load_plugins(
@@ -333,66 +387,3 @@ async def load_plugins(
     plugins = Plugins(hooks, commands, taken, gateway, host)
     await plugins.apply(config)
     return plugins
-
-
-async def register(
-    config: Config, candidate: Candidate, package: Package, host: PluginHost
-) -> Registered:
-    """Runs the code of a plugin; returns its registrations, none of which takes effect.
-
-    Raises:
-        PluginError: it cannot be run, or raised an error.
-    """
-    entry = entry_of(config, candidate.id)
-    api = PluginApi(
-        candidate.id,
-        entry.config,
-        data=config.state_dir / DATA / candidate.id,
-        allow_conversation=entry.hooks.allow_conversation_access,
-        allow_prompt=entry.hooks.allow_prompt_injection,
-        host=host,
-    )
-    try:
-        with anyio.move_on_after(REGISTER_SECONDS) as time:
-            await in_daemon_thread(
-                partial(_run, candidate, package, api), f"register {candidate.id}"
-            )
-    except PluginError:
-        package.remove()
-        raise
-    except Exception as error:
-        package.remove()
-        logger.exception("plugin %s", candidate.id)
-        raise PluginError(f"It raised {type(error).__name__}: {error}") from error
-    registered = sealed(api)
-    registered.sha256 = package.sha256
-    if time.cancelled_caught:
-        message = f"It did not register within {REGISTER_SECONDS:g} s."
-        raise PluginError(message, "`register` must only register.")
-    return registered
-
-
-def _run(candidate: Candidate, package: Package, api: PluginApi) -> None:
-    register = candidate.load(package)
-    if not callable(register):
-        raise PluginError("It has no function `register(api)`.")
-    register(api)
-
-
-def _loaded_report(report: PluginReport, registered: Registered) -> PluginReport:
-    return PluginReport(
-        report.id,
-        report.path,
-        PluginStatus.LOADED,
-        hooks=tuple(hook for hook, _ in registered.handlers),
-        tools=tuple(tool.spec.name for tool in registered.tools),
-        commands=tuple(command.name for command in registered.commands),
-        methods=tuple(method.name for method in registered.methods),
-        services=tuple(name for name, _ in registered.services),
-        events=tuple(event.name for event in registered.events),
-        routes=tuple(f"/plugins/{report.id}/{route.path}" for route in registered.routes),
-        panels=tuple(panel.title for panel in registered.panels),
-        channels=tuple(f"{channel.channel}/{channel.account}" for channel in registered.channels),
-        models=tuple(info.ref for provider in registered.models for info in provider.models),
-        sha256=registered.sha256,
-    )

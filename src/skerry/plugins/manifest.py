@@ -15,6 +15,13 @@ from skerry.model.errors import PluginError
 FILE: Final = "openclaw.plugin.json"
 MAX_BYTES: Final = 262_144
 _SLOTS: Final = ("memory", "sandbox", "browser")
+CAPABILITIES: Final = (
+    *("tools", "gateway", "http", "commands", "channels"),
+    *("providers", "services", "skills", "hooks", "cli"),
+)
+"""Kinds of parts that `capabilities` may list."""
+_NO_CODE: Final = frozenset({"skills"})
+"""Capabilities whose paths are directories."""
 
 
 class Manifest(Struct, frozen=True):
@@ -31,9 +38,25 @@ class Manifest(Struct, frozen=True):
     """Exclusive slots that it claims."""
     cli: tuple[str, ...] = ()
     """Commands of the command line, beside the id."""
+    capabilities: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Kinds of parts that it registers, each with paths of files; empty where it lists none."""
+    contract_tools: tuple[str, ...] | None = None
+    """Names of all its tools; None where it does not list them."""
     config_schema: dict[str, Any] = field(default_factory=dict)
     """JSON Schema of `plugins.entries.<id>.config`; empty where it has none."""
+    defaults: dict[str, Any] = field(default_factory=dict)
+    """Settings that hold where the configuration has none."""
     requires: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def code_files(self) -> list[tuple[str, str]]:
+        """Returns each file of code with its capability, each file once."""
+        files: dict[str, str] = {}
+        for kind, paths in self.capabilities.items():
+            for path in paths:
+                if kind not in _NO_CODE and path:
+                    files.setdefault(path, kind)
+        return [(kind, path) for path, kind in files.items()]
 
 
 def read_manifest(path: Path) -> Manifest:
@@ -45,21 +68,30 @@ def read_manifest(path: Path) -> Manifest:
     file = path / FILE
     if not path.is_dir() or not file.is_file():
         return Manifest()
+    return _of(_object(file), path)
+
+
+def _object(file: Path) -> dict[str, Any]:
+    """Returns the JSON object of a file.
+
+    Raises:
+        PluginError: the file cannot be read, is too large, or is not a JSON object.
+    """
     try:
         with file.open("rb") as opened:
             data = opened.read(MAX_BYTES + 1)
         if len(data) > MAX_BYTES:
             raise PluginError(f"{file} has more than {MAX_BYTES} bytes.", "Shorten it.")
-        tree = msgspec.json.decode(data, type=dict[str, Any])
+        return msgspec.json.decode(data, type=dict[str, Any])
     except OSError as error:
         raise PluginError(f"{file} cannot be read: {error.strerror}.") from error
     except msgspec.MsgspecError as error:
         raise PluginError(f"{file} is not a JSON object: {error}.", "Correct it.") from error
-    return _of(tree)
 
 
-def _of(tree: dict[str, Any]) -> Manifest:
+def _of(tree: dict[str, Any], folder: Path) -> Manifest:
     config = _mapping(tree, "config")
+    tools = _mapping(tree, "contracts").get("tools")
     slots = _mapping(tree, "slots")
     claimed = [slot for slot in _SLOTS if slots.get(slot) is True or tree.get("kind") == slot]
     return Manifest(
@@ -70,8 +102,11 @@ def _of(tree: dict[str, Any]) -> Manifest:
         author=_text(tree, "author"),
         homepage=_text(tree, "homepage"),
         slots=tuple(claimed),
-        cli=tuple(name for name in _list(tree, "cli") if isinstance(name, str)),
-        config_schema=_mapping(tree, "configSchema") or _mapping(config, "schema"),
+        cli=_names(tree.get("cli")),
+        capabilities=_capabilities(_mapping(tree, "capabilities")),
+        contract_tools=None if tools is None else _names(tools),
+        config_schema=_mapping(tree, "configSchema") or _schema(config, folder),
+        defaults=_mapping(config, "defaults"),
         requires=_mapping(tree, "requires"),
     )
 
@@ -86,6 +121,36 @@ def _mapping(tree: dict[str, Any], key: str) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _list(tree: dict[str, Any], key: str) -> list[Any]:
-    value = tree.get(key)
-    return value if isinstance(value, list) else []
+def _names(value: object) -> tuple[str, ...]:
+    members = value if isinstance(value, list) else []
+    return tuple(name for name in members if isinstance(name, str))
+
+
+def _capabilities(tree: dict[str, Any]) -> dict[str, tuple[str, ...]]:
+    """Returns the paths by capability.
+
+    Raises:
+        PluginError: there is no such capability.
+    """
+    if unknown := sorted(set(tree) - set(CAPABILITIES)):
+        raise PluginError(
+            f"capabilities of {FILE} lists {unknown[0]!r}.",
+            f"Capabilities: {', '.join(CAPABILITIES)}.",
+        )
+    return {kind: _names(paths) for kind, paths in tree.items()}
+
+
+def _schema(config: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """Returns the schema of `config`: an object, or the path of a file beneath the folder.
+
+    Raises:
+        PluginError: the file is not beneath the folder, or cannot be read.
+    """
+    path = config.get("schema")
+    if not isinstance(path, str):
+        return _mapping(config, "schema")
+    file = (folder / path).resolve()
+    if not file.is_relative_to(folder.resolve()):
+        message = f"config.schema of {FILE} names {path!r}, which is not beneath its folder."
+        raise PluginError(message, "Name a file of the plugin.")
+    return _object(file)

@@ -41,6 +41,14 @@ class Package(MetaPathFinder, InspectLoader):
         lines = (f"{name} {source.sha256}\n" for name, source in sorted(self._sources.items()))
         return sha256("".join(lines).encode()).hexdigest()
 
+    def module_of(self, path: str) -> str | None:
+        """Returns the name of the module in a file, given relative to the plugin's folder."""
+        main = self._sources.get(self.name)
+        if main is None:
+            return None
+        file = main.path.parent / path
+        return next((name for name, source in self._sources.items() if source.path == file), None)
+
     def install(self) -> ModuleType:
         """Runs the first module and returns it; the others are imported when it imports them.
 

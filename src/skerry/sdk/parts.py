@@ -91,6 +91,10 @@ class Registered(Struct):
     cli: CliCommand | None = None
     memory: SlotMemory | None = None
     """Claim of the memory's slot."""
+    init: Callable[[], object] | None = None
+    """Called when all of it is accepted, before any of it takes part."""
+    shutdown: Callable[[], object] | None = None
+    """Called when none of it takes part any more."""
     close: list[Callable[[], object]] = field(default_factory=list)
     """Called when the plugin is removed."""
     sha256: str = ""

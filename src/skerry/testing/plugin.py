@@ -79,3 +79,4 @@ async def loaded_plugin(
             if report.status is not PluginStatus.LOADED:
                 raise PluginError(report.reason, report.remedy)
             yield LoadedPlugin(plugins, Path(home))
+            await plugins.close()

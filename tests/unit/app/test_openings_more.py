@@ -152,6 +152,7 @@ async def test_a_stranger_chooses_no_model(tmp_path: Path) -> None:
         assert (await current(core, ALICE)).settings.model is None
 
 
+@pytest.mark.requirement("hooks-session-boundaries")
 async def test_plugins_hear_of_every_change_in_order(tmp_path: Path) -> None:
     heard: list[tuple[str, Any]] = []
     hooks = Hooks()

@@ -17,7 +17,7 @@ from skerry.hooks.hooks import Hooks
 from skerry.infra.rooted_fs import Beneath
 from skerry.model.errors import PluginError
 from skerry.model.ids import SessionKey
-from skerry.plugins import guarded, load
+from skerry.plugins import guarded, registering
 from skerry.plugins.load import Plugins, load_plugins
 from skerry.ports.plugins import PluginStatus
 from skerry.ports.tool import ToolContext
@@ -103,7 +103,7 @@ async def test_a_broken_file_is_reported_and_the_others_are_loaded(
 async def test_a_register_that_hangs_is_left_behind(
     folder: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(load, "REGISTER_SECONDS", 1.0)
+    monkeypatch.setattr(registering, "REGISTER_SECONDS", 1.0)
     folder.add("slow", "import threading\ndef register(api): threading.Event().wait(600)")
     folder.add("good", GOOD)
     with anyio.fail_after(60):
@@ -359,7 +359,7 @@ def test_the_command_of_a_plugin_cannot_take_the_name_of_ours() -> None:
 async def test_plugins_that_hang_take_one_deadline_together(
     folder: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(load, "REGISTER_SECONDS", 10.0)
+    monkeypatch.setattr(registering, "REGISTER_SECONDS", 10.0)
     meet = """
         import threading
         everybody = __import__("sys").modules.setdefault("meet_here", threading.Barrier(3))

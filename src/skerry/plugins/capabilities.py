@@ -1,0 +1,48 @@
+"""Capabilities of a manifest: a plugin that lists some registers nothing else.
+
+The check finds mistakes, and lets a person read before the installation what a plugin takes part
+in. It does not confine: the code of a plugin runs with all that the gateway may do.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from skerry.model.errors import PluginError
+from skerry.plugins.manifest import FILE, Manifest
+from skerry.sdk.parts import Registered
+
+_PARTS: Final[Mapping[str, Callable[[Registered], Any]]] = {
+    "tools": lambda registered: registered.tools,
+    "gateway": lambda registered: [*registered.methods, *registered.events],
+    "http": lambda registered: [*registered.routes, *registered.panels],
+    "commands": lambda registered: registered.commands,
+    "channels": lambda registered: registered.channels,
+    "providers": lambda registered: registered.models,
+    "services": lambda registered: registered.services,
+    "hooks": lambda registered: registered.handlers,
+    "cli": lambda registered: registered.cli,
+}
+"""Registrations that belong to each capability; `skills` are directories."""
+
+
+def check_capabilities(manifest: Manifest, registered: Registered) -> None:
+    """Checks that a plugin registered nothing that its manifest does not list.
+
+    Raises:
+        PluginError: it did, or a tool is missing in `contracts.tools`.
+    """
+    if manifest.capabilities:
+        for kind, parts in _PARTS.items():
+            if parts(registered) and kind not in manifest.capabilities:
+                raise PluginError(
+                    f"It registers {kind}, and capabilities of {FILE} does not list them.",
+                    f"Add capabilities.{kind} to its manifest.",
+                )
+    if manifest.contract_tools is not None:
+        names = {tool.spec.name for tool in registered.tools}
+        if strange := sorted(names - set(manifest.contract_tools)):
+            raise PluginError(
+                f"It registers the tool {strange[0]}, which contracts.tools of {FILE} does not"
+                " name.",
+                "Add the name to its manifest.",
+            )

@@ -1,0 +1,132 @@
+"""Runs the code of a plugin, and returns its registrations, none of which takes effect."""
+
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from importlib import import_module
+from typing import Any, Final
+
+import anyio
+
+from skerry.config.root import Config
+from skerry.infra.supervise import in_daemon_thread
+from skerry.model.errors import PluginError
+from skerry.plugins.candidates import Candidate, entry_of
+from skerry.plugins.capabilities import check_capabilities
+from skerry.plugins.lifecycle import drop
+from skerry.plugins.manifest import FILE, Manifest
+from skerry.plugins.packages import Package
+from skerry.ports.plugins import PluginReport, PluginStatus
+from skerry.sdk.api import PluginApi, sealed
+from skerry.sdk.host import PluginHost
+from skerry.sdk.parts import Registered
+
+logger = logging.getLogger(__name__)
+
+REGISTER_SECONDS: Final = 10.0
+DATA: Final = "plugin-data"
+"""Folder in the state directory, with a folder for the files of each plugin."""
+Call = Callable[[], object] | None
+_ENTRANCES: Final = ("register", "activate")
+"""Functions of a module that get the `PluginApi`; the first that it has is called."""
+
+
+async def register(
+    config: Config, candidate: Candidate, package: Package, host: PluginHost
+) -> Registered:
+    """Runs the code of a plugin; returns its registrations, none of which takes effect.
+
+    Raises:
+        PluginError: it cannot be run, or raised an error.
+    """
+    entry = entry_of(config, candidate.id)
+    manifest = candidate.manifest()
+    api = PluginApi(
+        candidate.id,
+        manifest.defaults | entry.config,
+        data=config.state_dir / DATA / candidate.id,
+        allow_conversation=entry.hooks.allow_conversation_access,
+        allow_prompt=entry.hooks.allow_prompt_injection,
+        host=host,
+    )
+    begin = end = None
+    try:
+        with anyio.move_on_after(REGISTER_SECONDS) as time:
+            begin, end = await in_daemon_thread(
+                partial(_run, candidate, package, api), f"register {candidate.id}"
+            )
+        if not time.cancelled_caught:
+            check_capabilities(manifest, sealed(api))
+    except PluginError:
+        drop(sealed(api), package)
+        raise
+    except Exception as error:
+        drop(sealed(api), package)
+        logger.exception("plugin %s", candidate.id)
+        raise PluginError(f"It raised {type(error).__name__}: {error}") from error
+    registered = sealed(api)
+    registered.sha256, registered.init, registered.shutdown = package.sha256, begin, end
+    if time.cancelled_caught:
+        message = f"It did not register within {REGISTER_SECONDS:g} s."
+        raise PluginError(message, "`register` must only register.")
+    return registered
+
+
+def _run(candidate: Candidate, package: Package, api: PluginApi) -> tuple[Call, Call]:
+    """Lets the plugin register; returns its functions `init` and `shutdown`."""
+    main = candidate.namespace(package)
+    begin, end = (_function(main, name) for name in ("init", "shutdown"))
+    entrances = [*_entrances(main), *_files(candidate.manifest(), package)]
+    if not entrances and begin is None:
+        raise PluginError("It has no function `register(api)`.")
+    for entrance in entrances:
+        entrance(api)
+    return begin, end
+
+
+def _function(namespace: Mapping[str, Any], name: str) -> Call:
+    found = namespace.get(name)
+    return found if callable(found) else None
+
+
+def _entrances(namespace: Mapping[str, Any]) -> list[Callable[[PluginApi], object]]:
+    """Returns the function of a module that registers, if it has one."""
+    found = [namespace[name] for name in _ENTRANCES if callable(namespace.get(name))]
+    return found[:1]
+
+
+def _files(manifest: Manifest, package: Package) -> Iterator[Callable[[PluginApi], object]]:
+    """Yields the function that registers of each file that `capabilities` names.
+
+    Raises:
+        PluginError: a file is missing, or has no such function.
+    """
+    for kind, path in manifest.code_files:
+        name = package.module_of(path)
+        if name is None:
+            message = f"capabilities.{kind} of {FILE} names {path!r}, which is no file of it."
+            raise PluginError(message, "Name a .py file beneath its folder.")
+        entrances = _entrances(vars(import_module(name)))
+        if not entrances:
+            raise PluginError(f"{path} of capabilities.{kind} has no function `register(api)`.")
+        yield from entrances
+
+
+def loaded_report(report: PluginReport, registered: Registered) -> PluginReport:
+    """Returns the report of a plugin that takes part, with its parts."""
+    return PluginReport(
+        report.id,
+        report.path,
+        PluginStatus.LOADED,
+        hooks=tuple(hook for hook, _ in registered.handlers),
+        tools=tuple(tool.spec.name for tool in registered.tools),
+        commands=tuple(command.name for command in registered.commands),
+        methods=tuple(method.name for method in registered.methods),
+        services=tuple(name for name, _ in registered.services),
+        events=tuple(event.name for event in registered.events),
+        routes=tuple(f"/plugins/{report.id}/{route.path}" for route in registered.routes),
+        panels=tuple(panel.title for panel in registered.panels),
+        channels=tuple(f"{channel.channel}/{channel.account}" for channel in registered.channels),
+        models=tuple(info.ref for provider in registered.models for info in provider.models),
+        sha256=registered.sha256,
+    )
