@@ -1,5 +1,6 @@
 """Requests to a MemWal server: signed, within a limit of time and size, and read strictly."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 from urllib.parse import quote
@@ -12,6 +13,9 @@ from skerry.sdk.fetch import Fetched, Outcome, PluginServer
 from skerry_memwal.signing import Signer
 
 T = TypeVar("T")
+_LOCAL: Final = re.compile(r"http://(?:127\.0\.0\.1|localhost|\[::1\])(?::(\d{1,5}))?")
+_PORT: Final = "8000"
+"""Port of `skerry relayer serve` without options."""
 MAX_REPLY: Final = 4 * 1024 * 1024
 """Bytes of a reply."""
 MAX_ANALYZE: Final = 65_536
@@ -254,11 +258,9 @@ class Client:
             seconds=self._seconds,
         )
         if reply.outcome is not Outcome.ALLOW or reply.status is None:
-            raise MemWalError(
-                f"The MemWal server {self._url} did not answer {path}: {reply.reason}",
-                f"Look whether it runs: curl {self._url}/health",
-                retry=True,
-            )
+            reason = reply.reason.rstrip(".")
+            message = f"The MemWal server {self._url} did not answer {path}: {reason}."
+            raise MemWalError(message, _start(self._url), retry=True)
         if not _OK <= reply.status < _MULTIPLE:
             raise refusal(path, reply)
         return reply
@@ -272,6 +274,15 @@ class Client:
                 f"The MemWal server {self._url} answered something else: {error}",
                 "Check serverUrl: the address must be that of a MemWal server.",
             ) from error
+
+
+def _start(url: str) -> str:
+    """Returns advice for a server that does not answer; one of this machine can be started."""
+    local = _LOCAL.fullmatch(url)
+    if local is None:
+        return f"Look whether it runs: curl {url}/health"
+    port = "" if local[1] in {None, _PORT} else f" --port {local[1]}"
+    return f"Start it: skerry relayer serve{port}"
 
 
 def refusal(path: str, reply: Fetched) -> MemWalError:

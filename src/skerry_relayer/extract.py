@@ -31,6 +31,19 @@ _ACKNOWLEDGED: Final = re.compile(
     r"|as an ai|i can help|happy to)\b",
     re.IGNORECASE,
 )
+_GREETING: Final = re.compile(
+    r"(?:hi|hello|hey|good (?:morning|evening|afternoon)|yes|no|ok(?:ay)?|well|thanks?(?: you)?"
+    r"|hallo|ja|nein)\b[\w' ]{0,20}[,!:.;-]+\s+(?=\S)",
+    re.IGNORECASE,
+)
+"""Beginning of a sentence before what it states."""
+_TOLD: Final = re.compile(
+    r"(?:(?:please|bitte)[,\s]+)?"
+    r"(?:remember|note|keep in mind|don'?t forget|do not forget|for the record|just so you know|fyi"
+    r"|merke? dir|vergiss nicht)\b(?: this)?(?:[,\s]+(?:that|dass)\b)?\s*[:,-]*\s*(?=\S)",
+    re.IGNORECASE,
+)
+"""Request to remember what follows; the rest is the statement."""
 _REQUEST: Final = re.compile(
     r"(?:please|can you|could you|would you|will you|tell me|show me|write|explain|give me|help me"
     r"|list|what|who|why|how|when|where|which|do you|does|is there|are there)\b",
@@ -44,6 +57,21 @@ _PERSONAL: Final = re.compile(
 _VITAL: Final = re.compile(
     r"\b(?:allerg\w+|always|never|important|remember|deadline|birthday|born|password|emergency"
     r"|diabet\w+|vegan|vegetarian|married|name is|moved to|live in|lives in|must not)\b",
+    re.IGNORECASE,
+)
+_WISH: Final = re.compile(
+    r"\b(?:i (?:want|need|prefer|like|hate|love|expect|ask)|always|never|call me|from now on)\b",
+    re.IGNORECASE,
+)
+_TO_A_PERSON: Final = re.compile(
+    r"(?:you|your)\b|(?:i|we)\b.*\b(?:you|your|yours|anyone)\b", re.IGNORECASE
+)
+"""Words to somebody else: an assistant that answers, or repeats what it was told."""
+_OF_AN_ASSISTANT: Final = re.compile(
+    r"i(?:'m| am) (?:here|ready|sorry|glad|an? (?:ai|assistant|language model)|happy|unable)\b"
+    r"|i(?:'ve| have) (?:been trained|noted|saved|stored|added)\b"
+    r"|i (?:apologi[sz]e|understand|hope)\b"
+    r"|(?:feel free|best regards|let's|as an?)\b",
     re.IGNORECASE,
 )
 _RELATIVE: Final = re.compile(r"\b(?P<tomorrow>tomorrow)\b|\b(?P<week>next week)\b", re.IGNORECASE)
@@ -84,12 +112,12 @@ class Rules:
     """Takes declarative sentences as facts; needs no model."""
 
     name = "rules"
-    version = "extract.rules.1"
+    version = "extract.rules.2"
 
     async def extract(
         self, text: str, occurred_at: datetime | None, known: Sequence[str]
     ) -> list[Fact]:
-        """Returns the declarative sentences of `text`, with dates resolved."""
+        """Returns the sentences of `text` that state something of people, with dates resolved."""
         seen = {_folded(memory) for memory in known}
         facts: list[Fact] = []
         for sentence in sentences(text):
@@ -110,11 +138,37 @@ class Rules:
 
 
 def sentences(text: str) -> Iterator[str]:
-    """Yields the sentences of `text` that state something."""
+    """Yields the sentences of `text` that state something of people or of a day.
+
+    General statements are left out: an assistant makes many, and they are no memory of anybody.
+    """
     for piece in _SENTENCE.split(_TAG.sub(" ", text)):
         sentence = " ".join(_SPEAKER.sub("", _NUMBERING.sub("", piece)).split())
-        if is_statement(sentence):
-            yield sentence
+        stated, is_told = _stated(sentence)
+        if is_statement(stated) and (is_told or is_memorable(stated)):
+            yield stated
+
+
+def _stated(sentence: str) -> tuple[str, bool]:
+    """Returns a sentence without greeting or request to remember; True if it had the request."""
+    rest = sentence[match.end() :] if (match := _GREETING.match(sentence)) else sentence
+    told = _TOLD.match(rest)
+    if told is None:
+        return rest[:1].upper() + rest[1:] if match else rest, False
+    rest = rest[told.end() :]
+    return rest[:1].upper() + rest[1:], True
+
+
+def is_memorable(sentence: str) -> bool:
+    """Returns True for what is said of people or of a day, unless an assistant says it."""
+    if _WISH.search(sentence):
+        return True
+    if _TO_A_PERSON.match(sentence) or _OF_AN_ASSISTANT.match(sentence):
+        return False
+    about = _PERSONAL, _VITAL, _RELATIVE
+    return any(pattern.search(sentence) for pattern in about) or any(
+        _days(sentence, date(2000, 1, 1))
+    )
 
 
 def is_statement(sentence: str) -> bool:

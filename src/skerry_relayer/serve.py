@@ -1,10 +1,12 @@
 """Runs `skerry relayer serve`: memory, key server and HTTP in one process tree."""
 
+import errno
 import ipaddress
 import json
 import logging
 import os
 import signal
+import socket
 import sys
 import time
 from argparse import Namespace
@@ -54,7 +56,8 @@ def _first(error: BaseException) -> BaseException:
 
 
 async def _serve(parsed: Namespace) -> None:
-    bound = bind(parsed.host, parsed.port)
+    _check_model(parsed)
+    bound = _bound(parsed.host, parsed.port)
     async with _relayer(parsed) as relayer, Listener(make_app(relayer), bound) as listener:
         host = f"[{parsed.host}]" if ":" in parsed.host else parsed.host
         _warn_without_model()
@@ -67,6 +70,22 @@ async def _serve(parsed: Namespace) -> None:
         with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
             async for _ in signals:
                 break
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    """Returns a bound socket.
+
+    Raises:
+        RefusedError: the address cannot be listened on.
+    """
+    try:
+        return bind(host, port)
+    except OSError as error:
+        reason, remedy = error.strerror or str(error), "Choose another address with --host."
+        if error.errno == errno.EADDRINUSE:
+            reason = "another program listens there"
+            remedy = "End it, or choose another port: skerry relayer serve --port N"
+        raise RefusedError(f"Cannot listen on {host}:{port}: {reason}. {remedy}") from error
 
 
 def _announce(url: str, relayer: Relayer, *, as_json: bool) -> None:
@@ -118,15 +137,21 @@ async def _relayer(parsed: Namespace) -> AsyncGenerator[Relayer]:
         )
 
 
-async def _extractor(parsed: Namespace, stack: AsyncExitStack) -> Extractor:
-    """Returns the model of the options, or the rules where none is named."""
-    if not parsed.model_url and not parsed.model:
-        return Rules()
-    if not (parsed.model_url.startswith(("http://", "https://")) and parsed.model):
+def _check_model(parsed: Namespace) -> None:
+    """Raises `RefusedError` where a model lacks its address, or an address its model."""
+    if bool(parsed.model) is not bool(parsed.model_url) or (
+        parsed.model_url and not parsed.model_url.startswith(("http://", "https://"))
+    ):
         raise RefusedError(
             "--model-url and --model go together: an address that begins with http:// or https://,"
             " and the name of the model there."
         )
+
+
+async def _extractor(parsed: Namespace, stack: AsyncExitStack) -> Extractor:
+    """Returns the model of the options, or the rules where none is named."""
+    if not parsed.model:
+        return Rules()
     key = os.environ.get(MODEL_KEY, "")
     return await stack.enter_async_context(chat_model(parsed.model_url, parsed.model, key))
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,30 @@ from skerry.config.source import parse_any
 from skerry.testing.gateway import running_gateway
 from tests.support.cli import run_command
 from tests.support.relayer_process import served
+
+
+async def test_scripts_read_what_was_made_and_the_state_names_the_command_to_start(
+    tmp_path: Path,
+) -> None:
+    home = tmp_path / "state"
+    home.mkdir(mode=0o700)
+    environ = {"HOME": str(home), "PATH": os.environ["PATH"], "SKERRY_STATE_DIR": str(home)}
+    wrong = await run_command("relayer", "init", "--connect", "--url", "here:x", environ=environ)
+    assert (wrong.returncode, b"is no address" in wrong.stderr) == (2, True)
+    with socket.create_server(("127.0.0.1", 0)) as unused:
+        port = unused.getsockname()[1]
+    words = ("relayer", "init", "--connect", "--json", "--url", f"http://127.0.0.1:{port}")
+    done = await run_command(*words, environ=environ)
+    made = json.loads(done.stdout)
+    assert made["dir"] == str(home / "relayer")
+    assert made["accountId"].startswith("0x")
+    assert "plugins.slots.memory" in made["changed"]
+    assert json.loads(Path(made["secret"]).read_bytes())["privateKey"] not in done.stdout.decode()
+    async with running_gateway(home=home) as gateway, GatewayClient(gateway.address) as client:
+        status = await client.request("memory-memwal.status")
+        assert status["ok"] is False
+        assert status["text"].endswith("Connection refused.")
+        assert status["remedy"] == f"Start it: skerry relayer serve --port {port}"
 
 
 @pytest.mark.full("the embedding model of the relayer")

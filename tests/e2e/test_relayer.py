@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -159,6 +160,11 @@ async def test_failures_name_the_remedy(tmp_path: Path) -> None:
     await made(tmp_path)
     wrong = await command(tmp_path, "serve", "--model", "small")
     assert "--model-url" in wrong["error"]
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        wrong = await command(tmp_path, "serve", "--port", port)
+    assert f"127.0.0.1:{port}: another program listens there" in wrong["error"]
+    assert "--port N" in wrong["error"]
     unknown = await command(tmp_path, "key", "revoke", "0x1", "ab")
     assert "key list" in unknown["error"]
 

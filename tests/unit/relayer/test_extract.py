@@ -50,6 +50,36 @@ def test_statements_are_taken_and_talk_is_not() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("text", "facts"),
+    [
+        (
+            "Please remember: I am allergic to peanuts and I live in Lisbon.",
+            ["I am allergic to peanuts and I live in Lisbon."],
+        ),
+        ("remember that the gate code is 4711", ["The gate code is 4711"]),
+        (
+            "Bitte merk dir, dass der Müll am Dienstag geholt wird.",
+            ["Der Müll am Dienstag geholt wird."],
+        ),
+        ("Hello, my name is Ada.", ["My name is Ada."]),
+        ("Hi Skerry! I moved to Oslo.", ["I moved to Oslo."]),
+        ("I want you to answer in German.", ["I want you to answer in German."]),
+        ("The release is on Friday.", ["The release is on Friday."]),
+        ("Please remember to be kind?", []),
+        ("I'm here to assist you in any way I can.", []),
+        ("You are allergic to peanuts and live in Lisbon.", []),
+        ("I've been trained on a vast range of data.", []),
+        ("A tuple cannot be changed, and a list can.", []),
+        ("The rules of the kitchen are as diverse as the seasons.", []),
+    ],
+)
+def test_what_people_say_of_themselves_is_taken_and_what_assistants_say_is_not(
+    text: str, facts: list[str]
+) -> None:
+    assert list(sentences(text)) == facts
+
+
 async def test_known_and_repeated_facts_are_left_out_and_times_stay_without_a_time() -> None:
     text = "I live in Oslo now. I LIVE in Oslo, now! I ran yesterday morning."
     facts = await Rules().extract(text, None, ["I ran: yesterday morning"])

@@ -2,24 +2,27 @@
 
 import json
 import os
+import shlex
 import sys
-from argparse import ArgumentParser
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import anyio
 import msgspec
 
 from skerry.cli.config import change
 from skerry.cli.failure import FailedError
-from skerry.cli.render import notice
+from skerry.cli.render import notice, show, show_json
 from skerry.config.load import STATE_DIR, load_good, locate
 from skerry.infra.atomic import make_private, write_atomic
 from skerry.infra.process import ProcessError, Program, run
 
 CONNECT: Final = "--connect"
 PLUGIN: Final = "memory-memwal"
+_PORT: Final = 8000
 URL: Final = "http://127.0.0.1:8000"
 """Address of `skerry relayer serve` without options."""
 SECONDS: Final = 60.0
@@ -33,16 +36,7 @@ def connect(words: Sequence[str]) -> int:
     Raises:
         FailedError: the gateway is connected already, or the relayer could not be made.
     """
-    parser = ArgumentParser(
-        prog="skerry relayer init --connect",
-        description="Make a relayer with an account, and let the gateway store memories there.",
-    )
-    parser.add_argument(CONNECT, action="store_true", help="let the gateway of this machine use it")
-    place = "folder of the relayer (default: relayer in the state directory)"
-    parser.add_argument("--dir", type=Path, help=place)
-    parser.add_argument("--url", default=URL, help=f"address of the relayer (default: {URL})")
-    parser.add_argument("--label", default="gateway", help="label of the account")
-    given = parser.parse_args(list(words))
+    given = _parser().parse_args(list(words))
     state_dir = locate(os.environ)[0]
     config = load_good(os.environ, fetch=False).config
     entry = config.plugins.entries.get(PLUGIN)
@@ -57,27 +51,67 @@ def connect(words: Sequence[str]) -> int:
     secret = state_dir / _SECRET
     make_private(secret.parent)
     write_atomic(secret, msgspec.json.encode({"privateKey": account["delegateKey"]}))
-    code = change(
-        {
-            f"secrets.providers.{_PROVIDER}": {"source": "file", "path": str(secret)},
-            f"plugins.entries.{PLUGIN}": {
-                "config": {
-                    "privateKey": {
-                        "source": "file",
-                        "provider": _PROVIDER,
-                        "id": "/privateKey",
-                    },
-                    "accountId": account["accountId"],
-                    "serverUrl": given.url,
-                }
-            },
-            "plugins.slots.memory": PLUGIN,
-        }
-    )
-    if code == 0:
+    if not given.json:
+        show(f"The relayer in {folder} has the account {account['accountId']}.")
+    values = _values(given.url, account, secret)
+    code = change(values, quiet=given.json)
+    if code == 0 and given.json:
+        public = {name: account[name] for name in ("accountId", "owner", "publicKey")}
+        show_json({"dir": str(folder), "secret": str(secret), "changed": list(values), **public})
+    elif code == 0:
         notice(f"The key of the account is in {secret}; keep a copy of {folder / 'keys'}.")
-        notice("Start the relayer: skerry relayer serve. Then look: skerry memwal status")
+        notice(f"Start the relayer: skerry relayer serve{_options(given)}")
+        notice("Then look: skerry memwal status")
     return code
+
+
+def _parser() -> ArgumentParser:
+    parser = ArgumentParser(
+        prog="skerry relayer init --connect",
+        description="Make a relayer with an account, and let the gateway store memories there.",
+    )
+    parser.add_argument(CONNECT, action="store_true", help="let the gateway of this machine use it")
+    place = "folder of the relayer (default: relayer in the state directory)"
+    parser.add_argument("--dir", type=Path, help=place)
+    parser.add_argument(
+        "--url", type=_url, default=URL, help=f"address of the relayer (default: {URL})"
+    )
+    parser.add_argument("--label", default="gateway", help="label of the account")
+    parser.add_argument("--json", action="store_true", help="print JSON for scripts")
+    return parser
+
+
+def _url(text: str) -> str:
+    try:
+        parts = urlsplit(text)
+        is_usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_usable = False
+    if not is_usable:
+        raise ArgumentTypeError(f"{text!r} is no address such as {URL}")
+    return text.rstrip("/")
+
+
+def _values(url: str, account: Mapping[str, Any], secret: Path) -> dict[str, Any]:
+    """Returns the changes of the configuration."""
+    return {
+        f"secrets.providers.{_PROVIDER}": {"source": "file", "path": str(secret)},
+        f"plugins.entries.{PLUGIN}": {
+            "config": {
+                "privateKey": {"source": "file", "provider": _PROVIDER, "id": "/privateKey"},
+                "accountId": account["accountId"],
+                "serverUrl": url,
+            }
+        },
+        "plugins.slots.memory": PLUGIN,
+    }
+
+
+def _options(given: Namespace) -> str:
+    """Returns the options that `serve` needs for this folder and address."""
+    options = f" --dir {shlex.quote(str(given.dir.absolute()))}" if given.dir else ""
+    port = urlsplit(given.url).port
+    return options if port in {None, _PORT} else f"{options} --port {port}"
 
 
 def _relayer(state_dir: Path, *words: str) -> dict[str, Any]:
