@@ -45,6 +45,23 @@ export class SearchView {
   /** Be ready to type. */
   show() {
     this.#words.focus();
+    this.#look();
+  }
+
+  /** Tell whether the memory of a plugin works; it has no files. */
+  async #look() {
+    try {
+      const { backend, mode, notes } = await this.panel.ask("memory.status");
+      if (["builtin", "qmd"].includes(backend) || this.#asked) return;
+      this.#teller.tell(mode === "none" ? "bad" : "", ...notes);
+      const lines = [
+        `The memory of agents is that of the plugin ${backend}. Notes in MEMORY.md work beside it.`,
+        'To forget something, write "/forget the dentist" in a conversation, or use the tab Forget.',
+      ];
+      this.#hits.replaceChildren(...lines.map((line) => make("li", { className: "none" }, line)));
+    } catch (error) {
+      if (!this.#asked) this.#teller.tell("bad", ...wrong(error));
+    }
   }
 
   async #search() {
