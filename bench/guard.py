@@ -2,16 +2,22 @@
 
 Recall and false alarms are those of a cross-validation over groups, when `SKERRY_INJECTION_DATA`
 names the labelled texts; without it only the time is measured, on the texts of
-`scripts/injection/`.
+`scripts/injection/`. False alarms on long technical text are those on the descriptions of the
+installed packages and the modules of Python, which nothing was trained on; an attack of the
+labelled texts is set into each of them for the recall.
 """
 
 import json
 import os
+import random
 import re
 import statistics
+import sysconfig
 import time
 from collections.abc import Callable, Sequence
+from importlib.metadata import distributions
 from pathlib import Path
+from typing import Any
 
 from bench.measure import figure
 from scripts.train_injection import own, validated
@@ -27,6 +33,8 @@ SEEDS = re.compile(
 )
 ORDINARY = 1000
 """Characters of a text of ordinary length."""
+LONG = (400, 40_000)
+SHORT = 300
 SHARES = (0.0, 0.005, 0.01, 0.02, 0.05)
 
 
@@ -39,6 +47,35 @@ def milliseconds(examine: Callable[[str], object], texts: Sequence[str]) -> floa
             examine(text)
         rounds.append((time.process_time() - begun) * 1000 / len(texts))
     return statistics.median(rounds)
+
+
+def technical() -> list[str]:
+    """Returns descriptions of packages and modules of Python, of 400 to 40,000 characters."""
+    described = {one.metadata["Name"]: one.read_text("METADATA") for one in distributions()}
+    files = sorted(Path(sysconfig.get_path("stdlib")).glob("*.py"))
+    texts = [text for _, text in sorted(described.items()) if text]
+    texts += [file.read_text("utf-8", "replace") for file in files]
+    return [text for text in texts if LONG[0] < len(text) < LONG[1]]
+
+
+def _technical(given: Sequence[dict[str, Any]]) -> None:
+    """Prints the false alarms on technical texts, and the recall of attacks within."""
+    choose = random.Random(1)  # noqa: S311 - the same texts each time
+    texts = technical()
+    attacks = [
+        row["text"]
+        for row in given
+        if row["kind"] in {"direct", "memory-or-tool"} and len(row["text"]) < SHORT
+    ]
+    planted = []
+    for text in texts:
+        inside = text.split("\n")
+        place = choose.randrange(len(inside) + 1)
+        planted.append("\n".join([*inside[:place], choose.choice(attacks), *inside[place:]]))
+    alarms = statistics.mean(scan(text).flagged for text in texts)
+    recall = statistics.mean(scan(text).flagged for text in planted)
+    note = f"{len(texts)} texts; with an attack in one line of them {recall:.0%} are flagged"
+    figure("false alarms on technical text, %", "", f"{alarms:.1%}", note)
 
 
 def main() -> None:
@@ -67,6 +104,7 @@ def main() -> None:
         f"{result.recall(0.02):.0%}",
         f"{points}; five patterns alone {seen / len(attacks):.0%}",
     )
+    _technical(given)
 
 
 if __name__ == "__main__":

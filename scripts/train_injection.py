@@ -1,8 +1,9 @@
 """Trains the detector of injected instructions and writes its weights.
 
 `python -m scripts.train_injection --data FILE` takes the labelled texts of FILE (a JSON object a
-line: text, label, group, source, kind, license; MIT and CC0 rows alone) and the texts of
-`scripts/injection/`, which are ours (CC0). It prints the recall and the false alarms of a
+line: text, label, group, source, kind, license; MIT and CC0 rows alone), the texts of
+`scripts/injection/`, which are ours (CC0), and parts of this project's documents and source. It
+prints the recall and the false alarms of a
 cross-validation over groups, and of each source left out, then writes the weights of all. The same
 files give the same weights.
 """
@@ -31,6 +32,13 @@ ROUNDS: Final = 250
 FALSE_ALARMS: Final = 0.01
 """Share of harmless texts of the cross-validation that may be flagged; sets the bias."""
 LICENSES: Final = {"MIT", "CC0-1.0"}
+PROJECT: Final = Path(__file__).parents[1]
+PARTS: Final = 800
+"""Parts of this project that are learnt as harmless, and as many with an attack within."""
+_PART: Final = 900
+_PARTS_OF_FILE: Final = 3
+_LEAST: Final = 200
+_SPEAKS_OF_ATTACKS: Final = ("injection", "guard", "fence", "memwal")
 
 Row = dict[int, float]
 
@@ -69,6 +77,33 @@ def own() -> list[tuple[str, int, float]]:
     rows += [(plant(text, mixed), 1, 0.3) for text in attacks]
     rows += [("\n".join(choose.sample(notes, choose.randrange(3, 8))), 0, 0.5) for _ in range(100)]
     rows += [(plant(text, documents), 0, 1.0) for text in notes]
+    return rows
+
+
+def technical() -> list[tuple[str, int, float]]:
+    """Returns parts of this project's documents and source, and the same with attacks set in."""
+    choose = random.Random(3)  # noqa: S311 - the same texts each time
+    names = [
+        f"{folder}/**/*.{form}" for folder, form in (("docs", "md"), ("src", "py"), ("tests", "py"))
+    ]
+    files = sorted(path for name in names for path in PROJECT.glob(name))
+    files = [path for path in files if not any(word in path.name for word in _SPEAKS_OF_ATTACKS)]
+    choose.shuffle(files)
+    parts: list[str] = []
+    for path in files:
+        of_file = list(injection.windows(path.read_text(encoding="utf-8"), _PART, 0))
+        parts += choose.sample(of_file, min(len(of_file), _PARTS_OF_FILE))
+    choose.shuffle(parts)
+    parts = [part for part in parts if len(part) > _LEAST][:PARTS]
+    texts = (OWN / name for name in ("attacks.txt", "planted.txt"))
+    attacks = [
+        line for text in texts for line in text.read_text("utf-8").split("\n") if line.strip()
+    ]
+    rows = [(part, 0, 1.0) for part in parts]
+    for _ in parts:
+        inside = choose.choice(parts).split("\n")
+        place = choose.randrange(len(inside) + 1)
+        rows.append(("\n".join([*inside[:place], choose.choice(attacks), *inside[place:]]), 1, 0.3))
     return rows
 
 
@@ -135,7 +170,7 @@ class Trainer:
     """Fits models to given rows and to ours."""
 
     def __init__(self) -> None:
-        ours = own()
+        ours = own() + technical()
         self._rows = [featured(text)[0] for text, *_ in ours]
         self._labels = np.array([label for _, label, _ in ours], float)
         self._weights = np.array([weight for *_, weight in ours])

@@ -23,8 +23,12 @@ from skerry.policy.injection_features import BUCKETS, features
 
 MOST_CHARS: Final = 65_536
 """Characters that are examined; a longer text is examined at its start and its end."""
-_WINDOW: Final = 4000
-_OVERLAP: Final = 200
+_WHOLE: Final = 2500
+"""Characters up to which a text is examined as one."""
+_WINDOW: Final = 900
+_OVERLAP: Final = 100
+_CAUTION: Final = 0.6
+"""Logit by which a text must be the more certain for each doubling of its windows."""
 _WEIGHTS: Final = "injection_weights.bin"
 HEADER: Final = struct.Struct("<4sff")
 """Magic, value of one step of a weight, bias; the weights follow, one signed byte each."""
@@ -164,13 +168,17 @@ class Scan(Struct, frozen=True):
 def scan(text: str) -> Scan:
     """Returns whether the text looks as if it instructed a model, and why.
 
-    Linear: at most `MOST_CHARS` characters are examined, in windows of 4,000; the worst decides.
-    The more windows, the more chances for a false alarm, so each must be the more certain.
+    Linear: at most `MOST_CHARS` characters are examined, those of a long text in windows; the worst
+    decides. The more windows, the more chances for a false alarm, so each must be the more certain.
     """
-    windows = list(_windows(text))
-    chances = log2(len(windows)) if windows else 0.0
+    if not text:
+        return Scan(flagged=False, score=0.0, matches=())
+    if len(text) > MOST_CHARS:
+        text = text[: MOST_CHARS // 2] + "\n" + text[-MOST_CHARS // 2 :]
+    parts = [text] if len(text) <= _WHOLE else list(windows(text, _WINDOW, _OVERLAP))
+    chances = _CAUTION * log2(len(parts))
     worst, matches = 0.0, dict[str, None]()
-    for window in windows:
+    for window in parts:
         score, names = _score(window, chances)
         worst = max(worst, score)
         matches.update(dict.fromkeys(names))
@@ -191,20 +199,21 @@ def marked(folded: FoldedText) -> list[str]:
     ]
 
 
-def _windows(text: str) -> Iterator[str]:
-    """Gives overlapping parts that end with a line where possible."""
-    if len(text) > MOST_CHARS:
-        text = text[: MOST_CHARS // 2] + "\n" + text[-MOST_CHARS // 2 :]
+def windows(text: str, width: int, overlap: int) -> Iterator[str]:
+    """Yields parts of at most `width` characters that end with a line where possible.
+
+    Each part begins `overlap` characters before the end of the one before.
+    """
     start = 0
     while start < len(text):
-        end = start + _WINDOW
+        end = start + width
         if end < len(text):
-            line = text.rfind("\n", start + _WINDOW // 2, end)
+            line = text.rfind("\n", start + width // 2, end)
             end = line + 1 if line > 0 else end
         yield text[start:end]
         if end >= len(text):
             return
-        start = end - _OVERLAP
+        start = end - overlap
 
 
 def _score(window: str, chances: float) -> tuple[float, list[str]]:
