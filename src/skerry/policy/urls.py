@@ -180,4 +180,8 @@ def join_location(base: Target, location: str) -> Target | Refusal:
         return parse_url(location)
     if location.startswith((" ", "\u3000")):
         return Refusal("redirect-location", "The Location of the redirect begins with a space.")
+    if location.startswith("///"):
+        return Refusal(
+            "redirect-location", "The Location of the redirect has no host after its //."
+        )
     return parse_url(urljoin(base.url, location))

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from skerry.cli.json_lines import BadLine
 from skerry.policy.network import NetworkRules, Verdict, check_fetch
 from skerry.policy.urls import parse_host
 
@@ -26,6 +27,11 @@ def checked(item: Mapping[str, Any], rules: NetworkRules) -> dict[str, Any]:
         return input_error(item, error)
     shown = "allow" if verdict.allowed else "block"
     return {"id": item.get("id"), "verdict": shown, "rule": verdict.rule, "reason": verdict.reason}
+
+
+def refusal(line: BadLine) -> dict[str, Any]:
+    """Returns the answer to a line that is no object: a refusal, and what is wrong."""
+    return {**line.answer, "verdict": "block", "rule": "bad-line", "reason": line.message}
 
 
 def input_error(item: Mapping[str, Any], error: InputError) -> dict[str, Any]:

@@ -10,8 +10,8 @@ from skerry.cli.failure import FailedError
 from skerry.cli.json_lines import BadLine, answer, lines
 from skerry.cli.render import one_line, plain, show
 from skerry.config.load import load
-from skerry.features.net.checking import InputError, checked, input_error
-from skerry.features.net.fetching import answer_of, request_of
+from skerry.features.net.checking import InputError, checked, input_error, refusal
+from skerry.features.net.fetching import NOT_FETCHED, answer_of, request_of
 from skerry.net.safe_fetch import Fetched, FetchRequest, SafeClient
 from skerry.policy.network import NetworkRules
 
@@ -23,7 +23,7 @@ def run(arguments: Namespace) -> int:
         return anyio.run(_fetch, arguments, rules)
     if arguments.stdin:
         for item in lines():
-            answer(item.answer if isinstance(item, BadLine) else checked(item, rules))
+            answer(refusal(item) if isinstance(item, BadLine) else checked(item, rules))
         return 0
     item = {"id": None, "url": arguments.url, "dns": _resolved(arguments.resolve)}
     _show(checked(item, rules), as_json=arguments.json)
@@ -40,12 +40,12 @@ async def _fetch(arguments: Namespace, rules: NetworkRules) -> int:
         return 0
     for item in lines():
         if isinstance(item, BadLine):
-            answer(item.answer)
+            answer(refusal(item) | NOT_FETCHED)
             continue
         try:
             request = request_of(item)
         except InputError as error:
-            answer(input_error(item, error))
+            answer(input_error(item, error) | NOT_FETCHED)
             continue
         answer(answer_of(item.get("id"), await _fetched(request, rules)))
     return 0

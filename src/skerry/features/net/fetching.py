@@ -1,10 +1,16 @@
 """Translates the objects of `skerry net fetch`: a request, and the end of the fetch."""
 
 from collections.abc import Mapping
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Final
 
 from skerry.features.net.checking import InputError
 from skerry.net.safe_fetch import MAX_BYTES, Fetched, FetchRequest
+
+NOT_FETCHED: Final = MappingProxyType(
+    {"status": None, "finalUrl": None, "bytes": 0, "truncated": False}
+)
+"""Further members of the answer to a line for which nothing was fetched."""
 
 
 def request_of(item: Mapping[str, Any]) -> FetchRequest:

@@ -4,6 +4,7 @@ import os
 from argparse import Namespace
 from typing import Any
 
+from skerry.cli.failure import FailedError
 from skerry.cli.render import notice, one_line, show, show_json, styled, table
 from skerry.config.load import load_good
 from skerry.features.tools.cli import FOREIGN
@@ -31,6 +32,9 @@ def run(arguments: Namespace) -> int:
         getattr(arguments, "path", None) or "",
     )
     if arguments.action == "explain":
+        if not question.tool.strip():
+            remedy = "Give the name of one: skerry tools explain exec"
+            raise FailedError("The name of the tool is empty.", remedy, 2)
         answer = explain(config, question)
         if (canonical(question.tool) or question.tool) not in CORE:
             name = one_line(question.tool)

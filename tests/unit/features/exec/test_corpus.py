@@ -73,6 +73,28 @@ PATHS: Final = """
 /usr/bin/env
 /tmp/*
 """
+SECOND: Final = """
+npm test
+git status
+git diff *
+ls -la *
+cat *.md
+ls *
+echo *
+wc *
+/usr/bin/stat
+make check
+python3 scripts/report.py
+du -sh *
+grep -n * src/*.py
+mkdir -p build/*
+touch build/*.txt
+date +%F
+test -f *
+diff a.txt *
+sort -u data/*.csv
+env LANG=C ls
+"""
 BAD: Final = """
 * status
 *
@@ -109,6 +131,7 @@ CONFIGS: Final = {
     "none": Rules(),
     "wide": Rules(allowlist=tuple(WIDE.splitlines())),
     "paths": Rules(allowlist=tuple(PATHS.splitlines())),
+    "second": Rules(allowlist=tuple(SECOND.splitlines())),
     "bad": Rules(allowlist=tuple(BAD.splitlines())),
     "bins": Rules(safe_bins=(*safe_bins.DEFAULT, "sort", *TRAPS.split())),
 }

@@ -27,6 +27,18 @@ def test_an_object_has_verdict_rule_and_reason() -> None:
     assert answer(id=2, url="http://a.example/")["rule"] == "name-unresolved"
 
 
+@pytest.mark.abuse(97)
+def test_each_of_our_own_cases_has_its_verdict() -> None:
+    """487 forms of addresses, names, authorities, answers and redirects."""
+    data = Path(__file__).parents[3] / "data/net/ssrf_own.jsonl"
+    wrong = []
+    for case in map(json.loads, data.read_text("utf-8").splitlines()):
+        found = checked(case, NetworkRules())
+        if found["verdict"] != case["expect"]:
+            wrong.append((case["id"], case["url"], case["expect"], found["rule"]))
+    assert not wrong
+
+
 def test_a_null_is_as_no_member() -> None:
     item = {"url": "http://1.1.1.1/", "dns": None, "dns2": None, "dns_sequence": None}
     assert answer(**item, redirects=None)["verdict"] == "allow"
@@ -122,7 +134,7 @@ def test_fetches_of_lines_are_answered_one_by_one(
     monkeypatch.setattr("sys.stdin", Input(text))
     assert main(["net", "fetch", "--stdin", "--json"]) == 0
     found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    rules = ["address-loopback", "input", None, "input", "address-loopback"]
+    rules = ["address-loopback", "input", "bad-line", "input", "address-loopback"]
     assert [line.get("rule") for line in found] == rules
     assert found[0] == {
         "id": 1,
