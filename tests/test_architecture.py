@@ -36,11 +36,14 @@ STARTS = re.compile(
 
 
 def test_one_module_starts_child_processes() -> None:
-    """`testing` is left out: its processes are started without the guard."""
+    """`testing` is left out: its processes are started without the guard.
+
+    `child_scope` is a program that `process` starts, and stands between it and a command.
+    """
     files = [*SOURCE.rglob("*.py"), *BESIDE["skerry_recall"].rglob("*.py")]
     starting = {
         str(file.relative_to(SOURCE.parent))
         for file in files
         if STARTS.search(file.read_text("utf-8")) and not file.is_relative_to(SOURCE / "testing")
     }
-    assert starting == {"skerry/infra/process.py"}
+    assert starting == {"skerry/infra/process.py", "skerry/infra/child_scope.py"}

@@ -216,7 +216,8 @@ async def test_a_killed_gateway_leaves_no_command_with_a_terminal(
 ) -> None:
     config = {"tools": {"exec": {"host": place, "security": "full"}}}
     async with running_gateway(home=tmp_path / "home", config=config) as running:
-        beat = "trap '' HUP INT TERM; sleep 600 & while :; do echo x >> beat; sleep 0.05; done"
+        work = "sleep 600 & while :; do echo x >> beat; sleep 0.05; done"
+        beat = f"trap '' HUP INT TERM; setsid sleep 600 & {work}"
         async with connected(running.address.url, auth={"token": running.token}) as wire:
             await begin(wire, call(beat, background=True, pty=True))
             assert "still running" in await final(wire)

@@ -2,7 +2,8 @@
 
 `run` waits for the end of a program, `child` keeps one for a block, `Worker` one for threads. Each
 group also ends when this process dies. A child gets the environment that the caller lists alone. A
-process with a session of its own leaves the group: only a namespace (a sandbox) holds such a one.
+process with a session of its own leaves the group: only a namespace (a sandbox) or a scope
+(`child_scope`) holds such a one.
 """
 
 import errno
@@ -83,7 +84,8 @@ class Program(Struct, frozen=True):
     merges: bool = False
     """Sends its standard error to its standard output."""
     filters: bool = False
-    """True for a program that ends with its input and starts no other: it has no guard."""
+    """True for a program without a guard: one that ends with its input and starts no other, or
+    that watches the lifeline itself."""
 
     @property
     def name(self) -> str:
@@ -107,12 +109,11 @@ class Program(Struct, frozen=True):
         if path is None:
             number = errno.EACCES if Path(self.command[0]).exists() else errno.ENOENT
             raise OSError(number, os.strerror(number))
-        if self.filters:
-            return [path, *self.command[1:]]
         pairs = ((self.memory_bytes, 1024), (self.file_bytes, 512))  # the units of `ulimit`
         limits = ["" if limit is None else str(limit // unit) for limit, unit in pairs]
         rest = (str(lifeline) if word == LIFELINE else word for word in self.command[1:])
-        return guarded((path, *rest), lifeline, limits)
+        words = [path, *rest]
+        return words if self.filters else guarded(words, lifeline, limits)
 
 
 class Finished(Struct, frozen=True):

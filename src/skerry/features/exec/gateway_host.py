@@ -1,14 +1,24 @@
 """Runs commands on the gateway's own machine, without a sandbox."""
 
+import errno
+import os
+import shutil
+import signal
+import sys
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from typing import Final
 
 import anyio
 import anyio.abc
 from msgspec.structs import replace
 
-from skerry.infra.process import Child, NotStartedError, Program, child
+from skerry.infra.child_scope import scoped
+from skerry.infra.process import LIFELINE, Child, NotStartedError, Program, child
 from skerry.infra.terminal import Terminal
+
+END_SECONDS: Final = 15.0
+"""Limit of the end of all that a command started."""
 
 
 class GatewayProcess:
@@ -43,8 +53,12 @@ class GatewayProcess:
         return await self._process.wait()
 
     def kill(self) -> None:
-        """Ends its group."""
-        self._process.kill()
+        """Ends it and all that it started."""
+        if self._process.returncode is None:
+            with suppress(ProcessLookupError):  # its scope ends the rest
+                os.kill(self._process.pid, signal.SIGTERM)
+        if sys.platform != "linux":
+            self._process.kill()
 
     def resize(self, rows: int, columns: int) -> None:
         """Changes the size of its terminal."""
@@ -56,14 +70,12 @@ class GatewayProcess:
 async def on_gateway(
     program: Program, *, listens: bool, pty: bool = False
 ) -> AsyncGenerator[GatewayProcess]:
-    """Runs a command for the block, whose end ends its whole group.
-
-    A terminal never becomes its controlling one: the groups of jobs, which a shell makes on such a
-    terminal, would outlive the end of the group.
+    """Runs a command for the block, whose end ends all that it started, whatever its sessions are.
 
     Raises:
         NotStartedError: it cannot be started, or there is no terminal for it.
     """
+    program = _scoped(program, is_terminal=pty)
     if not pty:
         async with child(program, listens=listens) as process:
             yield GatewayProcess(process, None)
@@ -79,3 +91,19 @@ async def on_gateway(
     finally:
         with anyio.CancelScope(shield=True):
             await terminal.aclose()
+
+
+def _scoped(program: Program, *, is_terminal: bool) -> Program:
+    """Returns the program within a scope.
+
+    Raises:
+        NotStartedError: there is no such program: the scope could not tell it.
+    """
+    path = shutil.which(program.command[0], path=program.environ.get("PATH", os.defpath))
+    if path is None:
+        number = errno.ENOENT
+        raise NotStartedError(program.command[0], OSError(number, os.strerror(number)))
+    if sys.platform != "linux":  # a group ends, and a process that left it does not
+        return program
+    words = scoped([path, *program.command[1:]], LIFELINE, is_terminal=is_terminal)
+    return replace(program, command=words, filters=True, grace=END_SECONDS)

@@ -63,6 +63,14 @@ exec "$@"
 """Sets the limits inside, where the number of processes counts those of this sandbox alone, and
 becomes the command. `ulimit -p` is the number of processes in dash, and the size of a pipe in
 bash."""
+_CONTROLLED: Final = (
+    "/bin/sh",
+    "-c",
+    'command -v setsid >/dev/null && exec setsid --ctty -- "$@"; exec "$@"',
+    "sh",
+)
+"""Makes the standard input the controlling terminal of the command, so that Ctrl-C interrupts. The
+terminal is one of ours and of no other program; it takes no input from the command (`seccomp`)."""
 
 
 class Bwrap(Struct, frozen=True):
@@ -167,7 +175,8 @@ def _prepared(
         limits.memory_bytes // 1024,
         limits.processes,
     )
-    inner = ["/bin/sh", "-c", _LIMITS, "sh", *map(str, numbers), *command.argv]
+    inner = ["/bin/sh", "-c", _LIMITS, "sh", *map(str, numbers)]
+    inner += [*(() if command.terminal is None else _CONTROLLED), *command.argv]
     return Program(
         [*words, "--args", str(listed), "--sync-fd", LIFELINE, "--", *inner],
         {"PATH": _PROGRAMS},

@@ -208,6 +208,18 @@ async def test_the_end_of_the_time_ends_all_that_a_command_started(tmp_path: Pat
         await gone(pid)
 
 
+async def test_ctrl_c_interrupts_the_command_in_a_terminal(tmp_path: Path) -> None:
+    async with rig(tmp_path) as commands:
+        text = "trap 'echo caught; exit 7' INT; echo ready; while :; do sleep 600; done"
+        session = await commands.begin(text, pty=True)
+        await commands.printed(session, "ready")
+        await commands.call("send-keys", session, keys=["C-c"])
+        await session.wait(60)
+        shown = await commands.call("poll", session)
+        assert "caught" in shown
+        assert "code 7" in shown
+
+
 @pytest.mark.parametrize("pty", [True, False])
 async def test_the_end_of_the_gateway_ends_all_commands(tmp_path: Path, *, pty: bool) -> None:
     async with rig(tmp_path) as commands:

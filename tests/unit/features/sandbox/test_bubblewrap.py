@@ -208,8 +208,20 @@ async def test_more_than_is_granted_is_refused(workspace: Path) -> None:
     assert code != 0
 
 
-async def test_a_terminal_is_no_controlling_terminal(sandbox: Sandbox, workspace: Path) -> None:
-    spec = script("test -t 0 && echo terminal; (: < /dev/tty) || echo none", workspace, pty=True)
+async def test_a_terminal_controls_the_command_alone(sandbox: Sandbox, workspace: Path) -> None:
+    spec = script("test -t 0 && (: < /dev/tty) && echo controls", workspace, pty=True)
     _, text = await output(sandbox, spec)
-    assert "terminal" in text
-    assert "none" in text
+    assert "controls" in text
+    code, text = await output(sandbox, script("(: < /dev/tty) || echo none", workspace))
+    assert (code, "none" in text) == (0, True)
+
+
+async def test_ctrl_c_interrupts_a_command_in_a_terminal(sandbox: Sandbox, workspace: Path) -> None:
+    text = "trap 'echo interrupted; exit 7' INT; echo ready; while :; do sleep 600; done"
+    shown = b""
+    with anyio.fail_after(60):
+        async with sandbox.open(script(text, workspace, pty=True)) as process:
+            while b"ready" not in shown:
+                shown += await process.stdout.receive()
+            await process.stdin.send(b"\x03")
+            assert await process.wait() == 7
