@@ -72,6 +72,8 @@ WITHOUT: Final = {
     "app/channels.py:LiveChannels.run": OWNER,
     "channels/matrix/adapter.py:MatrixAdapter._file": DISK,
     "channels/telegram/adapter.py:TelegramAdapter._send_file": DISK,
+    "channels/whatsapp/adapter.py:WhatsAppAdapter._file": DISK,
+    "sdk/channel_posts.py:Intake.take": CALLER,
     "channels/slack/adapter.py:SlackAdapter.run": OWNER,
     "channels/slack/adapter.py:SlackAdapter._receive": "each message has `SILENT_SECONDS`",
     "runtime/media_in.py:with_files": "each file has `FETCH_SECONDS`",

@@ -13,10 +13,14 @@ from skerry.model.inbound import InboundMessage
 from skerry.model.outbound import OutboundPart, Receipt, Settlement
 from skerry.ports.channel import Inbox
 from skerry.testing.channel import MemoryChannel
-from tests.contract import channels, towns
+from tests.contract import channels, phones, towns
 from tests.contract.channels import CONTRACT, TROUBLES, Clause, Row, TroubledClause, TroubledRow
 
-TROUBLED: Final[dict[str, TroubledRow]] = {"slack": towns.slack, "telegram": towns.telegram}
+TROUBLED: Final[dict[str, TroubledRow]] = {
+    "slack": towns.slack,
+    "telegram": towns.telegram,
+    "whatsapp": phones.whatsapp,
+}
 ROWS: Final[dict[str, Row]] = {"folder": towns.folder, **TROUBLED}
 
 

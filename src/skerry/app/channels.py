@@ -146,7 +146,12 @@ class LiveChannels:
         account = _Account(settings)
         try:
             account.adapter = _adapter(
-                PLATFORMS[key[0]], key[1], settings, self._clock, self._store
+                PLATFORMS[key[0]],
+                key[1],
+                settings,
+                self._clock,
+                self._store,
+                SenderReports(self._delivery, key),
             )
         except Exception as error:
             # The code of one platform must not end the others.
@@ -299,14 +304,31 @@ class StoreCursor(Struct, frozen=True):
         )
 
 
+class SenderReports(Struct, frozen=True):
+    """Implements `sdk.channel_host.Reports` by the sender of the account."""
+
+    delivery: Delivery
+    key: _Key
+
+    async def refused(self, nonce: str, reason: str) -> bool:
+        """Notes that a part did not reach its person after all."""
+        sender = self.delivery.senders.get(self.key)
+        return sender is not None and await sender.report_refused(nonce, reason)
+
+
 def _adapter(
-    platform: Platform, account: AccountId, settings: ChannelAccount, clock: Clock, store: Store
+    platform: Platform,
+    account: AccountId,
+    settings: ChannelAccount,
+    clock: Clock,
+    store: Store,
+    reports: SenderReports,
 ) -> ChannelAdapter:
     # Imported here: a gateway without accounts does not pay for it.
     from skerry.sdk.channel_host import ChannelHost  # noqa: PLC0415 - at first use
 
     adapter: ChannelAdapter = platform.load("adapter:open_account")(
-        settings, ChannelHost(account, clock, StoreCursor(store, platform.name, account))
+        settings, ChannelHost(account, clock, StoreCursor(store, platform.name, account), reports)
     )
     return adapter
 

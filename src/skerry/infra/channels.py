@@ -37,5 +37,6 @@ PLATFORMS = {
         Platform("matrix", "Matrix", "MatrixConfig"),
         Platform("slack", "Slack", "SlackConfig"),
         Platform("telegram", "Telegram", "TelegramConfig"),
+        Platform("whatsapp", "WhatsApp", "WhatsAppConfig"),
     )
 }

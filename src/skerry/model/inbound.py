@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from skerry.model.ids import AccountId, ChannelId
 
@@ -118,6 +118,33 @@ class InboundMessage(Struct, frozen=True):
 def well_formed(text: str) -> str:
     """Returns the text with `?` for each half of a surrogate pair, which nothing could store."""
     return text.encode("utf-8", "replace").decode()
+
+
+def normalized(message: InboundMessage) -> InboundMessage:
+    """Returns the message as hooks, routing and the model get it.
+
+    Texts can be stored, their lines end with a line feed, and names have no blanks around them.
+    """
+    reply = message.reply
+    if reply is not None:
+        named = _name(reply.sender_name)
+        reply = structs.replace(reply, text=_lines(reply.text), sender_name=named)
+    return structs.replace(
+        message,
+        text=_lines(message.text),
+        sender_name=_name(message.sender_name),
+        sender_username=_name(message.sender_username),
+        group_name=_name(message.group_name),
+        reply=reply,
+    )
+
+
+def _lines(text: str) -> str:
+    return well_formed(text).replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _name(text: str) -> str:
+    return well_formed(text).strip()
 
 
 class ReplyTo(Struct, frozen=True):

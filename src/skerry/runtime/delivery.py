@@ -111,6 +111,26 @@ class Sender(Struct):
         """Sends what waits once, after `run` was cancelled."""
         await self._send_waiting()
 
+    async def report_refused(self, nonce: str, reason: str) -> bool:
+        """Gives a part up that the platform accepted and could not deliver.
+
+        Returns False while it is being sent, so that the platform's report is to be repeated.
+        """
+        now = self.clock.now_ms()
+        channel, account = self.adapter.channel, self.adapter.account
+
+        def write(unit: Unit) -> PartState | None:
+            kept = outbox.refuse_sent(unit, channel, account, nonce, reason, now)
+            if kept is not None and kept.waiting.state is PartState.SENT:
+                self._warn(unit, kept.waiting.part, now)
+            return kept.waiting.state if kept else None
+
+        state = await self.store.write(write)
+        if state is PartState.SENT:
+            logger.warning("%s was accepted and not delivered: %s", nonce, reason)
+            self._wake_owner()
+        return state is not PartState.SENDING
+
     async def _send_waiting(self) -> float | None:
         """Sends what may be sent now; returns after how many seconds there may be more to do."""
         began, tried = anyio.current_time(), set[int]()

@@ -29,7 +29,7 @@ from skerry.model.errors import (
     UnknownAgentError,
 )
 from skerry.model.ids import RunId, SessionKey
-from skerry.model.inbound import InboundMessage, ReplyTo, well_formed
+from skerry.model.inbound import InboundMessage, ReplyTo, normalized
 from skerry.model.run import (
     BY_PARENT,
     Admission,
@@ -86,10 +86,10 @@ class Dispatch:
     async def receive(self, arrived: InboundMessage) -> None:
         """Takes a platform's message; when this returns, the platform may be told that we have it.
 
-        A message that was taken before changes nothing, and one without words and files asks for
-        nothing.
-        One of a sender who is not admitted goes no further than the gate.
+        A message that was taken before changes nothing, nor does one without words and files. One
+        of a sender who is not admitted goes no further than the gate.
         """
+        arrived = normalized(arrived)
         if not arrived.text.strip() and not arrived.attachments:
             logger.info("a message without text arrived over %s", arrived.channel)
             return
@@ -122,7 +122,7 @@ class Dispatch:
         request = RunRequest(
             item.run_id,
             key,
-            well_formed(arrived.text),
+            arrived.text,
             extra_system_prompt=group.prompt,
             queue_mode=None,
             reply_to=item.to,

@@ -13,7 +13,7 @@ from skerry.model.ids import AccountId
 from skerry.net.safe_fetch import MAX_BYTES, Fetched, FetchRequest, Outcome, SafeClient
 from skerry.policy.network import NetworkRules
 
-__all__ = ["AccountHttp", "ChannelHost", "Cursor", "Fetched", "FormFile", "Outcome"]
+__all__ = ["AccountHttp", "ChannelHost", "Cursor", "Fetched", "FormFile", "Outcome", "Reports"]
 _PORTS: Final = {"http": 80, "https": 443}
 _KEPT: Final = 2
 """Idle connections: one for a request that waits, one for what is sent."""
@@ -131,9 +131,30 @@ class MemoryCursor:
         self._values[name] = value
 
 
+class Reports(Protocol):
+    """Takes what a platform says later about parts that it accepted."""
+
+    async def refused(self, nonce: str, reason: str) -> bool:
+        """Notes that the part `nonce` did not reach its person after all.
+
+        Returns False while its sending is not finished: let the platform say so again.
+        """
+        ...
+
+
+class NoReports:
+    """Ignores what is reported; for tests."""
+
+    async def refused(self, nonce: str, reason: str) -> bool:
+        """Does nothing."""
+        del nonce, reason
+        return True
+
+
 class ChannelHost(Struct, frozen=True):
     """Parts of the gateway for one account."""
 
     account: AccountId
     clock: Clock
     cursor: Cursor = field(default_factory=MemoryCursor)
+    reports: Reports = field(default_factory=NoReports)

@@ -1,5 +1,6 @@
 """Parts to deliver: written with the transcript, sent after the COMMIT, marked on the way."""
 
+import re
 from collections.abc import Collection, Sequence
 from enum import StrEnum
 from itertools import islice
@@ -161,6 +162,30 @@ def explain(unit: Unit, serial: int, error: str) -> None:
     unit.execute(
         "UPDATE outbox SET error = ? WHERE serial = ?", (storable(error[:_MOST_ERROR]), serial)
     )
+
+
+def refuse_sent(
+    unit: Unit, channel: ChannelId, account: AccountId, nonce: str, error: str, now: int
+) -> KeptPart | None:
+    """Gives a part up that was sent and did not arrive; returns it as it was before.
+
+    None where the account has no such part. Parts in other states stay as they are.
+    """
+    run_id, *numbers = nonce.rsplit("/", 2)
+    if not re.fullmatch(r"-?\d{1,9} \d{1,9}", " ".join(numbers), re.ASCII):
+        return None
+    row = unit.one(
+        f"SELECT {_COLUMNS} FROM outbox WHERE run_id = ? AND block = ? AND part = ?"  # noqa: S608 - constant columns
+        " AND channel = ? AND account = ?",
+        (run_id, *map(int, numbers), channel, account),
+    )
+    if row is None:
+        return None
+    kept = _to_part(row)
+    if kept.waiting.state is PartState.SENT:
+        explain(unit, kept.waiting.part.serial, error)
+        mark(unit, kept.waiting.part.serial, PartState.FAILED, now)
+    return kept
 
 
 def repeat(unit: Unit, serial: int) -> None:

@@ -37,6 +37,7 @@ from skerry.runtime.run_hooks import overridden
 from skerry.testing.model import ScriptedModel, echo
 from tests.support.core import open_core
 from tests.support.hooks import READ, from_alice, on, parts, results, returns, text
+from tests.support.openings import receive
 from tests.support.untrusted import within
 
 
@@ -55,6 +56,21 @@ async def test_a_message_is_told_once_however_often_it_is_sent(tmp_path: Path) -
     assert (one.content, one.context.run_id, one.context.channel) == ("hi", "key", "webchat")
     assert one.context.session_key == "agent:main:main"
     assert one.context.session_id
+
+
+@pytest.mark.requirement("channels-inbound-normalised")
+async def test_a_message_is_normalised_before_hooks_and_routing_see_it(tmp_path: Path) -> None:
+    heard: list[MessageReceived] = []
+
+    async def hear(payload: MessageReceived) -> None:
+        heard.append(payload)
+
+    model = ScriptedModel(echo)
+    async with open_core(tmp_path, model) as core:
+        on(core.hooks.message_received, hear)
+        await receive(core, "one\r\ntwo \ud83d", "m1")
+    assert heard[0].content == "one\ntwo ?"
+    assert "one\ntwo ?" in model.seen[0].last
 
 
 @pytest.mark.requirement("hooks-02-before-model-resolve")

@@ -1,0 +1,1 @@
+"""WhatsApp: the Cloud API of Meta."""

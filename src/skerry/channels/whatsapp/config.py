@@ -1,0 +1,50 @@
+"""Section `channels.whatsapp`: business numbers on the Cloud API."""
+
+from collections.abc import Mapping
+from typing import Annotated, ClassVar
+
+from pydantic import Field, HttpUrl, SecretStr
+
+from skerry.config.channels import AccountName, ChannelAccount, ChannelConfig
+
+Root = Annotated[HttpUrl, Field(max_length=512)]
+
+
+class WhatsAppAccount(ChannelAccount):
+    """Settings of one business number."""
+
+    not_shared: ClassVar[tuple[str, ...]] = ("name", "phone_number_id")
+    login: ClassVar[tuple[tuple[str, str], ...]] = (
+        ("phoneNumberId", "Phone number ID of the app's page API Setup, which is no phone number"),
+        ("accessToken", "Access token of a system user with whatsapp_business_messaging"),
+        ("appSecret", "App secret of the page App settings, Basic"),
+        ("verifyToken", "Verify token, a text of your own of at least 16 characters"),
+    )
+
+    phone_number_id: str = Field(default="", pattern=r"^[0-9]{0,32}$")
+    """Id that Meta gave the number, by digits."""
+    access_token: SecretStr | None = None
+    """Token of a system user; it sends, and fetches files."""
+    app_secret: SecretStr | None = None
+    """Secret of the app, with which Meta signs each request to the gateway."""
+    verify_token: SecretStr | None = Field(default=None, min_length=16)
+    """Text that Meta repeats when the address of the gateway is registered."""
+    api_root: Root = HttpUrl("https://graph.facebook.com/v24.0")
+    """Address of the Graph API with its version."""
+    media_max_mb: int = Field(default=10, ge=0, le=10)
+    """Largest file that is taken, in MB; 0 takes none."""
+
+    @property
+    def is_configured(self) -> bool:
+        """Returns whether there are the id, the token and both secrets."""
+        secrets = (self.access_token, self.app_secret, self.verify_token)
+        return bool(self.phone_number_id) and all(
+            secret is not None and secret.get_secret_value() for secret in secrets
+        )
+
+
+class WhatsAppConfig(WhatsAppAccount, ChannelConfig):
+    """Business numbers on WhatsApp."""
+
+    accounts: Mapping[AccountName, WhatsAppAccount] = Field(default_factory=dict, max_length=64)
+    """Further numbers by name; they share the secrets of the app unless they have their own."""

@@ -1,0 +1,230 @@
+"""A strict WhatsApp Cloud API on loopback: one business number, its people, and its requests."""
+
+import hashlib
+import hmac
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final, Self
+
+import anyio
+import msgspec
+
+from skerry.testing.http_server import Request, Response, Upload, serve
+from skerry.testing.posting import Poster
+from skerry.testing.whatsapp_bodies import fault_of
+
+TOKEN: Final = "EAAfake"  # noqa: S105 - of no app
+SECRET: Final = "app-secret-fake"  # noqa: S105 - of no app
+VERIFY: Final = "a verify token of ours"
+NUMBER_ID: Final = "106540352242922"
+NUMBER: Final = "15550783881"
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A message of the business."""
+
+    to: str
+    text: str
+    id: str
+    body: Mapping[str, Any]
+
+
+@dataclass(slots=True)
+class WhatsAppServer(anyio.AsyncContextManagerMixin):
+    """Serves while its block is on, and posts what happens to `poster.url`."""
+
+    root: str = ""
+    """Address for `apiRoot`, once the block is on."""
+    sent: list[Sent] = field(default_factory=list)
+    bodies: list[Any] = field(default_factory=list)
+    """Bodies of all requests about messages."""
+    read: list[str] = field(default_factory=list)
+    """Messages that were marked as read with the sign that an answer is written."""
+    reactions: list[tuple[str, str]] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
+    """Requests that WhatsApp would not have understood."""
+    planned: list[tuple[Response, bool]] = field(default_factory=list)
+    """Answers that the next messages get instead; True carries it out before."""
+    looks: list[Response] = field(default_factory=list)
+    """Answers that the next questions for the number get."""
+    files: dict[str, bytes] = field(default_factory=dict)
+    """Files by id: those of people, and those that were uploaded."""
+    file_root: str = ""
+    """Address at which files are said to be, instead of ours."""
+    reports: bool = True
+    """Posts a status after each message that was accepted."""
+    revoked: bool = False
+    poster: Poster = field(default_factory=Poster)
+    _count: int = 0
+    _changed: anyio.Event = field(default_factory=anyio.Event)
+
+    @asynccontextmanager
+    async def __asynccontextmanager__(self) -> AsyncGenerator[Self]:
+        async with serve(self._handle) as address, self.poster:
+            self.root = f"{address}/v24.0"
+            yield self
+
+    # What people do.
+
+    def say(self, text: str, *, sender: str = "491701", name: str = "Alice", **more: Any) -> str:
+        """Lets a person write; returns the message's id."""
+        number, message = self.message("text", {"body": text}, sender, **more)
+        self.post([message], name)
+        return number
+
+    def message(
+        self, kind: str, content: Any, sender: str = "491701", **more: Any
+    ) -> tuple[str, dict[str, Any]]:
+        """Returns the id and the event of a message."""
+        self._count += 1
+        number = f"wamid.IN{self._count}"
+        stamp = str(more.pop("timestamp", 4_000_000_000))
+        head = {"from": sender, "from_user_id": f"DE.{sender}", "id": number, "timestamp": stamp}
+        return number, {**head, "type": kind, kind: content, **more}
+
+    def press(self, command: str, *, sender: str = "491701") -> str:
+        """Lets a person press a button."""
+        reply = {"type": "button_reply", "button_reply": {"id": command, "title": "Allow"}}
+        number, message = self.message("interactive", reply, sender)
+        self.post([message])
+        return number
+
+    def post(self, messages: list[Any], name: str = "Alice", **value: Any) -> None:
+        """Posts messages in one request."""
+        senders = dict.fromkeys(one["from"] for one in messages if isinstance(one, dict))
+        contacts = [
+            {"wa_id": one, "user_id": f"DE.{one}", "profile": {"name": name}} for one in senders
+        ]
+        given = {"contacts": contacts, "messages": messages} if messages else {}
+        self.post_raw(self.body({**given, **value}))
+
+    def status(self, status: str, tracker: str, to: str = "491701", **more: Any) -> None:
+        """Posts what became of a message of the business."""
+        one = {
+            "id": "wamid.X",
+            "status": status,
+            "timestamp": "4000000000",
+            "recipient_id": to,
+            "recipient_user_id": f"DE.{to}",
+            "biz_opaque_callback_data": tracker,
+        }
+        contact = {"wa_id": to, "user_id": f"DE.{to}", "profile": {"name": "Alice"}}
+        self.post_raw(self.body({"contacts": [contact], "statuses": [{**one, **more}]}))
+
+    def body(self, value: dict[str, Any], field_: str = "messages") -> bytes:
+        """Returns the body of a request."""
+        about = {"display_phone_number": NUMBER, "phone_number_id": NUMBER_ID}
+        full = {"messaging_product": "whatsapp", "metadata": about, **value}
+        entry = {"id": "102290129340398", "changes": [{"field": field_, "value": full}]}
+        return msgspec.json.encode({"object": "whatsapp_business_account", "entry": [entry]})
+
+    def post_raw(self, body: bytes, secret: str = SECRET) -> None:
+        """Posts a body of any kind, signed."""
+        self.poster.add(body, {"content-type": "application/json", **signed(body, secret)})
+
+    def fail(self, code: int, message: str = "no", status: int = 400, **headers: str) -> None:
+        """Refuses the next message."""
+        error = {"message": f"(#{code}) {message}", "type": "OAuthException", "code": code}
+        body = msgspec.json.encode({"error": {**error, "fbtrace_id": "x"}})
+        self.planned.append((Response(body, status, headers=headers), False))
+
+    async def wait_for(self, count: int) -> list[str]:
+        """Waits until people have so many messages; returns them."""
+        with anyio.fail_after(60):
+            while len(self.sent) < count:
+                await self._changed.wait()
+        return self.texts
+
+    @property
+    def texts(self) -> list[str]:
+        """Returns the texts that people have."""
+        return [one.text for one in self.sent]
+
+    # What the business asks.
+
+    async def _handle(self, request: Request) -> Response:
+        if self.revoked or request.headers.get("authorization") != f"Bearer {TOKEN}":
+            return Response.of({"error": {"message": "Invalid OAuth token", "code": 190}}, 401)
+        place = request.path.removeprefix("/v24.0/")
+        if request.path.startswith("/files/"):
+            data = self.files.get(place.removeprefix("/files/"))
+            return Response(data or b"", 200 if data is not None else 404, "application/x")
+        return self._got(place) if request.method == "GET" else self._posted(place, request)
+
+    def _got(self, place: str) -> Response:
+        if place == NUMBER_ID:
+            described = {"display_phone_number": "+1 555", "verified_name": "House"}
+            usual = Response.of({"id": NUMBER_ID, **described})
+            return self.looks.pop(0) if self.looks else usual
+        if place not in self.files:
+            return self._fault(f"GET {place}: no such object")
+        where = self.file_root or self.root.replace("/v24.0", "/files")
+        described = {"id": place, "url": f"{where}/{place}"}
+        return Response.of({"messaging_product": "whatsapp", **described})
+
+    def _posted(self, place: str, request: Request) -> Response:
+        if place == f"{NUMBER_ID}/messages":
+            return self._answer(request)
+        if place == f"{NUMBER_ID}/media":
+            return self._upload(request)
+        return self._fault(f"{request.method} {place}: no such object")
+
+    def _answer(self, request: Request) -> Response:
+        plan = self.planned.pop(0) if self.planned else None
+        if plan is not None and not plan[1]:
+            return plan[0]
+        body = request.json
+        self.bodies.append(body)
+        wrong = fault_of(body)
+        if wrong:
+            return self._fault(wrong)
+        answer = self._take(body)
+        return plan[0] if plan else answer
+
+    def _take(self, body: dict[str, Any]) -> Response:
+        if body.get("status") == "read":
+            self.read.append(body["message_id"])
+            return Response.of({"success": True})
+        to = body.get("to") or body["recipient"]
+        self._count += 1
+        number = f"wamid.OUT{self._count}"
+        kind = body["type"]
+        if kind == "reaction":
+            self.reactions.append((body[kind]["message_id"], body[kind]["emoji"]))
+        else:
+            self.sent.append(Sent(to, _shown(kind, body[kind]), number, body))
+        self._changed.set()
+        self._changed = anyio.Event()
+        if self.reports and (tracker := body.get("biz_opaque_callback_data")):
+            self.status("sent", tracker, to, id=number)
+        contacts = [{"input": to, "wa_id": to}]
+        return Response.of({"contacts": contacts, "messages": [{"id": number}]})
+
+    def _upload(self, request: Request) -> Response:
+        form = request.form()
+        file = form.get("file")
+        if form.get("messaging_product") != "whatsapp" or not isinstance(file, Upload):
+            return self._fault("media: no file")
+        self._count += 1
+        number = f"9{self._count:05d}"
+        self.files[number] = file.data
+        return Response.of({"id": number})
+
+    def _fault(self, text: str) -> Response:
+        self.faults.append(text)
+        return Response.of({"error": {"message": f"(#100) {text}", "code": 100}}, 400)
+
+
+def signed(body: bytes, secret: str = SECRET) -> dict[str, str]:
+    """Returns the header that signs a body."""
+    made = hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
+    return {"x-hub-signature-256": f"sha256={made}"}
+
+
+def _shown(kind: str, content: dict[str, Any]) -> str:
+    texts = {"text": "body", "interactive": "body"}
+    text = content.get(texts.get(kind, "caption"), "")
+    text = text["text"] if isinstance(text, dict) else text
+    return str(text).replace("\u200b", "")
