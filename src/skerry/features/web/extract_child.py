@@ -6,8 +6,8 @@ from typing import Any, Final
 import lxml.html
 from lxml import etree
 
-from skerry.features.web.markdown import whole_text
-from skerry.features.web.visible import remove_invisible
+from skerry.net.html_text import whole_text
+from skerry.net.html_visible import remove_invisible
 
 _LEAST_SHARE: Final = 0.3
 """Part of the visible text below which the article is not trusted to be what was wanted."""

@@ -1,4 +1,4 @@
-"""Writes the whole body of a page as Markdown or text; runs in the process that extracts pages."""
+"""Writes the whole body of HTML as Markdown or text."""
 
 import re
 from typing import Final

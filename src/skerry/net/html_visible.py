@@ -1,4 +1,4 @@
-"""Removes from a page what its readers do not see; runs in the process that extracts pages."""
+"""Removes from HTML what its readers do not see: of a page, or of a mail."""
 
 import re
 from collections.abc import Iterator
