@@ -100,6 +100,9 @@ class InboundMessage(Struct, frozen=True):
     """Ids of the sender's roles on that server."""
     sent_at: int = 0
     """Time at the platform, in milliseconds since 1970; 0 where it says none."""
+    is_verified: bool = True
+    """False where the platform does not vouch for `sender_id`, as with most mail: whoever it claims
+    to be, it is never the owner."""
 
     @property
     def sender(self) -> tuple[str, ...]:

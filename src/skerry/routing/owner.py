@@ -14,9 +14,9 @@ def is_owner(message: InboundMessage, owners: Sequence[str]) -> bool:
     """Returns whether the sender is one of `owners`, each written `channel:id`.
 
     The channel is compared whatever its case, the id exactly: on some platforms two persons differ
-    in it. A sender without an id is nobody.
+    in it. A sender without an id, or whose id nobody vouches for, is nobody.
     """
-    if not message.sender_id:
+    if not message.sender_id or not message.is_verified:
         return False
     for owner in owners:
         channel, _, name = owner.partition(":")

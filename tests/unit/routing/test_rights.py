@@ -1,6 +1,7 @@
 """Who may give commands on a platform; whatever is in doubt may not."""
 
 import pytest
+from msgspec.structs import replace
 
 from skerry.config.commands import CommandsConfig
 from skerry.model.ids import AccountId, ChannelId
@@ -62,3 +63,9 @@ def test_a_list_decides_alone(
     kind: PeerKind, listed: dict[str, list[str]], sender: str, may: Rights
 ) -> None:
     assert rights(message(sender, kind), config(allowFrom=listed)) is may
+
+
+def test_whose_id_nobody_vouches_for_is_not_the_owner() -> None:
+    forged = replace(message("1", PeerKind.DIRECT), is_verified=False)
+    assert rights(forged, config()) is Rights.OPEN
+    assert rights(forged, config(allowFrom={"*": ["*"]})) is Rights.LISTED
