@@ -17,6 +17,7 @@ from tests.contract import channels, phones, towns
 from tests.contract.channels import CONTRACT, TROUBLES, Clause, Row, TroubledClause, TroubledRow
 
 TROUBLED: Final[dict[str, TroubledRow]] = {
+    "email": towns.email,
     "slack": towns.slack,
     "telegram": towns.telegram,
     "whatsapp": phones.whatsapp,

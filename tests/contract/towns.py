@@ -4,6 +4,9 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from skerry.channels.email.adapter import EmailAdapter
+from skerry.channels.email.adapter import open_account as open_email
+from skerry.channels.email.config import EmailAccount
 from skerry.channels.slack.adapter import SlackAdapter
 from skerry.channels.slack.adapter import open_account as open_slack
 from skerry.channels.slack.config import SlackAccount
@@ -13,9 +16,10 @@ from skerry.infra.clock import SystemClock
 from skerry.model.ids import AccountId
 from skerry.model.inbound import Peer, PeerKind
 from skerry.ports.channel import ChannelAdapter
-from skerry.sdk.channel_host import ChannelHost
+from skerry.sdk.channel_host import ChannelHost, MemoryCursor
 from skerry.testing.channel import MemoryChannel, Platform
 from skerry.testing.http_server import Response
+from skerry.testing.mail_server import MailServer
 from skerry.testing.slack_server import APP_TOKEN, BOT_TOKEN, SlackServer
 from skerry.testing.telegram_server import Fault, TelegramServer
 
@@ -168,4 +172,60 @@ async def slack(home: Path) -> AsyncGenerator[Slack]:
     del home
     async with SlackServer() as server:
         yield Slack(server)
+        assert server.faults == []
+
+
+class Email:
+    """A mail system of ours; the mailbox was read up to its begin."""
+
+    alice = Peer(PeerKind.DIRECT, "alice@people.example")
+    team = Peer(PeerKind.DIRECT, "team@people.example")
+
+    def __init__(self, server: MailServer, cursor: MemoryCursor) -> None:
+        self.server = server
+        self.host = ChannelHost(AccountId("default"), SystemClock(), cursor)
+
+    @property
+    def adapter(self) -> EmailAdapter:
+        return open_email(EmailAccount.model_validate(self.server.settings), self.host)
+
+    def say(self, text: str, peer: Peer, name: str = "Alice") -> str:
+        return self.server.say(text, sender=peer.id, name=name)
+
+    def received(self) -> list[tuple[str, str]]:
+        return [(one.recipient, one.text) for one in self.server.delivered]
+
+    def typed(self) -> list[str]:
+        return []
+
+    def babble(self) -> None:
+        self.server.arrive(b"\xff\xfe\r\n\r\nno mail")
+        self.server.arrive(b"From: <alice@people.example\r\nSubject: =?x?q?=FF?=\r\n\r\n")
+        self.server.say("", sender=self.alice.id)
+
+    def repeat(self) -> None:
+        self.server.repeat()
+
+    def disconnect(self) -> None:
+        self.server.planned.append(("imap connect", "<html>"))
+        self.server.planned.append(("imap UID FETCH", "* 1 FETCH (UID 1 BODY[HEADER]<0> {90}"))
+
+    def limit(self, seconds: int) -> None:
+        refusal = f"451 4.7.1 Greylisted, please try again in {seconds} seconds"
+        self.server.planned.append(("RCPT", refusal))
+
+    def refuse(self) -> None:
+        self.server.planned.append(("RCPT", "550 5.1.1 no such user"))
+
+    def swallow(self) -> None:
+        self.server.planned.append(("after", "cut"))
+
+
+@asynccontextmanager
+async def email(home: Path) -> AsyncGenerator[Email]:
+    del home
+    async with MailServer() as server:
+        cursor = MemoryCursor()
+        await cursor.write("place", f"{server.validity} 0 1795514400")
+        yield Email(server, cursor)
         assert server.faults == []

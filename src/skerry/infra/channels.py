@@ -34,6 +34,7 @@ class Platform:
 PLATFORMS = {
     platform.name: platform
     for platform in (
+        Platform("email", "E-mail", "EmailConfig"),
         Platform("matrix", "Matrix", "MatrixConfig"),
         Platform("slack", "Slack", "SlackConfig"),
         Platform("telegram", "Telegram", "TelegramConfig"),

@@ -1,0 +1,1 @@
+"""E-mail: IMAP with IDLE, and SMTP."""

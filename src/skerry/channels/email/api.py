@@ -1,0 +1,88 @@
+"""Work with the two servers of a mailbox: reading, sending, and looking up what was sent."""
+
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+
+from skerry.channels.email import smtp
+from skerry.channels.email.config import EmailAccount
+from skerry.channels.email.imap import Imap, logged_in
+from skerry.channels.email.imap_wire import quoted
+from skerry.channels.email.lines import Door, MailError
+from skerry.channels.email.wire import Head, read_head
+from skerry.sdk.channel_host import AccountHttp
+
+HEAD_BYTES = 65_536
+"""Bytes of the head of a mail that are read."""
+
+
+class MailServers:
+    """The IMAP and the SMTP server of one mailbox."""
+
+    def __init__(self, settings: EmailAccount) -> None:
+        sends_at = settings.smtp_host or settings.imap_host
+        roots = [
+            f"imap://{_bracketed(settings.imap_host)}:{settings.imap_port}",
+            f"smtp://{_bracketed(sends_at)}:{settings.smtp_port}",
+        ]
+        http = AccountHttp(roots)
+        self._settings = settings
+        self._imap = Door(http, settings.imap_host, settings.imap_port, settings.imap_security)
+        self._smtp = Door(http, sends_at, settings.smtp_port, settings.smtp_security)
+        self._name = settings.username or settings.address
+        self._password = settings.password.get_secret_value() if settings.password else ""
+
+    def imap(self) -> AbstractAsyncContextManager[Imap]:
+        """Connects to the IMAP server for the block. Raises `MailError`."""
+        return logged_in(self._imap, self._name, self._password)
+
+    async def send(
+        self, recipient: str, message: bytes, before: Callable[[], Awaitable[None]]
+    ) -> None:
+        """Sends a mail; see `smtp.send`."""
+        envelope = (self._settings.address, recipient)
+        await smtp.send(self._smtp, self._credentials, envelope, message, before)
+
+    async def check(self) -> None:
+        """Logs in at both servers. Raises `MailError`."""
+        async with self.imap() as imap:
+            await imap.select(self._settings.folder, read_only=True)
+        await smtp.check(self._smtp, self._credentials)
+
+    async def keep(self, message: bytes) -> None:
+        """Stores a copy of a mail that was sent. Raises `MailError`."""
+        async with self.imap() as imap:
+            await imap.append(await self._sent_folder(imap), message)
+
+    async def has_sent(self, message_id: str) -> bool:
+        """Returns whether the folder of sent mail has a mail. Raises `MailError`."""
+        async with self.imap() as imap:
+            try:
+                await imap.select(await self._sent_folder(imap), read_only=True)
+            except MailError:
+                return False  # there is no such folder before the first mail
+            return bool(await imap.search(_by_id(message_id)))
+
+    async def find(self, message_id: str) -> Head | None:
+        """Returns the head of a mail that was received; None where it is gone."""
+        async with self.imap() as imap:
+            await imap.select(self._settings.folder, read_only=True)
+            for uid in await imap.search(_by_id(message_id)):
+                stored = await imap.look(uid, HEAD_BYTES)
+                if stored is not None:
+                    return read_head(stored.head)
+        return None
+
+    async def _sent_folder(self, imap: Imap) -> str:
+        return self._settings.sent_folder or await imap.sent_folder()
+
+    @property
+    def _credentials(self) -> smtp.Credentials | None:
+        return smtp.Credentials(self._name, self._password) if self._settings.smtp_login else None
+
+
+def _by_id(message_id: str) -> str:
+    return f"HEADER Message-ID {quoted(f'<{message_id}>')}"
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host

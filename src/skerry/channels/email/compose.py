@@ -1,0 +1,89 @@
+"""Mails of the account, made of parts of replies."""
+
+import hashlib
+import re
+from datetime import UTC, datetime
+from email.headerregistry import Address
+from email.message import EmailMessage
+from email.policy import SMTP
+from email.utils import format_datetime
+from typing import Final
+
+from msgspec import Struct
+
+from skerry.channels.email.markup import html_of
+from skerry.sdk.channels import OutboundPart
+
+_MOST_SUBJECT: Final = 78
+_REPLY: Final = re.compile(r"^\s*(?:re|aw|antw|sv|vs|r|odp)\s*:", re.IGNORECASE)
+_MARKS: Final = re.compile(r"[*_`#>~\[\]]+")
+_MOST_REFERENCES: Final = 20
+_TYPE: Final = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,126}/[a-z0-9][a-z0-9!#$&^_.+-]{0,126}")
+
+
+class Thread(Struct, frozen=True):
+    """The mails that a mail follows."""
+
+    subject: str = ""
+    references: tuple[str, ...] = ()
+    """Ids of the mails before, oldest first; the last is the one that is answered."""
+
+
+class Author(Struct, frozen=True):
+    """The account, as mails of it show it."""
+
+    address: str
+    name: str = ""
+
+
+def part_id(part: OutboundPart, author: Author) -> str:
+    """Returns the Message-ID of a part, which no other part has, without angle brackets."""
+    digest = hashlib.sha256(f"{author.address}\0{part.nonce}".encode()).hexdigest()[:40]
+    return f"{digest}.skerry@{author.address.rpartition('@')[2]}"
+
+
+def composed(
+    part: OutboundPart, author: Author, recipient: str, thread: Thread, now_ms: int
+) -> EmailMessage:
+    """Returns the mail of a part: its text as it is, and as HTML; a file is added by `attach`."""
+    mail = EmailMessage(SMTP)
+    mail["From"] = Address(author.name, addr_spec=author.address)
+    mail["To"] = Address(addr_spec=recipient)
+    mail["Subject"] = _subject(part.text, thread)
+    mail["Date"] = format_datetime(datetime.fromtimestamp(now_ms / 1000, UTC))
+    mail["Message-ID"] = f"<{part_id(part, author)}>"
+    before = thread.references
+    if before:
+        kept = [before[0], *before[1:][-_MOST_REFERENCES:]]
+        mail["In-Reply-To"] = f"<{before[-1]}>"
+        mail["References"] = " ".join(f"<{one}>" for one in kept)
+    # Other programs that answer mail must not answer this, nor a person's notice of absence.
+    mail["Auto-Submitted"] = "auto-replied" if before else "auto-generated"
+    mail["X-Auto-Response-Suppress"] = "All"
+    mail.set_content(part.text)
+    if html := html_of(part.text):
+        mail.add_alternative(html, subtype="html")
+    return mail
+
+
+def attach(mail: EmailMessage, data: bytes, mime: str, name: str) -> None:
+    """Adds a file to a mail."""
+    known = mime.lower() if _TYPE.fullmatch(mime.lower()) else "application/octet-stream"
+    kind, _, subtype = known.partition("/")
+    if kind in {"multipart", "message"}:
+        kind, subtype = "application", "octet-stream"
+    clean = "".join(char for char in name if char.isprintable()) or "file"
+    mail.add_attachment(data, maintype=kind, subtype=subtype, filename=clean)
+
+
+def _subject(text: str, thread: Thread) -> str:
+    if thread.references:
+        subject = thread.subject or "your message"
+        return _flat(subject if _REPLY.match(subject) else f"Re: {subject}")
+    first = next((line for line in text.splitlines() if line.strip()), "")
+    subject = _flat(_MARKS.sub("", first)) or "A message for you"
+    return subject if len(subject) <= _MOST_SUBJECT else subject[: _MOST_SUBJECT - 1] + "…"
+
+
+def _flat(text: str) -> str:
+    return " ".join("".join(char if char.isprintable() else " " for char in text).split())

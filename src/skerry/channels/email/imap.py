@@ -1,0 +1,286 @@
+"""A connection to an IMAP server (RFC 3501 and 9051), as far as a mailbox of an agent needs it."""
+
+import base64
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from datetime import datetime
+from typing import Final
+
+import anyio
+from msgspec import Struct, field
+
+from skerry.channels.email.config import Security
+from skerry.channels.email.imap_wire import (
+    LITERAL,
+    ImapSyntaxError,
+    Response,
+    Word,
+    pairs,
+    parse,
+    quoted,
+)
+from skerry.channels.email.lines import Door, Lines, MailError, connected, within
+
+SECONDS: Final = 12.0
+"""Time for a command, the transfer of an attachment included."""
+_SMALL: Final = 256 * 1024
+"""Bytes of the literals of a response where nothing large was asked for."""
+_MOST_RESPONSES: Final = 20_000
+_LOGIN_CODES: Final = ("[AUTHENTICATIONFAILED]", "[AUTHORIZATIONFAILED]", "[EXPIRED]")
+_PASSING_CODES: Final = ("[UNAVAILABLE]", "[INUSE]", "[LIMIT]", "[CONTACTADMIN]")
+
+
+class Box(Struct, frozen=True):
+    """A folder that was selected."""
+
+    validity: int
+    """UIDVALIDITY: UIDs are the same messages as long as this is the same."""
+    next_uid: int
+    """UID of the next message at least; 0 where the server does not say."""
+
+
+class Stored(Struct, frozen=True):
+    """One message of a folder, without its content."""
+
+    uid: int
+    arrived: int
+    """Seconds since 1970."""
+    structure: Word
+    head: bytes
+
+
+class Imap(Struct):
+    """A connection to which nothing but one task talks."""
+
+    lines: Lines
+    capabilities: frozenset[str] = frozenset()
+    has_arrivals: bool = False
+    """True when the server said that the folder has new messages; whoever looks resets it."""
+    _count: int = 0
+    _news: list[Response] = field(default_factory=list)
+
+    @property
+    def _door(self) -> Door:
+        return self.lines.door
+
+    async def greet(self) -> None:
+        """Receives the greeting, and encrypts the connection by STARTTLS where that is set."""
+        with within(SECONDS, self._door):
+            greeting = await self._response(_SMALL)
+        if greeting.name != "OK":
+            raise MailError(f"{self._door.name} greets with {greeting.text[:200]!r}.")
+        if self._door.security is Security.STARTTLS:
+            await self.command("STARTTLS")
+            await self.lines.encrypt()
+        await self._ask_capabilities()
+
+    async def log_in(self, name: str, password: str) -> None:
+        """Logs in.
+
+        Raises:
+            MailError: with `is_login` where the server refuses the name or the password.
+        """
+        if "AUTH=PLAIN" in self.capabilities:
+            answer = base64.b64encode(f"\0{name}\0{password}".encode()).decode()
+            self._count += 1
+            await self.lines.write(f"a{self._count} AUTHENTICATE PLAIN\r\n".encode())
+            with within(SECONDS, self._door):
+                question = await self._response(_SMALL)
+                if question.tag == "+":
+                    await self.lines.write(answer.encode() + b"\r\n")
+                    question = await self._ending(_SMALL)
+            self._judge_login(question)
+        elif "LOGINDISABLED" in self.capabilities:
+            message = f"{self._door.name} takes no password over this connection."
+            raise MailError(message, is_login=True)
+        else:
+            try:
+                command = f"LOGIN {quoted(name)} {quoted(password)}"
+            except ImapSyntaxError as error:
+                raise MailError(str(error), is_login=True) from None
+            self._judge_login(await self._ended(command))
+        await self._ask_capabilities()
+
+    def _judge_login(self, ending: Response) -> None:
+        if ending.name == "OK":
+            return
+        why = ending.text[:200]
+        is_passing = any(code in why.upper() for code in _PASSING_CODES)
+        is_login = any(code in why.upper() for code in _LOGIN_CODES) or not is_passing
+        raise MailError(f"{self._door.name} refuses the login: {why}", is_login=is_login)
+
+    async def _ask_capabilities(self) -> None:
+        words = [word for news in await self.command("CAPABILITY") for word in news.words]
+        self.capabilities = frozenset(word.upper() for word in words if isinstance(word, str))
+
+    async def select(self, folder: str, *, read_only: bool = False) -> Box:
+        """Opens a folder. Raises `MailError` when there is none of that name."""
+        verb = "EXAMINE" if read_only else "SELECT"
+        news = await self.command(f"{verb} {quoted(folder)}")
+        values = {"UIDVALIDITY": 0, "UIDNEXT": 0}
+        for response in news:
+            for name in values:
+                _, found, rest = response.text.upper().partition(f"[{name} ")
+                number = rest.partition("]")[0]
+                if found and number.isdecimal():
+                    values[name] = int(number)
+        return Box(values["UIDVALIDITY"], values["UIDNEXT"])
+
+    async def search(self, what: str) -> list[int]:
+        """Returns the UIDs of the messages that match, in order."""
+        news = await self.command(f"UID SEARCH {what}")
+        words = [word for one in news if one.name == "SEARCH" for word in one.words[1:]]
+        return sorted({int(w) for w in words if isinstance(w, str) and w.isdecimal()})
+
+    async def look(self, uid: int, head_bytes: int) -> Stored | None:
+        """Returns a message without its content; None when it is gone."""
+        asked = f"(UID INTERNALDATE BODYSTRUCTURE BODY.PEEK[HEADER]<0.{head_bytes}>)"
+        fields = await self._fetch(uid, asked, head_bytes)
+        if fields is None:
+            return None
+        head = _literal(fields, "BODY[HEADER]")
+        return Stored(uid, _seconds(fields.get("INTERNALDATE")), fields.get("BODYSTRUCTURE"), head)
+
+    async def content(self, uid: int, number: str, most: int) -> bytes:
+        """Returns the first bytes of a part, in its encoding; empty when it is gone."""
+        fields = await self._fetch(uid, f"(UID BODY.PEEK[{number}]<0.{most}>)", most)
+        return _literal(fields, f"BODY[{number}]") if fields else b""
+
+    async def _fetch(self, uid: int, asked: str, most: int) -> dict[str, Word] | None:
+        for response in await self.command(f"UID FETCH {uid} {asked}", most=most + _SMALL):
+            if response.name == "FETCH" and isinstance(response.words[-1], list):
+                fields = dict(pairs(response.words[-1]))
+                if fields.get("UID") == str(uid):
+                    return fields
+        return None
+
+    async def mark_seen(self, uid: int) -> None:
+        """Marks a message as read."""
+        await self.command(f"UID STORE {uid} +FLAGS.SILENT (\\Seen)")
+
+    async def sent_folder(self) -> str:
+        """Returns the folder that the server marks as that of sent mail, or `Sent`."""
+        if "SPECIAL-USE" in self.capabilities:
+            for response in await self.command('LIST "" "*"'):
+                padded: list[Word] = [*response.words, None, None, None, None]
+                flags, name = padded[1], padded[3]
+                low = [str(flag).lower() for flag in flags] if isinstance(flags, list) else []
+                if response.name == "LIST" and "\\sent" in low:
+                    return name.decode("utf-8", "replace") if isinstance(name, bytes) else str(name)
+        return "Sent"
+
+    async def append(self, folder: str, message: bytes) -> None:
+        """Stores a message in a folder, which is made where it is missing."""
+        answer = await self._append(folder, message)
+        if answer.name == "NO":
+            await self._ended(f"CREATE {quoted(folder)}")
+            answer = await self._append(folder, message)
+        if answer.name != "OK":
+            raise MailError(f"{self._door.name} stores nothing in {folder}: {answer.text[:200]}")
+
+    async def _append(self, folder: str, message: bytes) -> Response:
+        head = f"APPEND {quoted(folder)} (\\Seen) {{{len(message)}}}"
+        self._count += 1
+        await self.lines.write(f"a{self._count} {head}\r\n".encode())
+        with within(SECONDS, self._door):
+            answer = await self._ending(_SMALL, stop_at_question=True)
+            if answer.tag == "+":
+                await self.lines.write(message + b"\r\n")
+                answer = await self._ending(_SMALL)
+        return answer
+
+    async def idle(self, seconds: float, waiting: Callable[[], None]) -> None:
+        """Waits until something arrives in the folder, or the time is over.
+
+        `waiting` is called when the server began to watch the folder.
+        """
+        self._count += 1
+        await self.lines.write(f"a{self._count} IDLE\r\n".encode())
+        with within(SECONDS, self._door):
+            answer = await self._ending(_SMALL, stop_at_question=True)
+        if answer.tag != "+":
+            raise MailError(f"{self._door.name} does not idle: {answer.text[:200]}")
+        waiting()
+        with anyio.move_on_after(seconds):
+            while not self.has_arrivals:
+                self._note(await self._response(_SMALL))
+        await self.lines.write(b"DONE\r\n")
+        with within(SECONDS, self._door):
+            await self._ending(_SMALL)
+        self._news.clear()
+
+    async def command(self, text: str, *, most: int = _SMALL) -> list[Response]:
+        """Returns what the server says to a command, of literals of at most `most` bytes.
+
+        Raises:
+            MailError: it refuses the command, or does not answer in time.
+        """
+        ending = await self._ended(text, most)
+        if ending.name != "OK":
+            verb = " ".join(text.split()[:2])
+            raise MailError(f"{self._door.name} refuses {verb}: {ending.text[:200]}")
+        news, self._news = self._news, []
+        return news
+
+    async def _ended(self, text: str, most: int = _SMALL) -> Response:
+        self._news.clear()
+        self._count += 1
+        await self.lines.write(f"a{self._count} {text}\r\n".encode())
+        with within(SECONDS, self._door):
+            return await self._ending(most)
+
+    async def _ending(self, most: int, *, stop_at_question: bool = False) -> Response:
+        """Returns the response that ends the last command; keeps the news before it."""
+        for _ in range(_MOST_RESPONSES):
+            response = await self._response(most)
+            if response.tag == f"a{self._count}" or (stop_at_question and response.tag == "+"):
+                return response
+            self._note(response)
+        raise MailError(f"{self._door.name} does not end its answer.")
+
+    def _note(self, response: Response) -> None:
+        if response.name == "BYE":
+            raise MailError(f"{self._door.name} ends the connection: {response.text[:200]}")
+        self.has_arrivals |= response.name == "EXISTS"
+        self._news.append(response)
+
+    async def _response(self, most: int) -> Response:
+        pieces = [await self.lines.line()]
+        left = most
+        while match := LITERAL.search(pieces[-1]):
+            size = int(match[1])
+            left -= size
+            if left < 0:
+                raise MailError(f"{self._door.name} sent more than the {most} bytes asked for.")
+            pieces.append(await self.lines.exactly(size))
+            pieces.append(await self.lines.line())
+        try:
+            return parse(pieces)
+        except ImapSyntaxError as error:
+            raise MailError(f"{self._door.name}: {error}") from error
+
+
+@asynccontextmanager
+async def logged_in(door: Door, name: str, password: str) -> AsyncGenerator[Imap]:
+    """Connects and logs in for the block. Raises `MailError`."""
+    async with connected(door) as lines:
+        imap = Imap(lines)
+        await imap.greet()
+        await imap.log_in(name, password)
+        yield imap
+
+
+def _literal(fields: dict[str, Word], name: str) -> bytes:
+    for field_name in (name, f"{name}<0>"):
+        value = fields.get(field_name)
+        if isinstance(value, bytes):
+            return value
+    return b""
+
+
+def _seconds(word: Word) -> int:
+    try:
+        text = word.decode() if isinstance(word, bytes) else ""
+        return round(datetime.strptime(text.strip(), "%d-%b-%Y %H:%M:%S %z").timestamp())
+    except ValueError:
+        return 0

@@ -1,0 +1,154 @@
+"""Lines of text over a connection, as IMAP and SMTP have them, under limits of size and time."""
+
+import ssl
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Final
+
+import anyio
+import httpx2
+from msgspec import Struct, field
+
+from skerry.channels.email.config import Security
+from skerry.infra.sockets import Stream
+from skerry.net.connect import RefusedError
+from skerry.sdk.channel_host import AccountHttp
+
+CONNECT_SECONDS: Final = 10.0
+_READ: Final = 65_536
+_MOST_LINE: Final = 1 << 20
+
+
+class MailError(Exception):
+    """A mail server did not do what was asked."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        is_login: bool = False,
+        is_sent: bool = True,
+        code: int = 0,
+        retry_after: float | None = None,
+    ) -> None:
+        self.is_login = is_login
+        """True when only a person can help: the credentials are refused."""
+        self.is_sent = is_sent
+        """False when a message that was to be sent certainly was not."""
+        self.code = code
+        """Reply code of SMTP; 0 where there is none."""
+        self.retry_after = retry_after
+        """Seconds that the server asks for."""
+        super().__init__(message)
+
+
+class Door(Struct, frozen=True):
+    """One server, and the guarded way to it."""
+
+    http: AccountHttp
+    host: str
+    port: int
+    security: Security
+
+    @property
+    def name(self) -> str:
+        """Returns the server's name for people."""
+        return f"{self.host}:{self.port}"
+
+
+class Lines(Struct):
+    """A connection whose lines end with CRLF."""
+
+    stream: Stream
+    door: Door
+    _buffer: bytearray = field(default_factory=bytearray)
+
+    async def line(self) -> bytes:
+        """Returns the next line without its end; nothing of it is lost by a cancellation.
+
+        Raises:
+            MailError: the connection ended, or the line has more than a megabyte.
+        """
+        searched = 0
+        while (end := self._buffer.find(b"\n", searched)) < 0:
+            searched = len(self._buffer)
+            if searched > _MOST_LINE:
+                raise MailError(f"{self.door.name} sent a line of more than {_MOST_LINE} bytes.")
+            await self._fill()
+        line = bytes(self._buffer[:end])
+        del self._buffer[: end + 1]
+        return line.removesuffix(b"\r")
+
+    async def exactly(self, count: int) -> bytes:
+        """Returns as many bytes. Raises `MailError` when the connection ended before."""
+        while len(self._buffer) < count:
+            await self._fill()
+        data = bytes(self._buffer[:count])
+        del self._buffer[:count]
+        return data
+
+    async def write(self, data: bytes) -> None:
+        """Sends bytes. Raises `MailError` when the connection is broken."""
+        try:
+            await self.stream.write(data, CONNECT_SECONDS)
+        except httpx2.HTTPError as error:
+            raise MailError(f"{self.door.name} closed the connection: {error}") from error
+        self.stream.flush()
+
+    async def encrypt(self) -> None:
+        """Encrypts what follows.
+
+        Raises:
+            MailError: the server does not prove its name, or said more before it was encrypted,
+                which somebody between may have added.
+        """
+        if self._buffer or self.stream.has_news():
+            raise MailError(f"{self.door.name} said more than it may before the encryption.")
+        await _encrypt(self.stream, self.door)
+
+    async def _fill(self) -> None:
+        try:
+            data = await self.stream.read(_READ, None)
+        except httpx2.HTTPError as error:
+            raise MailError(f"The connection to {self.door.name} broke: {error}") from error
+        if not data:
+            raise MailError(f"{self.door.name} closed the connection.")
+        self._buffer += data
+
+
+@asynccontextmanager
+async def connected(door: Door) -> AsyncGenerator[Lines]:
+    """Connects for the block, encrypted from the first byte where the settings say so.
+
+    Raises:
+        MailError: the server cannot be reached, or does not prove its name.
+    """
+    try:
+        stream = await door.http.connect(door.host, door.port, CONNECT_SECONDS)
+    except (RefusedError, httpx2.HTTPError) as error:
+        message = f"{door.name} cannot be reached: {error}"
+        raise MailError(message, is_sent=False) from error
+    try:
+        if door.security is Security.TLS:
+            await _encrypt(stream, door)
+        yield Lines(stream, door)
+    finally:
+        stream.close()
+
+
+async def _encrypt(stream: Stream, door: Door) -> None:
+    try:
+        await stream.start_tls(ssl.create_default_context(), door.host, CONNECT_SECONDS)
+    except httpx2.HTTPError as error:
+        message = f"{door.name} does not prove its name by a certificate: {error}"
+        raise MailError(message, is_sent=False) from error
+
+
+@contextmanager
+def within(seconds: float, door: Door) -> Generator[None]:
+    """Limits the time of the block. Raises `MailError` when it is over."""
+    try:
+        with anyio.fail_after(seconds):
+            yield
+    except TimeoutError as error:
+        raise MailError(f"{door.name} did not answer within {seconds:g} s.") from error

@@ -1,0 +1,138 @@
+"""HTML of mails as text, the new part of a text, and Markdown of models as HTML."""
+
+import re
+from functools import cache
+from typing import Final
+
+import lxml.html
+import nh3
+from lxml import etree
+from markdown_it import MarkdownIt
+
+from skerry.net.html_text import whole_text
+from skerry.net.html_visible import remove_invisible
+
+_MAX_CHARS: Final = 64_000
+"""Characters of a text that is parsed as Markdown; a longer one is sent as it is."""
+_MAX_NESTING: Final = 20
+_MOST_DEPTH: Final = 250
+_TAGS: Final = {
+    "a", "b", "blockquote", "br", "code", "del", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr",
+    "i", "li", "ol", "p", "pre", "s", "strong", "table", "tbody", "td", "th", "thead", "tr", "ul",
+}  # fmt: skip
+_HISTORY: Final = re.compile(
+    r"(?:^|\s)(?:gmail_quote|gmail_signature|moz-cite-prefix|yahoo_quoted)"
+)
+_FORWARDED: Final = re.compile(r"^\s*(?:fwd?|wg|tr|rv|i|doorst)\s*:", re.IGNORECASE)
+_FORWARD_MARK: Final = re.compile(
+    r"^-{3,}\s*(?:forwarded message|weitergeleitete nachricht)", re.IGNORECASE
+)
+_INTRO: Final = re.compile(
+    r"^(?:on|am|le|el|il|op|em|den|dnia|w dniu)\b.{4,400}"
+    r"(?:wrote|schrieb|a écrit|escribió|ha scritto|schreef|escreveu|skrev|napisał\(a\)|napisał)"
+    r"(?:\s.{0,80})?\s?:$",
+    re.IGNORECASE | re.DOTALL,
+)
+_ORIGINAL: Final = re.compile(
+    r"^-{2,}\s*(?:original message|ursprüngliche nachricht|message d'origine|mensaje original)"
+    r"\s*-{2,}$",
+    re.IGNORECASE,
+)
+_OUTLOOK: Final = re.compile(r"^\*?(?:from|von|de|da|van|från|fra):\*?\s.+", re.IGNORECASE)
+_OUTLOOK_MORE: Final = re.compile(
+    r"^\*?(?:sent|date|gesendet|datum|envoyé|enviado|inviato|verzonden|skickat|sendt)\s?:",
+    re.IGNORECASE,
+)
+_RULE: Final = re.compile(r"^[_-]{10,}$")
+_INTRO_LINES: Final = 3
+_OUTLOOK_LINES: Final = 4
+
+
+def is_forwarded(subject: str) -> bool:
+    """Returns whether a subject says that the text is of somebody else, and meant to be read."""
+    return bool(_FORWARDED.match(subject))
+
+
+def text_of(html: str, *, keeps_history: bool) -> str:
+    """Returns the visible text; without quoted mails unless `keeps_history`."""
+    try:
+        root = lxml.html.document_fromstring(html, parser=lxml.html.HTMLParser(huge_tree=False))
+    except (etree.LxmlError, ValueError):
+        return ""
+    remove_invisible(root)
+    if not keeps_history:
+        for element in list(root.iter("blockquote", "div")):
+            is_cited = element.tag == "blockquote" and element.get("type") == "cite"
+            if is_cited or _HISTORY.search(element.get("class") or ""):
+                element.drop_tree()
+    return str(whole_text(root, "", marked=False))
+
+
+def new_part(text: str) -> str:
+    """Returns a text without its signature and the mail that it answers.
+
+    A mail whose text is only that is returned whole, and so is one that forwards another. Quoted
+    lines between new ones stay.
+    """
+    text = text.replace("\r\n", "\n")
+    lines = [line.rstrip() for line in text.split("\n")]
+    if any(_FORWARD_MARK.match(line) for line in lines):
+        return text.strip()
+    kept: list[str] = []
+    place = 0
+    while place < len(lines):
+        skipped = _history(lines, place)
+        if skipped is None:
+            kept.append(lines[place])
+            place += 1
+        elif any(line and not line.startswith(">") for line in lines[skipped:]):
+            place = skipped  # the answer is below what it answers
+        else:
+            break
+    while kept and (not kept[-1] or kept[-1].startswith(">") or _RULE.match(kept[-1])):
+        kept.pop()
+    return "\n".join(kept).strip() or text.strip()
+
+
+def _history(lines: list[str], place: int) -> int | None:
+    """Returns the number of the line behind the history or signature that begins at a line."""
+    line = lines[place]
+    if line in {"--", "-- "} or _ORIGINAL.match(line):
+        return len(lines)
+    if _OUTLOOK.match(line) and place:
+        following = lines[place + 1 : place + 1 + _OUTLOOK_LINES]
+        return len(lines) if any(map(_OUTLOOK_MORE.match, following)) else None
+    for count in range(1, _INTRO_LINES + 1):
+        if _INTRO.match(" ".join(lines[place : place + count])):
+            return _behind_quote(lines, place + count)
+    return None
+
+
+def _behind_quote(lines: list[str], place: int) -> int:
+    """Returns the number of the line behind a quotation; all that follows where no line has `>`."""
+    while place < len(lines) and not lines[place]:
+        place += 1
+    if place == len(lines) or not lines[place].startswith(">"):
+        return len(lines)
+    while place < len(lines) and (lines[place].startswith(">") or not lines[place]):
+        place += 1
+    return place
+
+
+@cache
+def _parser() -> MarkdownIt:
+    options = {"html": False, "linkify": False, "maxNesting": _MAX_NESTING}
+    return MarkdownIt("commonmark", options).enable(["strikethrough", "table"])
+
+
+def html_of(markdown: str) -> str:
+    """Returns Markdown as HTML that loads nothing; empty for a text that is too long to parse."""
+    if len(markdown) > _MAX_CHARS:
+        return ""
+    body = nh3.clean(
+        _parser().render(markdown),
+        tags=_TAGS,
+        attributes={"a": {"href"}, "ol": {"start"}},
+        url_schemes={"http", "https", "mailto"},
+    )
+    return f"<!DOCTYPE html>\n<html><body>{body}</body></html>\n"

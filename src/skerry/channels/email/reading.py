@@ -1,0 +1,75 @@
+"""Reads a mail of a mailbox as a message: its text, and handles of its files."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from skerry.channels.email import wire
+from skerry.channels.email.config import EmailAccount
+from skerry.channels.email.imap import Imap, Stored
+from skerry.channels.email.imap_wire import Part, parts
+from skerry.channels.email.markup import is_forwarded, new_part, text_of
+from skerry.sdk.channels import AccountId, InboundMessage, Peer, PeerKind
+
+_MOST_PLAIN: Final = 200_000
+_MOST_HTML: Final = 500_000
+"""Bytes of a part that are read; of a longer text the rest is left out."""
+MOST_CHARS: Final = 100_000
+CUT: Final = "\n[The rest of this mail is left out.]"
+
+
+async def read_mail(  # noqa: PLR0913, PLR0917 - a mail, where it is, and for whom
+    imap: Imap,
+    stored: Stored,
+    head: wire.Head,
+    where: str,
+    settings: EmailAccount,
+    account: AccountId,
+    now: int,
+) -> InboundMessage | None:
+    """Returns the message of a mail; None for one without text, subject and files."""
+    every = parts(stored.structure)
+    files = wire.attachments(every, where) if settings.media_max_mb else ()
+    body = await _text(imap, stored.uid, every, keeps_history=is_forwarded(head.subject))
+    text = _with_subject(body[:MOST_CHARS], head)
+    if not text and not files:
+        return None
+    sender = wire.sender_id(head, settings.authserv_ids)
+    return InboundMessage(
+        wire.CHANNEL,
+        account,
+        Peer(PeerKind.DIRECT, sender),
+        sender,
+        text + (CUT if len(body) > MOST_CHARS else ""),
+        head.message_id or where,
+        now,
+        thread_id=head.thread or None,
+        sender_name=head.name,
+        mentions_me=True,
+        attachments=files,
+        sent_at=stored.arrived * 1000,
+        is_verified=not sender.startswith(wire.UNVERIFIED),
+    )
+
+
+async def _text(imap: Imap, uid: int, every: Sequence[Part], *, keeps_history: bool) -> str:
+    plain, html = wire.texts(every)
+    pieces = [await _piece(imap, uid, part, _MOST_PLAIN) for part in plain]
+    text = "\n".join(piece.strip("\r\n") for piece in pieces)
+    if not text.strip() and html:
+        markup = await _piece(imap, uid, html[0], _MOST_HTML)
+        text = text_of(markup, keeps_history=keeps_history)
+    return text.strip() if keeps_history else new_part(text)
+
+
+async def _piece(imap: Imap, uid: int, part: Part, most: int) -> str:
+    data = wire.decoded(await imap.content(uid, part.number, most), part.encoding)
+    return wire.as_text(data, part.params.get("charset", "")).replace("\r\n", "\n")
+
+
+def _with_subject(text: str, head: wire.Head) -> str:
+    """Returns the text with the subject above it, where that says something of its own."""
+    if not text:
+        return head.subject
+    if not head.subject or head.references or text.startswith("/"):
+        return text
+    return f"Subject: {head.subject}\n\n{text}"

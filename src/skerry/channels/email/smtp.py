@@ -1,0 +1,140 @@
+"""A connection to an SMTP server for one message (RFC 5321)."""
+
+import base64
+import re
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from msgspec import Struct
+
+from skerry.channels.email.config import Security
+from skerry.channels.email.lines import Door, Lines, MailError, connected, within
+
+SECONDS: Final = 10.0
+"""Time for one command."""
+_MOST_LINES: Final = 100
+_FOR_GOOD: Final = 500
+_AGAIN: Final = re.compile(r"\bin (\d{1,5}) (second|minute|hour)", re.IGNORECASE)
+_UNITS: Final = {"second": 1, "minute": 60, "hour": 3600}
+_LOGIN: Final = frozenset({530, 534, 535, 538})
+_DOT: Final = re.compile(rb"^\.", re.MULTILINE)
+
+
+class Credentials(Struct, frozen=True):
+    """Name and password; None where a relay asks for none."""
+
+    name: str
+    password: str
+
+
+async def send(
+    door: Door,
+    credentials: Credentials | None,
+    envelope: tuple[str, str],
+    message: bytes,
+    before: Callable[[], Awaitable[None]],
+) -> None:
+    """Sends a message from the first to the second address of the envelope.
+
+    `before` is called when the server has agreed to take it: what follows may have arrived.
+
+    Raises:
+        MailError: it was not sent, or nobody knows; see its fields.
+    """
+    sender, recipient = envelope
+    is_agreed = False
+    try:
+        async with connected(door) as lines:
+            smtp = await _opened(lines, credentials)
+            for command in (f"MAIL FROM:<{sender}>", f"RCPT TO:<{recipient}>", "DATA"):
+                await smtp.command(command)
+            await before()
+            is_agreed = True
+            await smtp.give(message)
+    except MailError as error:
+        error.is_sent = error.is_sent and is_agreed
+        raise
+
+
+async def check(door: Door, credentials: Credentials | None) -> None:
+    """Logs in and sends nothing. Raises `MailError`."""
+    async with connected(door) as lines:
+        await _opened(lines, credentials)
+
+
+async def _opened(lines: Lines, credentials: Credentials | None) -> "_Smtp":
+    smtp = _Smtp(lines)
+    await smtp.say_hello()
+    if credentials is not None:
+        await smtp.log_in(credentials)
+    return smtp
+
+
+class _Smtp(Struct):
+    lines: Lines
+    extensions: frozenset[str] = frozenset()
+
+    async def say_hello(self) -> None:
+        """Greets, and encrypts the connection by STARTTLS where that is set."""
+        door = self.lines.door
+        self._judge(*await self._reply(), is_login=False)
+        await self._ehlo()
+        if door.security is Security.STARTTLS:
+            await self.command("STARTTLS")
+            await self.lines.encrypt()
+            await self._ehlo()
+
+    async def _ehlo(self) -> None:
+        text = await self.command("EHLO [127.0.0.1]")
+        self.extensions = frozenset(line.upper() for line in text.splitlines()[1:])
+
+    async def log_in(self, credentials: Credentials) -> None:
+        """Logs in by PLAIN, or by LOGIN where the server has nothing else."""
+        methods = [line.split()[1:] for line in self.extensions if line.startswith("AUTH")]
+        offered = {method for line in methods for method in line}
+        name, password = credentials.name, credentials.password
+        if "PLAIN" in offered or "LOGIN" not in offered:
+            await self.command(f"AUTH PLAIN {_b64(f'{chr(0)}{name}{chr(0)}{password}')}", "AUTH")
+            return
+        for text, verb in (("AUTH LOGIN", ""), (_b64(name), "AUTH"), (_b64(password), "AUTH")):
+            await self.command(text, verb)
+
+    async def command(self, text: str, verb: str = "") -> str:
+        """Returns the text of the reply. Raises `MailError` when it refuses; nothing was sent."""
+        await self.lines.write(text.encode() + b"\r\n")
+        code, answer = await self._reply()
+        self._judge(code, answer, verb or text.partition(":")[0], is_login=code in _LOGIN)
+        return answer
+
+    async def give(self, message: bytes) -> None:
+        """Gives the content; returns when the server has taken responsibility for it."""
+        lines = message.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")
+        end = b".\r\n" if lines.endswith(b"\r\n") else b"\r\n.\r\n"
+        await self.lines.write(_DOT.sub(b"..", lines) + end)
+        code, answer = await self._reply()
+        self._judge(code, answer, "the message", is_login=False)
+
+    async def _reply(self) -> tuple[int, str]:
+        lines: list[str] = []
+        with within(SECONDS, self.lines.door):
+            while len(lines) < _MOST_LINES:
+                line = (await self.lines.line()).decode("utf-8", "replace")
+                lines.append(line[4:])
+                if not line[:3].isdecimal():
+                    break
+                if line[3:4] != "-":
+                    return int(line[:3]), "\n".join(lines)
+        raise MailError(f"{self.lines.door.name} does not answer as an SMTP server.")
+
+    def _judge(self, code: int, answer: str, verb: str = "", *, is_login: bool) -> None:
+        if code < 400:  # noqa: PLR2004 - below are those that agree
+            return
+        text = " ".join(answer.split())[:300]
+        refused = f"{self.lines.door.name} refuses {verb or 'the connection'}: {code} {text}"
+        wait = _AGAIN.search(text) if code < _FOR_GOOD else None
+        seconds = float(wait[1]) * _UNITS[wait[2].lower()] if wait else None
+        raise MailError(refused, is_login=is_login, is_sent=False, code=code, retry_after=seconds)
+
+
+def _b64(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()

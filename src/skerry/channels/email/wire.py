@@ -1,0 +1,230 @@
+"""Mails as messages: heads, parts, senders, and what nobody must answer."""
+
+import base64
+import binascii
+import quopri
+import re
+from collections.abc import Mapping, Sequence
+from email.header import decode_header, make_header
+from email.parser import BytesHeaderParser
+from email.policy import compat32
+from typing import Final
+from urllib.parse import unquote
+
+from msgspec import Struct
+
+from skerry.channels.email.imap_wire import Part
+from skerry.channels.email.verification import is_verified
+from skerry.sdk.channels import Attachment, AttachmentKind, ChannelId
+
+CHANNEL: Final = ChannelId("email")
+UNVERIFIED: Final = "unverified:"
+"""Begin of the id of a sender for whom nobody vouches."""
+_MOST_ADDRESS: Final = 254
+_MOST_FIELD: Final = 2000
+_MOST_REFERENCES: Final = 16_384
+_MOST_NAME: Final = 256
+_MOST_ATTACHMENTS: Final = 32
+_MOST_TEXTS: Final = 4
+_ID: Final = re.compile(r"<([!-;=?-~]{1,250})>")
+_ADDRESS: Final = re.compile(r"[!#-'*+/-9=?A-Z^-~.-]{1,64}@[A-Za-z0-9.-]{1,189}")
+_ENCODED: Final = re.compile(r"=\?[^?\s]{1,60}\?[bBqQ]\?[^?\s]*\?=")
+_PLACE: Final = "\ufffc"
+"""Stands for an encoded word, whose content is no syntax."""
+_MAILBOX: Final = re.compile(
+    rf'(?:(?P<name>"(?:[^"\\]|\\.)*" *|[^<>@",;:]*)<(?P<address>{_ADDRESS.pattern})>'
+    rf"|(?P<bare>{_ADDRESS.pattern}))"
+)
+_NOBODY: Final = re.compile(
+    r"^(?:mailer-daemon|postmaster|no-?reply|do-?not-?reply|bounces?)(?:[+@-]|$)", re.IGNORECASE
+)
+_BULK: Final = frozenset({"bulk", "junk", "list", "auto_reply"})
+_MEDIA: Final = {
+    "image": AttachmentKind.IMAGE,
+    "audio": AttachmentKind.AUDIO,
+    "video": AttachmentKind.VIDEO,
+}
+_NO_ATTACHMENTS: Final = frozenset(
+    {"application/pgp-signature", "application/pkcs7-signature", "application/x-pkcs7-signature"}
+)
+
+
+class Head(Struct, frozen=True):
+    """The fields of a mail that count here."""
+
+    address: str
+    """Address of the sender, in small letters; empty where it cannot be told."""
+    name: str
+    subject: str
+    message_id: str
+    """Without its angle brackets; empty where it has none."""
+    references: tuple[str, ...]
+    """Ids of the mails before it in its thread, oldest first."""
+    authentication: tuple[str, ...]
+    fields: Mapping[str, str]
+    """The first of each field by its name in small letters, decoded in no way."""
+
+    @property
+    def thread(self) -> str:
+        """Returns the id of the first mail of its thread, which may be itself."""
+        return self.references[0] if self.references else self.message_id
+
+    def is_verified(self, authserv_ids: Sequence[str]) -> bool:
+        """Returns whether a trusted server vouches for the sender."""
+        domain = self.address.rpartition("@")[2]
+        return is_verified(self.authentication, authserv_ids, domain)
+
+
+def read_head(data: bytes) -> Head:
+    """Returns the fields of the head of a mail, whoever wrote it and however."""
+    first: dict[str, str] = {}
+    authentication: list[str] = []
+    senders: list[str] = []
+    for name, value in BytesHeaderParser(policy=compat32).parsebytes(data).raw_items():
+        text = _unfolded(str(value))
+        low = name.lower()
+        first.setdefault(low, text)
+        if low == "authentication-results":
+            authentication.append(text)
+        elif low == "from":
+            senders.append(text)
+    address, shown = _sender(senders)
+    references = _ID.findall(first.get("references", "")[:_MOST_REFERENCES])
+    references = references or _ID.findall(first.get("in-reply-to", "")[:_MOST_FIELD])[:1]
+    ids = _ID.findall(first.get("message-id", "")[:_MOST_FIELD])
+    subject = _decoded(first.get("subject", "")[:_MOST_FIELD])
+    return Head(
+        address,
+        shown,
+        " ".join(subject.split())[:_MOST_NAME],
+        ids[0] if ids else "",
+        tuple(references),
+        tuple(authentication),
+        first,
+    )
+
+
+def _unfolded(text: str) -> str:
+    raw = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    return raw.replace("\r", "").replace("\n", "")
+
+
+def _sender(fields: list[str]) -> tuple[str, str]:
+    """Returns address and name of the only sender; nothing where another could be meant.
+
+    What programs read in different ways is refused: the server that vouches for the sender might
+    have read another address than this.
+    """
+    if len(fields) != 1 or len(fields[0]) > _MOST_FIELD:
+        return "", ""
+    match = _MAILBOX.fullmatch(_ENCODED.sub(_PLACE, fields[0].strip()))
+    if match is None:
+        return "", ""
+    address = match["bare"] or match["address"]
+    name = (match["name"] or "").strip()
+    if name.startswith('"'):
+        name = re.sub(r"\\(.)", r"\1", name[1:-1])
+    for word in _ENCODED.findall(fields[0]):
+        name = name.replace(_PLACE, word, 1)
+    return address.lower(), _decoded(name)[:_MOST_NAME]
+
+
+def _decoded(text: str) -> str:
+    try:
+        return str(make_header(decode_header(text)))
+    except (ValueError, LookupError, binascii.Error):
+        return text
+
+
+def sender_id(head: Head, authserv_ids: Sequence[str]) -> str:
+    """Returns the address of a sender who is verified; behind `unverified:` that of another."""
+    return head.address if head.is_verified(authserv_ids) else UNVERIFIED + head.address
+
+
+def is_message_id(text: str) -> bool:
+    """Returns whether a text is an id of a mail, without its angle brackets."""
+    return "@" in text and bool(_ID.fullmatch(f"<{text}>"))
+
+
+def address_of(peer: str) -> str:
+    """Returns the address of a peer; empty where it is none."""
+    address = peer.removeprefix(UNVERIFIED)
+    return address if _ADDRESS.fullmatch(address) and len(address) <= _MOST_ADDRESS else ""
+
+
+def unanswered(head: Head, own: str) -> str:
+    """Returns why a mail must not be answered, so that no two programs write for ever, or ""."""
+    get = head.fields.get
+    automatic = get("auto-submitted", "no").partition(";")[0].strip().lower()
+    suppressed = get("x-auto-response-suppress", "").lower()
+    reasons = {
+        "it has no sender that can be told": not head.address,
+        "the account wrote it": head.address == own.lower(),
+        "a program wrote it (Auto-Submitted)": automatic != "no",
+        "it is sent to many (Precedence)": get("precedence", "").strip().lower() in _BULK,
+        "it is of a mailing list": any(name.startswith("list-") for name in head.fields),
+        "its sender wants no automatic answer": "all" in suppressed or "autoreply" in suppressed,
+        "a program wrote it (X-Autoreply)": bool(head.fields.keys() & _AUTOMATIC),
+        "it is a notice of the mail system": get("return-path", "x").strip() == "<>"
+        or get("content-type", "").lower().startswith("multipart/report"),
+        "nobody reads the address of its sender": bool(_NOBODY.match(head.address)),
+    }
+    return next((reason for reason, holds in reasons.items() if holds), "")
+
+
+_AUTOMATIC: Final = frozenset({"x-autoreply", "x-autorespond", "x-autoresponse"})
+
+
+def texts(parts: Sequence[Part]) -> tuple[list[Part], list[Part]]:
+    """Returns the parts with the plain text of a mail, and those with its HTML."""
+    inline = [part for part in parts if part.disposition != "attachment"]
+    plain = [part for part in inline if part.mime == "text/plain"]
+    return plain[:_MOST_TEXTS], [part for part in inline if part.mime == "text/html"][:1]
+
+
+def attachments(parts: Sequence[Part], place: str) -> tuple[Attachment, ...]:
+    """Returns the files of a mail; `place` names the mail in its folder."""
+    plain, html = texts(parts)
+    used = {part.number for part in (*plain, *html)}
+    found: list[Attachment] = []
+    for part in parts:
+        is_shown = part.container in {"related", "alternative"} and part.disposition != "attachment"
+        if part.number in used or is_shown or part.mime in _NO_ATTACHMENTS:
+            continue
+        if part.mime == "text/html" and part.disposition != "attachment":
+            continue
+        kind = _MEDIA.get(part.mime.partition("/")[0], AttachmentKind.FILE)
+        size = part.size * 3 // 4 if part.encoding == "base64" else part.size
+        handle = f"{place}/{part.number}/{part.encoding or '7bit'}"
+        found.append(Attachment(kind, handle, part.mime[:_MOST_NAME], _file_name(part), size))
+    return tuple(found[:_MOST_ATTACHMENTS])
+
+
+def _file_name(part: Part) -> str:
+    name = part.name
+    if name.count("'") >= 2 and "%" in name:  # noqa: PLR2004 - RFC 2231: charset'language'text
+        name = unquote(name.split("'", 2)[2])
+    name = "".join(char for char in _decoded(name[:_MOST_FIELD]) if char.isprintable())
+    return (name or ("mail.eml" if part.mime == "message/rfc822" else ""))[:_MOST_NAME]
+
+
+def decoded(data: bytes, encoding: str) -> bytes:
+    """Returns a part without its transfer encoding; as far as it goes where it was cut off."""
+    if encoding == "base64":
+        plain = re.sub(rb"[^A-Za-z0-9+/]", b"", data)
+        return base64.b64decode(plain[: len(plain) // 4 * 4] + _rest(plain))
+    return quopri.decodestring(data) if encoding == "quoted-printable" else data
+
+
+def _rest(plain: bytes) -> bytes:
+    """Returns the last characters of base64 with what fills them up."""
+    rest = plain[len(plain) // 4 * 4 :]
+    return rest + b"=" * (4 - len(rest)) if len(rest) > 1 else b""
+
+
+def as_text(data: bytes, charset: str) -> str:
+    """Returns text of a charset; of one that is unknown, as UTF-8."""
+    try:
+        return data.decode(charset or "utf-8", "replace")
+    except (LookupError, ValueError):
+        return data.decode("utf-8", "replace")

@@ -1,0 +1,89 @@
+"""E-mail through a whole gateway: a conversation, and kills that sent mail settles."""
+
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from skerry.testing.gateway import running_gateway
+from skerry.testing.mail_server import ADDRESS, MailServer
+
+ALICE = "alice@people.example"
+
+
+def everybody(server: MailServer) -> dict[str, Any]:
+    access = {"dmPolicy": "open", "allowFrom": ["*"]}
+    return {"channels": {"email": {**server.settings, **access}}}
+
+
+async def idle(server: MailServer, sessions: int = 0) -> None:
+    """Waits until the account has begun to watch its mailbox."""
+    with anyio.fail_after(60):
+        while server.idling <= sessions:
+            await server.changed.wait()
+
+
+async def test_a_conversation_runs(tmp_path: Path) -> None:
+    async with MailServer() as server:
+        server.say("from before")
+        async with running_gateway(home=tmp_path, config=everybody(server)) as gateway:
+            await idle(server)
+            first = server.say("hello", Subject="The sea")
+            assert await server.wait_for(1) == ["echo: Subject: The sea\n\nhello"]
+            sent = server.delivered[0]
+            assert (sent.recipient, sent.mail["In-Reply-To"]) == (ALICE, f"<{first}>")
+            assert sent.mail["Subject"] == "Re: The sea"
+            server.say("I am away", Auto_Submitted="auto-replied")
+            ours = str(sent.mail["Message-ID"])
+            server.say("and now?\n\nOn Monday House wrote:\n> echo", References=f"<{first}> {ours}")
+            assert (await server.wait_for(2))[1] == "echo: and now?"
+            assert await gateway.stop() == 0
+        assert [mail.parsed["Message-ID"] for mail in server.sent] == [
+            one.mail["Message-ID"] for one in server.delivered
+        ]
+        assert server.faults == []
+
+
+async def test_a_stranger_is_asked_to_pair_and_a_forger_never_is_the_owner(tmp_path: Path) -> None:
+    async with MailServer() as server:
+        config = {
+            "channels": {"email": server.settings},
+            "commands": {"ownerAllowFrom": [f"email:{ALICE}", f"email:unverified:{ALICE}"]},
+        }
+        async with running_gateway(home=tmp_path, config=config):
+            await idle(server)
+            server.say("hello")
+            assert await server.wait_for(1) == ["echo: hello"]
+            server.say("hello", verified=False)
+            told = (await server.wait_for(2))[1]
+            assert "pairing" in told.lower()
+            assert f"unverified:{ALICE}" in told
+            assert server.delivered[1].recipient == ALICE
+
+
+@pytest.mark.parametrize(
+    "point",
+    ["store.after-commit:1", "dispatch.accepted", "delivery.before-send", "delivery.after-send"],
+)
+async def test_a_kill_at_any_point_leaves_one_answer(tmp_path: Path, point: str) -> None:
+    async with MailServer() as server:
+        async with running_gateway(home=tmp_path, config=everybody(server)) as gateway:
+            await idle(server)
+            await gateway.stop()
+            server.say("hello")
+            with anyio.fail_after(120):
+                with suppress(AssertionError):  # it was killed before it was ready
+                    await gateway.start("--fault", point)
+                    await gateway.wait()
+            await gateway.start()
+            await server.wait_for(1)
+            server.say("again")
+            with anyio.fail_after(60):
+                while "echo: again" not in [one.text for one in server.delivered]:
+                    await server.changed.wait()
+            await gateway.stop()
+        assert [one.text for one in server.delivered] == ["echo: hello", "echo: again"]
+        assert {one.mail["From"] for one in server.delivered} == {ADDRESS}
+        assert server.faults == []
