@@ -7,6 +7,9 @@ GROUPS = (
     ("talk", ("chat", "agent", "sessions")),
     ("the gateway", ("gateway", "open", "status", "logs", "update")),
     ("its state", ("files",)),
+    ("people and platforms", ()),
+    ("by itself", ()),
+    ("what agents may do", ()),
     ("what it uses", ("prompt", "config", "plugins", "hooks")),
     ("this shell", ("completion",)),
 )

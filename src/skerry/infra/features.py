@@ -59,52 +59,66 @@ FEATURES = (
     ),
     Feature("service", ("the gateway", "keep the gateway running as a systemd user service")),
     Feature("models", ("what it uses", "show and choose the model")),
-    Feature("credentials", ("what it uses", "credentials of model providers"), command="auth"),
-    Feature("devices", ("what it uses", "approve, list and revoke devices that may connect")),
-    Feature("channels", ("what it uses", "add, show and remove accounts on chat platforms")),
+    Feature(
+        "credentials",
+        ("what it uses", "add, list and remove credentials of model providers"),
+        command="auth",
+    ),
+    Feature(
+        "devices", ("people and platforms", "approve, list and revoke devices that may connect")
+    ),
+    Feature(
+        "channels", ("people and platforms", "add, show and remove accounts on chat platforms")
+    ),
     Feature(
         "message",
-        ("what it uses", "send messages, polls and reactions over chat platforms"),
+        ("people and platforms", "send messages, polls and reactions over chat platforms"),
         registers=False,
     ),
-    Feature("pairing", ("what it uses", "approve and refuse senders of chat platforms")),
-    Feature("routing", ("what it uses", "explain which agent answers a conversation")),
-    Feature("audit", ("what it uses", "show and verify the log of decisions")),
-    Feature("approvals", ("what it uses", "allow and deny tool calls that wait for a person")),
-    Feature("net", ("what it uses", "check and fetch addresses as agents do"), registers=False),
+    Feature("pairing", ("people and platforms", "approve and refuse senders of chat platforms")),
+    Feature("routing", ("people and platforms", "explain which agent answers a conversation")),
+    Feature("audit", ("what agents may do", "show and verify the log of decisions")),
+    Feature(
+        "approvals", ("what agents may do", "allow and deny tool calls that wait for a person")
+    ),
+    Feature(
+        "net", ("what agents may do", "check and fetch addresses as agents do"), registers=False
+    ),
     Feature(
         "tools",
-        ("what it uses", "list the tools of an agent, and explain who may use each"),
+        ("what agents may do", "list the tools of an agent, and explain who may use each"),
         registers=False,
     ),
-    Feature("exec", ("what it uses", "tell which commands of agents run unasked")),
-    Feature("guard", ("what it uses", "examine and fence text of others"), registers=False),
+    Feature("exec", ("what agents may do", "tell which commands of agents run unasked")),
+    Feature("guard", ("what agents may do", "examine and fence text of others"), registers=False),
     Feature(
         "relayer",
         ("what it uses", "serve an encrypted memory that MemWal clients use"),
         registers=False,
     ),
-    Feature("sandbox", ("what it uses", "test and explain the sandbox in which commands run")),
+    Feature(
+        "sandbox", ("what agents may do", "test and explain the sandbox in which commands run")
+    ),
     Feature("web"),
     Feature(
         "files",
-        ("what it uses", "undo what agents changed in files"),
+        ("what agents may do", "undo what agents changed in files"),
         command="undo",
     ),
     Feature("session_tools"),
     Feature(
         "webhooks",
-        ("what it uses", "list webhooks, and show what a post becomes"),
+        ("by itself", "list webhooks, and show what a post becomes"),
         tables=True,
     ),
     Feature(
         "subagents",
-        ("what it uses", "list, address and stop agents that agents have started"),
+        ("by itself", "list, address and stop agents that agents have started"),
         tables=True,
     ),
     Feature(
         "security",
-        ("what it uses", "find settings and file modes that open this installation"),
+        ("what agents may do", "find settings and file modes that open this installation"),
         registers=False,
     ),
     Feature("config"),
@@ -115,12 +129,12 @@ FEATURES = (
     Feature("sessions"),
     Feature(
         "heartbeat",
-        ("what it uses", "checks that agents do by themselves"),
+        ("by itself", "show and switch the checks that agents do by themselves"),
         tables=True,
     ),
     Feature(
         "cron",
-        ("what it uses", "jobs that run at times of a schedule"),
+        ("by itself", "add, list and run jobs at times of a schedule"),
         tables=True,
     ),
 )
