@@ -133,8 +133,28 @@ class InboundConfig(OpenSection):
         return self.by_channel.get(channel, self.debounce_ms) / 1000
 
 
+class AckScope(StrEnum):
+    """Messages that get a reaction."""
+
+    GROUP_MENTIONS = "group-mentions"
+    GROUP_ALL = "group-all"
+    DIRECT = "direct"
+    ALL = "all"
+    OFF = "off"
+
+
 class MessagesConfig(OpenSection):
     """Handling of messages."""
+
+    ack_reaction: str = Field(default="", max_length=32)
+    """Emoji that a message gets as a sign that it was taken, such as `👀`; on platforms that have
+    reactions. Without it none does."""
+    ack_reaction_scope: AckScope = AckScope.GROUP_MENTIONS
+    """Messages that get it: `group-mentions` those of groups that mention the agent where it must
+    be mentioned, `group-all` all of groups that are answered, `direct` those of direct chats, `all`
+    both, `off` none."""
+    remove_ack_after_reply: bool = False
+    """Removes it when the answer was sent."""
 
     inbound: InboundConfig = InboundConfig.model_construct()
 

@@ -45,6 +45,8 @@ class GroupState(Struct, frozen=True):
 
     mentioned: bool = False
     answers: bool = True
+    must_mention: bool = False
+    """True when it answers only messages that are addressed to the agent."""
     limit: int = 0
     """Messages that are kept until the agent is addressed."""
     prompt: str = ""
@@ -109,6 +111,7 @@ class ChannelGate(Struct, frozen=True):
         return GroupState(
             mentioned=mentioned,
             answers=mentioned or not wanted,
+            must_mention=wanted,
             limit=limit if wanted else 0,
             prompt=group_prompt(message, rules),
         )

@@ -34,6 +34,7 @@ from skerry.model.outbound import OutboundPart, Receipt, Settlement, TextUnit
 from skerry.model.undelivered import DeliveryDelayedError
 from skerry.ports.channel import ChannelAdapter, Inbox, capabilities
 from skerry.replies.splitting import split
+from skerry.runtime.reactions import Reactions
 from skerry.store import Reader, Store, Unit, outbox
 from skerry.store.outbox import PartState, WaitingPart
 
@@ -50,8 +51,6 @@ LONGEST_HINT: Final = 86_400.0
 """Seconds that a platform can make us wait."""
 MAX_ATTEMPTS: Final = 300
 """Number of attempts, with the pauses about a day: a platform may be out of reach for a night."""
-
-
 REPEATED: Final = "🔁 You may have this already:\n\n"
 UNSETTLED: Final = "Whether it arrived is unknown."
 WARNING: Final = "undelivered-"
@@ -86,9 +85,16 @@ class Sender(Struct):
     """Returns the chat of the owner for notices of what could not be delivered elsewhere."""
     wake_other: Callable[[ReplyTo], None] = ignored
     """Wakes the sender of the chat of the owner."""
+    _reactions: Reactions | None = None
     _wake: anyio.Event = field(default_factory=anyio.Event)
     _held: dict[Peer, float] = field(default_factory=dict)
     """Conversations with a part that failed, and when it may be tried again."""
+
+    @property
+    def reactions(self) -> Reactions:
+        """Returns what sets the reactions of the account."""
+        self._reactions = self._reactions or Reactions(self.adapter, self.store)
+        return self._reactions
 
     def wake(self) -> None:
         """Looks into the outbox soon."""
@@ -101,11 +107,13 @@ class Sender(Struct):
 
     async def run(self) -> None:
         """Sends until cancelled; a part that was begun is brought to an end first."""
-        while True:
-            self._wake = anyio.Event()
-            pause = await self._send_waiting()
-            with anyio.move_on_after(pause):
-                await self._wake.wait()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self.reactions.run)
+            while True:
+                self._wake = anyio.Event()
+                pause = await self._send_waiting()
+                with anyio.move_on_after(pause):
+                    await self._wake.wait()
 
     async def flush(self) -> None:
         """Sends what waits once, after `run` was cancelled."""
@@ -170,8 +178,7 @@ class Sender(Struct):
         """Sends the part, or finds out that it was; returns after how long to try again, if so."""
         part, last = waiting.part, waiting.attempts >= MAX_ATTEMPTS
         if part.more.preview and await self.store.read(lambda r: outbox.is_completed(r, part)):
-            await self._mark(part, PartState.DROPPED)  # the finished text is sent instead
-            return None
+            return await self._mark_unknown(waiting)  # the finished text is sent instead
         match await self._settlement(waiting):
             case Settlement.DELIVERED:
                 await self._mark(part, PartState.SENT)
@@ -192,7 +199,7 @@ class Sender(Struct):
         part, now = waiting.part, self.clock.now_ms()
         logger.warning("whether %s arrived is unknown", part.nonce)
         if part.more.preview:
-            await self._mark(part, PartState.UNKNOWN)
+            await self._mark(part, PartState.DROPPED)
             return None
         if part.block < 0 and part.text == MISSING:
             # To read this twice harms nobody; not to read it would hide what is missing.

@@ -19,6 +19,7 @@ from typing import Final, TypeVar
 import anyio
 from msgspec.structs import replace
 
+from skerry.config.messages import MessagesConfig
 from skerry.config.root import Config
 from skerry.hooks.events import MessageReceived
 from skerry.lanes.lanes import Lanes
@@ -45,11 +46,12 @@ from skerry.routing.message_context import context_of
 from skerry.routing.owner import is_owner, rights
 from skerry.routing.routing import session_key
 from skerry.runtime.admission import Arrival, EnteredMessage, notify_session, parse_message
-from skerry.runtime.channel_gate import ChannelGate
+from skerry.runtime.channel_gate import ChannelGate, GroupState
 from skerry.runtime.compaction.compactor import compact_session
 from skerry.runtime.debounce import Debounce
 from skerry.runtime.media_in import with_files
 from skerry.runtime.queue import Queue
+from skerry.runtime.reactions import acknowledges
 from skerry.runtime.run_context import Runtime, run_context
 from skerry.sessions import lifecycle
 from skerry.store import Unit, inbound, runs
@@ -153,7 +155,20 @@ class Dispatch:
         context = context_of(arrived, item.author, mentioned=group.mentioned, history=history)
         request = await parse_message(self.runtime, config, replace(request, context=context))
         given = history[-1].serial if history else 0
-        await self._admit(request, config, arrived, beside or no_more, given)
+        admission = await self._admit(request, config, arrived, beside or no_more, given)
+        if admission.status is AdmissionStatus.ACCEPTED and command is None:
+            self._acknowledge(item, group, config.messages)
+
+    def _acknowledge(self, item: HeldMessage, group: GroupState, config: MessagesConfig) -> None:
+        """Sets a reaction on a message that was taken, where the configuration has one."""
+        to = item.to
+        sender = self.runtime.delivery.senders.get((to.channel, to.account))
+        is_due = acknowledges(
+            config, to, is_addressed=group.mentioned, must_address=group.must_mention
+        )
+        if sender is not None and is_due:
+            emoji, remove = config.ack_reaction, config.remove_ack_after_reply
+            sender.reactions.acknowledge(to, emoji, item.run_id, remove=remove)
 
     async def release(self) -> None:
         """Takes up the messages that an earlier process held."""

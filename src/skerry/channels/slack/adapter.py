@@ -47,6 +47,7 @@ PART: Final = "skerry_part"
 _LOOKED_AT: Final = 50
 _MOST_PEOPLE: Final = 1000
 _MOST_NAME: Final = 256
+_MOST_REACTIONS: Final = 500
 _EMOJI: Final = {"👀": "eyes", "👍": "thumbsup", "✅": "white_check_mark", "❌": "x", "❤️": "heart"}
 
 
@@ -106,6 +107,8 @@ class SlackAdapter:
         self._api = api
         self._me = wire.Me()
         self._people: dict[str, wire.Profile] = {}
+        self._reacted: dict[tuple[str, str], str] = {}
+        """Reactions that were set, by channel and time stamp, oldest first."""
         self._failures = 0
         self._quiet_until = 0.0
         """Time of the event loop until which the server wants no message."""
@@ -287,8 +290,16 @@ class SlackAdapter:
 
     async def react(self, to: ReplyTo, emoji: str) -> None:
         """Adds a reaction of the app; an empty emoji removes those that it may have set."""
-        names = [_EMOJI.get(emoji, emoji.strip(":"))] if emoji else list(_EMOJI.values())
-        where = {"channel": to.peer.id, "timestamp": to.message_id.partition(":")[0]}
+        mark = (to.peer.id, to.message_id.partition(":")[0])
+        where = {"channel": mark[0], "timestamp": mark[1]}
+        if emoji:
+            names = [_EMOJI.get(emoji, emoji.strip(":"))]
+            self._reacted[mark] = names[0]
+            if len(self._reacted) > _MOST_REACTIONS:
+                del self._reacted[next(iter(self._reacted))]
+        else:
+            known = self._reacted.pop(mark, "")
+            names = [known] if known else list(_EMOJI.values())
         for name in names:
             method = "reactions.add" if emoji else "reactions.remove"
             try:
