@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 from msgspec import Struct, field
 
-from skerry.app.channels import LiveChannels, open_sender
+from skerry.app.channels import AccountHosts, LiveChannels, open_sender
 from skerry.app.command_dependencies import CommandDependencies
 from skerry.app.cooling import kept_cooldowns
 from skerry.app.extensions import (
@@ -211,7 +211,8 @@ async def open_application(  # noqa: PLR0915 - one for each part, in the order o
             plugins = LivePlugins(config, runtime, tools, parts, outside.reach)
             await plugins.load()
             settings.on_change(plugins.touch)
-            channels = LiveChannels(config, delivery, parts.sender, dispatch.receive, clock, store)
+            hosts = AccountHosts(clock, store, runtime.commands, config)
+            channels = LiveChannels(config, delivery, parts.sender, dispatch.receive, hosts)
             channels.open()
             settings.on_change(channels.touch)
             await load_hook_folders(config(), outside.hooks, environ, clock, store)

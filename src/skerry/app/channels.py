@@ -10,6 +10,7 @@ import anyio.abc
 from msgspec import Struct, field
 
 from skerry.app.settings import Settings
+from skerry.commands.table import CommandTable
 from skerry.config.channels import ChannelAccount, ChannelConfig
 from skerry.config.messages import UnknownDelivery
 from skerry.config.root import Config
@@ -68,15 +69,13 @@ class LiveChannels:
         delivery: Delivery,
         sender: Callable[[ChannelAdapter], Sender],
         inbox: Inbox,
-        clock: Clock,
-        store: Store,
+        hosts: "AccountHosts",
     ) -> None:
         self._config = config
         self._delivery = delivery
         self._sender = sender
         self._inbox = inbox
-        self._clock = clock
-        self._store = store
+        self._hosts = hosts
         self._accounts: dict[_Key, _Account] = {}
         self._restarts: set[_Key] = set()
         self._changed = anyio.Event()
@@ -145,13 +144,8 @@ class LiveChannels:
     def _opened(self, key: _Key, settings: ChannelAccount) -> _Account:
         account = _Account(settings)
         try:
-            account.adapter = _adapter(
-                PLATFORMS[key[0]],
-                key[1],
-                settings,
-                self._clock,
-                self._store,
-                SenderReports(self._delivery, key),
+            account.adapter = self._hosts.adapter(
+                PLATFORMS[key[0]], key[1], settings, SenderReports(self._delivery, key)
             )
         except Exception as error:
             # The code of one platform must not end the others.
@@ -180,7 +174,7 @@ class LiveChannels:
 
     async def _take(self, account: _Account, message: InboundMessage) -> None:
         await self._inbox(message)
-        account.last_inbound_at = self._clock.now_ms()
+        account.last_inbound_at = self._hosts.clock.now_ms()
 
     def reports(self) -> list[AccountReport]:
         """Returns every account: connected, switched off, unfinished, and those of plugins."""
@@ -316,21 +310,31 @@ class SenderReports(Struct, frozen=True):
         return sender is not None and await sender.report_refused(nonce, reason)
 
 
-def _adapter(
-    platform: Platform,
-    account: AccountId,
-    settings: ChannelAccount,
-    clock: Clock,
-    store: Store,
-    reports: SenderReports,
-) -> ChannelAdapter:
-    # Imported here: a gateway without accounts does not pay for it.
-    from skerry.sdk.channel_host import ChannelHost  # noqa: PLC0415 - at first use
+class AccountHosts(Struct, frozen=True):
+    """Parts of the gateway that accounts work with."""
 
-    adapter: ChannelAdapter = platform.load("adapter:open_account")(
-        settings, ChannelHost(account, clock, StoreCursor(store, platform.name, account), reports)
-    )
-    return adapter
+    clock: Clock
+    store: Store
+    commands: CommandTable
+    config: Callable[[], Config]
+
+    def adapter(
+        self,
+        platform: Platform,
+        account: AccountId,
+        settings: ChannelAccount,
+        reports: SenderReports,
+    ) -> ChannelAdapter:
+        """Returns the adapter of an account."""
+        # Imported here: a gateway without accounts does not pay for it.
+        from skerry.app.channel_menu import menu_of  # noqa: PLC0415 - at first use
+        from skerry.sdk.channel_host import ChannelHost  # noqa: PLC0415 - at first use
+
+        menu = partial(menu_of, self.config, self.commands, platform.name)
+        cursor = StoreCursor(self.store, platform.name, account)
+        host = ChannelHost(account, self.clock, cursor, reports, lambda: menu().shown, menu)
+        adapter: ChannelAdapter = platform.load("adapter:open_account")(settings, host)
+        return adapter
 
 
 def _webhook(adapter: ChannelAdapter | None) -> str:

@@ -209,7 +209,9 @@ class CommandTable:
         if not text.startswith("/"):
             return self._by_word(text) if len(text) <= self._longest else None
         typed = _TYPED.match(text)
-        command = self._names.get(typed[1].lower()) if typed else None
+        name = typed[1].lower() if typed else ""
+        # Menus of platforms have no `-` in names.
+        command = self._names.get(name) or self._names.get(name.replace("_", "-"))
         if typed is None or command is None:
             missing = _MISSING.match(text)
             return (self._missing(missing[1]), "") if missing else None

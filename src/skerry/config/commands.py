@@ -1,6 +1,6 @@
 """Section `commands`: who may give commands, and which of them are on."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -22,6 +22,9 @@ class CommandsConfig(OpenSection):
     everybody. When set, it alone decides, also for the owner."""
     use_access_groups: bool = True
     """Restricts commands in groups to the owner and to senders that `allowFrom` names."""
+    native: bool | Literal["auto"] = "auto"
+    """Shows the commands in the menus of platforms that have them, such as Telegram; `false` does
+    not."""
     config: bool = False
     """Lets `/config` show and change the configuration file."""
     debug: bool = False

@@ -1,7 +1,7 @@
 """Parts of the gateway that an account of a chat platform works with."""
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Protocol
 from urllib.parse import urlsplit
 
@@ -13,7 +13,17 @@ from skerry.model.ids import AccountId
 from skerry.net.safe_fetch import MAX_BYTES, Fetched, FetchRequest, Outcome, SafeClient
 from skerry.policy.network import NetworkRules
 
-__all__ = ["AccountHttp", "ChannelHost", "Cursor", "Fetched", "FormFile", "Outcome", "Reports"]
+__all__ = [
+    "AccountHttp",
+    "ChannelHost",
+    "Cursor",
+    "Fetched",
+    "FormFile",
+    "Menu",
+    "MenuCommand",
+    "Outcome",
+    "Reports",
+]
 _PORTS: Final = {"http": 80, "https": 443}
 _KEPT: Final = 2
 """Idle connections: one for a request that waits, one for what is sent."""
@@ -151,6 +161,41 @@ class NoReports:
         return True
 
 
+class MenuCommand(Struct, frozen=True):
+    """A command that a platform may show in a menu."""
+
+    name: str
+    description: str
+    accepts_arguments: bool = False
+
+
+def no_commands() -> Sequence[MenuCommand]:
+    """Returns none."""
+    return ()
+
+
+class Menu(Struct, frozen=True):
+    """Commands of the gateway, as the people of one platform may give them."""
+
+    everybody: tuple[MenuCommand, ...] = ()
+    owner: tuple[MenuCommand, ...] = ()
+    """Commands of the owner, those of everybody included."""
+    owners: tuple[str, ...] = ()
+    """Ids of the owner on the platform."""
+    is_native: bool = True
+    """False where the configuration wants no menus."""
+
+    @property
+    def shown(self) -> tuple[MenuCommand, ...]:
+        """Returns the commands of the owner; none where the configuration wants no menus."""
+        return self.owner if self.is_native else ()
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Returns the names of all commands."""
+        return frozenset(command.name for command in (*self.everybody, *self.owner))
+
+
 class ChannelHost(Struct, frozen=True):
     """Parts of the gateway for one account."""
 
@@ -158,3 +203,7 @@ class ChannelHost(Struct, frozen=True):
     clock: Clock
     cursor: Cursor = field(default_factory=MemoryCursor)
     reports: Reports = field(default_factory=NoReports)
+    commands: Callable[[], Sequence[MenuCommand]] = no_commands
+    """Returns the commands that an owner may give; a platform may show them in a menu."""
+    menu: Callable[[], Menu] = Menu
+    """Returns the commands by who may give them; they change with plugins and settings."""

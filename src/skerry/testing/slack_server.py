@@ -108,6 +108,13 @@ class SlackServer(anyio.AsyncContextManagerMixin):
         act = {"type": "block_actions", "user": {"id": user}, "channel": {"id": channel}}
         self.envelope("interactive", {**act, "actions": [action], "message": {"ts": "1.0"}})
 
+    def slash(self, command: str, text: str, *, channel: str = "D1", user: str = "UALICE") -> None:
+        """Lets a person give a slash command."""
+        names = {"D": "directmessage", "G": "privategroup", "C": "general"}
+        payload = {"command": command, "text": text, "user_id": user, "user_name": "alice"}
+        payload |= {"channel_id": channel, "channel_name": names[channel[0]], "team_id": "T1"}
+        self.envelope("slash_commands", {**payload, "trigger_id": self._stamp()})
+
     def event(self, **event: Any) -> None:
         """Adds an event of any kind."""
         self.envelope("events_api", {"team_id": "T1", "event": event})

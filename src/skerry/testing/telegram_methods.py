@@ -1,7 +1,7 @@
 """The Bot API's methods as a strict server checks them: parameters, types, HTML."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import unescape
 from html.parser import HTMLParser
 from typing import Any, Final
@@ -24,6 +24,8 @@ METHODS: Final[Mapping[str, tuple[Mapping[str, str], tuple[str, ...]]]] = {
         {"offset": _INT, "limit": _INT, "timeout": _INT, "allowed_updates": _LIST},
         (),
     ),
+    "setMyCommands": ({"commands": _LIST, "scope": _OBJ}, ("commands",)),
+    "deleteMyCommands": ({"scope": _OBJ}, ()),
     "deleteWebhook": ({"drop_pending_updates": _BOOL}, ()),
     "getFile": ({"file_id": _STR}, ("file_id",)),
     "sendMessage": (
@@ -54,7 +56,6 @@ METHODS: Final[Mapping[str, tuple[Mapping[str, str], tuple[str, ...]]]] = {
         {"callback_query_id": _STR, "text": _STR, "show_alert": _BOOL},
         ("callback_query_id",),
     ),
-    "setMyCommands": ({"commands": _LIST, "scope": _OBJ}, ("commands",)),
     "sendPoll": (
         {
             **_TARGET,
@@ -85,6 +86,8 @@ _KINDS: Final = {
 _TAGS: Final = {"a", "b", "blockquote", "code", "i", "pre", "s", "tg-spoiler", "u"}
 _ENTITY: Final = re.compile(r"&(?!(?:lt|gt|amp|quot|#\d+|#x[0-9a-fA-F]+);)")
 _MOST_DATA: Final = 64
+_MOST_ABOUT: Final = 256
+_COMMAND: Final = re.compile(r"[a-z0-9_]{1,32}")
 
 
 class BadRequestError(Exception):
@@ -115,7 +118,15 @@ def check(method: str, params: dict[str, Any]) -> dict[str, Any]:
     if params.get("parse_mode", "HTML") != "HTML":
         raise BadRequestError("Bad Request: unsupported parse_mode")
     _check_keyboard(params.get("reply_markup", {}))
+    _check_menu(params.get("commands", ()))
     return params
+
+
+def _check_menu(commands: Sequence[dict[str, str]]) -> None:
+    for command in commands:
+        text = command["description"]
+        if not _COMMAND.fullmatch(command["command"]) or not 0 < len(text) <= _MOST_ABOUT:
+            raise BadRequestError("Bad Request: BOT_COMMAND_INVALID")
 
 
 def _check_keyboard(markup: Mapping[str, Any]) -> None:

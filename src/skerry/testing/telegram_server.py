@@ -78,6 +78,8 @@ class TelegramServer(anyio.AsyncContextManagerMixin):
     """Everything that the bot sent or changed and people see, in order."""
     actions: list[int] = field(default_factory=list)
     """Chats that saw the bot typing."""
+    menus: dict[str, list[str]] = field(default_factory=dict)
+    """Commands of the menu by chat, or by the type of their scope."""
     calls: list[str] = field(default_factory=list)
     """Every method that was called, in order."""
     faults: list[str] = field(default_factory=list)
@@ -210,6 +212,10 @@ class TelegramServer(anyio.AsyncContextManagerMixin):
                 return await self._get_updates(params)
             case "getFile":
                 return self._file(params["file_id"])
+            case "setMyCommands" | "deleteMyCommands":
+                scope = params.get("scope", {"type": "default"})
+                names = [command["command"] for command in params.get("commands", ())]
+                self.menus[str(scope.get("chat_id", scope["type"]))] = names
             case "sendChatAction":
                 self.actions.append(params["chat_id"])
             case "setMessageReaction":

@@ -104,6 +104,7 @@ class SlackAdapter:
         self.state = AccountState()
         self._settings = settings
         self._clock = host.clock
+        self._host = host
         self._api = api
         self._me = wire.Me()
         self._people: dict[str, wire.Profile] = {}
@@ -160,6 +161,9 @@ class SlackAdapter:
             if envelope.type == "interactive":
                 act = wire.interaction.decode(envelope.payload)
                 return wire.pressed(act, self.account, now)
+            if envelope.type == "slash_commands":
+                given = wire.slash.decode(envelope.payload)
+                return wire.commanded(given, self.account, self._host.menu().names, now)
         except msgspec.DecodeError as error:
             # An event that Slack changed must not hold back all others.
             logger.warning("slack/%s: an event is unreadable: %s", self.account, error)

@@ -107,6 +107,19 @@ class Interaction(Struct, frozen=True):
     actions: tuple[Action, ...] = ()
 
 
+class Slash(Struct, frozen=True):
+    """A slash command that a person gave."""
+
+    command: str = ""
+    text: str = ""
+    user_id: str = ""
+    user_name: str = ""
+    channel_id: str = ""
+    channel_name: str = ""
+    team_id: str = ""
+    trigger_id: str = ""
+
+
 class Profile(Struct, frozen=True):
     """A person of the workspace."""
 
@@ -133,6 +146,7 @@ envelope = msgspec.json.Decoder(Envelope)
 callback = msgspec.json.Decoder(Callback)
 interaction = msgspec.json.Decoder(Interaction)
 me = msgspec.json.Decoder(Me)
+slash = msgspec.json.Decoder(Slash)
 described = msgspec.json.Decoder(Described)
 
 
@@ -211,3 +225,41 @@ def pressed(act: Interaction, account: AccountId, now: int) -> InboundMessage | 
         team_id=act.team.id,
         sent_at=now,
     )
+
+
+def commanded(
+    given: Slash, account: AccountId, names: frozenset[str], now: int
+) -> InboundMessage | None:
+    """Returns a slash command as a message.
+
+    One whose name is a command of the gateway is that command. The text behind any other, such as
+    `/skerry`, is a command where its first word is one, else a message.
+    """
+    own, text = given.command.removeprefix("/").lower(), given.text.strip()
+    if own in names:
+        text = f"/{own} {text}".strip()
+    elif text.split(maxsplit=1)[:1] and text.split(maxsplit=1)[0].lower() in names:
+        text = f"/{text}"
+    if not (text and given.user_id and given.channel_id and given.trigger_id):
+        return None
+    return InboundMessage(
+        CHANNEL,
+        account,
+        Peer(_named_kind(given), given.channel_id),
+        given.user_id,
+        text,
+        f"cmd:{given.trigger_id}",
+        now,
+        sender_username=given.user_name,
+        mentions_me=True,
+        team_id=given.team_id,
+        sent_at=now,
+    )
+
+
+def _named_kind(given: Slash) -> PeerKind:
+    """Returns the kind of the conversation by its name, as events have it in a field."""
+    if given.channel_id.startswith("D") or given.channel_name == "directmessage":
+        return PeerKind.DIRECT
+    is_group = given.channel_name == "privategroup" or given.channel_name.startswith("mpdm-")
+    return PeerKind.GROUP if is_group else PeerKind.CHANNEL

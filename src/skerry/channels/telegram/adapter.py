@@ -10,12 +10,12 @@ import anyio.to_thread
 import msgspec
 from msgspec import Raw
 
-from skerry.channels.telegram import wire
+from skerry.channels.telegram import menu, wire
 from skerry.channels.telegram.api import ApiError, BotApi
 from skerry.channels.telegram.config import TelegramAccount
 from skerry.channels.telegram.markup import HTML
 from skerry.infra.backoff import Backoff
-from skerry.sdk.channel_host import ChannelHost, FormFile, Outcome
+from skerry.sdk.channel_host import ChannelHost, FormFile, Menu, Outcome
 from skerry.sdk.channels import (
     AccountState,
     Attachment,
@@ -77,6 +77,8 @@ class TelegramAdapter:
         self.state = AccountState()
         self._settings = settings
         self._clock = host.clock
+        self._host = host
+        self._menu: Menu | None = None
         self._api = api
         self._me = wire.User(0)
         self._offset = 0
@@ -111,6 +113,9 @@ class TelegramAdapter:
         # After a failure the first request does not wait, so that the state is soon true.
         is_back = self.state.state is not ConnectionState.CONNECTED
         wait = 0 if is_back else self._settings.poll_seconds
+        if not is_back and self._menu != (shown := self._host.menu()):
+            self._menu = shown
+            await menu.show(self._api, shown, self._host.cursor)
         asked = {"offset": self._offset, "timeout": wait, "allowed_updates": wire.UPDATES}
         answer = await self._api.call("getUpdates", asked, wait=wait)
         self.state = AccountState(ConnectionState.CONNECTED, name=f"@{self._me.username}")

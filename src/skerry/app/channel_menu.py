@@ -1,0 +1,29 @@
+"""The commands that a platform may show in a menu."""
+
+from collections.abc import Callable, Iterable
+
+from skerry.commands.table import Command, CommandTable
+from skerry.config.root import Config
+from skerry.model.rights import Rights
+from skerry.sdk.channel_host import Menu, MenuCommand
+
+
+def menu_of(config: Callable[[], Config], table: CommandTable, channel: str) -> Menu:
+    """Returns the commands that people of a platform may give at this moment."""
+    commands = config().commands
+    owners = [
+        person
+        for owner in commands.owner_allow_from
+        for place, _, person in (owner.partition(":"),)
+        if place.partition("/")[0].lower() == channel
+    ]
+    everybody, owner = table.offered(Rights.OPEN), table.offered(Rights.OWNER)
+    is_native = commands.native is not False
+    return Menu(_shown(everybody), _shown(owner), tuple(owners), is_native)
+
+
+def _shown(commands: Iterable[Command]) -> tuple[MenuCommand, ...]:
+    return tuple(
+        MenuCommand(command.name, command.description, command.accepts_arguments)
+        for command in commands
+    )

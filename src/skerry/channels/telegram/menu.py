@@ -1,0 +1,76 @@
+"""The menu of commands that a bot shows in its chats."""
+
+import hashlib
+import logging
+from typing import Any, Final
+
+import msgspec
+
+from skerry.channels.telegram.api import ApiError, BotApi
+from skerry.sdk.channel_host import Cursor, Menu, MenuCommand
+
+logger = logging.getLogger(__name__)
+
+_MOST: Final = 100
+_MOST_NAME: Final = 32
+_MOST_TEXT: Final = 256
+_MOST_OWNERS: Final = 10
+_CURSOR: Final = "menu"
+
+
+async def show(api: BotApi, menu: Menu, cursor: Cursor) -> None:
+    """Sets the bot's commands, where they are not those of the last time; raises nothing.
+
+    Everybody sees the commands that everybody may give, and the owner in the own chat all of them.
+    """
+    scopes = _scopes(menu)
+    digest = hashlib.sha256(msgspec.json.encode(scopes)).hexdigest()
+    last, *chats = (await cursor.read(_CURSOR)).split() or [""]
+    if digest == last or not (scopes or last):
+        return
+    present = [str(scope["chat_id"]) for scope, _ in scopes if "chat_id" in scope]
+    gone = [{"type": "chat", "chat_id": int(chat)} for chat in chats if chat not in present]
+    if not scopes:
+        gone.append({"type": "default"})
+    done = True
+    for scope in gone:
+        done &= await _call(api, "deleteMyCommands", {"scope": scope})
+    for scope, commands in scopes:
+        done &= await _call(api, "setMyCommands", {"scope": scope, "commands": commands})
+    if done:
+        await cursor.write(_CURSOR, " ".join([digest if scopes else "", *present]).strip())
+
+
+def _scopes(menu: Menu) -> list[tuple[dict[str, Any], list[dict[str, str]]]]:
+    """Returns the commands of each scope; none where the configuration wants no menu."""
+    if not menu.is_native:
+        return []
+    chats = [int(owner) for owner in menu.owners if owner.isdigit()][:_MOST_OWNERS]
+    everybody: tuple[dict[str, Any], tuple[MenuCommand, ...]] = (
+        {"type": "default"},
+        menu.everybody,
+    )
+    owners = [({"type": "chat", "chat_id": chat}, menu.owner) for chat in chats]
+    return [(scope, _commands(commands)) for scope, commands in (everybody, *owners) if commands]
+
+
+def _commands(commands: tuple[MenuCommand, ...]) -> list[dict[str, str]]:
+    """Returns commands by names that Telegram takes, which have `_` for `-`."""
+    named = [
+        {"command": name, "description": command.description[:_MOST_TEXT] or name}
+        for command in commands
+        if (name := command.name.replace("-", "_")).replace("_", "").isalnum()
+        and name.isascii()
+        and len(name) <= _MOST_NAME
+    ]
+    return named[:_MOST]
+
+
+async def _call(api: BotApi, method: str, params: dict[str, Any]) -> bool:
+    """Returns whether Telegram did it: it refuses the scope of a chat that nobody has begun."""
+    try:
+        await api.call(method, params)
+    except ApiError as error:
+        logger.info("the menu of commands is not shown: %s", error)
+        return False
+    return True
