@@ -75,6 +75,7 @@ WITHOUT: Final = {
     "channels/whatsapp/adapter.py:WhatsAppAdapter._file": DISK,
     "sdk/channel_posts.py:Intake.take": CALLER,
     "channels/slack/adapter.py:SlackAdapter.run": OWNER,
+    "channels/slack/events.py:SlackHttpAdapter.run": OWNER,
     "channels/slack/adapter.py:SlackAdapter._receive": "each message has `SILENT_SECONDS`",
     "runtime/media_in.py:with_files": "each file has `FETCH_SECONDS`",
     "runtime/media_in.py:MediaFolder._kept": DISK,

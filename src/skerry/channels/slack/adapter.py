@@ -125,8 +125,7 @@ class SlackAdapter:
 
     async def _receive(self, inbox: Inbox) -> None:
         """Receives over one socket until it ends; Slack ends each after some hours."""
-        if not self._me.user_id:
-            self._me = wire.me.decode(await self._api.call("auth.test"))
+        await self._log_in()
         answer = await self._api.call("apps.connections.open", as_app=True)
         socket = await AccountSocket.open(self._api.http, _opened.decode(answer).url)
         try:
@@ -141,16 +140,24 @@ class SlackAdapter:
                 self.state = AccountState(ConnectionState.CONNECTED, name=f"@{self._me.user}")
                 if envelope.type == "disconnect":
                     return
-                message = self._message(envelope)
-                if message is not None:
-                    person = await self._person(message.sender_id)
-                    names = (person.real_name[:_MOST_NAME], person.name[:_MOST_NAME])
-                    await inbox(replace(message, sender_name=names[0], sender_username=names[1]))
+                await self._take(envelope, inbox)
                 if envelope.envelope_id:
                     done = msgspec.json.encode({"envelope_id": envelope.envelope_id})
                     await socket.send(done.decode())
         finally:
             socket.close()
+
+    async def _log_in(self) -> None:
+        if not self._me.user_id:
+            self._me = wire.me.decode(await self._api.call("auth.test"))
+
+    async def _take(self, envelope: wire.Envelope, inbox: Inbox) -> None:
+        """Hands in the message of an envelope, with the names of its sender."""
+        message = self._message(envelope)
+        if message is not None:
+            person = await self._person(message.sender_id)
+            names = (person.real_name[:_MOST_NAME], person.name[:_MOST_NAME])
+            await inbox(replace(message, sender_name=names[0], sender_username=names[1]))
 
     def _message(self, envelope: wire.Envelope) -> InboundMessage | None:
         now = self._clock.now_ms()
@@ -367,7 +374,13 @@ def _blocks(text: str, part: OutboundPart) -> list[dict[str, Any]]:
 
 
 def open_account(settings: SlackAccount, host: ChannelHost) -> SlackAdapter:
-    """Returns the adapter of an account."""
+    """Returns the adapter of an account: over a socket, or over requests of Slack."""
     bot = settings.bot_token.get_secret_value() if settings.bot_token else ""
     app = settings.app_token.get_secret_value() if settings.app_token else ""
-    return SlackAdapter(settings, host, WebApi(str(settings.api_root), bot, app))
+    api = WebApi(str(settings.api_root), bot, app)
+    if settings.mode == "http":
+        # It is imported here: most apps have a socket, and it builds on this module.
+        from skerry.channels.slack.events import SlackHttpAdapter  # noqa: PLC0415 - at first use
+
+        return SlackHttpAdapter(settings, host, api)
+    return SlackAdapter(settings, host, api)

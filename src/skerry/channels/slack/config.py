@@ -1,7 +1,7 @@
 """Section `channels.slack`: apps of workspaces."""
 
 from collections.abc import Mapping
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, HttpUrl, SecretStr
 
@@ -13,16 +13,21 @@ Root = Annotated[HttpUrl, Field(max_length=512)]
 class SlackAccount(ChannelAccount):
     """Settings of one app in one workspace."""
 
-    not_shared: ClassVar[tuple[str, ...]] = ("name", "bot_token", "app_token")
+    not_shared: ClassVar[tuple[str, ...]] = ("name", "bot_token", "app_token", "signing_secret")
     login: ClassVar[tuple[tuple[str, str], ...]] = (
         ("botToken", "Bot User OAuth Token, which begins with xoxb-"),
         ("appToken", "App-Level Token with connections:write, which begins with xapp-"),
     )
 
+    mode: Literal["socket", "http"] = "socket"
+    """`socket` receives by Socket Mode; `http` by requests that Slack sends to
+    `/channels/slack/<account>` of the gateway, which must be public for that."""
     bot_token: SecretStr | None = None
     """Bot User OAuth Token, `xoxb-...`."""
     app_token: SecretStr | None = None
     """App-Level Token with the scope `connections:write`, `xapp-...`."""
+    signing_secret: SecretStr | None = None
+    """Secret by which the requests of Slack are signed; for the mode `http`."""
     api_root: Root = HttpUrl("https://slack.com/api")
     """Address of the Web API."""
     media_max_mb: int = Field(default=20, ge=0, le=50)
@@ -30,10 +35,10 @@ class SlackAccount(ChannelAccount):
 
     @property
     def is_configured(self) -> bool:
-        """Returns whether there are both tokens."""
+        """Returns whether there is the token of the bot, and the secret that the mode needs."""
+        other = self.signing_secret if self.mode == "http" else self.app_token
         return all(
-            token is not None and token.get_secret_value()
-            for token in (self.bot_token, self.app_token)
+            secret is not None and secret.get_secret_value() for secret in (self.bot_token, other)
         )
 
 
