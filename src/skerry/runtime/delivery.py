@@ -28,13 +28,14 @@ from skerry.infra.backoff import Backoff
 from skerry.infra.clock import Clock
 from skerry.infra.supervise import keep_running
 from skerry.model.errors import BusyError, DeliveryRefusedError, StateError
-from skerry.model.ids import AccountId, ChannelId, RunId
+from skerry.model.ids import AccountId, ChannelId
 from skerry.model.inbound import Peer, ReplyTo
 from skerry.model.outbound import OutboundPart, Receipt, Settlement, TextUnit
 from skerry.model.undelivered import DeliveryDelayedError
 from skerry.ports.channel import ChannelAdapter, Inbox, capabilities
 from skerry.replies.splitting import split
 from skerry.runtime.reactions import Reactions
+from skerry.runtime.undelivered_notice import warn_owner
 from skerry.store import Reader, Store, Unit, outbox
 from skerry.store.outbox import PartState, WaitingPart
 
@@ -53,12 +54,6 @@ MAX_ATTEMPTS: Final = 300
 """Number of attempts, with the pauses about a day: a platform may be out of reach for a night."""
 REPEATED: Final = "🔁 You may have this already:\n\n"
 UNSETTLED: Final = "Whether it arrived is unknown."
-WARNING: Final = "undelivered-"
-"""Begin of the ids of notices to the owner."""
-NOT_DELIVERED: Final = (
-    "⚠️ A reply to {peer} on {channel}/{account} could not be delivered. To read why: skerry outbox"
-    " show {serial}. To send it again: skerry outbox retry {serial}, or the page."
-)
 MISSING: Final = "⚠️ A part of my reply before this may not have reached you."
 
 
@@ -130,7 +125,7 @@ class Sender(Struct):
         def write(unit: Unit) -> PartState | None:
             kept = outbox.refuse_sent(unit, channel, account, nonce, reason, now)
             if kept is not None and kept.waiting.state is PartState.SENT:
-                self._warn(unit, kept.waiting.part, now)
+                warn_owner(unit, kept.waiting.part, self.owner(), now)
             return kept.waiting.state if kept else None
 
         state = await self.store.write(write)
@@ -213,7 +208,7 @@ class Sender(Struct):
             if marked and part.block >= 0:
                 outbox.give_notice(unit, part, MISSING, now)
             if marked:
-                self._warn(unit, part, now)
+                warn_owner(unit, part, self.owner(), now)
 
         await self.store.write(leave)
         self.wake()
@@ -300,7 +295,7 @@ class Sender(Struct):
         def write(unit: Unit) -> bool:
             marked = outbox.mark(unit, part.serial, state, now, receipt)
             if marked and dead:
-                self._warn(unit, part, now)
+                warn_owner(unit, part, self.owner(), now)
             return marked
 
         marked = await self.store.write(write)
@@ -315,21 +310,6 @@ class Sender(Struct):
         if self.hooks.message_sent.handlers and is_told:
             self._notify_hooks(part, state, receipt)
         return marked
-
-    def _warn(self, unit: Unit, part: OutboundPart, now: int) -> None:
-        """Adds a notice for the owner, in the unit that gives the part up.
-
-        None about a notice, nor where the owner's chat is the one that is not reached.
-        """
-        to, chat = self.owner(), part.to
-        same = to and (to.channel, to.account, to.peer) == (chat.channel, chat.account, chat.peer)
-        if to is None or same or part.run_id.startswith(WARNING):
-            return
-        run_id = RunId(f"{WARNING}{part.serial}")
-        text = NOT_DELIVERED.format(
-            peer=chat.peer.id, channel=chat.channel, account=chat.account, serial=part.serial
-        )
-        outbox.add(unit, run_id, outbox.next_block(unit, run_id), to, [text], now)
 
     def _wake_owner(self) -> None:
         to = self.owner()
