@@ -101,6 +101,11 @@ def _install(config: Config, arguments: Namespace) -> int:
 def _permissions(plugin: str, manifest: Manifest) -> list[str]:
     """Returns the rights of a plugin and the claims of its manifest, in words."""
     lines = [f"{plugin} runs inside the gateway, with all that the gateway may do."]
+    if manifest.process is not None:
+        command = one_line(" ".join(manifest.process.command))
+        lines = [f"{plugin} is a program that runs with all that you may do: {command}"]
+    if manifest.process is not None and manifest.process.env:
+        lines.append(f"It gets the variables: {', '.join(manifest.process.env)}.")
     if manifest.capabilities:
         lines.append(f"Its manifest lists: {', '.join(manifest.capabilities)}.")
     if manifest.slots:

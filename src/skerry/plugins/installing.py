@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import stat
 import tempfile
 import zipfile
 from collections.abc import Iterator
@@ -54,9 +55,9 @@ def install(source: Path, extensions: Path) -> Installed:
             raise PluginError(
                 f"{source} is neither a folder nor a wheel.", "Name a folder or a .whl file."
             )
-        if not (copy / MAIN).is_file():
-            raise PluginError(f"{source} has no {MAIN}, so it is no plugin.", "Name its folder.")
         manifest = read_manifest(copy)
+        if not (copy / MAIN).is_file() and manifest.process is None:
+            raise PluginError(f"{source} has no {MAIN}, so it is no plugin.", "Name its folder.")
         plugin = manifest.id or name
         if re.fullmatch(ID_PATTERN, plugin) is None:
             raise PluginError(f"{plugin!r} is not a valid id.", "Rename the folder.")
@@ -89,7 +90,7 @@ def _copied(source: Path, target: Path) -> None:
         _check_size(number, size)
         copy = target / file.relative_to(source)
         copy.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        copy.touch(mode=0o600)
+        copy.touch(mode=0o700 if file.stat().st_mode & stat.S_IXUSR else 0o600)
         copy.write_bytes(file.read_bytes())
 
 

@@ -9,7 +9,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import anyio
 from msgspec.structs import replace
@@ -19,6 +19,8 @@ from skerry.config.plugins import PluginEntryConfig
 from skerry.config.root import Config
 from skerry.hooks.hooks import Hooks
 from skerry.hooks.runner import HandlerReport
+from skerry.infra.clock import SystemClock
+from skerry.infra.supervise import Supervisor
 from skerry.model.errors import PluginError
 from skerry.model.ids import AgentId
 from skerry.plugins.candidates import Candidate, candidates, entry_of
@@ -48,6 +50,9 @@ if TYPE_CHECKING:
     from skerry.ports.tool import Tool
 
 logger = logging.getLogger(__name__)
+
+PROCESS_SECONDS: Final = 5.0
+"""Seconds for the processes of plugins to end, when the gateway stops."""
 
 
 class Gateway(Protocol):
@@ -134,6 +139,8 @@ class Plugins:
         self._loaded: dict[str, _Loaded] = {}
         self._network = NetworkRules()
         self._config: Config | None = None
+        self._processes = Supervisor(host.clock if host else SystemClock())
+        """Owns the processes of plugins."""
         self._host = replace(host or PluginHost(), network=lambda: self._network)
 
     @property
@@ -229,7 +236,8 @@ class Plugins:
         if loaded and loaded.entry == entry and loaded.package.sha256 == package.sha256:
             return loaded
         await self.remove(candidate.id)
-        return _Ready(await register(config, candidate, package, self._host), package)
+        made = await register(config, candidate, package, self._host, self._processes)
+        return _Ready(made, package)
 
     async def _remove_others(self, every: list[Candidate], outcomes: list[Outcome]) -> None:
         """Takes out the plugins that are switched off, failed, or are named no more."""
@@ -368,6 +376,7 @@ class Plugins:
         async with anyio.create_task_group() as group:
             for plugin in list(self._loaded):
                 group.start_soon(self.remove, plugin)
+        await self._processes.close(PROCESS_SECONDS)
 
     async def _end(self, plugin: str, registered: Registered, package: Package) -> None:
         """Calls `shutdown`, closes the tables, and forgets the modules."""

@@ -24,6 +24,15 @@ _NO_CODE: Final = frozenset({"skills"})
 """Capabilities whose paths are directories."""
 
 
+class Process(Struct, frozen=True):
+    """Program of a plugin that is a process of its own."""
+
+    command: tuple[str, ...]
+    """Program and arguments; started in the folder of the plugin."""
+    env: tuple[str, ...] = ()
+    """Names of variables of the gateway's environment that it gets."""
+
+
 class Manifest(Struct, frozen=True):
     """Content of a manifest."""
 
@@ -47,6 +56,8 @@ class Manifest(Struct, frozen=True):
     defaults: dict[str, Any] = field(default_factory=dict)
     """Settings that hold where the configuration has none."""
     requires: dict[str, Any] = field(default_factory=dict)
+    process: Process | None = None
+    """None for a plugin whose code runs inside the gateway."""
 
     @property
     def code_files(self) -> list[tuple[str, str]]:
@@ -108,6 +119,7 @@ def _of(tree: dict[str, Any], folder: Path) -> Manifest:
         config_schema=_mapping(tree, "configSchema") or _schema(config, folder),
         defaults=_mapping(config, "defaults"),
         requires=_mapping(tree, "requires"),
+        process=_process(tree.get("process")),
     )
 
 
@@ -138,6 +150,23 @@ def _capabilities(tree: dict[str, Any]) -> dict[str, tuple[str, ...]]:
             f"Capabilities: {', '.join(CAPABILITIES)}.",
         )
     return {kind: _names(paths) for kind, paths in tree.items()}
+
+
+def _process(tree: object) -> Process | None:
+    """Returns the program of `process`.
+
+    Raises:
+        PluginError: it names no command.
+    """
+    if tree is None:
+        return None
+    command = _names(tree.get("command")) if isinstance(tree, dict) else ()
+    if not isinstance(tree, dict) or not command:
+        raise PluginError(
+            f"process of {FILE} names no command.",
+            'Write it so: "process": {"command": ["python3", "main.py"]}.',
+        )
+    return Process(command, _names(tree.get("env")))
 
 
 def _schema(config: dict[str, Any], folder: Path) -> dict[str, Any]:

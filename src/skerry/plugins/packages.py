@@ -15,10 +15,13 @@ from types import CodeType, ModuleType
 from typing import Final
 
 from skerry.model.errors import PluginError
+from skerry.plugins.manifest import read_manifest
 from skerry.plugins.source import PluginSource, read_source
 
 MAX_FILES: Final = 200
 MAIN: Final = "__init__.py"
+_CACHES: Final = frozenset({"__pycache__", ".git"})
+"""Folders whose files are not part of a plugin."""
 
 
 class Package(MetaPathFinder, InspectLoader):
@@ -112,6 +115,16 @@ class Package(MetaPathFinder, InspectLoader):
             self.get_code(name)
 
 
+class ProgramFiles(Package):
+    """The checked files of a plugin that is a process of its own; none is imported."""
+
+    def compile(self) -> None:
+        """Does nothing: the files need not be Python."""
+
+    def remove(self) -> None:
+        """Does nothing: none of it is imported."""
+
+
 def read_plugin(
     path: Path, pinned: str | None, workspaces: Iterable[Path], plugin: str = ""
 ) -> Package:
@@ -131,6 +144,8 @@ def read_plugin(
     setting = f"plugins.entries.{plugin}.sha256"
     if not path.is_dir():
         return Package(name, {name: read_source(path, pinned, workspaces, setting)})
+    if read_manifest(path).process is not None:
+        return _read_program(path, pinned, workspaces, plugin)
     files = sorted(path.rglob("*.py"))
     if not (path / MAIN).is_file() or len(files) > MAX_FILES:
         message = f"{path} has no {MAIN}, or more than {MAX_FILES} files."
@@ -139,7 +154,31 @@ def read_plugin(
     sources = {
         _module(name, path, file): read_source(file, None, places, setting) for file in files
     }
-    package = Package(name, sources)
+    return _pinned(Package(name, sources), path, pinned, setting)
+
+
+def _read_program(
+    path: Path, pinned: str | None, workspaces: Iterable[Path], plugin: str
+) -> Package:
+    """Returns the checked files of a plugin that is a process of its own.
+
+    Raises:
+        PluginError: one of them could have been written by somebody else.
+    """
+    setting = f"plugins.entries.{plugin}.sha256"
+    files = [file for file in sorted(path.rglob("*")) if not file.is_dir()]
+    files = [file for file in files if not _CACHES & set(file.relative_to(path).parts)]
+    if len(files) > MAX_FILES:
+        raise PluginError(f"{path} has more than {MAX_FILES} files.", "Move data elsewhere.")
+    places = () if pinned else tuple(workspaces)
+    sources = {
+        file.relative_to(path).as_posix(): read_source(file, None, places, setting)
+        for file in files
+    }
+    return _pinned(ProgramFiles(plugin, sources), path, pinned, setting)
+
+
+def _pinned(package: Package, path: Path, pinned: str | None, setting: str) -> Package:
     if pinned is not None and package.sha256 != pinned:
         message = f"{path} is not the folder that was pinned; a file of it has changed."
         raise PluginError(message, f'Look at it, then pin it: {setting} = "{package.sha256}".')

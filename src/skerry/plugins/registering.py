@@ -9,7 +9,7 @@ from typing import Any, Final
 import anyio
 
 from skerry.config.root import Config
-from skerry.infra.supervise import in_daemon_thread
+from skerry.infra.supervise import Supervisor, in_daemon_thread
 from skerry.model.errors import PluginError
 from skerry.plugins.candidates import Candidate, entry_of
 from skerry.plugins.capabilities import check_capabilities
@@ -32,23 +32,30 @@ _ENTRANCES: Final = ("register", "activate")
 
 
 async def register(
-    config: Config, candidate: Candidate, package: Package, host: PluginHost
+    config: Config,
+    candidate: Candidate,
+    package: Package,
+    host: PluginHost,
+    supervisor: Supervisor | None = None,
 ) -> Registered:
     """Runs the code of a plugin; returns its registrations, none of which takes effect.
+
+    Args:
+        config: The configuration.
+        candidate: The plugin.
+        package: Its checked files.
+        host: Parts of the gateway that it gets.
+        supervisor: Owns its process, if it is one; None where no process is started.
 
     Raises:
         PluginError: it cannot be run, or raised an error.
     """
-    entry = entry_of(config, candidate.id)
     manifest = candidate.manifest()
-    api = PluginApi(
-        candidate.id,
-        manifest.defaults | entry.config,
-        data=config.state_dir / DATA / candidate.id,
-        allow_conversation=entry.hooks.allow_conversation_access,
-        allow_prompt=entry.hooks.allow_prompt_injection,
-        host=host,
-    )
+    api = _api(config, candidate, manifest, host)
+    if manifest.process is not None:
+        registered = await _registered_by_process(candidate, manifest, api, supervisor, host)
+        registered.sha256 = package.sha256
+        return registered
     begin = end = None
     try:
         with anyio.move_on_after(REGISTER_SECONDS) as time:
@@ -69,6 +76,46 @@ async def register(
     if time.cancelled_caught:
         message = f"It did not register within {REGISTER_SECONDS:g} s."
         raise PluginError(message, "`register` must only register.")
+    return registered
+
+
+def _api(config: Config, candidate: Candidate, manifest: Manifest, host: PluginHost) -> PluginApi:
+    entry = entry_of(config, candidate.id)
+    return PluginApi(
+        candidate.id,
+        manifest.defaults | entry.config,
+        data=config.state_dir / DATA / candidate.id,
+        allow_conversation=entry.hooks.allow_conversation_access,
+        allow_prompt=entry.hooks.allow_prompt_injection,
+        host=host,
+    )
+
+
+async def _registered_by_process(
+    candidate: Candidate,
+    manifest: Manifest,
+    api: PluginApi,
+    supervisor: Supervisor | None,
+    host: PluginHost,
+) -> Registered:
+    """Starts the process of a plugin; returns its registrations.
+
+    Raises:
+        PluginError: it cannot be started, or registers what it may not.
+    """
+    if manifest.process is None or supervisor is None:
+        raise PluginError("It is a process of its own, which a gateway alone starts.")
+    # Imported here: most gateways have no such plugin.
+    from skerry.plugins.remote.start import begin_and_end, start  # noqa: PLC0415 - as above
+
+    process = await start(candidate.path, manifest.process, api, supervisor, host.clock)
+    registered = sealed(api)
+    try:
+        check_capabilities(manifest, registered)
+    except PluginError:
+        process.kill()
+        raise
+    begin_and_end(registered, process)
     return registered
 
 

@@ -47,13 +47,13 @@ def check_settings(plugin: str, manifest: Manifest, config: Mapping[str, Any]) -
     Raises:
         PluginError: they do not fit; the message names each key.
     """
-    faults = [
+    wrong = [
         f"{'.'.join(('config', *path))}: {text}"
-        for path, text in _faults(manifest.config_schema, config, ())
+        for path, text in faults(manifest.config_schema, config, ())
     ][:MOST_FAULTS]
-    if faults:
+    if wrong:
         key = f"plugins.entries.{plugin}.config"
-        raise PluginError(f"{'; '.join(faults)}.", f"Correct {key}.")
+        raise PluginError(f"{'; '.join(wrong)}.", f"Correct {key}.")
 
 
 def _names(needs: Mapping[str, Any], key: str) -> list[str]:
@@ -67,9 +67,10 @@ def _fits(wanted: str) -> bool:
     return match is not None and sys.version_info[:2] >= (int(match[1]), int(match[2]))
 
 
-def _faults(
+def faults(
     schema: Mapping[str, Any], value: object, path: tuple[str, ...]
 ) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Yields the path of each value that does not fit a JSON Schema, with what it must be."""
     kind = schema.get("type")
     if isinstance(kind, str) and not _is_kind(kind, value):
         yield path, f"must be {'an' if kind[0] in 'aeio' else 'a'} {kind}"
@@ -82,7 +83,7 @@ def _faults(
             yield from _members(schema, value, path)
         case list():
             for number, item in enumerate(value):
-                yield from _faults(schema.get("items", {}), item, (*path, str(number)))
+                yield from faults(schema.get("items", {}), item, (*path, str(number)))
         case _:
             yield from ((path, text) for text in _plain_faults(schema, value))
 
@@ -106,7 +107,7 @@ def _members(
             yield (*path, name), "is required"
     for name, member in value.items():
         if name in known:
-            yield from _faults(known[name], member, (*path, name))
+            yield from faults(known[name], member, (*path, name))
         elif schema.get("additionalProperties") is False:
             yield (*path, name), "is unknown"
 

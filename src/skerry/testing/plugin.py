@@ -75,8 +75,10 @@ async def loaded_plugin(
         checked, _ = check({"plugins": section}, state_dir=Path(home), path=file)
         async with Hooks() as hooks:
             plugins = await load_plugins(checked, hooks, CommandTable(), ())
-            (report,) = plugins.reports
-            if report.status is not PluginStatus.LOADED:
-                raise PluginError(report.reason, report.remedy)
-            yield LoadedPlugin(plugins, Path(home))
-            await plugins.close()
+            try:
+                (report,) = plugins.reports
+                if report.status is not PluginStatus.LOADED:
+                    raise PluginError(report.reason, report.remedy)
+                yield LoadedPlugin(plugins, Path(home))
+            finally:
+                await plugins.close()

@@ -1,0 +1,1 @@
+"""Plugins that are processes of their own, and speak JSON-RPC over their pipes."""

@@ -1,0 +1,267 @@
+"""Registers at the `PluginApi` what a process registers; each part asks the process."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+from pydantic import BaseModel
+
+from skerry.commands.table import CommandCall, CommandError
+from skerry.model.errors import PluginError, SkerryError, ToolError
+from skerry.model.tool import ToolResult, ToolSpec
+from skerry.plugins.remote.hooks import change_of, handler
+from skerry.plugins.remote.process import RemoteProcess
+from skerry.plugins.remote.rpc import RefusedError, RemoteError, encoded
+from skerry.plugins.remote.words import (
+    Answer,
+    Declared,
+    Finding,
+    RemoteCommand,
+    RemoteHook,
+    RemoteMethod,
+    RemoteRoute,
+    RemoteTool,
+    RouteAnswer,
+)
+from skerry.plugins.requires import faults
+from skerry.ports.checks import Check, Level
+from skerry.ports.tool import ToolContext
+from skerry.sdk.api import HOOKS, PluginApi
+from skerry.sdk.hooks import PromptDraft
+from skerry.sdk.http import HttpRequest, HttpResponse
+from skerry.sdk.memory import MemoryBackendError, Remembered, SlotStatus
+from skerry.sdk.methods import MethodCall
+
+T = TypeVar("T")
+
+
+class AnyParams(BaseModel, extra="allow"):
+    """Parameters of a method, which are compared with the schema of the process."""
+
+
+def declared(answer: object) -> Declared:
+    """Returns the registrations of a process.
+
+    Raises:
+        PluginError: they do not fit; the message names the key.
+    """
+    try:
+        return msgspec.convert(answer, Declared)
+    except msgspec.ValidationError as error:
+        raise PluginError(f"Its answer to `register` does not fit: {error}.") from error
+
+
+def add_parts(api: PluginApi, process: RemoteProcess, parts: Declared) -> None:
+    """Registers all that the process declared.
+
+    Raises:
+        PluginError: a name is wrong, or the configuration does not allow it.
+    """
+    kinds: tuple[tuple[Iterable[Any], Callable[[PluginApi, RemoteProcess, Any], None]], ...] = (
+        (parts.tools, _add_tool),
+        (parts.commands, _add_command),
+        (parts.methods, _add_method),
+        (parts.hooks, _add_hook),
+        (parts.sections, _add_section),
+        (parts.services, _add_service),
+        (parts.routes, _add_route),
+    )
+    for members, add in kinds:
+        for member in members:
+            add(api, process, member)
+    if parts.checks:
+        _add_checks(api, process)
+    if parts.memory:
+        api.claim_slot("memory", ProcessMemory(process))
+
+
+class ProcessTool:
+    """A tool of a process. Implements `ports.tool.Tool`."""
+
+    def __init__(self, process: RemoteProcess, tool: RemoteTool) -> None:
+        self.spec = ToolSpec(tool.name, tool.description, tool.parameters)
+        self._process = process
+
+    async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
+        """Compares the arguments with the schema, and asks the process.
+
+        Raises:
+            ToolError: they do not fit, or the process refused.
+        """
+        if wrong := _wrong(self.spec.parameters, arguments):
+            raise ToolError(f"The arguments do not fit: {wrong}. Correct them.")
+        caller = context.caller
+        params = {
+            "name": self.spec.name,
+            "arguments": arguments,
+            "agent": None if caller is None else str(caller.key.agent),
+            "sessionKey": None if caller is None else str(caller.key),
+            "runId": context.run_id,
+        }
+        try:
+            answer = await self._process.call("tool", params)
+        except RefusedError as error:
+            raise ToolError(_told(error)) from error
+        result = Answer(answer) if isinstance(answer, str) else _read(answer, Answer)
+        return ToolResult(result.text, is_error=result.is_error, details=result.details)
+
+
+def _add_tool(api: PluginApi, process: RemoteProcess, tool: RemoteTool) -> None:
+    api.register_tool(ProcessTool(process, tool), optional=tool.optional)
+
+
+def _add_command(api: PluginApi, process: RemoteProcess, command: RemoteCommand) -> None:
+    async def run(call: CommandCall) -> str:
+        params = {
+            "name": command.name,
+            "arguments": call.arguments,
+            "sessionKey": str(call.key),
+            "channel": call.channel,
+            "isOwner": call.is_owner,
+        }
+        try:
+            return _read(await process.call("command", params), str)
+        except RefusedError as error:
+            raise CommandError(_told(error)) from error
+
+    api.register_command(
+        command.name,
+        run,
+        description=command.description,
+        accepts_arguments=command.accepts_arguments,
+        owner_only=command.owner_only,
+    )
+
+
+def _add_method(api: PluginApi, process: RemoteProcess, method: RemoteMethod) -> None:
+    async def run(given: AnyParams, call: MethodCall) -> Any:
+        values = given.model_dump()
+        if wrong := _wrong(method.parameters, values):
+            raise PluginError(f"{api.plugin}.{method.name} received invalid parameters: {wrong}.")
+        params = {"name": method.name, "params": values, "scopes": call.scopes}
+        return await _asked(process, "method", params)
+
+    api.register_gateway_method(method.name, AnyParams, run, scope=method.scope)
+
+
+def _add_hook(api: PluginApi, process: RemoteProcess, hook: RemoteHook) -> None:
+    if hook.name not in HOOKS:
+        raise PluginError(f"Unknown hook {hook.name!r}.", f"Hooks: {', '.join(HOOKS)}.")
+    handle = handler(hook.name, change_of(hook.name), process.call)
+    api.on(hook.name, handle, priority=hook.priority)
+
+
+def _add_section(api: PluginApi, process: RemoteProcess, title: str) -> None:
+    async def render(draft: PromptDraft) -> str:
+        params = {"title": title, "agent": draft.context.agent_id, "prompt": draft.prompt}
+        return _read(await process.call("section", params), str)
+
+    api.register_prompt_section(title, render)
+
+
+def _add_service(api: PluginApi, process: RemoteProcess, name: str) -> None:
+    async def run() -> None:
+        await process.call("service", {"name": name})
+
+    api.register_service(name, run)
+
+
+def _add_route(api: PluginApi, process: RemoteProcess, route: RemoteRoute) -> None:
+    async def run(request: HttpRequest) -> HttpResponse:
+        params = {
+            "path": request.path,
+            "method": request.method,
+            "query": request.query,
+            "headers": request.headers,
+            "body": encoded(request.body),
+        }
+        answer = _read(await _asked(process, "route", params), RouteAnswer)
+        body = answer.body or answer.text
+        return HttpResponse(body, answer.status, answer.content_type, answer.headers)
+
+    api.register_http_route(
+        route.path,
+        run,
+        methods=route.methods,
+        is_public=route.public,
+        max_body=route.max_body,
+        seconds=route.seconds,
+    )
+
+
+def _add_checks(api: PluginApi, process: RemoteProcess) -> None:
+    async def check() -> list[Check]:
+        findings = _read(await _asked(process, "check", {}), list[Finding])
+        return [
+            Check(finding.name, Level(finding.level), finding.text, finding.remedy)
+            for finding in findings
+        ]
+
+    api.register_doctor_check(check)
+
+
+class ProcessMemory:
+    """The memory of a process. Implements `skerry.sdk.memory.SlotMemory`."""
+
+    def __init__(self, process: RemoteProcess) -> None:
+        self._process = process
+
+    async def search(self, agent: str, query: str, limit: int) -> Sequence[Remembered]:
+        """Returns the texts that answer a question.
+
+        Raises:
+            MemoryBackendError: the process failed or refused.
+        """
+        params = {"agent": agent, "query": query, "limit": limit}
+        return await self._ask("memory.search", params, list[Remembered])
+
+    async def forget(self, agent: str, phrases: Sequence[str]) -> int:
+        """Erases every text with one of the phrases.
+
+        Raises:
+            MemoryBackendError: the process failed or refused.
+        """
+        params = {"agent": agent, "phrases": list(phrases)}
+        return await self._ask("memory.forget", params, int)
+
+    async def status(self, agent: str) -> SlotStatus:
+        """Returns the state; one that fails is named."""
+        try:
+            return await self._ask("memory.status", {"agent": agent}, SlotStatus)
+        except MemoryBackendError as error:
+            return SlotStatus(is_ok=False, text=str(error), remedy=error.remedy)
+
+    async def _ask(self, method: str, params: Mapping[str, Any], kind: type[T]) -> T:
+        try:
+            return _read(await self._process.call(method, params), kind)
+        except (RemoteError, RefusedError) as error:
+            failed = MemoryBackendError(f"The memory of the plugin failed: {error}.")
+            failed.remedy = getattr(error, "remedy", "") or "skerry plugins list"
+            raise failed from error
+
+
+async def _asked(process: RemoteProcess, method: str, params: Mapping[str, Any]) -> Any:
+    try:
+        return await process.call(method, params)
+    except RefusedError as error:
+        raise PluginError(str(error), error.remedy) from error
+
+
+def _read(value: Any, kind: type[T]) -> T:
+    """Returns an answer as its type.
+
+    Raises:
+        RemoteError: it does not fit.
+    """
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        raise RemoteError(f"its answer does not fit: {error}") from error
+
+
+def _wrong(schema: Mapping[str, Any], values: Mapping[str, Any]) -> str:
+    return "; ".join(f"{'.'.join(path)} {text}" for path, text in faults(schema, values, ()))
+
+
+def _told(error: RefusedError | SkerryError) -> str:
+    return " ".join(filter(None, (str(error), error.remedy)))

@@ -1,0 +1,233 @@
+"""JSON-RPC 2.0 over two pipes: one JSON object a line, requests in both directions."""
+
+import base64
+from collections.abc import Awaitable, Callable, Mapping
+from itertools import count
+from typing import Any, Final
+
+import anyio
+import anyio.abc
+import msgspec
+from msgspec import Struct, field
+
+from skerry.model.errors import SkerryError
+
+MOST_LINE: Final = 16 * 1024 * 1024
+"""Bytes of one line."""
+MOST_CALLS: Final = 256
+"""Calls that wait for an answer."""
+MOST_QUEUED: Final = 256
+"""Lines that wait until the process reads them."""
+MOST_SERVED: Final = 32
+"""Requests of the process that are answered at once."""
+REFUSED: Final = -32000
+"""Code of an error that the process expected; its message is for people."""
+_INTERNAL: Final = -32603
+_SHOWN: Final = 80
+
+
+class RemoteError(Exception):
+    """A call failed, or the process ended; the message says why."""
+
+
+class RefusedError(Exception):
+    """The process refused a call by an error that it expected."""
+
+    def __init__(self, message: str, remedy: str) -> None:
+        self.remedy = remedy
+        super().__init__(message)
+
+
+class _Error(Struct):
+    code: int = _INTERNAL
+    message: str = ""
+    data: Any = None
+
+
+class _Line(Struct):
+    id: int | str | None = None
+    method: str | None = None
+    params: dict[str, Any] = field(default_factory=dict)
+    result: Any = None
+    error: _Error | None = None
+
+
+class _Call(Struct):
+    ended: anyio.Event
+    result: Any = None
+    error: Exception | None = None
+
+
+Serve = Callable[[str, Mapping[str, Any]], Awaitable[Any]]
+"""Answers a request of the process."""
+Note = Callable[[str, Mapping[str, Any]], None]
+"""Takes a notification of the process."""
+
+
+class Connection:
+    """The two pipes of a process. `run` reads and writes until they end."""
+
+    def __init__(
+        self,
+        pipes: tuple[anyio.abc.ByteSendStream, anyio.abc.ByteReceiveStream],
+        serve: Serve,
+        note: Note,
+    ) -> None:
+        self._out, self._in = pipes
+        self._serve = serve
+        self._note = note
+        self._numbers = count(1)
+        self._calls: dict[int, _Call] = {}
+        self._queue, self._queued = anyio.create_memory_object_stream[bytes](MOST_QUEUED)
+        self._served = 0
+        self.reason = ""
+        """Reason why no call is possible any more; empty while it is open."""
+
+    async def run(self) -> None:
+        """Reads and writes until the process closes a pipe, or breaks the protocol."""
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._write)
+            try:
+                await self._read(tasks)
+            except RemoteError as error:
+                self.reason = str(error)
+            except (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError):
+                pass
+            tasks.cancel_scope.cancel()
+
+    def close(self, reason: str) -> None:
+        """Lets every call that waits fail with the reason; the first reason counts."""
+        self.reason = self.reason or reason
+        for call in self._calls.values():
+            call.error = RemoteError(self.reason)
+            call.ended.set()
+        self._calls.clear()
+        self._queue.close()
+        self._queued.close()
+
+    async def call(self, method: str, params: Mapping[str, Any]) -> Any:
+        """Calls a method of the process; returns its result.
+
+        A caller that stops waiting sends the notification `cancel`.
+
+        Raises:
+            RemoteError: the process answered with an error, ended, or does not read.
+            RefusedError: the process refused it.
+        """
+        if self.reason:
+            raise RemoteError(self.reason)
+        if len(self._calls) >= MOST_CALLS:
+            raise RemoteError(f"{MOST_CALLS} calls have not returned")
+        number = next(self._numbers)
+        call = self._calls[number] = _Call(anyio.Event())
+        try:
+            self._send({"id": number, "method": method, "params": params})
+            await call.ended.wait()
+        except anyio.get_cancelled_exc_class():
+            if number in self._calls and not self.reason:
+                self._tell("cancel", {"id": number})
+            raise
+        finally:
+            self._calls.pop(number, None)
+        if call.error is not None:
+            raise call.error
+        return call.result
+
+    def _tell(self, method: str, params: Mapping[str, Any]) -> None:
+        try:
+            self._send({"method": method, "params": params})
+        except RemoteError as error:
+            self.reason = self.reason or str(error)
+
+    def _send(self, tree: Mapping[str, Any]) -> None:
+        line = msgspec.json.encode({"jsonrpc": "2.0", **tree}, enc_hook=str) + b"\n"
+        if len(line) > MOST_LINE:
+            raise RemoteError(f"a line for the process has more than {MOST_LINE} bytes")
+        try:
+            self._queue.send_nowait(line)
+        except anyio.WouldBlock:
+            raise RemoteError("the process does not read its input") from None
+        except (anyio.ClosedResourceError, anyio.BrokenResourceError):
+            raise RemoteError(self.reason or "the process ended") from None
+
+    async def _write(self) -> None:
+        try:
+            async for line in self._queued:
+                await self._out.send(line)
+        except (anyio.ClosedResourceError, anyio.BrokenResourceError):
+            return  # the end of its output tells more
+
+    async def _read(self, tasks: anyio.abc.TaskGroup) -> None:
+        rest = bytearray()
+        while True:
+            begin = len(rest)
+            rest += await self._in.receive()
+            if rest.find(b"\n", begin) < 0:
+                if len(rest) > MOST_LINE:
+                    raise RemoteError(f"it wrote a line of more than {MOST_LINE} bytes")
+                continue
+            *lines, last = bytes(rest).split(b"\n")
+            rest = bytearray(last)
+            for text in filter(None, map(bytes.strip, lines)):
+                self._take(_parsed(text), tasks)
+
+    def _take(self, line: _Line, tasks: anyio.abc.TaskGroup) -> None:
+        if line.method is None:
+            self._answered(line)
+        elif line.id is None:
+            self._note(line.method, line.params)
+        elif self._served >= MOST_SERVED:
+            error = {"code": _INTERNAL, "message": f"{MOST_SERVED} requests are under way"}
+            self._send({"id": line.id, "error": error})
+        else:
+            self._served += 1
+            tasks.start_soon(self._answer, line)
+
+    def _answered(self, line: _Line) -> None:
+        call = self._calls.pop(line.id, None) if isinstance(line.id, int) else None
+        if call is None:
+            return  # nobody waits for it any more
+        if line.error is None:
+            call.result = line.result
+        else:
+            call.error = _raised(line.error)
+        call.ended.set()
+
+    async def _answer(self, line: _Line) -> None:
+        """Answers a request of the process."""
+        try:
+            result = await self._serve(line.method or "", line.params)
+            answer: dict[str, Any] = {"result": result}
+        except SkerryError as error:
+            data = {"remedy": error.remedy}
+            answer = {"error": {"code": REFUSED, "message": str(error), "data": data}}
+        except (TypeError, ValueError) as error:
+            answer = {"error": {"code": _INTERNAL, "message": f"{type(error).__name__}: {error}"}}
+        finally:
+            self._served -= 1
+        try:
+            self._send({"id": line.id, **answer})
+        except RemoteError as error:
+            self.reason = self.reason or str(error)
+
+
+def _parsed(text: bytes) -> _Line:
+    try:
+        return msgspec.json.decode(text, type=_Line)
+    except msgspec.MsgspecError as error:
+        shown = text[:_SHOWN].decode("utf-8", "replace")
+        raise RemoteError(
+            f"it wrote a line that is no JSON-RPC: {shown!r}; logs belong to standard error"
+        ) from error
+
+
+def _raised(error: _Error) -> Exception:
+    if error.code != REFUSED:
+        return RemoteError(error.message or f"error {error.code}")
+    remedy = error.data.get("remedy", "") if isinstance(error.data, dict) else ""
+    return RefusedError(error.message, str(remedy))
+
+
+def encoded(body: bytes) -> str:
+    """Returns bytes as base64, as they are sent."""
+    return base64.b64encode(body).decode()

@@ -1,0 +1,109 @@
+"""Registrations of a process, as it answers to `register`."""
+
+from typing import Any
+
+from msgspec import Struct, field
+
+
+class Words(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """Base: a key that is not known is an error."""
+
+
+class RemoteTool(Words, frozen=True):
+    """A tool for the model."""
+
+    name: str
+    description: str
+    parameters: dict[str, Any]
+    """JSON Schema of its arguments."""
+    optional: bool = False
+
+
+class RemoteCommand(Words, frozen=True):
+    """A command of conversations, `/name`."""
+
+    name: str
+    description: str
+    accepts_arguments: bool = False
+    owner_only: bool = True
+
+
+class RemoteMethod(Words, frozen=True):
+    """A gateway method, `<id>.<name>`."""
+
+    name: str
+    parameters: dict[str, Any] = field(default_factory=dict)
+    """JSON Schema of its parameters; empty takes any."""
+    scope: str = "operator.admin"
+
+
+class RemoteHook(Words, frozen=True):
+    """A hook that the process takes part in."""
+
+    name: str
+    priority: int = 0
+
+
+class RemoteEvent(Words, frozen=True):
+    """An event that the process may send."""
+
+    name: str
+    text: str
+    scope: str = "operator.read"
+
+
+class RemoteRoute(Words, frozen=True):
+    """An HTTP route beneath `/plugins/<id>/`."""
+
+    path: str
+    methods: tuple[str, ...] = ("GET",)
+    public: bool = False
+    max_body: int = 1_048_576
+    seconds: float = 30.0
+
+
+class Declared(Words, frozen=True):
+    """All that a process registers."""
+
+    tools: tuple[RemoteTool, ...] = ()
+    commands: tuple[RemoteCommand, ...] = ()
+    methods: tuple[RemoteMethod, ...] = ()
+    hooks: tuple[RemoteHook, ...] = ()
+    sections: tuple[str, ...] = ()
+    """Titles of sections of the system prompt."""
+    services: tuple[str, ...] = ()
+    events: tuple[RemoteEvent, ...] = ()
+    routes: tuple[RemoteRoute, ...] = ()
+    checks: bool = False
+    """True when it answers `check`, for `skerry doctor`."""
+    memory: bool = False
+    """True when it claims the slot of the memory."""
+    init: bool = False
+    shutdown: bool = False
+
+
+class Answer(Words, frozen=True):
+    """The result of a tool."""
+
+    text: str
+    is_error: bool = False
+    details: dict[str, Any] | None = None
+
+
+class RouteAnswer(Words, frozen=True):
+    """The response of a route; `body` is base64, `text` is not."""
+
+    status: int = 200
+    text: str = ""
+    body: bytes = b""
+    content_type: str = "text/plain; charset=utf-8"
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+class Finding(Words, frozen=True):
+    """A finding of `check`."""
+
+    name: str
+    level: str
+    text: str
+    remedy: str = ""
