@@ -22,7 +22,7 @@ from typing import Any, Final
 from skerry.config.plugins import ID_PATTERN, PluginEntryConfig
 from skerry.config.root import Config
 from skerry.model.errors import PluginError
-from skerry.plugins.manifest import FILE, Manifest, read_manifest
+from skerry.plugins.manifest import Manifest, read_manifest
 from skerry.plugins.packages import MAIN, Package, read_plugin
 from skerry.plugins.requires import check_requires, check_settings
 
@@ -185,8 +185,16 @@ def _extensions(config: Config) -> Iterator[Candidate]:
         except OSError:
             continue
         for folder in folders:
-            if (folder / MAIN).is_file() or (folder / FILE).is_file():
+            if (folder / MAIN).is_file() or _is_program(folder):
                 yield Candidate(folder.name, folder, folder=True)
+
+
+def _is_program(folder: Path) -> bool:
+    """Returns whether a folder without Python has a plugin that is a process."""
+    try:
+        return read_manifest(folder).process is not None
+    except PluginError:
+        return False
 
 
 def _ours() -> Iterator[Candidate]:
