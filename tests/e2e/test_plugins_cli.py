@@ -4,6 +4,7 @@ import json
 import os
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -120,3 +121,44 @@ async def test_what_a_manifest_requires_is_missing_by_name(home: Home) -> None:
     await home.run("install", str(home.source), "--yes")
     out, _ = await home.run("doctor", code=1)
     assert "It needs the program no-such-program, the variable NO_SUCH_VARIABLE." in out
+
+
+async def test_every_command_prints_json_for_scripts(home: Home) -> None:
+    """A program is installed with its hash, switched off and on, examined and removed."""
+    manifest = {
+        "name": "tea",
+        "version": "1.0.0",
+        "process": {"command": ["./tea"], "env": ["TEA"]},
+    }
+    (home.source / "__init__.py").unlink()
+    (home.source / "openclaw.plugin.json").write_text(json.dumps(manifest))
+    (home.source / "tea").write_text("#!/bin/sh\n")
+    (home.source / "tea").chmod(0o755)
+
+    async def asked(*words: str, code: int = 0) -> Any:
+        return json.loads((await home.run(*words, "--json", code=code))[0])
+
+    refused = await asked("install", str(home.source), code=1)
+    assert (refused["ok"], "Pass --yes" in str(refused)) == (False, True)
+    done = await asked("install", str(home.source), "--yes")
+    assert done["permissions"] == [
+        "tea is a program that runs with all that you may do: ./tea",
+        "It gets the variables: TEA.",
+    ]
+    assert (Path(done["path"]) / "tea").stat().st_mode & 0o777 == 0o700
+    info = await asked("info", "tea")
+    assert (info["pinned"], info["sha256"]) == (done["sha256"], done["sha256"])
+    assert info["manifest"]["process"]["command"] == ["./tea"]
+    assert (await asked("disable", "tea"))["changed"] == {"plugins.entries.tea.enabled": False}
+    assert (await asked("enable", "tea"))["changed"] == {"plugins.entries.tea.enabled": True}
+    assert await asked("doctor") == []
+    (Path(done["path"]) / "tea").write_text("#!/bin/sh\nexit 1\n")
+    (failed,) = await asked("doctor", code=1)
+    assert "a file of it has changed" in failed["reason"]
+    data = home.state / "plugin-data" / "tea"
+    data.mkdir(parents=True)
+    assert (await asked("remove", "tea"))["data"] == str(data)
+    assert (data.exists(), Path(done["path"]).exists()) == (True, False)
+    assert (await asked("remove", "tea", code=1))["ok"] is False
+    made = await asked("new", "kettle", "--dir", str(home.state))
+    assert Path(made["path"] if "path" in made else made["folder"]).is_dir()

@@ -43,14 +43,14 @@ def plugins(add: Add) -> None:
     ):
         parser = command(add, name, "plugin_manage", text)
         parser.add_argument("name", metavar="ID")
-        if name == "info":
-            output(parser)
-        elif name == "remove":
+        output(parser)
+        if name == "remove":
             parser.add_argument("--data", action="store_true", help="remove its data too")
     text = "copy a folder or a wheel into the state directory, and pin its hash"
     parser = command(add, "install", "plugin_manage", text)
     parser.add_argument("source", metavar="PATH", help="folder, .whl file, or a known name")
     parser.add_argument("--yes", action="store_true", help="do not ask")
+    output(parser)
     text = "list the plugins that cannot be loaded; runs none"
     output(command(add, "doctor", "plugin_manage", text))
     new = command(add, "new", "plugin_new", "create a plugin with a passing test")

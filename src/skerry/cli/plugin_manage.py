@@ -40,11 +40,10 @@ def run(arguments: Namespace) -> int:
         case "info":
             return _info(config, candidate, as_json=arguments.json)
         case "enable":
-            return _enable(candidate)
+            return _enable(candidate, arguments)
         case "disable":
-            return change(
-                _without_slot(config, candidate.id) | {_key(candidate.id, "enabled"): False}
-            )
+            values = _without_slot(config, candidate.id) | {_key(candidate.id, "enabled"): False}
+            return _changed(candidate.id, values, arguments)
         case _:
             return _remove(config, candidate, arguments)
 
@@ -59,11 +58,19 @@ def _found(config: Config, name: str) -> Candidate:
     return found
 
 
-def _enable(candidate: Candidate) -> int:
+def _changed(plugin: str, values: dict[str, Any], arguments: Namespace, **more: Any) -> int:
+    """Changes the configuration; with `--json` the changed keys are printed as an object."""
+    code = change(values, quiet=arguments.json) if values else 0
+    if code == 0 and arguments.json:
+        show_json({"ok": True, "id": plugin, "changed": values, **more})
+    return code
+
+
+def _enable(candidate: Candidate, arguments: Namespace) -> int:
     values: dict[str, Any] = {_key(candidate.id, "enabled"): True}
     if "memory" in candidate.manifest().slots:
         values[MEMORY] = candidate.id
-    return change(values)
+    return _changed(candidate.id, values, arguments)
 
 
 def _install(config: Config, arguments: Namespace) -> int:
@@ -71,7 +78,7 @@ def _install(config: Config, arguments: Namespace) -> int:
     if name in ALIASES or name in BUNDLED:
         plugin = ALIASES.get(name, name)
         notice(f"{name} is {plugin}, which comes with this program; nothing is downloaded.")
-        code = _enable(_found(config, plugin))
+        code = _enable(_found(config, plugin), arguments)
         if code == 0:
             notice("It needs a server and a key. With one here: skerry relayer init --connect")
         return code
@@ -81,7 +88,8 @@ def _install(config: Config, arguments: Namespace) -> int:
             "Download it yourself, then name the folder or the .whl file.",
         )
     done = install(Path(name), config.state_dir / EXTENSIONS)
-    for line in _permissions(done.id, done.manifest):
+    permissions = _permissions(done.id, done.manifest)
+    for line in permissions:
         notice(line)
     if not (arguments.yes or _confirmed(done)):
         remove(config.state_dir / EXTENSIONS, done.id)
@@ -92,7 +100,8 @@ def _install(config: Config, arguments: Namespace) -> int:
     }
     if "memory" in done.manifest.slots:
         values[MEMORY] = done.id
-    code = change(values)
+    more = {"path": str(done.path), "sha256": done.sha256, "permissions": permissions}
+    code = _changed(done.id, values, arguments, **more)
     if code:
         remove(config.state_dir / EXTENSIONS, done.id)
     return code
@@ -195,14 +204,15 @@ def _remove(config: Config, candidate: Candidate, arguments: Namespace) -> int:
     if entries:
         values[_key(plugin, "enabled")] = False
         values[_key(plugin, "sha256")] = None
-    code = change(values) if values else 0
+    data = config.state_dir / DATA / plugin
+    stays = data.is_dir() and not arguments.data
+    code = _changed(plugin, values, arguments, data=str(data) if stays else None)
     if code == 0:
         remove(config.state_dir / EXTENSIONS, plugin)
-        data = config.state_dir / DATA / plugin
-        if arguments.data and data.is_dir():
-            shutil.rmtree(data)
-        elif data.is_dir():
+        if stays:
             notice(f"Its data stays in {data}; --data removes it too.")
+        elif data.is_dir():
+            shutil.rmtree(data)
     return code
 
 

@@ -1,5 +1,7 @@
 """Reports on plugins without running them, for commands where no gateway runs."""
 
+from msgspec.structs import replace
+
 from skerry.config.root import Config
 from skerry.model.errors import PluginError
 from skerry.plugins.candidates import candidates
@@ -15,8 +17,9 @@ def inspect(config: Config) -> list[PluginReport]:
         try:
             reason = candidate.refusal(config)
             if reason is None:
-                candidate.package(config).compile()
-                report = report.but(PluginStatus.LOADED, "")
+                package = candidate.package(config)
+                package.compile()
+                report = replace(report.but(PluginStatus.LOADED, ""), sha256=package.sha256)
             else:
                 report = off(config, report, reason)
         except PluginError as error:
