@@ -40,7 +40,7 @@ class Options:
     database: str = ""
     """`postgresql://...`; empty is a file of SQLite in the folder, which one relayer uses."""
     blobs: str = ""
-    """`s3://bucket/prefix`; empty is a folder."""
+    """`s3://bucket/prefix` or `walrus+https://...`; empty is a folder."""
     model: str = MODEL
     embedder: Embedder | None = None
     """Model in the place of the one named `model`."""
@@ -79,7 +79,7 @@ async def opened(options: Options) -> AsyncGenerator[Opened]:
             keys = await stack.enter_async_context(KeyClient(options.key_server))
         database, nearest = await opened_database(stack, folders, options.database)
         vectors = Vectors(options.embedder or await _local(stack, options.model))
-        blobs = await _blobs(stack, options, folders)
+        blobs = await _blobs(stack, options, folders, database)
         parts = Parts(database, keys, blobs, vectors, nearest, reach=options.reach)
         if isinstance(nearest, NearestInMemory):
             await database.write(_begin)
@@ -117,16 +117,24 @@ async def _local(stack: AsyncExitStack, model: str) -> Embedder:
     return await stack.enter_async_context(LocalEmbedder(model, start=child))
 
 
-async def _blobs(stack: AsyncExitStack, options: Options, folders: Folders) -> BlobStore:
-    store = await opened_blobs(stack, folders, options.blobs)
+async def _blobs(
+    stack: AsyncExitStack, options: Options, folders: Folders, database: Database
+) -> BlobStore:
+    store = await opened_blobs(stack, folders, options.blobs, database)
     note_place(folders.root, options.blobs)
     return store
 
 
-async def opened_blobs(stack: AsyncExitStack, folders: Folders, place: str) -> BlobStore:
-    """Returns the store of a place: a folder for the empty one, else a bucket."""
+async def opened_blobs(
+    stack: AsyncExitStack, folders: Folders, place: str, database: Database
+) -> BlobStore:
+    """Returns the store of a place: a folder for the empty one, else a bucket or a network."""
     if not place:
         return FolderBlobs(folders.blobs)
+    if place.startswith("walrus+"):
+        from skerry_relayer.walrus import WalrusBlobs, network_of  # noqa: PLC0415 - a client of HTTP
+
+        return await stack.enter_async_context(WalrusBlobs(network_of(place), database))
     from skerry_relayer.s3 import S3Blobs, bucket_of  # noqa: PLC0415 - a client of HTTP
 
     return await stack.enter_async_context(S3Blobs(bucket_of(place)))

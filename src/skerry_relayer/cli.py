@@ -174,7 +174,8 @@ def _serve(parser: ArgumentParser) -> None:
         "--blobs",
         default="",
         metavar="URL",
-        help="s3://bucket/prefix; credentials: the AWS_... variables (default: a folder)",
+        help="s3://bucket/prefix, or walrus+https://publisher?aggregator=https://..."
+        " (default: a folder)",
     )
     parser.add_argument("--public-url", default="", metavar="URL", help="address behind a proxy")
     parser.add_argument(

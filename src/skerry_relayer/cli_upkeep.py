@@ -41,7 +41,7 @@ async def _rewrap(parsed: Namespace) -> Rewrapped:
     async with AsyncExitStack() as stack:
         registry = stack.enter_context(opened(parsed.dir))
         database, _ = await opened_database(stack, folders, parsed.database or "")
-        stores = [await opened_blobs(stack, folders, place) for place in places]
+        stores = [await opened_blobs(stack, folders, place, database) for place in places]
         return await Rewrap(registry, database, stores).run()
 
 

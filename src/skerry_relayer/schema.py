@@ -71,6 +71,17 @@ STEPS: Final = (
     CREATE TABLE nonce (nonce_id TEXT PRIMARY KEY, kept_until BIGINT NOT NULL);
     CREATE INDEX nonce_until ON nonce (kept_until)
     """,
+    """
+    CREATE TABLE walrus_blob (
+        owner TEXT NOT NULL,
+        blob_id TEXT NOT NULL,
+        walrus_id TEXT NOT NULL,
+        end_epoch BIGINT NOT NULL,
+        stored_at BIGINT NOT NULL,
+        PRIMARY KEY (owner, blob_id)
+    );
+    CREATE INDEX walrus_stored ON walrus_blob (stored_at)
+    """,
 )
 
 SQLITE: Final = {"bytes": "BLOB", "vector": "BLOB"}

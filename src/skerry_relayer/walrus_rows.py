@@ -1,0 +1,66 @@
+"""All SQL about blobs on Walrus: which id of the network each blob has, and since when."""
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from skerry_relayer.database import Unit
+
+
+class Stored(msgspec.Struct, frozen=True):
+    """A blob on the network."""
+
+    owner: str
+    blob_id: str
+    """Local id: the hash of header and body."""
+    walrus_id: str
+    end_epoch: int
+    stored_at: int
+    """Time of the last upload, in milliseconds since 1970."""
+
+
+def put(unit: Unit, stored: Stored) -> None:
+    """Notes where a blob is, in the place of what was noted before."""
+    forget(unit, stored.owner, [stored.blob_id])
+    unit.execute(
+        "INSERT INTO walrus_blob (owner, blob_id, walrus_id, end_epoch, stored_at)"
+        " VALUES (?, ?, ?, ?, ?)",
+        (stored.owner, stored.blob_id, stored.walrus_id, stored.end_epoch, stored.stored_at),
+    )
+
+
+def of_ids(unit: Unit, owner: str, ids: Sequence[str]) -> dict[str, Stored]:
+    """Returns the blobs with these ids, by their ids."""
+    found = (_one(unit, owner, blob_id) for blob_id in ids)
+    return {stored.blob_id: stored for stored in found if stored is not None}
+
+
+def ids_of(unit: Unit, owner: str) -> list[str]:
+    """Returns the ids of all blobs of an owner."""
+    rows = unit.all("SELECT blob_id FROM walrus_blob WHERE owner = ? ORDER BY blob_id", (owner,))
+    return [row[0] for row in rows]
+
+
+def before(unit: Unit, time: int, limit: int) -> list[Stored]:
+    """Returns blobs whose last upload was before a time, the oldest first."""
+    rows = unit.all(
+        "SELECT owner, blob_id, walrus_id, end_epoch, stored_at FROM walrus_blob"
+        " WHERE stored_at < ? ORDER BY stored_at LIMIT ?",
+        (time, limit),
+    )
+    return [Stored(*row) for row in rows]
+
+
+def forget(unit: Unit, owner: str, ids: Iterable[str]) -> None:
+    """Forgets where blobs are."""
+    for blob_id in ids:
+        unit.execute("DELETE FROM walrus_blob WHERE owner = ? AND blob_id = ?", (owner, blob_id))
+
+
+def _one(unit: Unit, owner: str, blob_id: str) -> Stored | None:
+    row = unit.one(
+        "SELECT owner, blob_id, walrus_id, end_epoch, stored_at FROM walrus_blob"
+        " WHERE owner = ? AND blob_id = ?",
+        (owner, blob_id),
+    )
+    return None if row is None else Stored(*row)
