@@ -10,12 +10,10 @@ import numpy as np
 import psycopg
 import pytest
 
+from bench.memwal_tenants import fill
 from skerry_recall.embed import normalised
-from skerry_relayer import index
 from skerry_relayer.assembly import Options, opened
-from skerry_relayer.database import Unit
 from skerry_relayer.folders import Folders
-from skerry_relayer.index import Memory
 from skerry_relayer.keys.server import SOCKET
 from skerry_relayer.nearest import Place
 from skerry_relayer.ports import Item, Query
@@ -105,29 +103,21 @@ async def test_two_nodes_share_the_work_and_one_killed_loses_and_doubles_nothing
 
 
 async def test_the_index_comes_back_neither_short_nor_with_others_rows(url: str) -> None:
-    """A thousandth of the rows are the tenant's; a full scan says which are the nearest."""
-    rng = np.random.default_rng(3)
-    centre = rng.standard_normal(384)
+    """Of a thousand tenants a full scan says which rows are the nearest, for each size of them."""
     async with PostgresDatabase(url, steps(WORDS)) as database:
+        tenants = dict(fill(url, share=0.02))
+        assert (len(tenants), max(tenants.values()), min(tenants.values())) == (1000, 2000, 10)
         near = NearestInPostgres(database, exact_rows=0)
         exact = NearestInPostgres(database)
-        for tenant, count, offset in ((0, 20, 0.0), (1, 4000, 2.0), (2, 300, 1.0)):
-            vectors = normalised(rng.standard_normal((count, 384)) + offset * centre)
-
-            def add(unit: Unit, tenant: int = tenant, vectors: object = vectors) -> None:
-                for number, vector in enumerate(np.asarray(vectors)):
-                    id_ = f"{tenant}-{number}"
-                    memory = Memory(id_, f"o{tenant}", "a", "n", id_, 1, 1, 1, 0.5)
-                    index.add(unit, memory, id_, "s", near.bound(vector))
-
-            await database.write(add)
         await near.index_space("s", 384)
-        for tenant in (0, 2):
-            place = Place(f"o{tenant}", "n", "s")
+        rng = np.random.default_rng(3)
+        for owner in ("o0", "o2", "o20", "o90", "o700"):
+            place = Place(owner, "n", "s")
             for _ in range(10):
-                asked = normalised(rng.standard_normal(384) + centre)
+                asked = normalised(rng.standard_normal(384))
                 rows = await near.find(place, asked, 10)
                 assert len(rows) == 10
+                assert all(id_.startswith(f"{owner}-") for id_, _ in rows)
                 truth = {id_ for id_, _ in await exact.find(place, asked, 10)}
                 assert len(truth & {id_ for id_, _ in rows}) >= 9
 
