@@ -24,6 +24,10 @@ EXACT_ROWS: Final = 20_000
 """Memories of a namespace up to which all are compared; of more the index is asked."""
 _CONNECTIONS: Final = 8
 _TRIES: Final = 5
+STATEMENT_SECONDS: Final = 30.0
+"""Limit of a statement of a request or a job."""
+_UNLIMITED: Final = "SET LOCAL statement_timeout = 0"
+"""For what is done once, at a start: the index of a million vectors takes minutes."""
 _LOCK: Final = 7_305_113
 """Advisory lock under which the schema is made."""
 _AGAIN: Final = (
@@ -126,7 +130,7 @@ class PostgresDatabase(anyio.AsyncContextManagerMixin):
         try:
             connection = psycopg.connect(self._url, autocommit=True, connect_timeout=5)
             connection.execute("SET synchronous_commit = on")
-            connection.execute("SET statement_timeout = '30s'")
+            connection.execute(f"SET statement_timeout = {round(STATEMENT_SECONDS * 1000)}")
         except psycopg.Error as error:
             raise DownError(f"The database does not answer: {_first(error)}.") from error
         return connection
@@ -139,6 +143,7 @@ class PostgresDatabase(anyio.AsyncContextManagerMixin):
 
     def _migrate(self, unit: Unit) -> None:
         """Makes the tables that are not there yet; one node at a time."""
+        unit.execute(_UNLIMITED)
         unit.one("SELECT pg_advisory_xact_lock(?)", (_LOCK,))
         unit.execute("CREATE EXTENSION IF NOT EXISTS vector")
         unit.execute("CREATE TABLE IF NOT EXISTS relayer_schema (version BIGINT PRIMARY KEY)")
@@ -168,6 +173,7 @@ class NearestInPostgres:
         literal = space.replace("'", "''")
 
         def make(unit: Unit) -> None:
+            unit.execute(_UNLIMITED)
             unit.one("SELECT pg_advisory_xact_lock(?)", (_LOCK,))
             unit.execute(
                 f"CREATE INDEX IF NOT EXISTS {name} ON memory"

@@ -12,6 +12,7 @@ import pytest
 
 from bench.memwal_tenants import fill
 from skerry_recall.embed import normalised
+from skerry_relayer import postgres
 from skerry_relayer.assembly import Options, opened
 from skerry_relayer.folders import Folders
 from skerry_relayer.keys.server import SOCKET
@@ -102,14 +103,19 @@ async def test_two_nodes_share_the_work_and_one_killed_loses_and_doubles_nothing
         assert sorted(hit.text for hit in hits) == sorted([*TEXTS, same[0].text])
 
 
-async def test_the_index_comes_back_neither_short_nor_with_others_rows(url: str) -> None:
+async def test_the_index_comes_back_neither_short_nor_with_others_rows(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Of a thousand tenants a full scan says which rows are the nearest, for each size of them."""
     async with PostgresDatabase(url, steps(WORDS)) as database:
         tenants = dict(fill(url, share=0.02))
         assert (len(tenants), max(tenants.values()), min(tenants.values())) == (1000, 2000, 10)
         near = NearestInPostgres(database, exact_rows=0)
         exact = NearestInPostgres(database)
-        await near.index_space("s", 384)
+        with monkeypatch.context() as patched:  # the index takes longer than a request may
+            patched.setattr(postgres, "STATEMENT_SECONDS", 0.1)
+            async with PostgresDatabase(url, steps(WORDS)) as other:
+                await NearestInPostgres(other).index_space("s", 384)
         rng = np.random.default_rng(3)
         for owner in ("o0", "o2", "o20", "o90", "o700"):
             place = Place(owner, "n", "s")

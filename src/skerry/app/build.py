@@ -243,7 +243,7 @@ async def open_application(  # noqa: PLR0915 - one for each part, in the order o
                 internal_runs=InternalRuns(dispatch),
                 channels=channels,
             )
-            tools.host = tool_host(context, environ, delivery, services)
+            tools.host = tool_host(context, environ, delivery, services, host.claims.searches)
             services.start("features", of_features(context))
             async with (
                 plugins.ending(),

@@ -56,8 +56,16 @@ class PluginParts(Struct, frozen=True):
         self._offer(registered)
         if services:
             self.services.start(plugin, services)
+        self._claim(plugin, registered)
+
+    def _claim(self, plugin: str, registered: Registered) -> None:
+        """Notes the memory, the search and the embedding model that the plugin provides."""
         if registered.memory is not None:
             self.claims.memory[plugin] = registered.memory
+        if registered.search is not None:
+            self.claims.searches[plugin] = registered.search
+        if registered.embedding is not None:
+            self.claims.embeddings[plugin] = registered.embedding
 
     def _offer(self, registered: Registered) -> None:
         """Adds the models that the plugin provides."""
@@ -69,7 +77,8 @@ class PluginParts(Struct, frozen=True):
     def disconnect(self, plugin: str, registered: Registered) -> None:
         """Ends all of it; what a channel has not sent stays in the outbox."""
         self.services.stop(plugin)
-        self.claims.memory.pop(plugin, None)
+        for claims in (self.claims.memory, self.claims.searches, self.claims.embeddings):
+            claims.pop(plugin, None)
         for event in registered.events:
             event.tell = None
             self.broadcast.forbid(event.name)

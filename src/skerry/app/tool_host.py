@@ -20,6 +20,7 @@ from skerry.model.rights import Rights
 from skerry.policy.access import Role
 from skerry.policy.decide import Actor
 from skerry.runtime.delivery import Delivery
+from skerry.sdk.search import SearchProvider
 from skerry.sdk.tool_host import ToolHost
 from skerry.store import outbox
 
@@ -34,6 +35,7 @@ def tool_host(
     environ: Mapping[str, str],
     delivery: Delivery | None = None,
     services: Services | None = None,
+    searches: Mapping[str, SearchProvider] | None = None,
 ) -> ToolHost:
     """Returns the host of tools; they are made of it at the first request to a model."""
     return ToolHost(
@@ -48,6 +50,7 @@ def tool_host(
         internal_runs=context.internal_runs,
         outgoing=DirectMessages(context, delivery) if delivery else None,
         redact=context.approvals.redact if context.approvals else str,
+        searches=searches if searches is not None else {},
     )
 
 

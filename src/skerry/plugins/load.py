@@ -32,6 +32,7 @@ from skerry.plugins.guarded import (
     guarded_method,
     guarded_route,
 )
+from skerry.plugins.guarded_providers import guard_providers
 from skerry.plugins.lifecycle import begin, drop, end
 from skerry.plugins.packages import Package, read_plugin
 from skerry.plugins.registered import check
@@ -317,6 +318,7 @@ class Plugins:
         methods = [guarded_method(runner, method) for method in registered.methods]
         commands = [guarded_command(runner, command) for command in registered.commands]
         routes = [guarded_route(runner, route) for route in registered.routes]
+        provided = guard_providers(runner, plugin, registered)
         try:
             for command, _ in commands:
                 self.commands.add(command)
@@ -327,7 +329,7 @@ class Plugins:
         except PluginError:
             self.commands.remove(plugin)
             raise
-        guards = [tool.guard for tool in tools]
+        guards = [*provided, *(tool.guard for tool in tools)]
         guards += [guard for _, guard in chain(commands, methods, routes)]
         made = _Loaded(
             registered,

@@ -33,6 +33,8 @@ class PluginReport(Struct, frozen=True):
     panels: tuple[str, ...] = ()
     channels: tuple[str, ...] = ()
     models: tuple[str, ...] = ()
+    providers: tuple[str, ...] = ()
+    """`search` and `embedding`, as far as it provides them."""
     sha256: str = ""
     """Hash of its files, as they were loaded."""
 

@@ -153,6 +153,9 @@ class PluginApi(Provides):
             raise PluginError(f"{self._data} cannot be made: {error.strerror}.") from error
         return self._data
 
+    state_dir = data_dir
+    """The same folder, by the name that other programs have for it."""
+
     def settings(self, model: type[P]) -> P:
         """Returns `plugins.entries.<id>.config`, checked against a pydantic model.
 
@@ -348,6 +351,8 @@ class PluginApi(Provides):
         if self._registered.cli is not None:
             raise PluginError("It has a command already; give that one subcommands.")
         self._registered.cli = CliCommand(text, add, run)
+
+    register_cli = register_cli_command
 
     def database(self, steps: Sequence[str]) -> Database:
         """Returns the plugin's tables, in a database of its own in `data_dir`.

@@ -16,9 +16,11 @@ from skerry.ports.checks import Check
 from skerry.ports.model import ModelInfo, ModelProvider
 from skerry.ports.tool import Tool
 from skerry.sdk.cli import CliCommand
+from skerry.sdk.embedding import EmbeddingProvider
 from skerry.sdk.http import HttpRoute
 from skerry.sdk.memory import SlotMemory
 from skerry.sdk.methods import GatewayMethod
+from skerry.sdk.search import SearchProvider
 
 Service = Callable[[], Coroutine[Any, Any, None]]
 """Runs from the start of the gateway until it stops."""
@@ -91,6 +93,8 @@ class Registered(Struct):
     cli: CliCommand | None = None
     memory: SlotMemory | None = None
     """Claim of the memory's slot."""
+    search: SearchProvider | None = None
+    embedding: EmbeddingProvider | None = None
     init: Callable[[], object] | None = None
     """Called when all of it is accepted, before any of it takes part."""
     shutdown: Callable[[], object] | None = None

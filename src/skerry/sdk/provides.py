@@ -1,12 +1,15 @@
-"""Parts of the gateway that a plugin provides: channels, models, the memory."""
+"""Parts of the gateway that a plugin provides: channels, models, searches, the memory."""
 
 from collections.abc import Sequence
+from typing import Any, Literal, overload
 
 from skerry.model.errors import PluginError
 from skerry.ports.channel import ChannelAdapter
 from skerry.ports.model import ModelInfo, ModelProvider
+from skerry.sdk.embedding import EmbeddingProvider
 from skerry.sdk.memory import SlotMemory
 from skerry.sdk.parts import Models, Registered
+from skerry.sdk.search import SearchProvider
 
 
 class Provides:
@@ -38,6 +41,58 @@ class Provides:
             message = f"The provider of {', '.join(strange)} is not {self.plugin}."
             raise PluginError(message, "Name the plugin's id as the provider.")
         self._registered.models.append(Models(provider, tuple(models)))
+
+    def register_search_provider(self, provider: SearchProvider) -> None:
+        """Answers `web_search`, where `tools.web.search.provider` is `plugin`.
+
+        Raises:
+            PluginError: there is one already, or `register` has returned.
+        """
+        self._check_open()
+        if self._registered.search is not None:
+            raise PluginError("It has registered a search already.")
+        self._registered.search = provider
+
+    def register_embedding_provider(self, provider: EmbeddingProvider) -> None:
+        """Embeds texts of the memory, where `memorySearch.provider` is `plugin`.
+
+        Raises:
+            PluginError: there is one already, or `register` has returned.
+        """
+        self._check_open()
+        if self._registered.embedding is not None:
+            raise PluginError("It has registered an embedding model already.")
+        self._registered.embedding = provider
+
+    @overload
+    def register_provider(
+        self, kind: Literal["model"], provider: ModelProvider, models: Sequence[ModelInfo]
+    ) -> None: ...
+
+    @overload
+    def register_provider(self, kind: Literal["search"], provider: SearchProvider) -> None: ...
+
+    @overload
+    def register_provider(
+        self, kind: Literal["embedding"], provider: EmbeddingProvider
+    ) -> None: ...
+
+    def register_provider(self, kind: str, provider: Any, models: Sequence[ModelInfo] = ()) -> None:
+        """Provides models, searches or embeddings, as the method of each kind does.
+
+        Raises:
+            PluginError: there is no such kind, or what the method of the kind raises.
+        """
+        match kind:
+            case "model":
+                self.register_model_provider(provider, models)
+            case "search":
+                self.register_search_provider(provider)
+            case "embedding":
+                self.register_embedding_provider(provider)
+            case _:
+                message = f"Unknown kind of provider {kind!r}."
+                raise PluginError(message, "Kinds: model, search, embedding.")
 
     def claim_slot(self, slot: str, backend: SlotMemory) -> None:
         """Provides what `plugins.slots.<slot>` names; the only slot is `memory`.

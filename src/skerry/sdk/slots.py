@@ -17,8 +17,10 @@ from skerry.ports.sandbox import Sandbox
 from skerry.ports.tool import Tool
 from skerry.ports.tries import CallTarget, ModelCallEnded
 from skerry.runtime.conversation import ConversationCache
+from skerry.sdk.embedding import EmbeddingProvider
 from skerry.sdk.features import Features, registered
 from skerry.sdk.memory import SlotMemory
+from skerry.sdk.search import SearchProvider
 from skerry.store import Store, nothing
 from skerry.store.mirror import Mirror
 from skerry.workspace.prompt_builder import Prompts
@@ -51,6 +53,10 @@ class SlotClaims(Struct):
     """Memories by the ids of their plugins; `plugins.slots.memory` names the one that counts."""
     reason: str = ""
     """Reason why the plugin that the slot names is not loaded."""
+    searches: dict[str, SearchProvider] = field(default_factory=dict)
+    """Searches by the ids of their plugins."""
+    embeddings: dict[str, EmbeddingProvider] = field(default_factory=dict)
+    """Embedding models by the ids of their plugins."""
 
 
 class MemoryHost(Struct, frozen=True):

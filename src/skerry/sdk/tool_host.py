@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from skerry.config.root import Config
 from skerry.infra.clock import Clock
@@ -17,6 +17,7 @@ from skerry.ports.allowlist import Allowlist
 from skerry.ports.dispatch import Dispatcher
 from skerry.runtime.allowlist import StoredAllowlist
 from skerry.runtime.internal_runs import InternalRuns
+from skerry.sdk.search import SearchProvider
 from skerry.store import Store
 
 
@@ -83,6 +84,8 @@ class ToolHost(Struct, frozen=True, kw_only=True):
     """Starts runs of the gateway's own; None where no gateway runs."""
     redact: Callable[[str], str] = str
     """Takes secrets out of text."""
+    searches: Mapping[str, SearchProvider] = field(default_factory=dict)
+    """Searches of plugins by their ids; plugins come and go."""
 
     @property
     def allowlist(self) -> Allowlist:

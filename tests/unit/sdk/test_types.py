@@ -12,6 +12,7 @@ from skerry.infra.features import FEATURES, Feature
 from skerry.sdk.features import FeatureApi, Features, Later
 
 HEAD = """
+    from collections.abc import Sequence
     from pathlib import Path
 
     from pydantic import BaseModel
@@ -22,8 +23,10 @@ HEAD = """
     from skerry.sdk.cli import CliCall
     from skerry.sdk.commands import CommandCall
     from skerry.sdk.http import HttpRequest, HttpResponse
+    from skerry.sdk.memory import Remembered, SlotStatus
     from skerry.sdk.methods import MethodCall
     from skerry.sdk.models import ModelInfo, ModelReply, ModelRequest, ReplyListener
+    from skerry.sdk.search import SearchHit, SearchQuery
     from skerry.sdk.tables import Database, Reader
     from skerry.sdk.tools import FunctionTool, ToolContext
 
@@ -35,6 +38,16 @@ HEAD = """
     class Silent:
         api = "x"
         async def complete(self, request: ModelRequest) -> ModelReply: ...
+    class Search:
+        async def search(self, query: SearchQuery) -> list[SearchHit]: ...
+    class Embedding:
+        model = "x"
+        local = True
+        async def embed(self, texts: Sequence[str], *, is_query: bool) -> list[list[float]]: ...
+    class Memory:
+        async def search(self, agent: str, query: str, limit: int) -> list[Remembered]: ...
+        async def forget(self, agent: str, phrases: Sequence[str]) -> int: ...
+        async def status(self, agent: str) -> SlotStatus: ...
     async def tool(params: Params, context: ToolContext) -> str: ...
     async def method(params: Params, call: MethodCall) -> object: ...
     async def command(call: CommandCall) -> str: ...
@@ -72,6 +85,14 @@ GOOD = (
     'api.register_page_panel("X", Path("x"))',
     'api.register_model_provider(Provider(), [ModelInfo("x", "y", "Y")])',
     "_ = api.database([]).read(count)",
+    'api.register_provider("search", Search())',
+    'api.register_provider("embedding", Embedding())',
+    'api.register_provider("model", Provider(), [ModelInfo("x", "y", "Y")])',
+    'api.claim_slot("memory", Memory())',
+    'api.register_cli("x", cli)',
+    "_ = api.state_dir / str(api.clock.now_ms())",
+    "_ = api.transcripts.since(1)",
+    '_ = api.http.fetch("https://example.com")',
 )
 BAD = {
     "the handler of another hook": "api.hooks.message_sent(seen)",
@@ -98,6 +119,11 @@ BAD = {
     "a provider that nobody hears": (
         'api.register_model_provider(Silent(), [ModelInfo("x", "y", "Y")])'
     ),
+    "a search in the place of a model": 'api.register_provider("embedding", Search())',
+    "a model without models": 'api.register_provider("model", Provider())',
+    "a kind of provider that there is not": 'api.register_provider("weather", Search())',
+    "a slot's holder that forgets nothing": 'api.claim_slot("memory", Search())',
+    "a folder in the place of a time": "_ = api.state_dir + 1",
     "a step that is no text": "api.database([1])",
     "a priority that is no number": 'api.hooks.message_received(seen, priority="high")',
 }

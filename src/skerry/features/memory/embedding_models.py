@@ -18,6 +18,7 @@ from skerry.config.memory import MemorySearchConfig
 from skerry.config.memory_search import EmbeddingBatch, Provider
 from skerry.config.models import Mode
 from skerry.config.root import Config
+from skerry.features.memory.plugin_embedding import PluginEmbedder
 from skerry.infra.clock import SystemClock
 from skerry.infra.process import starter
 from skerry.model.errors import BudgetError, ModelError
@@ -27,6 +28,7 @@ from skerry.model.run import Purpose, RunFailure
 from skerry.ports.model import UNPRICED, ModelCost
 from skerry.ports.tries import CallTarget, ModelCallEnded
 from skerry.providers.model_catalog import Facts
+from skerry.sdk.embedding import EmbeddingProvider
 from skerry_recall.batch import BatchEmbedder, BatchSettings
 from skerry_recall.chain import Chain
 from skerry_recall.embed import Embedder, EmbeddingModel, EmbeddingUnavailableError, Kind
@@ -164,6 +166,8 @@ def order(config: MemorySearchConfig, usable: Callable[[Provider], bool]) -> lis
     match config.provider:
         case "none":
             return []
+        case "plugin":  # it is asked before those of this list
+            first = []
         case "auto":
             first = others[:1]
         case named:
@@ -192,6 +196,8 @@ class Embedders:
         book: Callable[[ModelCallEnded], None],
         allow: Callable[[CallTarget], None],
     ) -> None:
+        self.plugins: Mapping[str, EmbeddingProvider] = {}
+        """Models of plugins by the ids of these; plugins come and go."""
         self._config = config
         self._http = http
         self._environ = environ
@@ -212,7 +218,8 @@ class Embedders:
         search = config.memory_search(agent)
         places = {one: self._place(agent, one, search, config) for one in _HOSTED}
         made_of = (search.provider, search.model, search.fallback, search.local, search.remote)
-        key = (made_of, places)
+        mine = self._of_plugin(search) if search.provider == "plugin" else None
+        key = (made_of, places, mine)
         cached = self._chains.get(agent)
         if cached is not None and cached[0] == key:
             return cached[1]
@@ -220,7 +227,7 @@ class Embedders:
         def usable(provider: Provider) -> bool:
             return installed(LOCAL_MODEL) if provider == "local" else places[provider].usable
 
-        chain: list[Embedder] = []
+        chain: list[Embedder] = [] if mine is None else [_plugin_model(*mine)]
         for provider in order(search, usable):
             named = search.model if provider == search.provider else None
             if provider == "local":
@@ -232,6 +239,11 @@ class Embedders:
         made = Chain(chain)
         self._chains[agent] = key, made
         return made
+
+    def _of_plugin(self, search: MemorySearchConfig) -> tuple[str, EmbeddingProvider | None]:
+        """Returns the plugin whose model is asked, and the model, if the plugin is loaded."""
+        plugin = search.model or min(self.plugins, default="")
+        return plugin, self.plugins.get(plugin)
 
     def _place(
         self, agent: AgentId, provider: Provider, search: MemorySearchConfig, config: Config
@@ -299,6 +311,14 @@ class Embedders:
             return await self._credentials.secret(profile)
         except ModelError as error:
             raise EmbeddingUnavailableError(str(error), error.remedy) from error
+
+
+def _plugin_model(plugin: str, provider: EmbeddingProvider | None) -> Embedder:
+    if provider is not None:
+        return PluginEmbedder(plugin, provider)
+    who = f"the plugin {plugin}" if plugin else "no plugin that is loaded"
+    message = f"memorySearch.provider is plugin, and {who} provides no embedding model."
+    return Absent(EmbeddingModel(plugin or "plugin", "none"), message, "skerry plugins list")
 
 
 def local_model(named: str) -> tuple[str, str]:

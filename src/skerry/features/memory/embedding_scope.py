@@ -9,6 +9,7 @@ import anyio
 from skerry.config.root import Config
 from skerry.infra.http import HttpClient
 from skerry.model.ids import AgentId
+from skerry.sdk.embedding import EmbeddingProvider
 from skerry.sdk.slots import Payer
 
 if TYPE_CHECKING:
@@ -18,7 +19,12 @@ if TYPE_CHECKING:
 
 @asynccontextmanager
 async def open_embedding(
-    config: Callable[[], Config], environ: Mapping[str, str], payer: Payer, *, wanted: bool = True
+    config: Callable[[], Config],
+    environ: Mapping[str, str],
+    payer: Payer,
+    *,
+    wanted: bool = True,
+    plugins: Mapping[str, EmbeddingProvider] | None = None,
 ) -> AsyncGenerator[Callable[[AgentId], "Embedder | None"]]:
     """Gives the function that returns an agent's embedding model; None searches by words alone.
 
@@ -37,6 +43,7 @@ async def open_embedding(
                 made.append(
                     Embedders(config, http, environ, tasks, book=payer.book, allow=payer.allow)
                 )
+                made[0].plugins = {} if plugins is None else plugins
             return made[0].of(agent).face()
 
         yield embedder

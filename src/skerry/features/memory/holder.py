@@ -59,7 +59,13 @@ class Parts(Struct, frozen=True):
 async def open_parts(host: MemoryHost) -> AsyncGenerator[Parts]:
     """Gives the parts for the block; its end also ends the processes of embedding models."""
     config, store, clock = host.config, host.store, host.clock
-    async with open_embedding(config, host.environ, host.payer, wanted=host.embeds) as embedder:
+    async with open_embedding(
+        config,
+        host.environ,
+        host.payer,
+        wanted=host.embeds,
+        plugins=host.claims.embeddings,
+    ) as embedder:
         builtin = BuiltinMemories(config, store, clock, host.redact, embedder, host.reach)
         behind, transcripts = host.memories or builtin, StoredTranscripts(store)
         chains = SlotMemories(config, behind, transcripts, clock, host.redact, host.environ)

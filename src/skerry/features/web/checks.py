@@ -11,6 +11,8 @@ async def search_provider(installation: Installation) -> Iterable[Check]:
     """Returns the provider of `web_search`, or what it lacks; asks nobody."""
     if installation.config is None or not installation.config.tools.web.search.enabled:
         return []
+    if installation.config.tools.web.search.provider == "plugin":
+        return [Check("web search", Level.OK, "web_search asks the search of a plugin.")]
     provider = provider_of(installation.config.tools.web.search, installation.environ)
     try:
         provider.request(Query("x", 1))

@@ -3,7 +3,7 @@
 import html
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol
 from urllib.parse import urlencode
 
@@ -104,7 +104,7 @@ class Brave:
     def results(self, answer: Any, query: Query) -> dict[str, Any]:
         """Returns the results."""
         rows = _rows(_object(_object(answer).get("web") or {}).get("results"))
-        return _listed([_row(row, "description", "age") for row in rows[: query.count]])
+        return listed(rows[: query.count], "description", "age")
 
 
 class Searxng:
@@ -141,7 +141,7 @@ class Searxng:
     def results(self, answer: Any, query: Query) -> dict[str, Any]:
         """Returns the results."""
         rows = _rows(_object(answer).get("results"))
-        return _listed([_row(row, "content", "publishedDate") for row in rows[: query.count]])
+        return listed(rows[: query.count], "content", "publishedDate")
 
 
 class Perplexity:
@@ -194,6 +194,11 @@ class Perplexity:
         return {"model": self._model, "content": visible(content), "citations": urls[:50]}
 
 
+def listed(rows: Sequence[Mapping[str, Any]], description: str, published: str) -> dict[str, Any]:
+    """Returns the fields of a result; `description` and `published` name keys of the rows."""
+    return _listed([_row(row, description, published) for row in rows])
+
+
 def clean(value: object) -> str:
     """Returns a text of an answer without tags and invisible characters, on one line."""
     if not isinstance(value, str):
@@ -214,7 +219,7 @@ def provider_of(config: WebSearchConfig, environ: Mapping[str, str]) -> Provider
         "searxng": (Searxng(address), bool(address)),
         "perplexity": (perplexity, bool(key)),
     }
-    if config.provider is not None:
+    if config.provider in known:
         return known[config.provider][0]
     return next((provider for provider, is_set in known.values() if is_set), brave)
 

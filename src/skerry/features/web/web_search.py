@@ -1,11 +1,14 @@
 """The tool `web_search`: results of a search engine."""
 
 import json
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from skerry.config.tools_web import WebSearchConfig
+from skerry.features.web import plugin_search
 from skerry.features.web.cache import Cache
 from skerry.features.web.providers import (
     Provider,
@@ -92,22 +95,36 @@ class WebSearch:
         config = self._config
         fields = params.model_dump(exclude={"count"})
         query = Query(count=params.count or config.max_results, **fields)
-        provider = provider_of(config, self._host.environ)
         begin = self._host.clock.now_ms()
-        key = (provider.name, query)
-        if (kept := self._cache.get(key, begin)) is not None:
-            return _shown(kept | {"cached": True})
         try:
-            request = provider.request(query)
+            name, ask = self._way(config, query)
         except SearchRefusedError as error:
             return ToolResult(json.dumps(error.answer), details=error.answer)
-        found = await self._found(provider, request, query, config)
+        key = (name, query)
+        if (kept := self._cache.get(key, begin)) is not None:
+            return _shown(kept | {"cached": True})
+        found = await ask()
         now = self._host.clock.now_ms()
-        result = {"query": query.query, "provider": provider.name, **found, "tookMs": now - begin}
+        result = {"query": query.query, "provider": name, **found, "tookMs": now - begin}
         text = json.dumps(result, ensure_ascii=False)
         until = now + int(config.cache_ttl_minutes * _MINUTE_MS)
         self._cache.put(key, result, len(text), until, now)
         return _shown(result)
+
+    def _way(
+        self, config: WebSearchConfig, query: Query
+    ) -> tuple[str, Callable[[], Awaitable[dict[str, Any]]]]:
+        """Returns the name of the provider, and what asks it.
+
+        Raises:
+            SearchRefusedError: it cannot be asked.
+        """
+        if config.provider == "plugin":
+            name, search = plugin_search.chosen(self._host.searches)
+            return name, partial(plugin_search.found, search, query)
+        provider = provider_of(config, self._host.environ)
+        request = provider.request(query)
+        return provider.name, partial(self._found, provider, request, query, config)
 
     async def _found(
         self, provider: Provider, request: FetchRequest, query: Query, config: WebSearchConfig

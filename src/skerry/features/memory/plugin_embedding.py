@@ -1,0 +1,59 @@
+"""The embedding model of a plugin, as the memory asks any other."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from skerry.model.errors import PluginError
+from skerry.sdk.embedding import EmbeddingProvider
+from skerry_recall.embed import EmbeddingError, EmbeddingModel, Kind, checked
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+BATCH: Final = 32
+"""Texts of one call."""
+MOST_CHARACTERS: Final = 32_000
+"""Characters of a text that are embedded."""
+
+
+class PluginEmbedder:
+    """Implements `skerry_recall.embed.Embedder`."""
+
+    bulk: Final = 4 * BATCH
+
+    def __init__(self, plugin: str, provider: EmbeddingProvider) -> None:
+        self.model = EmbeddingModel(plugin, provider.model)
+        self.local = provider.local
+        self.dims: int | None = None
+        self._provider = provider
+
+    async def embed(self, texts: Sequence[str], kind: Kind) -> "NDArray[np.float32]":
+        """Returns one row a text.
+
+        Raises:
+            EmbeddingError: the plugin failed, or answered no vectors.
+        """
+        import numpy as np  # noqa: PLC0415 - 20 MB, once there are vectors
+
+        rows: dict[int, NDArray[np.float32]] = {}
+        for begin in range(0, len(texts), BATCH):
+            some = [text[:MOST_CHARACTERS] for text in texts[begin : begin + BATCH]]
+            try:
+                answer = await self._provider.embed(some, is_query=kind is Kind.QUERY)
+                rectangle = answer if len({len(row) for row in answer}) == 1 else []
+                given = np.asarray(rectangle, np.float64)
+                vectors = checked(given, len(some), self.dims, str(self.model))
+            except PluginError as error:
+                raise self._failed(EmbeddingError(str(error), error.remedy), rows) from error
+            except EmbeddingError as error:
+                raise self._failed(error, rows) from error
+            self.dims = int(vectors.shape[1])
+            rows |= dict(enumerate(vectors, begin))
+        return np.stack([rows[place] for place in range(len(texts))])
+
+    def _failed(
+        self, error: EmbeddingError, done: "dict[int, NDArray[np.float32]]"
+    ) -> EmbeddingError:
+        error.done = done
+        return error

@@ -1,0 +1,101 @@
+"""Guards around searches and embedding models of plugins."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from skerry.hooks.runner import HandlerError, Runner
+from skerry.model.errors import PluginError
+from skerry.plugins.guarded import GuardedCall
+from skerry.sdk.embedding import EmbeddingProvider
+from skerry.sdk.parts import Registered
+from skerry.sdk.search import SearchHit, SearchProvider, SearchQuery
+
+SEARCH_SECONDS: Final = 30.0
+EMBED_SECONDS: Final = 60.0
+MOST_HITS: Final = 50
+MOST_NUMBERS: Final = 8192
+"""Length of a vector."""
+_LOG: Final = "`skerry plugins list` shows the reason."
+
+
+class GuardedSearch:
+    """A search of a plugin. Implements `sdk.search.SearchProvider`."""
+
+    def __init__(self, runner: Runner, plugin: str, provider: SearchProvider) -> None:
+        self.guard = GuardedCall(runner, plugin, "search", provider.search, SEARCH_SECONDS)
+
+    async def search(self, query: SearchQuery) -> Sequence[SearchHit]:
+        """Returns the results.
+
+        Raises:
+            PluginError: it failed, or refused.
+        """
+        try:
+            hits: Sequence[SearchHit] = await self.guard.call(query, _hits)
+        except HandlerError as error:
+            raise PluginError(f"The search of the plugin failed: {error}.", _LOG) from error
+        return hits
+
+
+class GuardedEmbedding:
+    """An embedding model of a plugin. Implements `sdk.embedding.EmbeddingProvider`."""
+
+    def __init__(self, runner: Runner, plugin: str, provider: EmbeddingProvider) -> None:
+        self.model = str(provider.model)
+        self.local = bool(provider.local)
+
+        async def embed(given: tuple[Sequence[str], bool]) -> object:
+            return await provider.embed(given[0], is_query=given[1])
+
+        self.guard = GuardedCall(runner, plugin, "embedding", embed, EMBED_SECONDS)
+
+    async def embed(self, texts: Sequence[str], *, is_query: bool) -> Sequence[Sequence[float]]:
+        """Returns a vector for each text.
+
+        Raises:
+            PluginError: it failed, or refused.
+        """
+
+        def read(value: object) -> list[list[float]]:
+            return _vectors(value, len(texts))
+
+        try:
+            rows: list[list[float]] = await self.guard.call((texts, is_query), read)
+        except HandlerError as error:
+            raise PluginError(f"The embedding of the plugin failed: {error}.", _LOG) from error
+        return rows
+
+
+def guard_providers(runner: Runner, plugin: str, registered: Registered) -> list[GuardedCall]:
+    """Puts guards around what a plugin provides; returns them.
+
+    Raises:
+        PluginError: it is no provider.
+    """
+    guards: list[GuardedCall] = []
+    try:
+        if registered.search is not None:
+            search = registered.search = GuardedSearch(runner, plugin, registered.search)
+            guards.append(search.guard)
+        if registered.embedding is not None:
+            embedding = GuardedEmbedding(runner, plugin, registered.embedding)
+            registered.embedding = embedding
+            guards.append(embedding.guard)
+    except AttributeError as error:
+        raise PluginError(f"A provider of it is none: {error}.") from error
+    return guards
+
+
+def _hits(value: object) -> list[SearchHit]:
+    hits = list(value)[:MOST_HITS] if isinstance(value, Iterable) else [value]
+    found = [hit for hit in hits if isinstance(hit, SearchHit)]
+    if len(found) < len(hits):
+        raise HandlerError("it returned something that is not a SearchHit")
+    return found
+
+
+def _vectors(value: Any, texts: int) -> list[list[float]]:
+    rows = [[float(number) for number in row] for row in value]
+    if len(rows) != texts or any(not 0 < len(row) <= MOST_NUMBERS for row in rows):
+        raise HandlerError(f"it returned no vector for each of {texts} texts")
+    return rows
