@@ -64,6 +64,7 @@ def fill(url: str, share: float) -> list[tuple[str, int]]:
                 noise = rng.standard_normal((rows, DIMS))
                 vectors = normalised(topics[rng.integers(len(topics), size=rows)] + noise)
                 _copy(connection, owner, vectors)
+        connection.execute("ANALYZE memory")  # as the database does by itself, a while later
         connection.commit()
     return tenants
 
