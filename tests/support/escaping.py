@@ -130,6 +130,12 @@ class Outside:
         (workspace / "folder" / "link-to-root").symlink_to("/")
         shutil.copy("/usr/bin/id", workspace / "set-user-id")
         (workspace / "set-user-id").chmod(0o4755)
+        (workspace / "AGENTS.md").write_text("Be kind.\n", encoding="utf-8")
+        (workspace / "folder" / "another-name").hardlink_to(workspace / "AGENTS.md")
+        for name in ("planted-socket", "folder/planted-socket"):
+            named = self._stack.enter_context(socket.socket(socket.AF_UNIX))
+            named.bind(str(workspace / name))
+            named.listen(64)
 
     def _listen(self) -> None:
         listener = self._stack.enter_context(socket.socket())

@@ -14,7 +14,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 
 Probe = Callable[[dict[str, str]], "str | None"]
-MODULES = ("files", "processes", "network", "privileges", "kernel", "limits", "ends")
+MODULES = ("files", "processes", "network", "privileges", "kernel", "limits", "machine", "ends")
 """Modules beside this one; inside they belong to no package."""
 SECONDS = 20
 

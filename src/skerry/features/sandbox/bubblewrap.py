@@ -202,6 +202,7 @@ def _arguments(
     size = str(limits.tmp_bytes)
     words = [*_ALWAYS, "--ro-bind", "/usr", "/usr", "--proc", "/proc"]
     words += ["--ro-bind", "/proc/sys", "/proc/sys", "--dev", "/dev"]
+    words += ["--ro-bind-try", "/proc/pressure", "/proc/pressure"]
     words += ["--uid", str(USER), "--gid", str(USER), "--seccomp", str(filtering)]
     words += ["--size", size, "--tmpfs", "/dev/shm", "--size", size, "--tmpfs", "/tmp"]  # noqa: S108
     words += [word for path in _MASKED for word in ("--ro-bind-try", "/dev/null", path)]
@@ -213,10 +214,12 @@ def _arguments(
         words += [option, source, mount.target]
     for path in command.hidden:
         words += ["--tmpfs", path, "--remount-ro", path]
+    empty = [(path, _memory(b"", stack)) for path in command.covered]
+    words += [word for path, file in empty for word in ("--ro-bind-data", str(file), path)]
     for name, value in command.environ.items():
         words += ["--setenv", name, value]
     words += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", str(command.cwd)]
-    return words, [filtering, *files]
+    return words, [filtering, *files, *(file for _, file in empty)]
 
 
 def _system() -> list[str]:

@@ -28,6 +28,8 @@ class Command(Struct, frozen=True):
     """Names the container that is shared, where the backend keeps one."""
     hidden: Sequence[str] = ()
     """Paths inside that an empty folder covers."""
+    covered: Sequence[str] = ()
+    """Paths inside that an empty file covers."""
     listens: bool = False
     terminal: Terminal | None = None
     join: Callable[[int], Awaitable[None]] | None = None

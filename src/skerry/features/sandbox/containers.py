@@ -39,6 +39,7 @@ MOST_LEFT: Final = 32
 """Processes, dead ones included, with which a container is still used again."""
 _ENVIRON: Final = re.compile("PATH|HOME|XDG_RUNTIME_DIR|DOCKER_[A-Z_]+|CONTAINER_[A-Z_]+")
 _SECONDS: Final = 120.0
+_NOTHING: Final = Path("/dev/null")
 _END: Final = """
 if [ "$1" = all ]; then kill -9 -1 2>/dev/null; else
   for one in /proc/[0-9]*; do
@@ -180,7 +181,8 @@ class Containers:
             (str(source), mount.target, mount.is_writable)
             for source, mount in zip(sources, command.mounts, strict=True)
         ]
-        parts = (os.getpid(), _image(command.settings), mounts, command.hidden, command.limits)
+        paths = (command.hidden, command.covered)
+        parts = (os.getpid(), _image(command.settings), mounts, paths, command.limits)
         data = msgspec.json.encode(parts) + self._state.encode()
         return sha256(data).hexdigest()[:16]
 
@@ -253,6 +255,8 @@ class Containers:
             words += _bind(source, mount.target, is_writable=mount.is_writable)
         for path in command.hidden:
             words += ["--tmpfs", f"{path}:ro,size=4k"]
+        for path in command.covered:
+            words += _bind(_NOTHING, path, is_writable=False)
         return words
 
     def _exec(self, warm: Warm, command: Command, mark: str, stack: ExitStack) -> Program:

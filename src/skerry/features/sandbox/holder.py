@@ -161,7 +161,7 @@ class Sandboxes:
             if spec.pty:
                 terminal = Terminal(spec.rows, spec.columns)
             try:
-                mounts, hidden = await to_thread.run_sync(self._mounts, granted, held, made)
+                mounts, opened = await to_thread.run_sync(self._mounts, granted, held, made)
                 join = await self._joined(backend, granted, served)
                 command = Command(
                     argv=spec.argv,
@@ -170,7 +170,8 @@ class Sandboxes:
                     join=join,
                     limits=granted.limits,
                     cwd=spec.cwd,
-                    hidden=hidden,
+                    hidden=opened.hidden,
+                    covered=opened.covered,
                     scope=granted.scope,
                     settings=granted.settings,
                     listens=spec.listens and not spec.pty,
@@ -244,8 +245,8 @@ class Sandboxes:
 
     def _mounts(
         self, granted: Granted, held: ExitStack, made: list[Path]
-    ) -> tuple[list[Mount], tuple[str, ...]]:
-        """Returns the mounts and the hidden paths; they are open until the end of the stack.
+    ) -> tuple[list[Mount], view.View]:
+        """Returns all mounts, and the view of the workspace; open until the end of the stack.
 
         Placeholders are added to `made`.
         """
@@ -265,7 +266,7 @@ class Sandboxes:
         held.callback(opened.close)
         bound = binds.opened(granted.settings.docker.binds, config, guard, self._host.environ)
         held.callback(binds.close, bound)
-        return [*opened.mounts, *bound], opened.hidden
+        return [*opened.mounts, *bound], opened
 
 
 def _unavailable(name: str, why: str) -> SelfTest:

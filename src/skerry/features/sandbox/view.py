@@ -3,7 +3,8 @@
 What tools may not write there, commands may not either. For the names at the top that the gateway
 loads, empty directories are made while a command runs, since a mount needs one: so nothing can be
 made under these names. In a run that has read others' text this also holds for the memory and for
-the files that a prompt reads.
+the files that a prompt reads, under each name that they have in the workspace. Sockets and pipes of
+programs outside are covered: who connects to one leaves the sandbox.
 """
 
 import os
@@ -32,6 +33,10 @@ MOST_ENTRIES: Final = 50_000
 MOST_MOUNTS: Final = 200
 """Read-only paths of a workspace; folders that would add more are read-only as a whole."""
 MOST_DEPTH: Final = 64
+MOST_COVERED: Final = 200
+"""Sockets, pipes and devices in a workspace."""
+MOST_LINKED: Final = 2000
+"""Closed files whose other names are looked for."""
 _AT_ONCE: Final = 8
 """Placeholders that are removed at once; there are hardly more names."""
 _PATH: Final = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -61,6 +66,8 @@ class View(Struct, frozen=True):
     """The first is the workspace itself."""
     hidden: tuple[str, ...] = ()
     """Paths inside that are covered by an empty folder."""
+    covered: tuple[str, ...] = ()
+    """Paths inside that are covered by an empty file."""
 
     def close(self) -> None:
         """Closes the descriptors."""
@@ -138,18 +145,44 @@ def opened(
     writable = writes and (guard is None or guard.writing(workspace / "x") is None)
     closed = frozenset((*names.folders, *names.files, *_beneath(workspace, guard, extra)))
     mounts: list[Mount] = []
+    walk = _Walk(closed, is_writable=writable)
     try:
         root = os.open(workspace, _FOLDER)
         mounts.append(Mount(root, str(WORKDIR), is_writable=writable))
         if writable and guard is not None:
-            mounts += _Walk(closed).top(root)
+            walk.linked = _linked(root, names)
+        if guard is not None:
+            inner = walk.top(root)
+            mounts += inner if writable else []
+            View([] if writable else inner).close()
     except (OSError, SandboxError) as error:
         View(mounts).close()
         if isinstance(error, SandboxError):
             raise
         message = f"The workspace {workspace} cannot be opened: {error.strerror}."
         raise SandboxError(message, f"Correct the permissions of {workspace}.") from error
-    return View(mounts, hidden)
+    return View(mounts, hidden, tuple(walk.covered))
+
+
+def _linked(root: int, names: Names) -> frozenset[tuple[int, int]]:
+    """Returns the closed files that have another name too, by device and inode."""
+    linked: set[tuple[int, int]] = set()
+    left = MOST_LINKED
+    waiting = [*names.folders, *names.files]
+    while waiting and (left := left - 1):
+        name = waiting.pop()
+        with suppress(OSError):
+            status = os.stat(name, dir_fd=root, follow_symlinks=False)
+            if stat.S_ISREG(status.st_mode) and status.st_nlink > 1:
+                linked.add((status.st_dev, status.st_ino))
+            elif stat.S_ISDIR(status.st_mode) and name.partition("/")[0] not in CLOSED:
+                folder = os.open(name, _FOLDER, dir_fd=root)
+                try:
+                    with os.scandir(folder) as entries:
+                        waiting += [f"{name}/{entry.name}" for entry in entries]
+                finally:
+                    os.close(folder)
+    return frozenset(linked)
 
 
 def _hidden(workspace: Path, guard: Protected | None) -> tuple[str, ...]:
@@ -177,9 +210,13 @@ def _beneath(workspace: Path, guard: Protected | None, extra: tuple[Path, ...]) 
 class _Walk:
     """Looks for closed names in a workspace, at any depth, through opened directories alone."""
 
-    def __init__(self, closed: frozenset[str]) -> None:
+    def __init__(self, closed: frozenset[str], *, is_writable: bool) -> None:
         self._closed = closed
+        self._is_writable = is_writable
         self._entries = 0
+        self.linked: frozenset[tuple[int, int]] = frozenset()
+        """Closed files with several names, by device and inode."""
+        self.covered: list[str] = []
 
     def top(self, root: int) -> list[Mount]:
         """Returns the mounts beneath the root, those of outer directories first."""
@@ -207,11 +244,24 @@ class _Walk:
         status = os.stat(name, dir_fd=folder, follow_symlinks=False)
         if self._is_closed(names):
             if stat.S_ISLNK(status.st_mode):
-                _refuse_link(names)
+                if self._is_writable:
+                    _refuse_link(names)
             else:
                 mounts.append(self._mount(folder, names))
         elif stat.S_ISDIR(status.st_mode):
             self._look_into(folder, names, mounts)
+        elif (status.st_dev, status.st_ino) in self.linked:
+            mounts.append(self._mount(folder, names))
+        elif not (stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode)):
+            self._cover(names)
+
+    def _cover(self, names: tuple[str, ...]) -> None:
+        if len(self.covered) == MOST_COVERED:
+            raise SandboxError(
+                f"The workspace has more than {MOST_COVERED} sockets, pipes or devices.",
+                f"Remove those in {'/'.join(names[:-1]) or 'its top folder'}.",
+            )
+        self.covered.append(str(WORKDIR.joinpath(*names)))
 
     def _look_into(self, folder: int, names: tuple[str, ...], mounts: list[Mount]) -> None:
         try:
@@ -221,14 +271,20 @@ class _Walk:
             return
         try:
             with os.scandir(inner) as entries:
-                listed = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
+                listed = [(entry.name, self._is_of_interest(entry)) for entry in entries]
             self._entries += len(listed)
-            for entry, is_directory in listed:
+            for entry, is_of_interest in listed:
                 path = (*names, entry)
-                if is_directory or self._is_closed(path):
+                if is_of_interest or self._is_closed(path):
                     self._look(inner, path, mounts)
         finally:
             os.close(inner)
+
+    def _is_of_interest(self, entry: os.DirEntry[str]) -> bool:
+        """Returns whether an entry is a directory, of a special kind, or one of several names."""
+        if any(number == entry.inode() for _, number in self.linked):
+            return True
+        return not (entry.is_symlink() or entry.is_file(follow_symlinks=False))
 
     def _whole(self, root: int, name: str, inner: list[Mount]) -> list[Mount]:
         """Returns a folder as a whole in place of what was opened beneath it."""
