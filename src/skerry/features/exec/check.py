@@ -1,12 +1,13 @@
 """Decides on a command of a host: whether it runs, is asked about, or is refused."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Final
 
 from msgspec import Struct
 
 from skerry.config.exec import Ask, Security
-from skerry.features.exec import analysis, patterns, safe_bins
+from skerry.features.exec import analysis, git_config, patterns, safe_bins
 from skerry.features.exec.programs import SEARCH_PATH, Resolved, is_on_path, resolve
 from skerry.features.exec.words import RefusedError, Simple
 from skerry.policy.command_patterns import Pattern, PatternError, parse
@@ -26,6 +27,10 @@ class Rules(Struct, frozen=True):
     """Patterns. One that cannot be used matches nothing."""
     safe_bins: tuple[str, ...] = safe_bins.DEFAULT
     search_path: tuple[str, ...] = SEARCH_PATH
+    cwd: Path | None = None
+    """Folder in which the command starts; None where it is not known."""
+    root: Path | None = None
+    """Workspace of the agent."""
 
 
 class Segment(Struct, frozen=True):
@@ -142,6 +147,8 @@ class _Judge:
             return Segment(simple.argv, real, self._miss, *unusable)
         runs = not peeled.is_complete or is_runner(peeled.argv, program.name, _base(program.real))
         allowed = self._allowed(simple, peeled, program, runs=runs)
+        if allowed is not None and program.name == "git" and (why := self._repository()):
+            return Segment(simple.argv, real, self._miss, "git-config", why)
         if allowed is not None:
             return Segment(simple.argv, real, Effect.ALLOW, *allowed)
         if runs:
@@ -152,6 +159,11 @@ class _Judge:
         return Segment(
             simple.argv, real, self._miss, "allowlist-miss", reason, remembered=remembered
         )
+
+    def _repository(self) -> str:
+        """Returns why git may run a program here that its words do not name."""
+        cwd = self._rules.cwd
+        return "" if cwd is None else git_config.problem(cwd, self._rules.root)
 
     def _unusable(self, peeled: Peeled, program: Resolved | None) -> tuple[str, ...]:
         """Returns rule and reason where no pattern can cover the command; empty where one can."""

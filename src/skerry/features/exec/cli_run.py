@@ -8,17 +8,19 @@ import sys
 from argparse import Namespace
 from collections.abc import Mapping
 from contextlib import closing
+from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 import anyio
 from msgspec import Struct
+from msgspec.structs import replace
 
 from skerry.cli.failure import FailedError
 from skerry.cli.json_lines import decoded
 from skerry.cli.render import notice, one_line, show, show_json, table
 from skerry.config.load import load
 from skerry.config.root import Config
-from skerry.features.exec.check import CommandDecision, check
+from skerry.features.exec.check import CommandDecision, Rules, check
 from skerry.features.exec.modes import ASKS, SECURITIES
 from skerry.features.exec.settings import rules_of
 from skerry.infra import sqlite
@@ -145,7 +147,16 @@ async def _decision(agent: _Agent, request: Mapping[str, Any]) -> CommandDecisio
     rules = rules_of(
         agent.config, agent.name, host="gateway", security=security, ask=ask, more=agent.more
     )
-    return await check(command, rules)
+    return await check(command, rules if cwd is None else _within(rules, agent, cwd))
+
+
+def _within(rules: Rules, agent: _Agent, cwd: str) -> Rules:
+    """Returns the rules for a command that starts in a folder."""
+    try:
+        root = agent.config.workspace(agent.name).resolve()
+        return replace(rules, cwd=Path(cwd).resolve(), root=root)
+    except (OSError, RuntimeError, ValueError) as error:
+        raise _LineError("cwd is not the path of a folder") from error
 
 
 def _show(decision: CommandDecision) -> None:

@@ -5,7 +5,7 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import Final
 
@@ -13,12 +13,17 @@ import anyio
 import anyio.abc
 from msgspec.structs import replace
 
+from skerry.features.exec.programs import SEARCH_PATH
 from skerry.infra.child_scope import scoped
 from skerry.infra.process import LIFELINE, Child, NotStartedError, Program, child
 from skerry.infra.terminal import Terminal
 
 END_SECONDS: Final = 15.0
 """Limit of the end of all that a command started."""
+
+_GIT: Final = (("core.fsmonitor", "false"), ("safe.bareRepository", "explicit"))
+"""Settings of git that a repository cannot change: it runs no program of its own while it looks for
+changes, and a folder that is laid out as a repository is none."""
 
 
 class GatewayProcess:
@@ -107,3 +112,17 @@ def _scoped(program: Program, *, is_terminal: bool) -> Program:
         return program
     words = scoped([path, *program.command[1:]], LIFELINE, is_terminal=is_terminal)
     return replace(program, command=words, filters=True, grace=END_SECONDS)
+
+
+def environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """Returns the whole environment of a command on this machine; no variable of ours is in it."""
+    git = {"GIT_CONFIG_COUNT": str(len(_GIT))}
+    for number, (key, value) in enumerate(_GIT):
+        git |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
+    return {
+        "PATH": ":".join(SEARCH_PATH),
+        "HOME": environ.get("HOME", "/"),
+        "LANG": "C.UTF-8",
+        "TERM": "dumb",
+        **git,
+    }

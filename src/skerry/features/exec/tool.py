@@ -1,7 +1,7 @@
 """The tool `exec`: a command in the sandbox, or on this machine behind the analysis of commands."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from pathlib import Path, PurePosixPath
@@ -9,16 +9,16 @@ from typing import Any, Final, Literal
 
 import anyio
 import anyio.to_thread
+from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
 from skerry.config.exec import Ask, Security
 from skerry.features.exec.binding import binding
 from skerry.features.exec.check import CommandDecision, check
-from skerry.features.exec.gateway_host import on_gateway
+from skerry.features.exec.gateway_host import environment, on_gateway
 from skerry.features.exec.node_host import MOST_SECONDS, Node, NodeCommand, find, run_on
 from skerry.features.exec.notice import Notices
 from skerry.features.exec.process_tool import Process, outcome, told
-from skerry.features.exec.programs import SEARCH_PATH
 from skerry.features.exec.registry import Registry
 from skerry.features.exec.session import Command, ProcessSession
 from skerry.features.exec.settings import host_of, node_of, rules_of
@@ -131,7 +131,7 @@ class Exec:
         if host == "node" and (params.listens or params.pty):
             why = "a node runs a command to its end, without a terminal"
             return Assessment(Effect.DENY, "exec-node", why)
-        decision = await self._decision(params, caller, host)
+        decision = await self._decision(params, context, host)
         if decision.decision is Effect.DENY:
             return Assessment(Effect.DENY, decision.rule, decision.reason)
         cwd, place = self._folder(params, context, host), host
@@ -174,7 +174,7 @@ class Exec:
         if place == "sandbox":
             local = is_local(self._host.config().sandbox(caller.key.agent))
         else:
-            decision = await self._decision(params, caller, "gateway")
+            decision = await self._decision(params, context, "gateway")
             local = brings_no_words(decision.segments, root, self._cwd(params, context))
         rules = context.workspace.rules
         if not local or not isinstance(rules, Gate):
@@ -248,7 +248,7 @@ class Exec:
         if host == "sandbox":
             opens = partial(self._inside, params, context, caller)
         else:
-            await self._note(params, caller)
+            await self._note(params, context)
             opens = partial(self._outside, params, cwd)
         words = await self.source(arguments, context)
         command = Command(
@@ -293,8 +293,10 @@ class Exec:
     def _covers(self, caller: Caller) -> bool:
         return self._sandbox.applies(caller.key.agent, str(caller.key))
 
-    async def _decision(self, params: ExecParams, caller: Caller, host: str) -> CommandDecision:
-        agent = caller.key.agent
+    async def _decision(
+        self, params: ExecParams, context: ToolContext, host: str
+    ) -> CommandDecision:
+        agent = _caller(context).key.agent
         more = await self._host.allowlist.patterns(agent) if host == "gateway" else ()
         rules = rules_of(
             self._host.config(),
@@ -307,14 +309,17 @@ class Exec:
         if host == "sandbox" and rules.security == "full" and rules.ask != "always":
             # Nothing depends on its words: nobody is asked, and the sandbox is the boundary.
             return CommandDecision(Effect.ALLOW, "security-full", "the sandbox is the boundary")
+        if host == "gateway":
+            root = context.workspace.root.resolve()
+            rules = replace(rules, cwd=self._cwd(params, context).resolve(), root=root)
         return await check(params.command, rules)
 
-    async def _note(self, params: ExecParams, caller: Caller) -> None:
+    async def _note(self, params: ExecParams, context: ToolContext) -> None:
         """Notes the use of the patterns by which a command runs on this machine."""
-        decision = await self._decision(params, caller, "gateway")
+        decision = await self._decision(params, context, "gateway")
         if decision.used:
             path = next((part.program for part in decision.segments if part.program), "")
-            agent = caller.key.agent
+            agent = _caller(context).key.agent
             await self._host.allowlist.used(agent, decision.used, params.command, path)
 
     def _cwd(self, params: ExecParams, context: ToolContext) -> Path:
@@ -359,21 +364,11 @@ class Exec:
         cwd: Path,
         terminal: bool,  # noqa: FBT001 - of `Command.open`
     ) -> AbstractAsyncContextManager[SandboxProcess]:
-        environ = _environment(self._host.environ)
+        environ = environment(self._host.environ)
         if terminal:
             environ["TERM"] = "xterm"
         program = Program((*SHELL, params.command), environ, cwd, merges=True)
         return on_gateway(program, listens=params.listens, pty=terminal)
-
-
-def _environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """Returns the whole environment of a command on this machine; no variable of ours is in it."""
-    return {
-        "PATH": ":".join(SEARCH_PATH),
-        "HOME": environ.get("HOME", "/"),
-        "LANG": "C.UTF-8",
-        "TERM": "dumb",
-    }
 
 
 def at_node(decision: CommandDecision, node: Node) -> CommandDecision:
