@@ -24,6 +24,7 @@ pytestmark = pytest.mark.full("Chromium")
 PHONE = {"viewport": {"width": 360, "height": 640}}
 COMMAND = "git push origin main && echo done"
 HOSTILE = "echo ok \u202e# mr\u200b -fr\x1b[2K <img src=x onerror=alert(1)>"
+LONG = f"for f in $(ls); do {'very-long-' * 40}; done && git push"
 LIST, RESOLVE = "exec.approval.list", "exec.approval.resolve"
 
 
@@ -220,6 +221,33 @@ async def test_the_inbox_shows_each_call_whole_on_a_phone_and_is_worked_by_keybo
     assert desk.decided == [("a1", "deny")]
     desk.end("a2", None)
     await expect(inbox).to_contain_text("Nothing waits for your approval.")
+
+
+async def test_a_long_command_leaves_the_buttons_on_a_phone_in_card_and_inbox(
+    browser: Chromium, rig: Rig
+) -> None:
+    desk = Desk()
+    page = await opened(browser, rig, desk, **PHONE)
+    await working(page, rig, LONG)
+    reason = "no trusted program " + "a" * 300
+    about = {"reason": reason, "cwd": "/" + "folder" * 20, "patterns": ["b" * 200]}
+    desk.ask("a1", LONG, toolCallId="t1", **about)
+    desk.ask("a2", "c" * 400, sessionKey="agent:main:" + "d" * 90, **about)
+    await expect(question(page)).to_contain_text("characters: read it to its end.")
+    assert await outside(page, "#log .question, #log .question *") == []
+    await page.locator("#waiting").click()
+    await expect(page.locator("dialog .question")).to_have_count(2)
+    assert await outside(page, "dialog.inbox li, dialog.inbox li *") == []
+
+
+async def outside(page: Page, selector: str) -> list[str]:
+    """Returns the elements that are not whole within the width of the page."""
+    script = """selector => [...document.querySelectorAll(selector)].filter((element) => {
+      const { left, right } = element.getBoundingClientRect();
+      return left < 0 || right > innerWidth;
+    }).map((element) => element.outerHTML.slice(0, 100))"""
+    found: list[str] = await page.evaluate(script, selector)
+    return found
 
 
 async def test_a_decision_that_the_gateway_refuses_is_told_and_can_be_made_again(

@@ -8,6 +8,7 @@ const CHOICES = [
   ["allow-always", "Always allow", "quiet"],
   ["deny", "Deny", "quiet deny"],
 ];
+const LONG = 240; // characters that every box shows without scrolling
 const SETTLE_MS = 400; // a press that was meant for what was here before decides nothing
 
 /**
@@ -28,9 +29,13 @@ export class Question {
     const label = `Approval of ${tool}: ${line(command).slice(0, 200)}`;
     this.root = make("div", { className: "question", role: "group", ariaLabel: label, tabIndex: -1 });
     const where = [host && `on ${host}`, cwd && `in ${line(cwd)}`].filter(Boolean).join(", ");
-    const facts = make("p", { className: "place" }, make("strong", {}, "Needs your approval"), ` ${where} `, this.#left);
-    this.root.append(facts);
+    const facts = make("span", {}, make("strong", {}, "Needs your approval"), ` ${where} `);
+    this.root.append(make("p", { className: "place" }, facts, this.#left));
     if (isWhole) this.root.append(commandBox(command));
+    if (command.length > LONG) {
+      const length = `The command has ${command.length.toLocaleString("en")} characters: read it to its end.`;
+      this.root.append(make("p", { className: "why foreign" }, length));
+    }
     if (why.length > 0) this.root.append(make("p", { className: "why" }, ...exact(why.join(": "))));
     if (taint.length > 0) {
       const read = `This run has read text that others wrote (${taint.join(", ")}).`;

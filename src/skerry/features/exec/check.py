@@ -170,12 +170,12 @@ class _Judge:
         searched = peeled.argv[:1] if peeled.is_complete else peeled.argv
         for word in searched:
             if _base(word) in PRIVILEGED:
-                return "privileged", f"{word} runs a command as somebody else"
+                return "privileged", f"{_short(word)} runs a command as somebody else"
         for wrapper in peeled.wrappers:
             if wrapper not in _BUILTINS and not resolve(wrapper, self._rules.search_path):
                 program, searched = None, (wrapper,)
         if program is None:
-            return "program", f"no trusted program {searched[0]} is on the search path"
+            return "program", f"no trusted program {_short(searched[0])} is on the search path"
         return ()
 
     def _allowed(
@@ -197,7 +197,13 @@ class _Judge:
         return None
 
 
+_SHOWN: Final = 80
+"""Characters of a word in a reason."""
 _BUILTINS: Final = frozenset({"time", "command"})
+
+
+def _short(word: str) -> str:
+    return word if len(word) <= _SHOWN else f"{word[:_SHOWN]}…"
 
 
 def _base(path: str) -> str:
