@@ -13,6 +13,7 @@ CLIENTS: Final = {
     "skerry/net/connect.py": "connects after the policy allowed it",
     "skerry/net/proxy.py": "passes bytes between programs and what the policy allowed",
     "skerry/net/safe_fetch.py": "the client of what others chose",
+    "skerry/sdk/channel_events.py": "a stream of events over connections that the policy allowed",
     "skerry/sdk/channel_socket.py": "a protocol over connections that the policy allowed",
     "skerry/app/build.py": MODEL,
     "skerry/app/trial.py": MODEL,

@@ -18,6 +18,8 @@ from tests.contract.channels import CONTRACT, TROUBLES, Clause, Row, TroubledCla
 
 TROUBLED: Final[dict[str, TroubledRow]] = {
     "email": towns.email,
+    "signal": phones.signal,
+    "signal-rest": phones.signal_rest,
     "slack": towns.slack,
     "telegram": towns.telegram,
     "whatsapp": phones.whatsapp,

@@ -36,6 +36,7 @@ PLATFORMS = {
     for platform in (
         Platform("email", "E-mail", "EmailConfig"),
         Platform("matrix", "Matrix", "MatrixConfig"),
+        Platform("signal", "Signal", "SignalConfig"),
         Platform("slack", "Slack", "SlackConfig"),
         Platform("telegram", "Telegram", "TelegramConfig"),
         Platform("whatsapp", "WhatsApp", "WhatsAppConfig"),

@@ -17,6 +17,8 @@ from skerry.net.connect import RefusedError
 from skerry.sdk.channel_host import AccountHttp
 
 __all__ = ["AccountSocket", "SocketEndedError"]
+DRAIN_SECONDS: Final = 0.25
+"""Silence after which nothing more is on its way."""
 _PORTS: Final = {"ws": 80, "wss": 443}
 _MOST_MESSAGE: Final = 4 * 1024 * 1024
 _READ: Final = 65_536
@@ -89,6 +91,15 @@ class AccountSocket:
             raise SocketEndedError("The WebSocket is closed.")
         self._protocol.send_text(text.encode())
         await self._flush()
+
+    async def drain(self) -> list[str]:
+        """Returns the messages that are on their way; use it before a socket is given up."""
+        try:
+            while True:
+                await self._read(DRAIN_SECONDS)
+        except SocketEndedError:
+            waiting, self._waiting = self._waiting, []
+            return waiting
 
     def close(self) -> None:
         """Closes at once."""

@@ -73,6 +73,8 @@ class Response:
     """Closes the connection in the middle of the body."""
     hang: bool = False
     """Sends nothing until the client goes away."""
+    stream: "Stream | None" = None
+    """Writes a body of unknown length; the connection ends when it returns."""
 
     @classmethod
     def of(cls, payload: object, status: int = 200) -> Self:
@@ -80,6 +82,8 @@ class Response:
         return cls(msgspec.json.encode(payload), status)
 
 
+Write = Callable[[bytes], Awaitable[None]]
+Stream = Callable[[Write], Awaitable[None]]
 Handle = Callable[[Request], Awaitable[Response]]
 
 
@@ -165,6 +169,8 @@ async def _converse(
             response = await _answered(stream, handle, request, buffer)
             if response is None:
                 return None
+            if response.stream is not None:
+                return await _streamed(stream, response.stream, response.content_type)
             lines = "".join(f"{name}: {text}\r\n" for name, text in response.headers.items())
             head = f"HTTP/1.1 {response.status} Fake\r\ncontent-type: {response.content_type}\r\n"
             body = response.body[: len(response.body) // 2] if response.cut else response.body
@@ -174,6 +180,32 @@ async def _converse(
                 return None
     except (anyio.BrokenResourceError, anyio.ClosedResourceError):
         return None
+
+
+async def _streamed(stream: anyio.abc.SocketStream, body: Stream, content_type: str) -> None:
+    """Lets the body write until it ends, or the client goes away."""
+    turn = anyio.Lock()
+
+    async def write(data: bytes) -> None:
+        async with turn:
+            await stream.send(f"{len(data):x}\r\n".encode() + data + b"\r\n")
+
+    head = (
+        f"HTTP/1.1 200 Fake\r\ncontent-type: {content_type}\r\ntransfer-encoding: chunked\r\n\r\n"
+    )
+    await stream.send(head.encode())
+    async with anyio.create_task_group() as tasks:
+
+        async def work() -> None:
+            with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+                await body(write)
+            tasks.cancel_scope.cancel()
+
+        tasks.start_soon(work)
+        with suppress(anyio.EndOfStream, anyio.BrokenResourceError):
+            while True:
+                await stream.receive()
+        tasks.cancel_scope.cancel()
 
 
 async def _answered(

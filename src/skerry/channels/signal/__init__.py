@@ -1,0 +1,1 @@
+"""Signal: a signal-cli daemon, or the REST bridge around one."""

@@ -1,0 +1,41 @@
+"""Section `channels.signal`: accounts of a signal-cli that the owner runs."""
+
+from collections.abc import Mapping
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field, HttpUrl
+
+from skerry.config.channels import AccountName, ChannelAccount, ChannelConfig
+
+Root = Annotated[HttpUrl, Field(max_length=512)]
+
+
+class SignalAccount(ChannelAccount):
+    """Settings of one number."""
+
+    not_shared: ClassVar[tuple[str, ...]] = ("name", "number")
+    login: ClassVar[tuple[tuple[str, str], ...]] = (
+        ("number", "Phone number that signal-cli is registered or linked with, such as +491701"),
+    )
+
+    number: str = Field(default="", pattern=r"^(\+[0-9]{4,20})?$")
+    """Phone number of the account, as `+491701234567`."""
+    bridge: Literal["daemon", "rest"] = "daemon"
+    """Program at `apiRoot`: `signal-cli daemon --http`, or signal-cli-rest-api in its mode
+    `json-rpc`."""
+    api_root: Root = HttpUrl("http://127.0.0.1:8080")
+    """Address of that program. It asks nobody for a password, so nobody else may reach it."""
+    media_max_mb: int = Field(default=7, ge=0, le=10)
+    """Largest file that is taken, in MB; 0 takes none. The daemon gives 7 at most."""
+
+    @property
+    def is_configured(self) -> bool:
+        """Returns whether there is a number."""
+        return bool(self.number)
+
+
+class SignalConfig(SignalAccount, ChannelConfig):
+    """Numbers on Signal."""
+
+    accounts: Mapping[AccountName, SignalAccount] = Field(default_factory=dict, max_length=64)
+    """Further numbers by name."""

@@ -1,0 +1,138 @@
+"""signal-cli-rest-api in its mode `json-rpc`: HTTP, and events over a WebSocket."""
+
+import base64
+from typing import Any, Final
+from urllib.parse import quote
+
+import msgspec
+from msgspec import Struct
+
+from skerry.channels.signal.api import ApiError, File, Quote, unreachable
+from skerry.channels.signal.daemon import data_uri
+from skerry.channels.signal.markup import REST
+from skerry.sdk.channel_host import AccountHttp, Fetched, Outcome
+from skerry.sdk.channel_socket import AccountSocket
+from skerry.sdk.channels import OutboundPart, Peer, PeerKind
+
+_OK: Final = range(200, 300)
+_LIMITED: Final = 429
+_NOT_FOUND: Final = 404
+_USUAL_WAIT: Final = 300.0
+_SEND_SECONDS: Final = 14.0
+
+
+class _About(Struct, frozen=True):
+    version: str = ""
+
+
+class _Sent(Struct, frozen=True):
+    timestamp: int | str = 0
+
+
+class _Failure(Struct, frozen=True):
+    error: str = ""
+
+
+_abouts = msgspec.json.Decoder(_About)
+_accounts = msgspec.json.Decoder(list[str])
+_sent = msgspec.json.Decoder(_Sent)
+_failures = msgspec.json.Decoder(_Failure)
+
+
+class Rest:
+    """Implements `api.Bridge`."""
+
+    def __init__(self, root: str, account: str) -> None:
+        self._root = root.rstrip("/")
+        self._account = account
+        self._path = quote(account, safe="")
+        self.http = AccountHttp([root])
+
+    async def check(self) -> str:
+        """Returns the version of the bridge, once it is known that it has the account."""
+        about = _abouts.decode(await self._get("v1/about"))
+        if self._account not in _accounts.decode(await self._get("v1/accounts")):
+            error = ApiError(f"{self._root} has no account {self._account}.")
+            error.needs_login = True
+            raise error
+        return f"signal-cli-rest-api {about.version}"
+
+    async def events(self) -> AccountSocket:
+        """Opens the stream of events of the account."""
+        root = self._root.replace("http", "ws", 1)
+        return await AccountSocket.open(self.http, f"{root}/v1/receive/{self._path}")
+
+    async def send(self, part: OutboundPart, quoted: Quote | None, file: File | None) -> int:
+        """Sends a part; returns the time by which Signal knows it."""
+        body: dict[str, Any] = {
+            "number": self._account,
+            "recipients": [_recipient(part.to.peer)],
+            "message": REST.render(part.text),
+            "text_mode": "styled",
+        }
+        if quoted is not None:
+            about = {"quote_timestamp": quoted.timestamp, "quote_author": quoted.author}
+            body |= {**about, "quote_message": quoted.text}
+        if file is not None:
+            body["base64_attachments"] = [data_uri(file)]
+        answer = await self._send("POST", "v2/send", body, _SEND_SECONDS)
+        return int(_sent.decode(answer).timestamp)
+
+    async def typing(self, peer: Peer) -> None:
+        """Shows for 15 seconds that something is written."""
+        where = f"v1/typing-indicator/{self._path}"
+        await self._send("PUT", where, {"recipient": _recipient(peer)})
+
+    async def react(self, peer: Peer, target: tuple[int, str], emoji: str, *, remove: bool) -> None:
+        """Sets or removes a reaction."""
+        about: dict[str, Any] = {"target_author": target[1], "timestamp": target[0]}
+        body = {"recipient": _recipient(peer), "reaction": emoji, **about}
+        await self._send("DELETE" if remove else "POST", f"v1/reactions/{self._path}", body)
+
+    async def attachment(self, peer: Peer, file_id: str, limit: int) -> bytes | None:
+        """Returns a file; None where it has more than `limit` bytes."""
+        del peer
+        url = f"{self._root}/v1/attachments/{quote(file_id, safe='')}"
+        fetched = await self.http.fetch(url, max_bytes=limit, seconds=28.0)
+        return None if fetched.truncated else self._checked(fetched, "attachments")
+
+    async def _get(self, where: str) -> bytes:
+        return self._checked(await self.http.fetch(f"{self._root}/{where}"), where)
+
+    async def _send(
+        self, method: str, where: str, body: dict[str, Any], seconds: float = 12.0
+    ) -> bytes:
+        headers = {"content-type": "application/json"}
+        fetched = await self.http.fetch(
+            f"{self._root}/{where}",
+            method=method,
+            headers=headers,
+            body=msgspec.json.encode(body),
+            seconds=seconds,
+        )
+        return self._checked(fetched, where.rpartition("/")[0] or where)
+
+    def _checked(self, fetched: Fetched, where: str) -> bytes:
+        if fetched.outcome is not Outcome.ALLOW:
+            raise unreachable(self._root, fetched)
+        if fetched.status in _OK:
+            return fetched.body
+        try:
+            said = _failures.decode(fetched.body).error
+        except msgspec.DecodeError:
+            said = ""
+        text = " ".join(said[:200].split()) or "no error of the bridge"
+        error = ApiError(f"{self._root} answered {fetched.status} to {where}: {text}")
+        if fetched.status == _LIMITED:
+            header = fetched.headers.get("retry-after", "")
+            error.retry_after = float(header) if header.isdecimal() else _USUAL_WAIT
+        elif fetched.status == _NOT_FOUND or (fetched.status == 400 and said):  # noqa: PLR2004 - HTTP's Bad Request
+            # The bridge says 400 to a network failure of signal-cli too.
+            error.is_final = "NETWORK_FAILURE" not in said and "IOException" not in said
+        raise error
+
+
+def _recipient(peer: Peer) -> str:
+    if peer.kind is PeerKind.GROUP:
+        return f"group.{base64.b64encode(peer.id.encode()).decode()}"
+    return peer.id

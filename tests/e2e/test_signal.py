@@ -1,0 +1,61 @@
+"""Signal through a whole gateway: conversations over both bridges, orderly stops, and kills."""
+
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from skerry.testing.gateway import running_gateway
+from skerry.testing.signal_server import NUMBER, SignalServer
+
+
+def everybody(server: SignalServer, bridge: str = "daemon") -> dict[str, Any]:
+    account = {"number": NUMBER, "apiRoot": server.root, "bridge": bridge}
+    access = {"dmPolicy": "open", "allowFrom": ["*"]}
+    return {"channels": {"signal": {**account, **access}}}
+
+
+@pytest.mark.parametrize("bridge", ["daemon", "rest"])
+async def test_a_conversation_runs_over_a_stop(tmp_path: Path, bridge: str) -> None:
+    async with SignalServer() as server:
+        async with running_gateway(home=tmp_path, config=everybody(server, bridge)) as gateway:
+            server.say("hello")
+            assert await server.wait_for(1) == ["echo: hello"]
+            assert set(server.typed) == {"+491701"}
+            assert await gateway.stop() == 0
+            server.say("while it was away")
+            await gateway.start()
+            assert (await server.wait_for(2))[1] == "echo: while it was away"
+        assert (server.faults, server.waiting) == ([], [])
+
+
+@pytest.mark.parametrize(
+    "point", ["dispatch.accepted", "delivery.before-send", "delivery.after-send"]
+)
+async def test_a_kill_after_the_ledger_loses_nothing_silently_and_repeats_nothing(
+    tmp_path: Path, point: str
+) -> None:
+    async with SignalServer() as server:
+        async with running_gateway(home=tmp_path, config=everybody(server)) as gateway:
+            await gateway.stop()
+            server.say("hello")
+            with anyio.fail_after(120):
+                try:
+                    await gateway.start("--fault", point)
+                    await gateway.wait()
+                except AssertionError:
+                    pass  # it was killed before it was ready
+            await gateway.start()
+            server.say("again")
+            with anyio.fail_after(60):
+                while "echo: again" not in server.texts:  # noqa: ASYNC110 - a plain list
+                    await anyio.sleep(0.02)
+            await gateway.stop()
+        # signal-cli cannot tell whether it sent a part, so the person is told.
+        answers = [text for text in server.texts if text.startswith("echo: ")]
+        lost = point == "delivery.before-send"
+        assert answers == (["echo: again"] if lost else ["echo: hello", "echo: again"])
+        told = any("may not have reached you" in text for text in server.texts)
+        assert told == (point != "dispatch.accepted")
+        assert server.faults == []
