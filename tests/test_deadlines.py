@@ -70,6 +70,7 @@ WITHOUT: Final = {
     "runtime/internal_runs.py:InternalRuns._result": RUN,
     "runtime/call_approvals.py:RunApprovals.ask": "has 30 s; the rest ends with a COMMIT",
     "app/channels.py:LiveChannels.run": OWNER,
+    "channels/imessage/adapter.py:IMessageAdapter._send_file": DISK,
     "channels/matrix/adapter.py:MatrixAdapter._file": DISK,
     "channels/telegram/adapter.py:TelegramAdapter._send_file": DISK,
     "channels/whatsapp/adapter.py:WhatsAppAdapter._file": DISK,

@@ -5,6 +5,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from skerry.channels.imessage.adapter import IMessageAdapter
+from skerry.channels.imessage.adapter import open_account as open_imessage
+from skerry.channels.imessage.config import IMessageAccount
 from skerry.channels.signal.adapter import SignalAdapter
 from skerry.channels.signal.adapter import open_account as open_signal
 from skerry.channels.signal.config import SignalAccount
@@ -18,6 +21,7 @@ from skerry.ports.channel import Inbox
 from skerry.sdk.channel_host import ChannelHost
 from skerry.testing import signal_server as signal_cli
 from skerry.testing import whatsapp_server as meta
+from skerry.testing.bluebubbles_server import PASSWORD, BlueBubblesServer
 from skerry.testing.http_server import Response
 from skerry.testing.posting import account_served
 from skerry.testing.signal_server import SignalServer
@@ -196,4 +200,78 @@ async def signal_rest(home: Path) -> AsyncGenerator[Signal]:
     del home
     async with SignalServer() as server:
         yield Signal(server, "rest")
+        assert server.faults == []
+
+
+class IMessage:
+    """A BlueBubbles of ours; the account was connected before."""
+
+    alice = Peer(PeerKind.DIRECT, "iMessage;-;+491701")
+    team = Peer(PeerKind.GROUP, "iMessage;+;chat7")
+
+    def __init__(self, server: BlueBubblesServer, host: ChannelHost) -> None:
+        self.server = server
+        self._host = host
+        self._repeats = False
+
+    @property
+    def adapter(self) -> IMessageAdapter:
+        adapter = open_imessage(imessage_settings(self.server), self._host)
+        if self._repeats:
+            adapter.journal.most_taken = 0
+        return adapter
+
+    def say(self, text: str, peer: Peer, name: str = "Alice") -> str:
+        self.server.names["+491701"] = name
+        return self.server.say(text, chat=peer.id)
+
+    def received(self) -> list[tuple[str, str]]:
+        return [(row["chats"][0]["guid"], row["text"]) for row in self.server.sent]
+
+    def typed(self) -> list[str]:
+        return self.server.typed
+
+    def babble(self) -> None:
+        alice = {"handle": {"address": "+491701"}}
+        self.server.add(self.alice.id, "x", **alice, associatedMessageType="love")
+        self.server.add(self.alice.id, "x", **alice, attachments="no list")
+        self.server.add(self.alice.id, None, **alice)
+        self.server.add(self.alice.id, "named the group", **alice, itemType=2)
+
+    def repeat(self) -> None:
+        # The database has each message once; one is read again where its place was not noted.
+        self.server.rows.append({**self.server.rows[-1], "originalROWID": 1000})
+        self._repeats = True
+
+    def disconnect(self) -> None:
+        self.server.looks += [
+            Response(b"<html>", 502, "text/html"),
+            Response(b'{"status": 200, "data": [', 200, cut=True),
+        ]
+
+    def limit(self, seconds: int) -> None:
+        answer = Response(b"slow down", 429, "text/plain", {"retry-after": str(seconds)})
+        self.server.planned.append((answer, False))
+
+    def refuse(self) -> None:
+        self.server.fail(500, "Message Send Error", error=22)
+
+    def swallow(self) -> None:
+        cut = Response(b'{"status": 200, "data": {"guid": "x"}}', cut=True)
+        self.server.planned.append((cut, True))
+
+
+def imessage_settings(server: BlueBubblesServer) -> IMessageAccount:
+    """Returns the settings of an account at the server."""
+    file = {"password": PASSWORD, "apiRoot": server.root, "pollSeconds": 0.2}
+    return IMessageAccount.model_validate({**file, "webhookSecret": "a secret of ours"})
+
+
+@asynccontextmanager
+async def imessage(home: Path) -> AsyncGenerator[IMessage]:
+    del home
+    async with BlueBubblesServer() as server:
+        host = ChannelHost(AccountId("default"), SystemClock())
+        await host.cursor.write("read", "1")
+        yield IMessage(server, host)
         assert server.faults == []

@@ -18,6 +18,7 @@ from tests.contract.channels import CONTRACT, TROUBLES, Clause, Row, TroubledCla
 
 TROUBLED: Final[dict[str, TroubledRow]] = {
     "email": towns.email,
+    "imessage": phones.imessage,
     "signal": phones.signal,
     "signal-rest": phones.signal_rest,
     "slack": towns.slack,

@@ -35,6 +35,7 @@ PLATFORMS = {
     platform.name: platform
     for platform in (
         Platform("email", "E-mail", "EmailConfig"),
+        Platform("imessage", "iMessage", "IMessageConfig"),
         Platform("matrix", "Matrix", "MatrixConfig"),
         Platform("signal", "Signal", "SignalConfig"),
         Platform("slack", "Slack", "SlackConfig"),

@@ -23,6 +23,8 @@ class Poster(anyio.AsyncContextManagerMixin):
     answers: list[int] = field(default_factory=list)
     """Status of each answer, oldest first."""
     waiting: list[tuple[bytes, Mapping[str, str]]] = field(default_factory=list)
+    repeats: bool = True
+    """False for a platform that tries once."""
     skipped: int = 0
     """Attempts that are left out, as if the network had lost them."""
     _changed: anyio.Event = field(default_factory=anyio.Event)
@@ -44,7 +46,10 @@ class Poster(anyio.AsyncContextManagerMixin):
             while True:
                 self._changed = anyio.Event()
                 while self.waiting:
-                    if not (self.url and await self._took(client, *self.waiting[0])):
+                    if (
+                        not (self.url and await self._took(client, *self.waiting[0]))
+                        and self.repeats
+                    ):
                         await anyio.sleep(_AGAIN_SECONDS)
                         continue
                     del self.waiting[0]

@@ -1,0 +1,1 @@
+"""iMessage: the REST API of a BlueBubbles server on a Mac."""

@@ -1,0 +1,376 @@
+"""One Mac: reads new rows of its messages through BlueBubbles, and sends through it."""
+
+import hmac
+import logging
+from pathlib import Path
+from typing import Any, Final
+
+import anyio
+import anyio.to_thread
+import msgspec
+
+from skerry.channels.imessage import wire
+from skerry.channels.imessage.api import WINDOW, ApiError, BlueBubbles
+from skerry.channels.imessage.config import IMessageAccount
+from skerry.channels.imessage.journal import OVERLAP, Journal
+from skerry.channels.imessage.outbound import (
+    chat_of,
+    file_name,
+    is_there,
+    plain,
+    receipt_of,
+    temp_guid,
+)
+from skerry.infra.backoff import Backoff
+from skerry.sdk.channel_host import ChannelHost, FormFile, Outcome
+from skerry.sdk.channels import (
+    AccountState,
+    Attachment,
+    Capabilities,
+    ConnectionState,
+    DeliveryDelayedError,
+    DeliveryRefusedError,
+    InboundMessage,
+    Inbox,
+    MediaError,
+    OutboundMedia,
+    OutboundPart,
+    Post,
+    PostAnswer,
+    Receipt,
+    ReplyTo,
+    Settlement,
+    TextUnit,
+)
+
+logger = logging.getLogger(__name__)
+
+WAITS: Final = Backoff(base=1.0, cap=60.0)
+"""Waits between attempts to reach the server."""
+LOGIN_WAIT: Final = 300.0
+MOST_TEXT: Final = 4000
+"""Characters of a message; longer ones are hard to read on a phone."""
+OLDEST_MS: Final = 7 * 86_400_000
+"""Age of a message that is not answered: a Mac that joins an account fetches all its history."""
+SURE_MS: Final = 120_000
+"""Milliseconds after which a part that is not in its chat was never sent."""
+_LOOKED_AT: Final = 100
+_MOST_EDITS: Final = 100
+_MOST_PEOPLE: Final = 1000
+_MOST_NAME: Final = 256
+_TAPBACKS: Final = {
+    "❤️": "love",
+    "❤": "love",
+    "👍": "like",
+    "👎": "dislike",
+    "😂": "laugh",
+    "‼️": "emphasize",
+    "❗": "emphasize",
+    "👀": "emphasize",
+    "❓": "question",
+}
+
+
+class IMessageAdapter:
+    """Implements `ports.channel.ChannelAdapter`, `TakesPosts`, `Fetches`, `Reacts`, `Probes`."""
+
+    channel = wire.CHANNEL
+    text_limit = MOST_TEXT
+    text_unit = TextUnit.CHARACTERS
+    capabilities = Capabilities(reactions=True, media_in=True, media_out=True)
+
+    def __init__(self, settings: IMessageAccount, host: ChannelHost, api: BlueBubbles) -> None:
+        self.account = host.account
+        self.state = AccountState()
+        self._settings = settings
+        self._host = host
+        self._api = api
+        self.journal = Journal(host.cursor)
+        self._failures = 0
+        self._info: wire.Info | None = None
+        self._people: dict[str, str] = {}
+        self._tapbacks: dict[str, str] = {}
+        """Tapbacks that may be removed, by the id of the message."""
+        self._edits: dict[str, None] = {}
+        """Messages that were changed and are to be read again."""
+        self._wake = anyio.Event()
+
+    @property
+    def _has_private_api(self) -> bool:
+        return self._info is not None and self._info.private_api and self._info.helper_connected
+
+    async def run(self, inbox: Inbox) -> None:
+        """Reads new rows until cancelled; the place is noted after `inbox` has taken them."""
+        await self.journal.load()
+        try:
+            while True:
+                self._wake = anyio.Event()
+                try:
+                    await self._read(inbox)
+                except (ApiError, msgspec.DecodeError) as error:
+                    await anyio.sleep(self._note(error))
+                    continue
+                with anyio.move_on_after(self._settings.poll_seconds):
+                    await self._wake.wait()
+        finally:
+            with anyio.move_on_after(2, shield=True):
+                await self.journal.store()
+
+    async def _read(self, inbox: Inbox) -> None:
+        """Hands in what is new."""
+        if self._info is None:
+            self._info = wire.info.decode(await self._api.info())
+        if not self.journal.row:
+            await self._begin()
+        start, end = max(self.journal.row - OVERLAP, 0), 0
+        rows = await self._api.after(start)
+        if rows is None:
+            end = start + WINDOW
+            rows = await self._api.between(start, end)
+            self._wake.set()
+        self._failures = 0
+        name = self._info.detected_imessage or ""
+        self.state = AccountState(ConnectionState.CONNECTED, name=name)
+        headed = sorted((wire.heading.decode(raw).row, raw) for raw in rows)
+        for row, raw in headed:
+            guid = wire.heading.decode(raw).guid
+            if not self.journal.has(guid):
+                await self._hand_in(raw, inbox)
+                self.journal.take(row, guid)
+        self.journal.skip(end)
+        await self.journal.store()
+        await self._read_edits(inbox)
+
+    async def _begin(self) -> None:
+        """Notes the present place: messages from before the first connection are not answered."""
+        rows = await self._api.query({"sort": "DESC", "limit": _LOOKED_AT})
+        headings = sorted((one.row, one.guid) for one in map(wire.heading.decode, rows))
+        self.journal.take(1, "")  # also where there is no message at all
+        for row, guid in headings:
+            self.journal.take(row, guid)
+        await self.journal.store()
+
+    async def _hand_in(
+        self, raw: msgspec.Raw | bytes, inbox: Inbox, *, edited: bool = False
+    ) -> None:
+        try:
+            one = wire.message.decode(raw)
+        except msgspec.DecodeError as error:
+            # A row that BlueBubbles changed must not hold back all others.
+            logger.warning("imessage/%s: a message is unreadable: %s", self.account, error)
+            return
+        now = self._host.clock.now_ms()
+        message = wire.inbound(one, self.account, now, edited=edited)
+        if message is None:
+            return
+        if message.sent_at < now - OLDEST_MS:
+            logger.warning("imessage/%s: a message of long ago is not taken", self.account)
+            return
+        await inbox(await self._described(message))
+
+    async def _described(self, message: InboundMessage) -> InboundMessage:
+        """Returns the message with the name of its sender, and the text that it answers."""
+        name = (await self._name(message.sender_id))[:_MOST_NAME]
+        reply = message.reply
+        if reply is not None:
+            try:
+                reply = wire.quoted(wire.message.decode(await self._api.message(reply.id)))
+            except (ApiError, msgspec.DecodeError) as error:
+                logger.info("imessage/%s: a quote is unknown: %s", self.account, error)
+        return msgspec.structs.replace(message, sender_name=name, reply=reply)
+
+    async def _name(self, address: str) -> str:
+        known = self._people.get(address)
+        if known is None:
+            try:
+                found = await self._api.contact(address)
+                known = next((wire.contact.decode(raw).name for raw in found), "")
+            except (ApiError, msgspec.DecodeError) as error:
+                logger.info("imessage/%s: a name is unknown: %s", self.account, error)
+                return ""
+            if len(self._people) >= _MOST_PEOPLE:
+                self._people.clear()
+            self._people[address] = known
+        return known
+
+    async def _read_edits(self, inbox: Inbox) -> None:
+        """Hands in messages that were changed, as webhooks alone tell."""
+        while self._edits:
+            guid = next(iter(self._edits))
+            try:
+                raw = await self._api.message(guid)
+                if wire.message.decode(raw).date_edited:
+                    await self._hand_in(raw, inbox, edited=True)
+            except (ApiError, msgspec.DecodeError) as error:
+                logger.info("imessage/%s: an edit cannot be read: %s", self.account, error)
+            self._edits.pop(guid, None)
+
+    def _note(self, error: Exception) -> float:
+        """Notes why the server gave nothing; returns for how many seconds to wait."""
+        self._failures += 1
+        self._info = None
+        name, message = self.state.name, str(error)
+        if isinstance(error, ApiError) and error.needs_login:
+            remedy = (
+                "Copy the server's password from BlueBubbles, then run"
+                f" `skerry channels login imessage --account {self.account}`."
+            )
+            self.state = AccountState(ConnectionState.NEEDS_LOGIN, message, remedy, name)
+            logger.error("imessage/%s: %s", self.account, message)
+            return LOGIN_WAIT
+        remedy = "Start BlueBubbles on the Mac; it is tried again at least once a minute."
+        self.state = AccountState(ConnectionState.RETRYING, message, remedy, name)
+        if self._failures == 1:
+            logger.warning("imessage/%s: %s", self.account, message)
+        retry_after = error.retry_after if isinstance(error, ApiError) else None
+        return retry_after or WAITS.delay(self._failures)
+
+    async def posted(self, post: Post) -> PostAnswer:
+        """Takes a webhook as a sign to look: BlueBubbles signs nothing, and never repeats one."""
+        secret = self._settings.webhook_secret
+        wanted = secret.get_secret_value().encode() if secret else b""
+        if not wanted or not hmac.compare_digest(post.path.encode(), wanted):
+            return PostAnswer(401, b"the secret is wrong")
+        try:
+            event = wire.event.decode(post.body)
+            guid = wire.heading.decode(event.data).guid if event.type == "updated-message" else ""
+        except msgspec.DecodeError:
+            return PostAnswer()
+        if guid and len(self._edits) < _MOST_EDITS:
+            self._edits[guid] = None
+        self._wake.set()
+        return PostAnswer()
+
+    async def send(self, part: OutboundPart) -> Receipt:
+        """Sends one part, after the place is noted behind which `settle` looks for it."""
+        chat = chat_of(part.to)
+        try:
+            rows = await self._api.query({"chatGuid": chat, "sort": "DESC", "limit": _LOOKED_AT})
+            last = max((wire.heading.decode(raw).row for raw in rows), default=0)
+            await self.journal.begin(part.nonce, last, self._host.clock.now_ms())
+        except (ApiError, msgspec.DecodeError) as error:
+            raise DeliveryDelayedError(str(error)) from error  # nothing was sent
+        try:
+            if part.more.media is not None:
+                return await self._send_file(part, part.more.media, chat)
+            return await self._send_text(part, chat, self._quote(part.to))
+        except ApiError as error:
+            raise self._undelivered(error) from error
+
+    def _quote(self, to: ReplyTo) -> dict[str, str]:
+        quote = (to.quote or "").partition(":")[0]
+        return {"selectedMessageGuid": quote} if quote and self._has_private_api else {}
+
+    async def _send_text(self, part: OutboundPart, chat: str, more: dict[str, str]) -> Receipt:
+        body: dict[str, Any] = {
+            "chatGuid": chat,
+            "tempGuid": temp_guid(part),
+            "message": plain(part.text),
+            "method": self._method,
+        }
+        return receipt_of(await self._api.send_text(body | more))
+
+    async def _send_file(self, part: OutboundPart, media: OutboundMedia, chat: str) -> Receipt:
+        """Sends a file, then its text, for which a message with a file has no place."""
+        try:
+            data = await anyio.to_thread.run_sync(Path(media.path).read_bytes)
+        except OSError as error:
+            message = f"The file {media.path} cannot be read: {error.strerror}."
+            raise DeliveryRefusedError(message) from None
+        name = file_name(media)
+        fields = {"chatGuid": chat, "tempGuid": f"{temp_guid(part)}-file", "name": name}
+        fields["method"] = self._method
+        if media.voice and self._has_private_api:
+            fields["isAudioMessage"] = "true"
+        file = FormFile(name, media.mime, data)
+        receipt = receipt_of(await self._api.send_file(fields, file))
+        if not part.text.strip():
+            return receipt
+        try:
+            worded = await self._send_text(part, chat, {})
+        except ApiError as error:
+            # The file is there, so nothing may be sent again before `settle` has looked.
+            raise ConnectionError(f"The text of a file was not sent: {error}") from error
+        return Receipt((*receipt.platform_ids, *worded.platform_ids))
+
+    @property
+    def _method(self) -> str:
+        return "private-api" if self._has_private_api else "apple-script"
+
+    def _undelivered(self, error: ApiError) -> Exception:
+        """Returns the error by which the sender of the outbox decides."""
+        if error.needs_login:
+            self._note(error)
+            return DeliveryDelayedError(str(error))
+        if error.retry_after is not None or not error.is_sent:
+            return DeliveryDelayedError(str(error), error.retry_after)
+        return DeliveryRefusedError(str(error)) if error.is_final else error  # `settle` looks
+
+    async def typing(self, to: ReplyTo) -> None:
+        """Marks the chat as read and shows that an answer is written, with the Private API."""
+        if self._has_private_api:
+            chat = chat_of(to)
+            await self._api.mark_read(chat)
+            await self._api.typing(chat)
+
+    async def settle(self, part: OutboundPart) -> Settlement:
+        """Looks for the part among the rows of its chat that are newer than its sending.
+
+        Raises:
+            ApiError: it is not there yet, and BlueBubbles may still be about to send it.
+        """
+        begun = await self.journal.begun(part.nonce)
+        if begun is None:
+            return Settlement.UNKNOWN
+        chat, (first, began_at) = chat_of(part.to), begun
+        rows = await self._api.query({"chatGuid": chat, "sort": "DESC", "limit": _LOOKED_AT})
+        newer = [one for one in map(wire.message.decode, rows) if one.row > first]
+        mine = [one for one in newer if one.is_from_me and not one.associated_message_type]
+        if not mine and self._host.clock.now_ms() - began_at < SURE_MS:
+            raise ApiError("The part is not in its chat yet.")
+        if not mine:
+            return Settlement.ABSENT if len(newer) < _LOOKED_AT else Settlement.UNKNOWN
+        return Settlement.DELIVERED if is_there(part, mine) else Settlement.UNKNOWN
+
+    async def react(self, to: ReplyTo, emoji: str) -> None:
+        """Sets a tapback, with the Private API; an empty emoji removes it."""
+        guid = to.message_id.partition(":")[0]
+        word = _TAPBACKS.get(emoji, "") if emoji else self._tapbacks.pop(guid, "")
+        if not self._has_private_api or (emoji and not word):
+            raise DeliveryRefusedError(f"There is no tapback {emoji} without the Private API.")
+        if not guid or not word:
+            return
+        if emoji:
+            self._tapbacks[guid] = word
+            if len(self._tapbacks) > _MOST_PEOPLE:
+                del self._tapbacks[next(iter(self._tapbacks))]
+        body = {"chatGuid": chat_of(to), "selectedMessageGuid": guid}
+        try:
+            await self._api.react({**body, "reaction": word if emoji else f"-{word}"})
+        except ApiError as error:
+            raise self._undelivered(error) from error
+
+    async def fetch(self, attachment: Attachment, limit: int) -> bytes:
+        """Returns the bytes of a file that a person sent."""
+        most = min(limit, self._settings.media_max_mb * 1_000_000)
+        if attachment.size > most:
+            raise MediaError(f"{attachment.name} has {attachment.size} bytes; {most} are taken.")
+        fetched = await self._api.download(attachment.handle, most)
+        if fetched.outcome is not Outcome.ALLOW or fetched.status != 200:  # noqa: PLR2004 - HTTP's OK
+            reason = f"it has more than {most} bytes" if fetched.truncated else fetched.reason
+            raise MediaError(f"{attachment.name} cannot be fetched: {reason}")
+        return fetched.body
+
+    async def probe(self) -> AccountState:
+        """Returns the state after asking the server who it is."""
+        try:
+            self._info = wire.info.decode(await self._api.info())
+        except (ApiError, msgspec.DecodeError) as error:
+            self._note(error)
+        return self.state
+
+
+def open_account(settings: IMessageAccount, host: ChannelHost) -> IMessageAdapter:
+    """Returns the adapter of an account."""
+    password = settings.password.get_secret_value() if settings.password else ""
+    return IMessageAdapter(settings, host, BlueBubbles(str(settings.api_root), password))

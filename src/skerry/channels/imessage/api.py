@@ -1,0 +1,184 @@
+"""Requests to a BlueBubbles server, and its errors."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+from urllib.parse import quote, urlencode
+
+import msgspec
+from msgspec import Raw, Struct, field
+
+from skerry.sdk.channel_host import AccountHttp, Fetched, FormFile, Outcome
+
+NOT_SENT: Final = frozenset({"connect", "name-unresolved", "name-timeout"})
+"""Rules of a fetch that ended before anything was sent."""
+PAGE: Final = 200
+_MOST_PAGES: Final = 20
+WINDOW: Final = 1000
+"""Rows that are read at once where very many are new; they fit in `_MOST_PAGES`."""
+_OK: Final = range(200, 300)
+_LIMITED: Final = 429
+_UNAUTHORIZED: Final = frozenset({401, 403})
+_FOR_GOOD: Final = frozenset({400, 404})
+_QUEUED: Final = "already queued"
+_SEND_SECONDS: Final = 14.0
+
+
+class _Error(Struct, frozen=True):
+    message: str | None = None
+
+
+class _Row(Struct, frozen=True):
+    error: int | None = None
+
+
+class _Answer(Struct, frozen=True):
+    message: str | None = None
+    data: Raw = field(default_factory=lambda: Raw(b"null"))
+    error: _Error | None = None
+
+
+_answers = msgspec.json.Decoder(_Answer)
+_rows = msgspec.json.Decoder(_Row | None)
+_lists = msgspec.json.Decoder(list[Raw])
+
+
+class ApiError(Exception):
+    """BlueBubbles did not carry out a request."""
+
+    def __init__(self, message: str, status: int = 0) -> None:
+        self.status = status
+        """HTTP status; 0 when no answer arrived."""
+        self.is_sent = True
+        """False when the request certainly did not reach the server."""
+        self.is_final = False
+        """True when the same request would fail again."""
+        self.needs_login = status in _UNAUTHORIZED
+        self.retry_after: float | None = None
+        """Seconds after which a proxy before the server wants to be asked again."""
+        super().__init__(message)
+
+
+class BlueBubbles:
+    """One server."""
+
+    def __init__(self, root: str, password: str) -> None:
+        self._root = root.rstrip("/")
+        self._password = password
+        self.http = AccountHttp([root])
+
+    async def info(self) -> bytes:
+        """Returns the description of the server. Raises `ApiError`, as all others do."""
+        return self._data(await self.http.fetch(self._url("server/info")), "server/info")
+
+    async def query(self, where: Mapping[str, Any]) -> list[Raw]:
+        """Returns messages, with their chats and attachments."""
+        body = {"with": ["chats", "attachments", "attributedBody"], **where}
+        return _lists.decode(await self._post("message/query", body))
+
+    async def after(self, row: int) -> list[Raw] | None:
+        """Returns the messages behind a row, in no order that counts; None where they are too many.
+
+        The server sorts by the time at which a message was written, so a page may lack a row that
+        is older than those on it: only all pages together have every row.
+        """
+        return await self._pages([{"statement": "message.ROWID > :row", "args": {"row": row}}])
+
+    async def between(self, row: int, end: int) -> list[Raw]:
+        """Returns the messages behind a row, up to the row `end`, which is `WINDOW` further."""
+        after = {"statement": "message.ROWID > :row", "args": {"row": row}}
+        upto = {"statement": "message.ROWID <= :end", "args": {"end": end}}
+        return await self._pages([after, upto]) or []
+
+    async def _pages(self, where: list[dict[str, Any]]) -> list[Raw] | None:
+        asked = {"where": where, "sort": "ASC", "limit": PAGE}
+        messages: list[Raw] = []
+        for number in range(_MOST_PAGES):
+            page = await self.query({**asked, "offset": number * PAGE})
+            messages += page
+            if len(page) < PAGE:
+                return messages
+        return None
+
+    async def message(self, guid: str) -> bytes:
+        """Returns one message."""
+        where = f"message/{quote(guid, safe='')}"
+        asked = {"with": "chats,attachments,attributedBody"}
+        return self._data(await self.http.fetch(self._url(where, asked)), "message")
+
+    async def contact(self, address: str) -> list[Raw]:
+        """Returns the contacts of an address."""
+        return _lists.decode(await self._post("contact/query", {"addresses": [address]}))
+
+    async def send_text(self, body: Mapping[str, Any]) -> bytes:
+        """Sends a text; returns the message."""
+        return await self._post("message/text", body, _SEND_SECONDS)
+
+    async def send_file(self, fields: Mapping[str, str], file: FormFile) -> bytes:
+        """Sends a file; returns the message."""
+        where = "message/attachment"
+        fetched = await self.http.post_form(
+            self._url(where), {**fields, "attachment": file}, seconds=_SEND_SECONDS
+        )
+        return self._data(fetched, where)
+
+    async def react(self, body: Mapping[str, Any]) -> None:
+        """Sets or removes a tapback."""
+        await self._post("message/react", body)
+
+    async def typing(self, chat: str) -> None:
+        """Shows for a while that something is written."""
+        await self._post(f"chat/{quote(chat, safe='')}/typing", {})
+
+    async def mark_read(self, chat: str) -> None:
+        """Marks a chat as read."""
+        await self._post(f"chat/{quote(chat, safe='')}/read", {})
+
+    async def download(self, guid: str, limit: int) -> Fetched:
+        """Returns a file; `truncated` beyond `limit` bytes."""
+        where = f"attachment/{quote(guid, safe='')}/download"
+        return await self.http.fetch(self._url(where), max_bytes=limit, seconds=30.0)
+
+    def _url(self, where: str, query: Mapping[str, str] | None = None) -> str:
+        asked = urlencode({**(query or {}), "password": self._password})
+        return f"{self._root}/api/v1/{where}?{asked}"
+
+    async def _post(self, where: str, body: Mapping[str, Any], seconds: float = 12.0) -> bytes:
+        fetched = await self.http.post_json(self._url(where), body, seconds=seconds)
+        return self._data(fetched, where)
+
+    def _data(self, fetched: Fetched, where: str) -> bytes:
+        """Returns the data of an answer. No error repeats the address: it has the password."""
+        if fetched.outcome is not Outcome.ALLOW:
+            error = ApiError(f"{self._root} cannot be reached: {fetched.reason}")
+            error.is_sent = not (fetched.outcome is Outcome.BLOCK or fetched.rule in NOT_SENT)
+            raise error
+        status = fetched.status or 0
+        if status == _LIMITED:
+            raise self._limited(fetched, where)
+        try:
+            answer = _answers.decode(fetched.body)
+        except msgspec.DecodeError:
+            message = f"{self._root} answered {status} to {where} without JSON of BlueBubbles."
+            raise ApiError(message, status) from None
+        if status in _OK:
+            return bytes(answer.data)
+        raise self._failure(status, where, answer)
+
+    def _limited(self, fetched: Fetched, where: str) -> ApiError:
+        error = ApiError(f"A limit before {self._root} is reached, at {where}.", _LIMITED)
+        header = fetched.headers.get("retry-after", "")
+        error.retry_after = float(header) if header.isdecimal() else 30.0
+        return error
+
+    def _failure(self, status: int, where: str, answer: _Answer) -> ApiError:
+        told = [answer.message or "", (answer.error.message if answer.error else "") or ""]
+        text = " ".join(" ".join(told).split())[:300]
+        error = ApiError(f"BlueBubbles answered {status} to {where}: {text}", status)
+        try:
+            row = _rows.decode(answer.data)
+        except msgspec.DecodeError:
+            row = None
+        # A message with an error code was given to Apple, and is shown as "not delivered".
+        has_failed = row is not None and bool(row.error)
+        error.is_final = has_failed or (status in _FOR_GOOD and _QUEUED not in text)
+        return error

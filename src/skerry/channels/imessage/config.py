@@ -1,0 +1,43 @@
+"""Section `channels.imessage`: Macs with a BlueBubbles server."""
+
+from collections.abc import Mapping
+from typing import Annotated, ClassVar
+
+from pydantic import Field, HttpUrl, SecretStr
+
+from skerry.config.channels import AccountName, ChannelAccount, ChannelConfig
+
+Root = Annotated[HttpUrl, Field(max_length=512)]
+
+
+class IMessageAccount(ChannelAccount):
+    """Settings of one Mac."""
+
+    not_shared: ClassVar[tuple[str, ...]] = ("name", "api_root", "password", "webhook_secret")
+    login: ClassVar[tuple[tuple[str, str], ...]] = (
+        ("apiRoot", "Address of the BlueBubbles server, such as http://192.168.1.5:1234"),
+        ("password", "Password of the BlueBubbles server"),
+    )
+
+    api_root: Root = HttpUrl("http://127.0.0.1:1234")
+    """Address of the BlueBubbles server."""
+    password: SecretStr | None = None
+    """Password of the BlueBubbles server; it is part of each request's address."""
+    webhook_secret: SecretStr | None = Field(default=None, min_length=16)
+    """Last part of the address that BlueBubbles tells of new messages; without it none is taken."""
+    poll_seconds: float = Field(default=5.0, ge=0.2, le=300.0)
+    """Seconds between two looks for new messages; a webhook makes the next one come at once."""
+    media_max_mb: int = Field(default=10, ge=0, le=10)
+    """Largest file that is taken, in MB; 0 takes none."""
+
+    @property
+    def is_configured(self) -> bool:
+        """Returns whether there is a password."""
+        return self.password is not None and bool(self.password.get_secret_value())
+
+
+class IMessageConfig(IMessageAccount, ChannelConfig):
+    """Macs that send and receive iMessages."""
+
+    accounts: Mapping[AccountName, IMessageAccount] = Field(default_factory=dict, max_length=64)
+    """Further Macs by name."""

@@ -1,0 +1,73 @@
+"""Places of an account in the Mac's database: up to where it has read, and where a part began."""
+
+from typing import Final
+
+import msgspec
+
+from skerry.sdk.channel_host import Cursor
+
+OVERLAP: Final = 20
+"""Rows before the last that are read again: a row may become visible after a later one."""
+_READ: Final = "read"
+_BEGUN: Final = "begun"
+MOST_TAKEN: Final = 100
+"""Ids of messages that are kept, to tell those that were taken from those between them."""
+_MOST_BEGUN: Final = 100
+_begun = msgspec.json.Decoder(dict[str, tuple[int, int]])
+
+
+class Journal:
+    """The place up to which messages were read, with the ids of the last ones."""
+
+    def __init__(self, cursor: Cursor) -> None:
+        self._cursor = cursor
+        self.most_taken = MOST_TAKEN
+        self.row = 0
+        """Highest row that was read; 0 before the first connection."""
+        self._taken: dict[str, None] = {}
+        self._is_changed = False
+
+    async def load(self) -> None:
+        """Reads what an earlier process noted."""
+        row, *taken = (await self._cursor.read(_READ)).split() or ["0"]
+        self.row = int(row) if row.isdecimal() else 0
+        self._taken = dict.fromkeys(taken)
+
+    def has(self, guid: str) -> bool:
+        """Returns whether a message was taken."""
+        return guid in self._taken
+
+    def take(self, row: int, guid: str) -> None:
+        """Notes a message as taken."""
+        self.row = max(self.row, row)
+        self._taken[guid] = None
+        if len(self._taken) > self.most_taken:
+            del self._taken[next(iter(self._taken))]
+        self._is_changed = True
+
+    def skip(self, row: int) -> None:
+        """Notes that all rows up to one were read."""
+        if row > self.row:
+            self.row, self._is_changed = row, True
+
+    async def store(self) -> None:
+        """Writes what has changed; returns after the COMMIT."""
+        if self._is_changed:
+            self._is_changed = False
+            await self._cursor.write(_READ, " ".join((str(self.row), *self._taken)))
+
+    async def begin(self, nonce: str, row: int, now: int) -> None:
+        """Notes the last row of the chat before a part is sent, and the time."""
+        begun = await self._begun()
+        begun.pop(nonce, None)
+        begun[nonce] = (row, now)
+        kept = dict(list(begun.items())[-_MOST_BEGUN:])
+        await self._cursor.write(_BEGUN, msgspec.json.encode(kept).decode())
+
+    async def begun(self, nonce: str) -> tuple[int, int] | None:
+        """Returns the last row before a part was sent, and the time; None where none is known."""
+        return (await self._begun()).get(nonce)
+
+    async def _begun(self) -> dict[str, tuple[int, int]]:
+        text = await self._cursor.read(_BEGUN)
+        return _begun.decode(text.encode()) if text else {}

@@ -1,0 +1,176 @@
+"""Messages of BlueBubbles, and what they mean to us."""
+
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from skerry.sdk.channels import (
+    AccountId,
+    Attachment,
+    AttachmentKind,
+    ChannelId,
+    InboundMessage,
+    Peer,
+    PeerKind,
+    Quoted,
+)
+
+CHANNEL: Final = ChannelId("imessage")
+DIRECT: Final = ";-;"
+"""Part of the id of a chat with one person; what is behind it is the address."""
+_GROUP_STYLE: Final = 43
+_OBJECT: Final = "\ufffc"
+"""Character that stands for a file in a text."""
+_MOST_NAME: Final = 256
+_MEDIA: Final = {
+    "image": AttachmentKind.IMAGE,
+    "audio": AttachmentKind.AUDIO,
+    "video": AttachmentKind.VIDEO,
+}
+
+
+class Handle(Struct, frozen=True):
+    """A person: a phone number or an e-mail address."""
+
+    address: str = ""
+
+
+class Chat(Struct, frozen=True, rename="camel"):
+    """A conversation."""
+
+    guid: str = ""
+    style: int | None = None
+    display_name: str | None = None
+
+    @property
+    def is_group(self) -> bool:
+        """Returns whether it has several people."""
+        return self.style == _GROUP_STYLE or (self.style is None and DIRECT not in self.guid)
+
+
+class File(Struct, frozen=True, rename="camel"):
+    """A file of a message."""
+
+    guid: str = ""
+    mime_type: str | None = None
+    transfer_name: str | None = None
+    total_bytes: int | None = None
+    hide_attachment: bool | None = None
+
+
+class Message(Struct, frozen=True, rename="camel"):
+    """A row of the Mac's database of messages."""
+
+    row: int = msgspec.field(default=0, name="originalROWID")
+    guid: str = ""
+    text: str | None = None
+    handle: Handle | None = None
+    chats: tuple[Chat, ...] | None = None
+    attachments: tuple[File, ...] | None = None
+    date_created: int | None = None
+    date_edited: int | None = None
+    date_retracted: int | None = None
+    is_from_me: bool | None = None
+    item_type: int | None = None
+    associated_message_type: str | int | None = None
+    thread_originator_guid: str | None = None
+    error: int | None = None
+
+    @property
+    def words(self) -> str:
+        """Returns the text without the places of files."""
+        return (self.text or "").replace(_OBJECT, "").strip()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Returns the names of its files."""
+        return tuple(file.transfer_name or "" for file in self.attachments or ())
+
+
+class _Heading(Struct, frozen=True, rename="camel"):
+    row: int = msgspec.field(default=0, name="originalROWID")
+    guid: str = ""
+
+
+class Info(Struct, frozen=True):
+    """The server, as it describes itself."""
+
+    server_version: str = ""
+    private_api: bool = False
+    helper_connected: bool = False
+    detected_imessage: str | None = None
+
+
+class Contact(Struct, frozen=True, rename="camel"):
+    """A person of the Mac's address book."""
+
+    display_name: str | None = None
+    first_name: str | None = None
+    last_name: str | None = None
+
+    @property
+    def name(self) -> str:
+        """Returns the name."""
+        parts = (self.first_name, self.last_name)
+        return self.display_name or " ".join(part for part in parts if part)
+
+
+class Event(Struct, frozen=True):
+    """The body of a webhook; what it says is read again from the server."""
+
+    type: str = ""
+    data: msgspec.Raw = msgspec.field(default_factory=lambda: msgspec.Raw(b"{}"))
+
+
+message = msgspec.json.Decoder(Message)
+heading = msgspec.json.Decoder(_Heading)
+info = msgspec.json.Decoder(Info)
+contact = msgspec.json.Decoder(Contact)
+event = msgspec.json.Decoder(Event)
+
+
+def inbound(
+    one: Message, account: AccountId, now: int, *, edited: bool = False
+) -> InboundMessage | None:
+    """Returns the message of a row; None where it is nothing that a person wrote to us."""
+    sender = one.handle.address if one.handle else ""
+    chat = next(iter(one.chats or ()), None)
+    if one.is_from_me or not sender or chat is None or not chat.guid or not one.guid:
+        return None
+    if one.item_type or one.associated_message_type or one.date_retracted:
+        return None  # a change of the group, a tapback, or a message that was unsent
+    files = tuple(_files(one))
+    if not (one.words or files):
+        return None
+    kind = PeerKind.GROUP if chat.is_group else PeerKind.DIRECT
+    return InboundMessage(
+        CHANNEL,
+        account,
+        Peer(kind, chat.guid),
+        sender,
+        one.words,
+        f"{one.guid}:{one.date_edited}" if edited else one.guid,
+        now,
+        group_name=(chat.display_name or "")[:_MOST_NAME],
+        reply=Quoted(one.thread_originator_guid) if one.thread_originator_guid else None,
+        attachments=files,
+        edited=edited,
+        sent_at=(one.date_edited if edited else one.date_created) or 0,
+    )
+
+
+def quoted(one: Message) -> Quoted:
+    """Returns the message that another answers."""
+    sender = one.handle.address if one.handle and not one.is_from_me else ""
+    return Quoted(one.guid, sender, text=one.words, is_me=bool(one.is_from_me))
+
+
+def _files(one: Message) -> Iterator[Attachment]:
+    for file in one.attachments or ():
+        if file.guid and not file.hide_attachment:
+            mime = file.mime_type or ""
+            kind = _MEDIA.get(mime.partition("/")[0], AttachmentKind.FILE)
+            name = (file.transfer_name or "file")[:_MOST_NAME]
+            yield Attachment(kind, file.guid, mime, name, file.total_bytes or 0)
