@@ -7,6 +7,7 @@ cd "$(dirname "$0")/.."
 packages=()
 command -v chromium >/dev/null || packages+=(chromium fonts-liberation)
 command -v npm >/dev/null || packages+=(nodejs npm)
+[[ -x /usr/sbin/dovecot ]] || packages+=(dovecot-imapd dovecot-lmtpd)
 if ((${#packages[@]})); then
     as_root=()
     ((EUID == 0)) || as_root=(sudo)
@@ -19,7 +20,8 @@ if ((${#packages[@]})); then
     echo "Installing Debian packages: ${packages[*]}"
     export DEBIAN_FRONTEND=noninteractive
     "${as_root[@]}" apt-get update -qq
-    "${as_root[@]}" apt-get install -y -qq --no-install-recommends "${packages[@]}" >/dev/null
+    # RUNLEVEL=1: what is installed here is started by tests, on ports of their own.
+    "${as_root[@]}" env RUNLEVEL=1 apt-get install -y -qq --no-install-recommends "${packages[@]}" >/dev/null
 fi
 
 node_packages() {
@@ -90,6 +92,7 @@ jobs=()
 (apart .venv-synapse matrix-synapse==1.163.2) & jobs+=($!)
 (apart .venv-sdk openai==3.54.0 anthropic==2.12.0 google-genai==3.4.0) & jobs+=($!)
 (apart .venv-pywa pywa==4.5.0) & jobs+=($!)
+(apart .venv-aiosmtpd aiosmtpd==1.4.6) & jobs+=($!)
 (apart .venv-telegram python-telegram-bot==22.8) & jobs+=($!)
 (memwal) & jobs+=($!)
 (minilm) & jobs+=($!)

@@ -71,6 +71,8 @@ WITHOUT: Final = {
     "runtime/call_approvals.py:RunApprovals.ask": "has 30 s; the rest ends with a COMMIT",
     "app/channels.py:LiveChannels.run": OWNER,
     "channels/imessage/adapter.py:IMessageAdapter._send_file": DISK,
+    "channels/email/adapter.py:EmailAdapter.run": OWNER,
+    "channels/email/adapter.py:_file": DISK,
     "channels/matrix/adapter.py:MatrixAdapter._file": DISK,
     "channels/telegram/adapter.py:TelegramAdapter._send_file": DISK,
     "channels/whatsapp/adapter.py:WhatsAppAdapter._file": DISK,

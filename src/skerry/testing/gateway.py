@@ -37,7 +37,10 @@ from skerry.testing.unreliable import UnreliableChannel
 
 READY_SECONDS: Final = 120.0
 """A start takes a second of CPU time; of the clock, as much as the machine is busy."""
-_KEPT: Final = ("PATH", "PYTHONPATH", "LANG", "LD_LIBRARY_PATH", "VIRTUAL_ENV")
+_KEPT: Final = (
+    *("PATH", "PYTHONPATH", "LANG", "LD_LIBRARY_PATH", "VIRTUAL_ENV"),
+    "SSL_CERT_FILE",
+)
 
 
 class EndedEarlyError(AssertionError):

@@ -210,7 +210,7 @@ class Imap(Struct):
         self._news.clear()
 
     async def command(self, text: str, *, most: int = _SMALL) -> list[Response]:
-        """Returns what the server says to a command, of literals of at most `most` bytes.
+        """Returns the untagged responses to a command, with at most `most` bytes of literals.
 
         Raises:
             MailError: it refuses the command, or does not answer in time.
