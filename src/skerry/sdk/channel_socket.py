@@ -27,6 +27,11 @@ _READ: Final = 65_536
 class SocketEndedError(Exception):
     """The WebSocket was not opened, broke, or was closed."""
 
+    def __init__(self, message: str, code: int = 0) -> None:
+        self.code = code
+        """Code with which the server closed it; 0 where it gave none."""
+        super().__init__(message)
+
 
 class AccountSocket:
     """An open WebSocket; one task receives at a time, and any may send."""
@@ -36,6 +41,8 @@ class AccountSocket:
         self._protocol = protocol
         self._waiting: list[str] = []
         self._pieces: list[bytes] = []
+        self._closed: SocketEndedError | None = None
+        """The server's closing frame, raised after the messages before it were received."""
 
     @classmethod
     async def open(cls, http: AccountHttp, url: str, seconds: float = 15.0) -> Self:
@@ -78,6 +85,8 @@ class AccountSocket:
             SocketEndedError: it ended, or nothing arrived for `seconds`, not even a ping.
         """
         while not self._waiting:
+            if self._closed is not None:
+                raise self._closed
             await self._read(seconds)
         return self._waiting.pop(0)
 
@@ -125,7 +134,12 @@ class AccountSocket:
 
     def _take(self, frame: Frame) -> None:
         if frame.opcode is Opcode.CLOSE:
-            raise SocketEndedError("The server closed the WebSocket.")
+            code, reason = (
+                int.from_bytes(frame.data[:2]),
+                bytes(frame.data[2:125]).decode("utf-8", "replace"),
+            )
+            more = f" with {code}" + (f" ({reason})" if reason else "") if code else ""
+            self._closed = SocketEndedError(f"The server closed the WebSocket{more}.", code)
         if frame.opcode in {Opcode.TEXT, Opcode.CONT}:
             self._pieces.append(bytes(frame.data))
             if frame.fin:

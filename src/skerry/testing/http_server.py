@@ -11,6 +11,7 @@ import anyio
 import anyio.abc
 import msgspec
 from websockets.frames import Frame, Opcode
+from websockets.protocol import OPEN
 from websockets.server import ServerProtocol
 
 _HEAD_LIMIT: Final = 64 * 1024
@@ -93,6 +94,7 @@ class ServedSocket:
     def __init__(self, stream: anyio.abc.SocketStream) -> None:
         self._stream = stream
         self._protocol = ServerProtocol()
+        self._sends = anyio.Lock()
 
     async def open(self, request: Request) -> None:
         """Answers the request that opens it."""
@@ -103,9 +105,10 @@ class ServedSocket:
         await self._flush()
 
     async def send(self, text: str) -> None:
-        """Sends a message."""
-        self._protocol.send_text(text.encode())
-        await self._flush()
+        """Sends a message, unless the socket is being closed."""
+        if self._protocol.state is OPEN:
+            self._protocol.send_text(text.encode())
+            await self._flush()
 
     async def receive(self) -> str | None:
         """Returns the next message; None when the client is gone."""
@@ -119,15 +122,19 @@ class ServedSocket:
                 if isinstance(event, Frame) and event.opcode is Opcode.TEXT:
                     return bytes(event.data).decode()
 
-    async def close(self) -> None:
-        """Closes the connection."""
+    async def close(self, code: int = 0) -> None:
+        """Closes the connection; with a code the WebSocket before it."""
+        if code:
+            self._protocol.send_close(code)
+            await self._flush()
         await self._stream.aclose()
 
     async def _flush(self) -> None:
-        for data in self._protocol.data_to_send():
-            if data:
-                with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
-                    await self._stream.send(data)  # a client that is gone is noticed by `receive`
+        async with self._sends:
+            for data in self._protocol.data_to_send():
+                if data:  # a client that is gone is noticed by `receive`
+                    with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+                        await self._stream.send(data)
 
 
 OnSocket = Callable[[ServedSocket], Awaitable[None]]

@@ -183,11 +183,12 @@ class SlackServer(anyio.AsyncContextManagerMixin):
 
             async def give() -> None:
                 while True:
+                    changed = self._changed  # more may follow while these are sent
                     for envelope in list(self._waiting):
                         if envelope["envelope_id"] not in given:
                             given.add(envelope["envelope_id"])
                             await socket.send(msgspec.json.encode(envelope).decode())
-                    await self._changed.wait()
+                    await changed.wait()
 
             tasks.start_soon(give)
             while (text := await socket.receive()) is not None:
