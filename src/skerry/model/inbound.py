@@ -91,7 +91,7 @@ class InboundMessage(Struct, frozen=True):
     edited: bool = False
     """True when it replaces an earlier message of the sender."""
     parent: Peer | None = None
-    """The conversation in which its thread began, where a thread is a peer of its own."""
+    """The conversation in which its thread began, where a binding may name the thread itself."""
     guild_id: str = ""
     """Server of the group, on Discord."""
     team_id: str = ""

@@ -47,11 +47,14 @@ class MessageOrigin:
 
     @classmethod
     def of(cls, message: InboundMessage) -> "MessageOrigin":
-        """Returns where a platform's message comes from."""
+        """Returns where a platform's message comes from: a thread with a parent is a peer."""
+        peer = message.peer
+        if message.parent is not None and message.thread_id:
+            peer = Peer(peer.kind, message.thread_id)
         return cls(
             message.channel,
             message.account,
-            message.peer,
+            peer,
             message.parent,
             message.guild_id,
             message.team_id,

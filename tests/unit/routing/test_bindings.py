@@ -5,10 +5,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from skerry.config.bindings import Binding
-from skerry.model.ids import AgentId
-from skerry.model.inbound import Peer, PeerKind
+from skerry.model.ids import AccountId, AgentId, ChannelId
+from skerry.model.inbound import InboundMessage, Peer, PeerKind
 from skerry.routing.bindings import MatchedBy, MessageOrigin, route, specificity
 
 A, B, MAIN = AgentId("a"), AgentId("b"), AgentId("main")
@@ -104,3 +105,17 @@ def test_the_choice_is_that_of_a_plain_sort(chosen: list[dict[str, Any]]) -> Non
     )
     expected = fitting[0][2].agent_id if fitting else "main"
     assert answers(*rules)[0] == expected
+
+
+def test_a_binding_may_name_a_thread_or_the_channel_in_which_it_began() -> None:
+    room = Peer(PeerKind.CHANNEL, "100")
+    account = AccountId("work")
+    written = InboundMessage(ChannelId("discord"), account, room, "7", "x", "1", 1, "150")
+    written = replace(written, parent=room)
+    origin = MessageOrigin.of(written)
+    of_thread = binding("b", peer={"kind": "channel", "id": "150"})
+    of_room = binding("a", peer={"kind": "channel", "id": "100"})
+    assert answers(of_room, origin=origin) == ("a", MatchedBy.PARENT)
+    assert answers(of_room, of_thread, origin=origin) == ("b", MatchedBy.PEER)
+    without = MessageOrigin.of(replace(written, thread_id=None, parent=None))
+    assert answers(of_room, of_thread, origin=without) == ("a", MatchedBy.PEER)
