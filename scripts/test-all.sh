@@ -94,6 +94,7 @@ jobs=()
 (apart .venv-pywa pywa==4.5.0) & jobs+=($!)
 (apart .venv-aiosmtpd aiosmtpd==1.4.6) & jobs+=($!)
 (apart .venv-telegram python-telegram-bot==22.8) & jobs+=($!)
+(apart .venv-discord discord.py==2.7.1) & jobs+=($!)
 (memwal) & jobs+=($!)
 (minilm) & jobs+=($!)
 for job in "${jobs[@]}"; do wait "$job"; done

@@ -24,6 +24,9 @@ TROUBLED: Final[dict[str, TroubledRow]] = {
     "slack": towns.slack,
     "telegram": towns.telegram,
     "whatsapp": phones.whatsapp,
+    "discord": towns.discord,
+    "slack": towns.slack,
+    "telegram": towns.telegram,
 }
 ROWS: Final[dict[str, Row]] = {"folder": towns.folder, **TROUBLED}
 

@@ -4,6 +4,11 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import anyio
+
+from skerry.channels.discord.adapter import DiscordAdapter
+from skerry.channels.discord.adapter import open_account as open_discord
+from skerry.channels.discord.config import DiscordAccount
 from skerry.channels.email.adapter import EmailAdapter
 from skerry.channels.email.adapter import open_account as open_email
 from skerry.channels.email.config import EmailAccount
@@ -14,10 +19,12 @@ from skerry.channels.telegram.adapter import TelegramAdapter, open_account
 from skerry.channels.telegram.config import TelegramAccount
 from skerry.infra.clock import SystemClock
 from skerry.model.ids import AccountId
-from skerry.model.inbound import Peer, PeerKind
+from skerry.model.inbound import InboundMessage, Peer, PeerKind
 from skerry.ports.channel import ChannelAdapter
 from skerry.sdk.channel_host import ChannelHost, MemoryCursor
 from skerry.testing.channel import MemoryChannel, Platform
+from skerry.testing.discord_objects import ROOM, TOKEN
+from skerry.testing.discord_server import DiscordServer, Plan
 from skerry.testing.http_server import Response
 from skerry.testing.mail_server import MailServer
 from skerry.testing.slack_server import APP_TOKEN, BOT_TOKEN, SlackServer
@@ -229,3 +236,85 @@ async def email(home: Path) -> AsyncGenerator[Email]:
         await cursor.write("place", f"{server.validity} 0 1795514400")
         yield Email(server, cursor)
         assert server.faults == []
+
+
+class Discord:
+    """A server of ours."""
+
+    alice = Peer(PeerKind.DIRECT, "7")
+    team = Peer(PeerKind.CHANNEL, ROOM)
+
+    def __init__(self, server: DiscordServer) -> None:
+        self.server = server
+        self._host = ChannelHost(AccountId("default"), SystemClock())
+
+    @property
+    def adapter(self) -> DiscordAdapter:
+        file = {"token": TOKEN, "apiRoot": self.server.root}
+        return open_discord(DiscordAccount.model_validate(file), self._host)
+
+    async def settle_in(self) -> None:
+        """Connects once: Discord gives a bot only what is written after that."""
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self.adapter.run, nobody_writes)
+            with anyio.fail_after(60):
+                while not await self._host.cursor.read("progress"):  # noqa: ASYNC110 - it is polled
+                    await anyio.sleep(0.01)
+            tasks.cancel_scope.cancel()
+
+    def _channel(self, peer: Peer) -> str:
+        return peer.id if peer.kind is PeerKind.CHANNEL else f"{peer.id}00"
+
+    def say(self, text: str, peer: Peer, name: str = "Alice") -> str:
+        self.server.names["7"] = name
+        return self.server.say(text, channel=self._channel(peer))
+
+    def received(self) -> list[tuple[str, str]]:
+        return [(self._peer(one.channel), one.text) for one in self.server.posted]
+
+    def _peer(self, channel: str) -> str:
+        return channel if channel == ROOM else channel.removesuffix("00")
+
+    def typed(self) -> list[str]:
+        return [self._peer(channel) for channel in self.server.typed]
+
+    def babble(self) -> None:
+        gateway = self.server.gateway
+        gateway.dispatch("SOUNDBOARD_SOUNDS", {"what": "is this"})
+        gateway.dispatch("MESSAGE_CREATE", {"id": 5, "channel_id": ["700"]})
+        gateway.dispatch("MESSAGE_CREATE", {"id": "no number", "channel_id": "700"})
+        gateway.dispatch("MESSAGE_UPDATE", {"id": "5", "channel_id": "700"})
+        gateway.dispatch("INTERACTION_CREATE", {"id": "6", "token": "t6", "type": 9})
+
+    def repeat(self) -> None:
+        self.server.gateway.repeat()
+
+    def disconnect(self) -> None:
+        self.server.gateway.refused_sockets = 1
+        garbage = Response(b"<html>", 502, "text/html")
+        self.server.planned.append(Plan("GET", "/users/@me", garbage))
+
+    def limit(self, seconds: int) -> None:
+        path = r"/channels/\d+/messages"
+        self.server.fail("POST", path, 429, "You are being rate limited.", retry_after=seconds)
+
+    def refuse(self) -> None:
+        self.server.fail("POST", r"/channels/\d+/messages", 403, "Missing Access", code=50001)
+
+    def swallow(self) -> None:
+        cut = Response(b'{"id": "12", "content": "hello"}', cut=True)
+        self.server.planned.append(Plan("POST", r"/channels/\d+/messages", cut, after=True))
+
+
+async def nobody_writes(message: InboundMessage) -> None:
+    raise AssertionError(f"nobody wrote {message.text!r}")
+
+
+@asynccontextmanager
+async def discord(home: Path) -> AsyncGenerator[Discord]:
+    del home
+    async with DiscordServer() as server:
+        town = Discord(server)
+        await town.settle_in()
+        yield town
+    assert server.faults == []

@@ -36,6 +36,7 @@ PLATFORMS = {
     for platform in (
         Platform("email", "E-mail", "EmailConfig"),
         Platform("imessage", "iMessage", "IMessageConfig"),
+        Platform("discord", "Discord", "DiscordConfig"),
         Platform("matrix", "Matrix", "MatrixConfig"),
         Platform("signal", "Signal", "SignalConfig"),
         Platform("slack", "Slack", "SlackConfig"),

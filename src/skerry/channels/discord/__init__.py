@@ -1,0 +1,1 @@
+"""Discord: the gateway's WebSocket and the HTTP API."""

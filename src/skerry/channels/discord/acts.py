@@ -1,0 +1,72 @@
+"""Interactions of people with a bot: buttons, and the menu of slash commands."""
+
+import hashlib
+import logging
+from typing import Any, Final
+
+import msgspec
+from msgspec import Raw
+
+from skerry.channels.discord import wire
+from skerry.channels.discord.api import ApiError, RestApi
+from skerry.sdk.channel_host import MenuCommand
+
+logger = logging.getLogger(__name__)
+
+ANSWER_SECONDS: Final = 3.0
+"""Seconds after which Discord shows an interaction as failed."""
+_EPHEMERAL: Final = 1 << 6
+_MOST_COMMANDS: Final = 100
+_MOST_DESCRIPTION: Final = 100
+_BUTTON_IS_TAKEN: Final = {"type": 6}
+
+
+async def acknowledge(api: RestApi, raw: Raw) -> None:
+    """Answers an interaction at once; the agent's answer is a message, when it is there."""
+    try:
+        act = wire.interaction.decode(raw)
+        if not act.command:
+            return
+        answer: dict[str, Any] = _BUTTON_IS_TAKEN
+        if act.type != wire.BUTTON:
+            content = act.command.replace("`", "'")[:1000]
+            shown = {"content": f"`{content}`", "flags": _EPHEMERAL}
+            answer = {"type": 4, "data": {**shown, "allowed_mentions": {"parse": []}}}
+        path = f"/interactions/{act.id}/{act.token}/callback"
+        await api.call("POST", path, answer, seconds=ANSWER_SECONDS)
+    except (ApiError, msgspec.DecodeError) as error:
+        logger.info("discord: an interaction is not answered: %s", error)
+
+
+def menu(commands: tuple[MenuCommand, ...]) -> list[dict[str, Any]]:
+    """Returns commands as Discord's menu has them: on servers, and in chats with the bot."""
+    return [_entry(command) for command in commands[:_MOST_COMMANDS]]
+
+
+def digest(entries: list[dict[str, Any]]) -> str:
+    """Returns a digest of a menu; empty for an empty one, which a new bot has."""
+    return hashlib.sha256(msgspec.json.encode(entries)).hexdigest() if entries else ""
+
+
+async def set_menu(api: RestApi, entries: list[dict[str, Any]]) -> None:
+    """Replaces the bot's menu.
+
+    Raises:
+        ApiError: Discord refuses it.
+        DecodeError: Discord does not say which application the bot is.
+    """
+    mine = wire.user.decode(await api.call("GET", "/applications/@me"))
+    await api.call("PUT", f"/applications/{mine.id}/commands", entries)
+
+
+def _entry(command: MenuCommand) -> dict[str, Any]:
+    entry: dict[str, Any] = {
+        "name": command.name,
+        "description": command.description[:_MOST_DESCRIPTION] or command.name,
+        "type": 1,
+        "contexts": [0, 1],
+    }
+    if command.accepts_arguments:
+        text = {"type": 3, "name": "arguments", "description": "What follows the command"}
+        entry["options"] = [text]
+    return entry

@@ -1,0 +1,43 @@
+"""Section `channels.discord`: bots."""
+
+from collections.abc import Mapping
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field, HttpUrl, SecretStr
+
+from skerry.config.channels import AccountName, ChannelAccount, ChannelConfig
+
+Root = Annotated[HttpUrl, Field(max_length=512)]
+
+
+class DiscordAccount(ChannelAccount):
+    """Settings of one bot."""
+
+    not_shared: ClassVar[tuple[str, ...]] = ("name", "token")
+    login: ClassVar[tuple[tuple[str, str], ...]] = (
+        ("token", "Token of the bot, from its page Bot in the developer portal"),
+    )
+
+    token: SecretStr | None = None
+    """Token of the bot."""
+    api_root: Root = HttpUrl("https://discord.com/api/v10")
+    """Address of the HTTP API, with its version."""
+    media_max_mb: int = Field(default=10, ge=0, le=10)
+    """Largest file that is taken, in MB; 0 takes none."""
+    native_commands: bool = True
+    """Registers the gateway's commands in Discord's menu of slash commands."""
+    mentions: Literal["none", "users"] = "none"
+    """People whom an answer may notify by writing `<@id>`: `none`, or `users`, which are single
+    people; nothing notifies a role or everybody."""
+
+    @property
+    def is_configured(self) -> bool:
+        """Returns whether there is a token."""
+        return self.token is not None and bool(self.token.get_secret_value())
+
+
+class DiscordConfig(DiscordAccount, ChannelConfig):
+    """Discord bots."""
+
+    accounts: Mapping[AccountName, DiscordAccount] = Field(default_factory=dict, max_length=64)
+    """Further bots by name."""

@@ -1,0 +1,175 @@
+"""One connection to Discord's gateway: greeting, heartbeats, resumption, and its close codes."""
+
+import random
+from collections.abc import Callable
+from enum import IntEnum
+from typing import Final
+
+import anyio
+import msgspec
+from msgspec import Struct
+
+from skerry.channels.discord import wire
+from skerry.channels.discord.api import ApiError, RestApi
+from skerry.infra.supervise import beside
+from skerry.sdk.channel_socket import AccountSocket, SocketEndedError
+
+INTENTS: Final = 1 << 0 | 1 << 9 | 1 << 12 | 1 << 15
+"""Servers, their messages, direct messages, and the text of messages."""
+HELLO_SECONDS: Final = 20.0
+_SLACK_SECONDS: Final = 15.0
+_MOST_URL: Final = 512
+_NEW_SESSION: Final = frozenset({4003, 4007, 4009})
+"""Close codes after which the old session is gone."""
+LOGIN_CODES: Final = {
+    4004: "the token is refused",
+    4010: "the shard is refused",
+    4011: "the bot is on so many servers that it must divide them, which is not supported",
+    4012: "this version of the gateway is gone",
+    4013: "the intents are refused",
+    4014: "the bot may not read the text of messages",
+}
+"""Close codes that a person alone can mend, or a newer version of this program."""
+
+
+class Op(IntEnum):
+    """Kinds of messages of the gateway."""
+
+    DISPATCH = 0
+    HEARTBEAT = 1
+    IDENTIFY = 2
+    RESUME = 6
+    RECONNECT = 7
+    INVALID = 9
+    HELLO = 10
+    ACK = 11
+
+
+class Session(Struct):
+    """The place in Discord's events up to which all was taken."""
+
+    id: str = ""
+    url: str = ""
+    seq: int = 0
+
+
+class Link:
+    """One WebSocket from its opening to its end.
+
+    `seq` of the session is what was taken, not what arrived: it is what a resumption begins behind,
+    and heartbeats name it too, as the server may forget what is before it.
+    """
+
+    def __init__(
+        self,
+        api: RestApi,
+        token: str,
+        session: Session,
+        dispatch: Callable[[wire.Frame], None],
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        self._api = api
+        self._token = token
+        self._session = session
+        self._dispatch = dispatch
+        self._jitter = jitter
+        self._is_acked = True
+        self._is_silent = False
+        """True when a heartbeat was not answered before the next."""
+
+    async def run(self, url: str) -> None:
+        """Receives until the connection ends or should end; the session says how to go on.
+
+        Raises:
+            SocketEndedError: it broke, or was closed.
+            ApiError: the gateway refuses the bot; `code` is its close code.
+            DecodeError: the gateway does not greet.
+        """
+        address = (self._session.url if self._session.id else "") or url
+        query = self._api.socket_query
+        socket = await AccountSocket.open(self._api.http, f"{address.rstrip('/')}/{query}")
+        try:
+            await self._converse(socket)
+        except SocketEndedError as error:
+            if self._is_silent:
+                raise SocketEndedError("The gateway answered no heartbeat.") from error
+            if error.code in _NEW_SESSION:
+                self._session.id = ""
+            if error.code in LOGIN_CODES:
+                self._session.id = ""
+                text = f"Discord's gateway closed with {error.code}: {LOGIN_CODES[error.code]}."
+                raise ApiError(text, code=error.code) from error
+            raise
+        finally:
+            socket.close()
+
+    async def _converse(self, socket: AccountSocket) -> None:
+        greeting = wire.frame.decode(await socket.receive(HELLO_SECONDS))
+        if greeting.op != Op.HELLO:
+            raise SocketEndedError(f"The gateway began with {greeting.op} instead of its greeting.")
+        interval = max(wire.hello.decode(greeting.d).heartbeat_interval, 1) / 1000
+
+        async def beat() -> None:
+            try:
+                await self._beat(socket, interval)
+            except SocketEndedError:
+                socket.close()  # the reader says so
+
+        async with beside(beat):
+            await self._introduce(socket)
+            while await self._take(socket, 2 * interval + _SLACK_SECONDS):
+                pass
+
+    async def _introduce(self, socket: AccountSocket) -> None:
+        if self._session.id:
+            resumed = {"session_id": self._session.id, "seq": self._session.seq}
+            await self._send(socket, Op.RESUME, {"token": self._token, **resumed})
+            return
+        properties = {"os": "linux", "browser": "skerry", "device": "skerry"}
+        asked = {"token": self._token, "intents": INTENTS, "properties": properties}
+        await self._send(socket, Op.IDENTIFY, {**asked, "large_threshold": 50})
+
+    async def _take(self, socket: AccountSocket, seconds: float) -> bool:
+        """Takes one message of the gateway; returns False where a new connection is wanted."""
+        text = await socket.receive(seconds)
+        try:
+            frame = wire.frame.decode(text)
+        except msgspec.DecodeError:
+            return True  # what a later version has must not hold back all others
+        match frame.op:
+            case Op.DISPATCH:
+                self._begin(frame)
+                self._dispatch(frame)
+            case Op.HEARTBEAT:
+                await self._send_beat(socket)
+            case Op.ACK:
+                self._is_acked = True
+            case Op.INVALID if frame.d != b"true":
+                self._session.id = ""
+            case _:
+                pass
+        return frame.op not in {Op.RECONNECT, Op.INVALID}
+
+    def _begin(self, frame: wire.Frame) -> None:
+        """Notes the session that an event begins, if it does."""
+        if frame.t != "READY":
+            return
+        begun = wire.ready.decode(frame.d)
+        self._session.id, self._session.seq = begun.session_id, frame.s or 0
+        self._session.url = begun.resume_gateway_url[:_MOST_URL]
+
+    async def _beat(self, socket: AccountSocket, interval: float) -> None:
+        """Sends heartbeats; ends a connection that does not answer one before the next."""
+        await anyio.sleep(interval * self._jitter())
+        while self._is_acked:
+            self._is_acked = False
+            await self._send_beat(socket)
+            await anyio.sleep(interval)
+        self._is_silent = True
+        socket.close()
+
+    async def _send_beat(self, socket: AccountSocket) -> None:
+        await self._send(socket, Op.HEARTBEAT, self._session.seq or None)
+
+    async def _send(self, socket: AccountSocket, op: Op, data: object) -> None:
+        await socket.send(msgspec.json.encode({"op": op, "d": data}).decode())

@@ -1,0 +1,169 @@
+"""The gateway of a Discord on loopback: sessions, which outlive their sockets, and heartbeats."""
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import anyio
+import msgspec
+
+from skerry.testing.discord_objects import APPLICATION, BOT, GUILD, TOKEN, guild, person
+from skerry.testing.http_server import ServedSocket
+
+_MOST_SENT: Final = 4096
+_WANTED: Final = 1 << 9 | 1 << 12 | 1 << 15
+"""Intents without which a bot hears nothing of what is written."""
+
+
+@dataclass(slots=True)
+class Session:
+    """Events of one bot since it introduced itself."""
+
+    id: str
+    events: list[dict[str, Any]] = field(default_factory=list)
+    count: int = 0
+    forgotten: int = 0
+    """Number up to which heartbeats said that events arrived."""
+
+    def add(self, kind: str, data: Any) -> None:
+        """Adds an event."""
+        self.count += 1
+        self.events.append({"op": 0, "t": kind, "s": self.count, "d": data})
+
+
+@dataclass(slots=True)
+class Gateway:
+    """Sessions and sockets; its server hands each WebSocket to `serve`."""
+
+    url: str = ""
+    interval_ms: int = 45_000
+    is_silent: bool = False
+    """Leaves heartbeats unanswered."""
+    refused_sockets: int = 0
+    """Sockets that are cut when they open."""
+    close_with: int = 0
+    """Code with which the next introduction is refused."""
+    faults: list[str] = field(default_factory=list)
+    introductions: list[str] = field(default_factory=list)
+    """`identify` and `resume`, in order."""
+    beats: int = 0
+    sessions: dict[str, Session] = field(default_factory=dict)
+    _sockets: list[ServedSocket] = field(default_factory=list)
+    _changed: anyio.Event = field(default_factory=anyio.Event)
+
+    def dispatch(self, kind: str, data: Any) -> None:
+        """Adds an event to every session."""
+        for session in self.sessions.values():
+            session.add(kind, data)
+        self.wake()
+
+    def repeat(self) -> None:
+        """Sends the last event again, under another number."""
+        for session in self.sessions.values():
+            session.add(session.events[-1]["t"], session.events[-1]["d"])
+        self.wake()
+
+    def expire(self) -> None:
+        """Forgets the sessions, as Discord does after some minutes without a socket."""
+        self.sessions.clear()
+
+    async def send(self, op: int, data: Any = None) -> None:
+        """Sends a message that is no event to every socket."""
+        for socket in list(self._sockets):
+            await socket.send(_text({"op": op, "d": data}))
+
+    async def cut(self, code: int = 0) -> None:
+        """Ends every socket."""
+        for socket in list(self._sockets):
+            await socket.close(code)
+
+    def wake(self) -> None:
+        """Tells those who wait that something has changed."""
+        self._changed.set()
+        self._changed = anyio.Event()
+
+    async def changed(self) -> None:
+        """Waits for the next change."""
+        await self._changed.wait()
+
+    async def serve(self, socket: ServedSocket) -> None:
+        """Serves one socket until it ends."""
+        if self.refused_sockets:
+            self.refused_sockets -= 1
+            return
+        await socket.send(_text({"op": 10, "d": {"heartbeat_interval": self.interval_ms}}))
+        self._sockets.append(socket)
+        try:
+            async with anyio.create_task_group() as tasks:
+                while (text := await socket.receive()) is not None:
+                    if len(text.encode()) > _MOST_SENT:
+                        self.faults.append("a message of more than 4096 bytes")
+                    given = msgspec.json.decode(text)
+                    if given["op"] == 1:
+                        await self._beat(socket, given["d"])
+                    elif given["op"] in {2, 6}:
+                        begun = await self._introduce(socket, given["op"], given["d"])
+                        if begun is not None:
+                            tasks.start_soon(self._give, socket, *begun)
+                    elif given["op"] != 3:  # noqa: PLR2004 - what the bot does, which libraries say
+                        self.faults.append(f"op {given['op']}")
+                tasks.cancel_scope.cancel()
+        finally:
+            self._sockets.remove(socket)
+
+    async def _beat(self, socket: ServedSocket, seen: int | None) -> None:
+        self.beats += 1
+        for session in self.sessions.values():
+            session.forgotten = max(session.forgotten, seen or 0)
+        self.wake()
+        if not self.is_silent:
+            await socket.send(_text({"op": 11, "d": None}))
+
+    async def _introduce(
+        self, socket: ServedSocket, op: int, given: dict[str, Any]
+    ) -> tuple[Session, int] | None:
+        self.introductions.append("identify" if op == 2 else "resume")  # noqa: PLR2004 - Discord's number
+        code, self.close_with = self.close_with, 0
+        if given["token"].removeprefix("Bot ") != TOKEN:
+            code = 4004
+        if op == 2 and given["intents"] & _WANTED != _WANTED:  # noqa: PLR2004 - as above
+            self.faults.append("intents: what people write would not arrive")
+        session = self.sessions.get(given.get("session_id", ""))
+        if op == 6 and session and given["seq"] > session.count:  # noqa: PLR2004 - as above
+            code = 4007
+        if code:
+            await socket.close(code)
+            return None
+        if op == 6:  # noqa: PLR2004 - as above
+            if session is None:
+                await socket.send(_text({"op": 9, "d": False}))
+                return None
+            if given["seq"] < session.forgotten:
+                self.faults.append("a resumption from before what a heartbeat confirmed")
+            return session, given["seq"]
+        session = Session(f"session-{len(self.introductions)}")
+        self.sessions = {session.id: session}
+        about = {"v": 10, "user": person(BOT, "house", bot=True), "private_channels": []}
+        there = {"guilds": [{"id": GUILD, "unavailable": True}], "shard": [0, 1]}
+        names = {"session_id": session.id, "resume_gateway_url": f"{self.url}/resumed"}
+        application = {"application": {"id": APPLICATION, "flags": 0}}
+        session.add("READY", {**about, **there, **names, **application})
+        session.add("GUILD_CREATE", guild())
+        return session, 0
+
+    async def _give(self, socket: ServedSocket, session: Session, seen: int) -> None:
+        is_resumed, sent = seen > 0, seen
+        self.wake()
+        while True:
+            changed = self._changed  # before the events are looked at: more may follow meanwhile
+            for event in [event for event in session.events if event["s"] > sent]:
+                sent = event["s"]
+                await socket.send(_text(event))
+            if is_resumed:
+                is_resumed = False
+                session.add("RESUMED", {})
+                continue
+            await changed.wait()
+
+
+def _text(value: object) -> str:
+    return msgspec.json.encode(value).decode()
