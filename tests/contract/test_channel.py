@@ -17,6 +17,7 @@ from tests.contract import channels, phones, towns
 from tests.contract.channels import CONTRACT, TROUBLES, Clause, Row, TroubledClause, TroubledRow
 
 TROUBLED: Final[dict[str, TroubledRow]] = {
+    "discord": towns.discord,
     "email": towns.email,
     "imessage": phones.imessage,
     "signal": phones.signal,
@@ -24,9 +25,6 @@ TROUBLED: Final[dict[str, TroubledRow]] = {
     "slack": towns.slack,
     "telegram": towns.telegram,
     "whatsapp": phones.whatsapp,
-    "discord": towns.discord,
-    "slack": towns.slack,
-    "telegram": towns.telegram,
 }
 ROWS: Final[dict[str, Row]] = {"folder": towns.folder, **TROUBLED}
 

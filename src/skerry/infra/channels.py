@@ -34,9 +34,9 @@ class Platform:
 PLATFORMS = {
     platform.name: platform
     for platform in (
+        Platform("discord", "Discord", "DiscordConfig"),
         Platform("email", "E-mail", "EmailConfig"),
         Platform("imessage", "iMessage", "IMessageConfig"),
-        Platform("discord", "Discord", "DiscordConfig"),
         Platform("matrix", "Matrix", "MatrixConfig"),
         Platform("signal", "Signal", "SignalConfig"),
         Platform("slack", "Slack", "SlackConfig"),

@@ -39,7 +39,9 @@ class Bot:
         self.adapter = self.opened()
 
     def opened(self) -> DiscordAdapter:
-        host = ChannelHost(AccountId("default"), SystemClock(), self.cursor, lambda: COMMANDS)
+        host = ChannelHost(
+            AccountId("default"), SystemClock(), self.cursor, commands=lambda: COMMANDS
+        )
         return open_account(DiscordAccount.model_validate(self._settings), host)
 
     @asynccontextmanager
