@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 WORDS: Final = {"bytes": "BYTEA", "vector": "VECTOR"}
 """Types of PostgreSQL for the words in braces of the schema."""
-EXACT_ROWS: Final = 20_000
+EXACT_ROWS: Final = 4_000
 """Memories of a namespace up to which all are compared; of more the index is asked."""
 _CONNECTIONS: Final = 8
 _TRIES: Final = 5
@@ -130,6 +130,8 @@ class PostgresDatabase(anyio.AsyncContextManagerMixin):
         try:
             connection = psycopg.connect(self._url, autocommit=True, connect_timeout=5)
             connection.execute("SET synchronous_commit = on")
+            # A plan for any owner does without the index of vectors: most owners have few rows.
+            connection.execute("SET plan_cache_mode = force_custom_plan")
             connection.execute(f"SET statement_timeout = {round(STATEMENT_SECONDS * 1000)}")
         except psycopg.Error as error:
             raise DownError(f"The database does not answer: {_first(error)}.") from error
