@@ -230,7 +230,7 @@ def _exact(unit: Unit, place: Place, bound: object, limit: int) -> list[Row]:
 def _by_index(unit: Unit, place: Place, bound: object, dims: int, limit: int) -> list[Row]:
     """Asks the index, which goes on until enough of the rows are of the namespace."""
     unit.execute("SET LOCAL hnsw.iterative_scan = strict_order")
-    unit.execute(f"SET LOCAL hnsw.ef_search = {max(100, 2 * limit)}")
+    unit.execute(f"SET LOCAL hnsw.ef_search = {max(200, 2 * limit)}")
     literal = place.space.replace("'", "''")
     return unit.all(
         f"SELECT memory_id, 1 - (vector::vector({dims}) <=> ?::vector) FROM memory"  # noqa: S608 - a number and our own name

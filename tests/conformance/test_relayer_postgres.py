@@ -10,7 +10,7 @@ import numpy as np
 import psycopg
 import pytest
 
-from bench.memwal_tenants import fill
+from bench.memwal_tenants import centres, fill
 from skerry_recall.embed import normalised
 from skerry_relayer import postgres
 from skerry_relayer.assembly import Options, opened
@@ -119,11 +119,11 @@ async def test_the_index_comes_back_neither_short_nor_with_others_rows(
         # A plan for any owner, as servers make after five calls, does without the index.
         mode = await database.read(lambda unit: unit.one("SHOW plan_cache_mode"))
         assert mode == ("force_custom_plan",)
-        rng = np.random.default_rng(3)
+        rng, topics = np.random.default_rng(3), centres(np.random.default_rng(11))
         for owner in ("o0", "o2", "o20", "o90", "o700"):
             place = Place(owner, "n", "s")
             for _ in range(10):
-                asked = normalised(rng.standard_normal(384))
+                asked = normalised(topics[rng.integers(len(topics))] + rng.standard_normal(384))
                 rows = await near.find(place, asked, 10)
                 assert len(rows) == 10
                 assert all(id_.startswith(f"{owner}-") for id_, _ in rows)
