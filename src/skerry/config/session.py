@@ -139,6 +139,14 @@ class MaintenanceConfig(Section):
     """Text such as `500mb`: what transcripts may take; the oldest archived ones give way."""
 
 
+class Exchanges(Section):
+    """Exchanges between two conversations of agents."""
+
+    max_ping_pong_turns: int = Field(default=5, ge=0, le=5)
+    """Turns after the first answer to `sessions_send` in which the conversations speak to each
+    other; 0 is none."""
+
+
 class SessionConfig(Section):
     """Conversations: their keys, their resets, their end."""
 
@@ -169,5 +177,7 @@ class SessionConfig(Section):
     """Messages that reset a conversation, alone or before a first message."""
     send_policy: SendPolicy = SendPolicy.model_construct()
     """Rules that decide whether the replies of a conversation are sent to the chat platform."""
+    agent_to_agent: Exchanges = Exchanges.model_construct()
+    """What follows a message of one conversation to another."""
     maintenance: MaintenanceConfig = MaintenanceConfig.model_construct()
     """Limits on the number, age and size of stored conversations."""

@@ -105,7 +105,7 @@ FEATURES = (
         ("what agents may do", "undo what agents changed in files"),
         command="undo",
     ),
-    Feature("session_tools"),
+    Feature("session_tools", tables=True),
     Feature(
         "webhooks",
         ("by itself", "list webhooks, and show what a post becomes"),

@@ -22,6 +22,12 @@ def note(unit: Unit, key: SessionKey, to: ReplyTo, now: int) -> None:
     )
 
 
+def of(reader: Reader, key: SessionKey) -> ReplyTo | None:
+    """Returns the chat in which the owner last wrote in a conversation; None without one."""
+    row = reader.one("SELECT destination FROM route WHERE session_key = ?", (str(key),))
+    return _destinations.decode(row[0]) if row else None
+
+
 def last(reader: Reader, agent: AgentId) -> ReplyTo | None:
     """Returns the direct chat in which the owner last wrote to the agent; None without one."""
     row = reader.one(

@@ -1,11 +1,16 @@
 """The tool `sessions_send`: a message to another conversation, and its answer."""
 
 import secrets
+from functools import partial
 from typing import Any, Final
 
+from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, Field
 
+from skerry.features.session_tools import tables
 from skerry.features.session_tools.common import ALIASES, HostTool, caller_of, reply
+from skerry.features.session_tools.exchange import Follower
+from skerry.features.session_tools.tables import Exchange, Stage
 from skerry.model.errors import ToolError
 from skerry.model.ids import RunId, SessionKey
 from skerry.model.origin import Origin
@@ -55,9 +60,11 @@ class SessionsSend(HostTool):
         key = await self._seen(caller, params.sessionKey or await self._labelled(params))
         if key == caller.key:
             raise ToolError("This is the session that you are in. Answer here instead.")
-        dispatcher = self._host.dispatcher
-        if dispatcher is None:
+        runs = self._host.internal_runs
+        if runs is None:
             raise ToolError("No gateway runs.")
+        dispatcher = runs.dispatch
+        await self._check_turn(context, str(key))
         run = RunId(f"send-{secrets.token_hex(8)}")
         text = f"[Message of session {caller.key}]\n{params.message}"
         request = RunRequest(
@@ -70,12 +77,16 @@ class SessionsSend(HostTool):
             behalf=caller.askers,
             text_origin=Origin.TOOL,
         )
-        await dispatcher.submit(request)
+        exchange = Exchange(
+            run, str(caller.key), str(key), replace(request, text=""), 0, Stage.ASKED, run
+        )
+        await dispatcher.submit(request, lambda unit: tables.put(unit, exchange))
+        self._host.start(partial(Follower(dispatcher).follow, exchange), f"exchange {run}")
         answer: dict[str, Any] = {
             "runId": run,
             "status": "accepted",
             "sessionKey": str(key),
-            "delivery": {"status": "none", "mode": "session"},
+            "delivery": {"status": "pending", "mode": "announce"},
         }
         if params.timeoutSeconds == 0:
             return reply(answer)
@@ -85,6 +96,17 @@ class SessionsSend(HostTool):
         if result.error is not None:
             return reply(answer | {"status": "error", "error": result.error.message})
         return reply(answer | {"status": "ok", "reply": "\n\n".join(result.payloads)})
+
+    async def _check_turn(self, context: ToolContext, target: str) -> None:
+        """Refuses a message that would begin an exchange within an exchange.
+
+        Raises:
+            ToolError: the run is a turn of one, or was asked by the session that it would ask.
+        """
+        run_id = context.run_id
+        asked = await self._host.store.read(lambda reader: tables.of_run(reader, run_id))
+        if asked is not None and (asked.stage is not Stage.ASKED or asked.asker == target):
+            raise ToolError("You answer another session: your reply goes to it by itself.")
 
     async def _labelled(self, params: SessionsSendParams) -> str:
         """Returns the key of the conversation with the label.

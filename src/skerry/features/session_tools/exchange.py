@@ -1,0 +1,136 @@
+"""Follows an exchange of two conversations: turns from one to the other, then an announcement.
+
+After the first answer the conversations speak in turns, at most
+`session.agentToAgent.maxPingPongTurns` times; a reply `REPLY_SKIP` ends that. Then the conversation
+that was asked may tell its person. Each step is accepted in the unit that notes it, under an id
+made of the exchange's, so that it is accepted once over any kill.
+"""
+
+import logging
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from skerry.features.session_tools import tables
+from skerry.features.session_tools.tables import Exchange, Stage
+from skerry.model.errors import BusyError, SkerryError, StateError
+from skerry.model.ids import RunId, SessionKey
+from skerry.model.run import Purpose, RunRequest, RunResult
+from skerry.policy import fences
+from skerry.policy.injection import scan
+from skerry.runtime.dispatcher import Dispatch
+from skerry.store import Unit, routes
+
+logger = logging.getLogger(__name__)
+
+SKIP: Final = "REPLY_SKIP"
+MOST_CHARS: Final = 20_000
+"""Characters of a reply that the other conversation gets."""
+_EDGE: Final = " \t\r\n`*\"'."
+_TURN: Final = (
+    "This is an exchange between two sessions; no person reads it. Your reply goes to the other"
+    f" session. If nothing is left to say, your whole reply is {SKIP}."
+)
+_ANNOUNCE: Final = (
+    "The exchange is over. If the person of this session has to know of it, say so in a few words;"
+    " otherwise your whole reply is NO_REPLY."
+)
+
+
+class Follower(Struct, frozen=True):
+    """Parts of the gateway that exchanges are followed with."""
+
+    dispatcher: Dispatch
+
+    async def follow(self, exchange: Exchange) -> None:
+        """Takes an exchange to its end."""
+        following: Exchange | None = exchange
+        while following is not None:
+            result = await self.dispatcher.wait(following.run_id, None)
+            following = await self._next(following, result)
+
+    async def _next(self, exchange: Exchange, result: RunResult | None) -> Exchange | None:
+        """Begins the next step; returns the exchange with it, and None where it is over."""
+        said = reply_of(result)
+        if exchange.stage is Stage.ANNOUNCE or result is None or result.error is not None:
+            await self._end(exchange)
+            return None
+        most = self.dispatcher.runtime.config().session.agent_to_agent.max_ping_pong_turns
+        is_over = is_skip(said) or exchange.turn >= most
+        if is_over and not said:
+            await self._end(exchange)
+            return None
+        stage, turn = (
+            (Stage.ANNOUNCE, exchange.turn) if is_over else (Stage.TURN, exchange.turn + 1)
+        )
+        step = replace(
+            exchange, stage=stage, turn=turn, run_id=RunId(f"{exchange.id}-{stage.value}-{turn}")
+        )
+        return await self._begin(step, said)
+
+    async def _begin(self, step: Exchange, said: str) -> Exchange | None:
+        route = None
+        if step.stage is Stage.ANNOUNCE:
+            key = SessionKey.parse(step.target)
+            store = self.dispatcher.runtime.store
+            route = await store.read(lambda reader: routes.of(reader, key))
+        request = replace(request_of(step, said), reply_to=route)
+
+        def noted(unit: Unit) -> None:
+            tables.put(unit, step)
+
+        self.dispatcher.reach("exchange.before-step")
+        try:
+            await self.dispatcher.submit(request, noted)
+        except (BusyError, StateError):
+            raise  # this service is started again, and so is the gateway
+        except SkerryError:
+            logger.exception("the exchange %s cannot go on", step.id)
+            await self._end(step)
+            return None
+        self.dispatcher.reach("exchange.step")
+        return step
+
+    async def _end(self, exchange: Exchange) -> None:
+        def end(unit: Unit) -> None:
+            tables.end(unit, exchange.id)
+
+        await self.dispatcher.runtime.store.write(end)
+
+
+def reply_of(result: RunResult | None) -> str:
+    """Returns the text of a run's reply; empty where there is none."""
+    return "" if result is None else "\n\n".join(result.payloads).strip()
+
+
+def is_skip(reply: str) -> bool:
+    """Returns whether a reply ends the turns: `REPLY_SKIP` alone, or nothing."""
+    return reply.strip(_EDGE) in {SKIP, ""}
+
+
+def speaks(exchange: Exchange) -> tuple[str, str]:
+    """Returns the session whose turn it is, and the one that spoke before."""
+    is_askers = exchange.stage is Stage.TURN and exchange.turn % 2 == 1
+    pair = (exchange.asker, exchange.target)
+    return pair if is_askers else (pair[1], pair[0])
+
+
+def request_of(step: Exchange, said: str) -> RunRequest:
+    """Returns the request of a step: what the other conversation said, as data of a tool."""
+    to, other = speaks(step)
+    is_announce = step.stage is Stage.ANNOUNCE
+    lines = [f"[Message of session {other}]"]
+    if said and not is_skip(said):
+        shown = said if len(said) <= MOST_CHARS else said[:MOST_CHARS] + "\n[cut]"
+        identity = fences.derived_id(step.run_id, shown)
+        about = fences.about(scan(shown))
+        lines.append(fences.fence(shown, "session", identity=identity, about=about))
+    lines.append(_ANNOUNCE if is_announce else _TURN)
+    return replace(
+        step.request,
+        run_id=step.run_id,
+        key=SessionKey.parse(to),
+        text="\n".join(lines),
+        purpose=Purpose.ANNOUNCE if is_announce else step.request.purpose,
+    )
