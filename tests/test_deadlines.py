@@ -38,6 +38,7 @@ WITHOUT: Final = {
     "features/subagents/control.py:Control.send": "waits at most `WAIT_SECONDS`",
     "features/subagents/watch.py:Watch._descendants": RUN,
     "features/subagents/watch.py:Watch.follow": RUN,
+    "features/session_tools/exchange.py:Follower.follow": RUN,
     "features/subagents/watch.py:Watch.report": "at most 20 MB of a transcript are examined",
     "net/proxy.py:_head": "within the deadline of `Proxy._serve`",
     "net/proxy.py:Proxy._upwards": "within the deadline that `_Watch` moves",

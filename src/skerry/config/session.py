@@ -178,6 +178,6 @@ class SessionConfig(Section):
     send_policy: SendPolicy = SendPolicy.model_construct()
     """Rules that decide whether the replies of a conversation are sent to the chat platform."""
     agent_to_agent: Exchanges = Exchanges.model_construct()
-    """What follows a message of one conversation to another."""
+    """Turns of two conversations after a message of one to the other."""
     maintenance: MaintenanceConfig = MaintenanceConfig.model_construct()
     """Limits on the number, age and size of stored conversations."""
