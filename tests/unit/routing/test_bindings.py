@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
+from pydantic import ValidationError
 
-from skerry.config.bindings import Binding
+from skerry.config.bindings import Binding, Match
 from skerry.model.ids import AccountId, AgentId, ChannelId
 from skerry.model.inbound import InboundMessage, Peer, PeerKind
 from skerry.routing.bindings import MatchedBy, MessageOrigin, route, specificity
@@ -119,3 +120,10 @@ def test_a_binding_may_name_a_thread_or_the_channel_in_which_it_began() -> None:
     assert answers(of_room, of_thread, origin=origin) == ("b", MatchedBy.PEER)
     without = MessageOrigin.of(replace(written, thread_id=None, parent=None))
     assert answers(of_room, of_thread, origin=without) == ("a", MatchedBy.PEER)
+
+
+@pytest.mark.requirement("routing-peer-kinds")
+@pytest.mark.parametrize("kind", ["room", "", "DM ", None, 7])
+def test_a_binding_has_no_other_kind_of_conversation(kind: object) -> None:
+    with pytest.raises(ValidationError, match=r"peer\.kind"):
+        Match.model_validate({"channel": "memory", "peer": {"kind": kind, "id": "x"}})

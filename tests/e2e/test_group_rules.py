@@ -1,0 +1,134 @@
+"""Rules of groups and persons in whole gateways: prompts, linked persons, broadcasts, kinds."""
+
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from skerry.app.build import Application
+from skerry.hooks.hooks import Hooks
+from skerry.model.ids import ChannelId
+from skerry.testing.channel import MemoryChannel, Platform
+from skerry.testing.model import ScriptedModel, echo
+from tests.support.whole import whole_gateway
+
+OPEN: dict[str, Any] = {"dmPolicy": "open", "allowFrom": ["*"], "groupPolicy": "open"}
+
+
+async def answered(platform: Platform, count: int) -> list[str]:
+    with anyio.fail_after(60):
+        while len(platform.received()) < count:  # noqa: ASYNC110 - the platform is a folder
+            await anyio.sleep(0.02)
+    return [one.text for one in platform.received()]
+
+
+async def keys(application: Application) -> list[str]:
+    """Returns the keys of the sessions that there are."""
+    rows = await application.context.store.read(
+        lambda reader: reader.all("SELECT key FROM session ORDER BY key")
+    )
+    return [str(key) for (key,) in rows]
+
+
+async def test_each_group_has_its_own_prompt_else_that_of_all_groups(tmp_path: Path) -> None:
+    groups = {
+        "boats": {"requireMention": False, "systemPrompt": "Speak like a sailor."},
+        "*": {"requireMention": False, "systemPrompt": "Answer in one sentence."},
+    }
+    config = {"channels": {"memory": {**OPEN, "groups": groups}}}
+    platform, model = Platform(tmp_path / "platform"), ScriptedModel(echo)
+    async with whole_gateway(tmp_path / "home", Hooks(), platform, config, model=model):
+        for count, (peer, kind) in enumerate(
+            [("boats", "group"), ("garden", "group"), ("ada", "direct")], 1
+        ):
+            platform.say("hello", peer=peer, kind=kind, message_id=f"m{count}")
+            await answered(platform, count)
+    systems = [seen.request.system for seen in model.seen]
+    told = [("sailor" in text, "one sentence" in text) for text in systems]
+    assert told == [(True, False), (False, True), (False, False)]
+
+
+@pytest.mark.requirement("session-identity-links")
+async def test_a_person_who_is_linked_goes_on_in_another_app(tmp_path: Path) -> None:
+    config = {
+        "channels": {"memory": OPEN, "other": OPEN},
+        "session": {
+            "dmScope": "per-channel-peer",
+            "identityLinks": {"ada": ["memory:ada-here", "other:77"]},
+        },
+    }
+    here, there = Platform(tmp_path / "here"), Platform(tmp_path / "there")
+    other = MemoryChannel(there, channel=ChannelId("other"))
+    model = ScriptedModel(echo)
+    async with whole_gateway(
+        tmp_path / "home", Hooks(), here, config, model=model, adapters=[other]
+    ) as (application, _):
+        here.say("my boat is called Heron", peer="ada-here", message_id="m1")
+        await answered(here, 1)
+        there.say("what is it called?", peer="77", message_id="m1")
+        await answered(there, 1)
+        there.say("and mine?", peer="78", message_id="m2")
+        await answered(there, 2)
+        found = await keys(application)
+    seen = ["\n".join(one.text for one in asked.messages) for asked in model.seen]
+    assert ["Heron" in text for text in seen] == [True, True, False]
+    assert len(found) == 2
+    assert [one.text for one in here.received()] == ["echo: my boat is called Heron"]
+
+
+async def test_agents_of_a_broadcast_answer_each_with_words_of_its_own(tmp_path: Path) -> None:
+    group = {"requireMention": False}
+    config = {
+        "agents": {
+            "list": [
+                {"id": "main", "default": True},
+                {"id": "work", "identity": {"name": "Skipper"}},
+                {"id": "home", "identity": {"name": "Gardener"}},
+            ]
+        },
+        "bindings": [{"agentId": "main", "match": {"channel": "memory"}}],
+        "broadcast": {"all": ["work", "home"]},
+        "channels": {"memory": {**OPEN, "groups": {"all": group, "one": group}}},
+    }
+    platform, model = Platform(tmp_path / "platform"), ScriptedModel(echo)
+    home = tmp_path / "home"
+    async with whole_gateway(home, Hooks(), platform, config, model=model) as (application, _):
+        platform.say("who are you?", peer="all", kind="group", message_id="m1")
+        assert await answered(platform, 2) == ["echo: who are you?"] * 2
+        platform.say("and you?", peer="one", kind="group", message_id="m2")
+        await answered(platform, 3)
+        assert await keys(application) == [
+            "agent:home:memory:group:all",
+            "agent:main:memory:group:one",
+            "agent:work:memory:group:all",
+        ]
+
+
+@pytest.mark.requirement("routing-peer-kinds")
+@pytest.mark.parametrize(
+    ("kind", "peer", "agent"),
+    [
+        ("dm", "direct", "work"),
+        ("direct", "direct", "work"),
+        ("group", "group", "work"),
+        ("channel", "channel", "work"),
+        ("group", "direct", "main"),
+        ("dm", "group", "main"),
+    ],
+)
+async def test_a_kind_of_a_binding_is_that_of_the_conversation(
+    tmp_path: Path, kind: str, peer: str, agent: str
+) -> None:
+    match = {"channel": "memory", "peer": {"kind": kind, "id": "x"}}
+    config = {
+        "agents": {"list": [{"id": "main", "default": True}, {"id": "work"}]},
+        "bindings": [{"agentId": "work", "match": match}],
+        "session": {"dmScope": "per-channel-peer"},
+        "channels": {"memory": {**OPEN, "groups": {"*": {"requireMention": False}}}},
+    }
+    platform = Platform(tmp_path / "platform")
+    async with whole_gateway(tmp_path / "home", Hooks(), platform, config) as (application, _):
+        platform.say("hello", peer="x", kind=peer, message_id="m1")
+        await answered(platform, 1)
+        assert await keys(application) == [f"agent:{agent}:memory:{peer}:x"]
