@@ -201,6 +201,7 @@ WITHOUT: Final = {
     "features/files/methods.py:files_changes": DISK,
     "features/session_tools/sending.py:SessionsSend.run": "waits at most 300 s",
     "runtime/media_out.py:Outbox.copied": DISK,
+    "gateway/methods/answer_pictures.py:add_pictures": DISK,
     "channels/slack/files.py:upload": DISK,
     "features/files/methods.py:files_undo": DISK,
     "features/files/read.py:Read.run": DISK,

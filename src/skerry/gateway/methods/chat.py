@@ -118,15 +118,21 @@ async def chat_history(call: Call, params: ChatHistoryParams) -> dict[str, Json]
     thinking = call.context.config().thinking(key.agent) or ThinkingLevel.OFF
     line = call.context.dispatcher.line
     payload: dict[str, Json] = {}
-    running = line(key)
+    running, files = line(key), dict[int, list[str]]()
     for _ in range(_TRIES):
-        payload = await call.context.store.read(
+        payload, files = await call.context.store.read(
             lambda reader: _read(reader, key, params, call.protocol, model)
         )
         payload["thinkingLevel"] = payload.get("thinkingLevel") or thinking
         before, running = running, line(key)
         if running == before:
             break
+    if files:
+        # It is imported here: few conversations name files.
+        from skerry.gateway.methods.answer_pictures import add_pictures  # noqa: PLC0415 - at first use
+
+        most = min(params.max_bytes, _HISTORY_BYTES)
+        await add_pictures(call, key.agent, payload, files, most)
     text = call.context.broadcast.text
     shown: list[Json] = [
         {"runId": run.run_id, "text": text(run.run_id), **_not_written(run)} for run in running
@@ -151,15 +157,17 @@ def _read(
     params: ChatHistoryParams,
     protocol: int,
     model: ModelInfo | None,
-) -> dict[str, Json]:
+) -> tuple[dict[str, Json], dict[int, list[str]]]:
+    """Returns the payload, and the files that answers name by the index of their message."""
     session = find(reader, key, params.session_id)
     if session is None:
         nothing = {"messages": [], "totalMessages": 0, "hasMore": False}
-        return {"sessionKey": str(key), "sessionId": None, **nothing}
+        return {"sessionKey": str(key), "sessionId": None, **nothing}, {}
     offset = _offset(params, session.tail)
     newest = session.tail - offset
     entries = sessions.entries(reader, session.session_id, limit=params.limit, before=newest + 1)
     shown: list[Raw] = []
+    files: list[list[str]] = []
     size, most = 0, min(params.max_bytes, _HISTORY_BYTES)
     for entry in reversed(entries):
         if sessions.is_compaction(entry.message):
@@ -174,6 +182,7 @@ def _read(
         if shown and size > most:
             break
         shown.append(Raw(line))
+        files.append(_named_files(entry))
     settings = session.settings
     payload: dict[str, Json] = {
         "sessionKey": str(key),
@@ -188,7 +197,17 @@ def _read(
         payload["verboseLevel"] = settings.verbose_level
     if payload["hasMore"]:
         payload["nextOffset"] = offset + len(shown)
-    return payload
+    return payload, {index: names for index, names in enumerate(files[::-1]) if names}
+
+
+def _named_files(entry: TranscriptEntry) -> list[str]:
+    answer = entry.message
+    if not isinstance(answer, AssistantMessage) or "MEDIA:" not in answer.text:
+        return []
+    # It is imported here: few answers name files.
+    from skerry.gateway.methods.answer_pictures import references  # noqa: PLC0415 - at first use
+
+    return references(answer)
 
 
 def _offset(params: ChatHistoryParams, tail: int) -> int:

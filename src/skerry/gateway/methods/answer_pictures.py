@@ -1,0 +1,75 @@
+"""Pictures that answers name, as the workspace has them, for clients that read a conversation."""
+
+import base64
+from functools import partial
+from typing import Any, Final
+
+import anyio.to_thread
+import msgspec
+from msgspec import Raw
+
+from skerry.config.protected import gate
+from skerry.gateway.method import Call
+from skerry.infra.rooted_fs import Beneath
+from skerry.model.ids import AgentId
+from skerry.model.inbound import AttachmentKind
+from skerry.model.message import AssistantMessage
+from skerry.model.undelivered import MediaError
+from skerry.replies.shaping import named, shaped
+
+MOST: Final = 10
+"""Pictures of one answer to a request."""
+MOST_BYTES: Final = 1_000_000
+"""Bytes of one."""
+
+
+def references(answer: AssistantMessage) -> list[str]:
+    """Returns the files that an answer names."""
+    found: list[str] = []
+
+    def show(reference: str) -> str:
+        found.append(reference)
+        return named(reference)
+
+    shaped(answer.text, show)
+    return found
+
+
+async def add_pictures(
+    call: Call, agent: AgentId, payload: dict[str, Any], files: dict[int, list[str]], most: int
+) -> None:
+    """Adds the pictures that messages name to them, the newest first.
+
+    Args:
+        call: Of a client that may read the conversation.
+        agent: Agent in whose workspace the files are.
+        payload: Answer with `messages`, each as JSON.
+        files: Files by the index of the message that names them.
+        most: Characters that all messages may have.
+
+    """
+    # It is imported here: few conversations name files.
+    from skerry.runtime.media_out import read_file  # noqa: PLC0415 - at first use
+
+    config, approvals = call.context.config(), call.context.approvals
+    beneath = Beneath(config.workspace(agent), gate(config, records=call.context.records))
+    redact = approvals.redact if approvals else str
+    shown: list[Raw] = payload["messages"]
+    room, left = most - sum(len(bytes(line)) for line in shown), MOST
+    for index, names in sorted(files.items(), reverse=True):  # the newest first
+        blocks: list[dict[str, str]] = []
+        for name in names[:left]:
+            work = partial(read_file, beneath, name, MOST_BYTES, redact)
+            try:
+                file = await anyio.to_thread.run_sync(work)
+            except MediaError:
+                continue  # the text names it
+            data = base64.b64encode(file.data).decode()
+            if file.kind is AttachmentKind.IMAGE and len(data) <= room:
+                room -= len(data)
+                blocks.append({"type": "image", "data": data, "mimeType": file.mime})
+        left -= len(blocks)
+        if blocks:
+            message: dict[str, Any] = msgspec.json.decode(shown[index])
+            message["content"] = [*message["content"], *blocks]
+            shown[index] = Raw(msgspec.json.encode(message))
