@@ -1,0 +1,88 @@
+"""Access tokens (OAuth 2.0) by which an account proves itself to its platform."""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+from urllib.parse import urlencode
+
+import anyio
+import msgspec
+from msgspec import Struct
+
+from skerry.infra.clock import Clock
+from skerry.sdk.channel_host import AccountHttp, Outcome
+
+__all__ = ["AccessError", "AccessToken"]
+EARLY_MS: Final = 300_000
+"""Time before its end at which a token is replaced."""
+_LEAST_MS: Final = 30_000
+_MOST_REASON: Final = 300
+_OK: Final = 200
+_REFUSED: Final = frozenset({400, 401, 403})
+
+
+class AccessError(Exception):
+    """No access token was given."""
+
+    def __init__(self, message: str, *, is_login: bool = False) -> None:
+        self.is_login = is_login
+        """True when the credentials are refused, so that only a person can help."""
+        super().__init__(message)
+
+
+class _Answer(Struct, frozen=True):
+    access_token: str = ""
+    expires_in: int = 3600
+    error: str = ""
+    error_description: str = ""
+
+
+_answers = msgspec.json.Decoder(_Answer, strict=False)
+
+
+class AccessToken:
+    """The access token of one account, kept until shortly before its end."""
+
+    def __init__(
+        self, http: AccountHttp, url: str, form: Callable[[], Mapping[str, str]], clock: Clock
+    ) -> None:
+        """Takes the address that gives tokens, and what makes the form that asks for one."""
+        self._http = http
+        self._url = url
+        self._form = form
+        self._clock = clock
+        self._lock = anyio.Lock()
+        self._text = ""
+        self._until = 0
+
+    async def get(self) -> str:
+        """Returns a token that is valid for some time yet. Raises `AccessError`."""
+        async with self._lock:
+            if not self._text or self._clock.now_ms() >= self._until:
+                answer = await self._asked()
+                self._text = answer.access_token
+                lasting = max(answer.expires_in * 1000 - EARLY_MS, _LEAST_MS)
+                self._until = self._clock.now_ms() + lasting
+            return self._text
+
+    def drop(self) -> None:
+        """Forgets a token that was refused."""
+        self._text = ""
+
+    async def _asked(self) -> _Answer:
+        body = urlencode(self._form()).encode()
+        kind = {"content-type": "application/x-www-form-urlencoded"}
+        fetched = await self._http.fetch(
+            self._url, method="POST", headers=kind, body=body, max_bytes=65_536, seconds=8.0
+        )
+        if fetched.outcome is not Outcome.ALLOW:
+            raise AccessError(f"{self._url} cannot be reached: {fetched.reason}")
+        try:
+            answer = _answers.decode(fetched.body)
+        except msgspec.DecodeError:
+            answer = _Answer()
+        if fetched.status == _OK and answer.access_token:
+            return answer
+        why = " ".join(f"{answer.error}: {answer.error_description}".split())[:_MOST_REASON]
+        is_login = fetched.status in _REFUSED and bool(answer.error)
+        message = f"{self._url} gives no token ({fetched.status}) {why}"
+        raise AccessError(message, is_login=is_login)

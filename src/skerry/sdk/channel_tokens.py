@@ -1,0 +1,263 @@
+"""Tokens (JWT, signed with RS256) by which platforms prove that a request is of them."""
+
+import base64
+import re
+from collections.abc import Collection
+from typing import Any, Final
+
+import anyio
+import msgspec
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import padding, rsa
+from msgspec import Struct
+
+from skerry.infra.clock import Clock
+from skerry.model.errors import BusyError
+from skerry.sdk.channel_host import AccountHttp, Outcome
+
+__all__ = [
+    "Keys",
+    "KeysUnavailableError",
+    "Rules",
+    "Token",
+    "TokenError",
+    "private_key",
+    "signed",
+    "verified",
+]
+SKEW_MS: Final = 300_000
+"""Difference of clocks that is allowed."""
+FRESH_MS: Final = 24 * 3_600_000
+"""Age of keys after which they are fetched again."""
+USABLE_MS: Final = 72 * 3_600_000
+"""Age of keys that are still used while newer ones cannot be fetched."""
+AGAIN_MS: Final = 60_000
+"""Time between two fetches, whatever names of keys strangers invent."""
+_MOST_TOKEN: Final = 16_384
+_MOST_KEYS: Final = 64
+_KEY_BITS: Final = range(2048, 8193)
+_MOST_EXPONENT: Final = 1 << 32
+_MOST_DOCUMENT: Final = 512 * 1024
+_BASE64: Final = re.compile(r"[A-Za-z0-9_-]+")
+_OK: Final = 200
+
+
+class TokenError(Exception):
+    """A token does not prove what it has to; the message says why, and has nothing of it."""
+
+
+class KeysUnavailableError(BusyError):
+    """The keys of the platform cannot be fetched now, so that no token can be examined."""
+
+
+class Token(Struct, frozen=True):
+    """A token whose signature, issuer, audience and time are right."""
+
+    claims: dict[str, Any]
+    endorsements: frozenset[str]
+    """Channels for which its key is meant; empty where the platform does not say."""
+
+
+class Rules(Struct, frozen=True):
+    """Claims that a token must have."""
+
+    audience: str
+    issuers: Collection[str] = ()
+    """Accepted issuers; empty for the one that the metadata of the keys names."""
+
+
+class _Header(Struct, frozen=True):
+    alg: str
+    kid: str
+    crit: Any = None
+
+
+class _Jwk(Struct, frozen=True):
+    kid: str = ""
+    kty: str = ""
+    use: str = "sig"
+    alg: str = "RS256"
+    n: str = ""
+    e: str = ""
+    endorsements: tuple[str, ...] = ()
+
+
+class _Set(Struct, frozen=True):
+    keys: tuple[_Jwk, ...]
+
+
+class _Metadata(Struct, frozen=True):
+    issuer: str
+    jwks_uri: str
+
+
+class _Key(Struct, frozen=True):
+    public: rsa.RSAPublicKey
+    endorsements: frozenset[str]
+
+
+_headers = msgspec.json.Decoder(_Header)
+_claims = msgspec.json.Decoder(dict[str, Any])
+_sets = msgspec.json.Decoder(_Set)
+_metadata = msgspec.json.Decoder(_Metadata)
+
+
+class Keys:
+    """The public keys of an issuer, fetched when they are needed and kept for a day."""
+
+    def __init__(self, http: AccountHttp, url: str, clock: Clock, *, is_metadata: bool) -> None:
+        """Takes the address of the keys, or with `is_metadata` of OpenID metadata that names it."""
+        self._http = http
+        self._url = url
+        self._clock = clock
+        self._is_metadata = is_metadata
+        self._lock = anyio.Lock()
+        self._keys: dict[str, _Key] = {}
+        self._fetched_at: int | None = None
+        self._tried_at: int | None = None
+        self.issuer = ""
+        """Issuer that the metadata names; empty before they were fetched."""
+
+    async def find(self, kid: str) -> _Key:
+        """Returns a key.
+
+        Raises:
+            TokenError: there is none of that name.
+            KeysUnavailableError: nobody can tell, as the keys cannot be fetched.
+        """
+        if self._age(self._fetched_at) >= FRESH_MS or kid not in self._keys:
+            async with self._lock:
+                await self._refresh(kid)
+        if self._age(self._fetched_at) >= USABLE_MS:
+            raise KeysUnavailableError("The keys of the platform cannot be fetched.")
+        if kid not in self._keys:
+            raise TokenError("its key is unknown")
+        return self._keys[kid]
+
+    async def _refresh(self, kid: str) -> None:
+        is_fresh = self._age(self._fetched_at) < FRESH_MS
+        if (is_fresh and kid in self._keys) or self._age(self._tried_at) < AGAIN_MS:
+            return
+        self._tried_at = self._clock.now_ms()
+        url = self._url
+        try:
+            if self._is_metadata:
+                metadata = _metadata.decode(await self._document(url))
+                self.issuer, url = metadata.issuer, metadata.jwks_uri
+            jwks = _sets.decode(await self._document(url)).keys[:_MOST_KEYS]
+        except (msgspec.DecodeError, KeysUnavailableError) as error:
+            if self._age(self._fetched_at) >= USABLE_MS:
+                raise KeysUnavailableError(f"The keys of {url} cannot be read: {error}") from error
+            return
+        found = {jwk.kid: key for jwk in jwks if jwk.kid and (key := _public(jwk)) is not None}
+        self._keys, self._fetched_at = found, self._clock.now_ms()
+
+    async def _document(self, url: str) -> bytes:
+        fetched = await self._http.fetch(url, max_bytes=_MOST_DOCUMENT, seconds=8.0)
+        if fetched.outcome is not Outcome.ALLOW or fetched.status != _OK or fetched.truncated:
+            raise KeysUnavailableError(f"{url} cannot be fetched: {fetched.reason}")
+        return fetched.body
+
+    def _age(self, then: int | None) -> int:
+        """Returns the age of something; very old for nothing, and for a time to come."""
+        age = USABLE_MS if then is None else self._clock.now_ms() - then
+        return age if age >= 0 else USABLE_MS
+
+
+async def verified(authorization: str, keys: Keys, rules: Rules, clock: Clock) -> Token:
+    """Returns the token of a header `Authorization`.
+
+    Raises:
+        TokenError: it is none, or does not prove what it has to.
+        KeysUnavailableError: nobody can tell now.
+    """
+    scheme, _, text = authorization.partition(" ")
+    text = text.strip()
+    if scheme.lower() != "bearer" or not text:
+        raise TokenError("there is none")
+    if len(text) > _MOST_TOKEN or text.count(".") != 2:  # noqa: PLR2004 - of three parts
+        raise TokenError("it is not of three parts")
+    head, body, signature = text.split(".")
+    try:
+        header = _headers.decode(_decoded(head))
+        claims = _claims.decode(_decoded(body))
+    except msgspec.DecodeError as error:
+        raise TokenError("its parts are no JSON of a token") from error
+    if header.alg != "RS256" or header.crit is not None:
+        raise TokenError("it is not signed with RS256")
+    key = await keys.find(header.kid)
+    try:
+        key.public.verify(
+            _decoded(signature), f"{head}.{body}".encode(), padding.PKCS1v15(), hashes.SHA256()
+        )
+    except InvalidSignature as error:
+        raise TokenError("its signature is wrong") from error
+    _check(claims, rules.audience, rules.issuers or (keys.issuer,), clock.now_ms())
+    return Token(claims, key.endorsements)
+
+
+def _check(claims: dict[str, Any], audience: str, issuers: Collection[str], now: int) -> None:
+    issuer, audiences = claims.get("iss"), claims.get("aud")
+    if not isinstance(issuer, str) or not issuer or issuer not in issuers:
+        raise TokenError("its issuer is another")
+    meant = audiences if isinstance(audiences, list) else [audiences]
+    if not audience or audience not in meant:
+        raise TokenError("it is meant for another")
+    expires = _time(claims, "exp")
+    if expires is None or now >= expires + SKEW_MS:
+        raise TokenError("it is expired")
+    for name in ("nbf", "iat"):
+        begins = _time(claims, name)
+        if begins is not None and now < begins - SKEW_MS:
+            raise TokenError("its time is yet to come")
+
+
+def _time(claims: dict[str, Any], name: str) -> float | None:
+    """Returns a time in milliseconds since 1970; None where the claim is missing."""
+    value = claims.get(name)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TokenError(f"its {name} is no time")
+    return value * 1000
+
+
+def _decoded(text: str) -> bytes:
+    if not _BASE64.fullmatch(text) or len(text) % 4 == 1:
+        raise TokenError("a part is not in base64url")
+    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+
+
+def _public(jwk: _Jwk) -> _Key | None:
+    """Returns the key; None for one that is not meant for this, or too weak."""
+    if (jwk.kty, jwk.use, jwk.alg) != ("RSA", "sig", "RS256"):
+        return None
+    try:
+        modulus = int.from_bytes(_decoded(jwk.n.rstrip("=")))
+        exponent = int.from_bytes(_decoded(jwk.e.rstrip("=")))
+        if modulus.bit_length() not in _KEY_BITS or exponent > _MOST_EXPONENT:
+            return None
+        public = rsa.RSAPublicNumbers(exponent, modulus).public_key()
+    except (TokenError, ValueError):
+        return None
+    return _Key(public, frozenset(jwk.endorsements))
+
+
+def signed(claims: dict[str, Any], key: rsa.RSAPrivateKey, kid: str) -> str:
+    """Returns a token with these claims, signed with RS256."""
+    parts = ({"alg": "RS256", "typ": "JWT", "kid": kid}, claims)
+    text = ".".join(_encoded(msgspec.json.encode(part)) for part in parts)
+    return f"{text}.{_encoded(key.sign(text.encode(), padding.PKCS1v15(), hashes.SHA256()))}"
+
+
+def private_key(pem: str) -> rsa.RSAPrivateKey:
+    """Returns a private key. Raises `ValueError` where it is none of RSA."""
+    key = serialization.load_pem_private_key(pem.encode(), None)
+    if not isinstance(key, rsa.RSAPrivateKey):
+        raise ValueError("the key is none of RSA")  # noqa: TRY004 - a value of a file
+    return key
+
+
+def _encoded(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
