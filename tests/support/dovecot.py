@@ -57,7 +57,7 @@ ssl_key = <{folder}/server.pem
 disable_plaintext_auth = yes
 auth_mechanisms = plain login
 first_valid_uid = 0
-{rootless}mail_location = maildir:{folder}/mail/%n
+{rootless}mail_location = sdbox:{folder}/mail/%n
 mail_max_userip_connections = 50
 passdb {{
   driver = passwd-file
