@@ -13,13 +13,14 @@ from skerry.model.inbound import InboundMessage
 from skerry.model.outbound import OutboundPart, Receipt, Settlement
 from skerry.ports.channel import Inbox
 from skerry.testing.channel import MemoryChannel
-from tests.contract import channels, phones, towns
+from tests.contract import channels, offices, phones, towns
 from tests.contract.channels import CONTRACT, TROUBLES, Clause, Row, TroubledClause, TroubledRow
 
 TROUBLED: Final[dict[str, TroubledRow]] = {
     "discord": towns.discord,
     "email": towns.email,
     "imessage": phones.imessage,
+    "msteams": offices.teams,
     "signal": phones.signal,
     "signal-rest": phones.signal_rest,
     "slack": towns.slack,

@@ -38,6 +38,7 @@ PLATFORMS = {
         Platform("email", "E-mail", "EmailConfig"),
         Platform("imessage", "iMessage", "IMessageConfig"),
         Platform("matrix", "Matrix", "MatrixConfig"),
+        Platform("msteams", "MS Teams", "MsTeamsConfig"),
         Platform("signal", "Signal", "SignalConfig"),
         Platform("slack", "Slack", "SlackConfig"),
         Platform("telegram", "Telegram", "TelegramConfig"),

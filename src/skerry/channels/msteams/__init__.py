@@ -1,0 +1,1 @@
+"""MS Teams: activities of the Bot Framework."""

@@ -1,0 +1,259 @@
+"""One Teams bot: receives activities by requests of Microsoft, answers by the Bot Connector."""
+
+import logging
+from collections.abc import Sequence
+from typing import Any, Final
+
+import anyio
+import msgspec
+
+from skerry.channels.msteams import wire
+from skerry.channels.msteams.api import ApiError, Connector
+from skerry.channels.msteams.config import MsTeamsAccount
+from skerry.channels.msteams.markup import rendered
+from skerry.infra.backoff import Backoff
+from skerry.sdk.channel_access import AccessError
+from skerry.sdk.channel_host import ChannelHost, Outcome
+from skerry.sdk.channel_posts import Intake
+from skerry.sdk.channel_tokens import Keys, Rules, Token, TokenError, verified
+from skerry.sdk.channels import (
+    AccountState,
+    Attachment,
+    Capabilities,
+    ConnectionState,
+    DeliveryDelayedError,
+    DeliveryRefusedError,
+    Inbox,
+    MediaError,
+    OutboundPart,
+    Post,
+    PostAnswer,
+    Receipt,
+    ReplyTo,
+    Settlement,
+    TextUnit,
+)
+
+logger = logging.getLogger(__name__)
+
+WAITS: Final = Backoff(base=1.0, cap=60.0)
+"""Waits between attempts to reach the server."""
+LOGIN_WAIT: Final = 300.0
+LOOK_WAIT: Final = 900.0
+"""Seconds after which working credentials are looked at again."""
+MOST_TEXT: Final = 4000
+"""Characters of a message: an activity has 28 KB at most, and marks take some of it."""
+_MOST_SERVICES: Final = 1000
+_REFUSED: Final = range(400, 500)
+_PASSING: Final = frozenset({408, 412, 425, 429})
+_SERVICE: Final = "service"
+_OK: Final = 200
+
+
+class MsTeamsAdapter:
+    """Implements `ports.channel.ChannelAdapter`, `TakesPosts`, `Fetches`, `Edits` and `Probes`."""
+
+    channel = wire.CHANNEL
+    text_limit = MOST_TEXT
+    text_unit = TextUnit.CHARACTERS
+    capabilities = Capabilities(
+        edits=True, buttons=True, threads=True, media_in=True, rich_text=True
+    )
+
+    def __init__(self, settings: MsTeamsAccount, host: ChannelHost, api: Connector) -> None:
+        self.account = host.account
+        self.state = AccountState()
+        self._settings = settings
+        self._host = host
+        self._api = api
+        self._keys = Keys(api.http, str(settings.metadata_url), host.clock, is_metadata=True)
+        self._rules = Rules(settings.app_id)
+        self._intake = Intake()
+        self._services: dict[str, str] = {}
+        """Addresses of the connector by conversation, as far as this process knows them."""
+        self._failures = 0
+        self._quiet_until = 0.0
+        """Time of the event loop until which the server wants no request."""
+
+    async def run(self, inbox: Inbox) -> None:
+        """Takes requests and looks after the credentials until cancelled."""
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._intake.run, inbox)
+            while True:
+                seconds = await self._look()
+                await anyio.sleep(seconds)
+
+    async def _look(self) -> float:
+        """Asks for a token; returns after how many seconds to ask again."""
+        try:
+            await self._api.access.get()
+        except AccessError as error:
+            return self._note(str(error), is_login=error.is_login)
+        self._failures = 0
+        self.state = AccountState(ConnectionState.CONNECTED, name=self._settings.app_id)
+        return LOOK_WAIT
+
+    def _note(self, message: str, *, is_login: bool) -> float:
+        """Notes why there is no token; returns for how many seconds to wait."""
+        self._failures += 1
+        name = self.state.name
+        if is_login:
+            remedy = (
+                "Look at the bot's ID, its tenant and its client secret in Azure, then run"
+                f" `skerry channels login msteams --account {self.account}`."
+            )
+            self.state = AccountState(ConnectionState.NEEDS_LOGIN, message, remedy, name)
+            logger.error("msteams/%s: %s", self.account, message)
+            return LOGIN_WAIT
+        remedy = "It is tried again; `skerry channels status --probe` asks at once."
+        self.state = AccountState(ConnectionState.RETRYING, message, remedy, name)
+        if self._failures == 1:
+            logger.warning("msteams/%s: %s", self.account, message)
+        return WAITS.delay(self._failures)
+
+    async def posted(self, post: Post) -> PostAnswer:
+        """Answers a request of Microsoft, or of whoever found the address."""
+        if post.method != "POST":
+            return PostAnswer(405, b"use POST")
+        header = post.headers.get("authorization", "")
+        try:
+            token = await verified(header, self._keys, self._rules, self._host.clock)
+        except TokenError as error:
+            logger.info("msteams/%s: a request is refused, its token: %s", self.account, error)
+            return PostAnswer(401, b"the token is refused")
+        try:
+            event = wire.activity.decode(post.body)
+        except msgspec.DecodeError as error:
+            # It would be sent again, and be no more readable.
+            logger.warning("msteams/%s: an activity is unreadable: %s", self.account, error)
+            return PostAnswer()
+        if why := self._refusal(event, token):
+            logger.warning("msteams/%s: an activity is refused: %s", self.account, why)
+            return PostAnswer(403, b"the activity is refused")
+        await self._note_service(event)
+        message = wire.inbound(event, self.account, self._host.clock.now_ms())
+        if message is not None:
+            await self._intake.take([message])
+        return PostAnswer(200, b"{}", "application/json")
+
+    def _refusal(self, event: wire.Activity, token: Token) -> str:
+        """Returns why an activity is not what its token vouches for; empty if it is."""
+        claims = token.claims
+        claimed = claims.get("serviceurl", claims.get("serviceUrl"))
+        if not isinstance(claimed, str) or claimed.rstrip("/") != event.service_url.rstrip("/"):
+            return "its service is not that of its token"
+        if event.channel_id != wire.CHANNEL:
+            return f"it is of {event.channel_id[:40]!r}, not of Teams"
+        if token.endorsements and event.channel_id not in token.endorsements:
+            return "its key is not meant for Teams"
+        if not self._api.is_service(event.service_url):
+            return f"{event.service_url[:200]!r} is no address of Teams, nor in serviceRoots"
+        return ""
+
+    async def _note_service(self, event: wire.Activity) -> None:
+        """Keeps the address for answers, which an answer after a restart needs too."""
+        place, url = wire.peer(event)[0].id, event.service_url
+        if place and self._services.get(place) != url:
+            if len(self._services) >= _MOST_SERVICES:
+                self._services.clear()
+            if await self._service(place) != url:
+                await self._host.cursor.write(f"{_SERVICE}:{place}", url)
+            self._services[place] = url
+
+    async def _service(self, place: str) -> str:
+        known = self._services.get(place)
+        return known or await self._host.cursor.read(f"{_SERVICE}:{place}")
+
+    async def send(self, part: OutboundPart) -> Receipt:
+        """Sends one part as an activity."""
+        self._refuse_while_quiet()
+        body = self._activity(part.to, part.text)
+        if part.more.buttons:
+            body["attachments"] = [wire.buttons(part.more.buttons)]
+        answer = await self._asked("POST", part.to, [], body)
+        try:
+            return Receipt((wire.sent.decode(answer).id,))
+        except msgspec.DecodeError:
+            return Receipt(())  # it was sent; its id is for edits alone
+
+    def _activity(self, to: ReplyTo, text: str) -> dict[str, Any]:
+        return {
+            "type": "message",
+            "from": {"id": f"28:{self._settings.app_id}"},
+            "conversation": {"id": wire.conversation_id(to.peer.id, to.thread_id)},
+            "textFormat": "xml",
+            "text": rendered(text),
+        }
+
+    async def _asked(self, method: str, to: ReplyTo, more: Sequence[str], body: object) -> bytes:
+        service = await self._service(to.peer.id)
+        if not service:
+            message = f"Nobody has written in {to.peer.id} yet, which the bot needs to write there."
+            raise DeliveryRefusedError(message)
+        conversation = wire.conversation_id(to.peer.id, to.thread_id)
+        try:
+            return await self._api.call(method, service, [conversation, "activities", *more], body)
+        except ApiError as error:
+            raise self._undelivered(error) from error
+
+    def _undelivered(self, error: ApiError) -> Exception:
+        """Returns the error by which the sender of the outbox decides."""
+        if error.retry_after is not None:
+            self._quiet_until = anyio.current_time() + error.retry_after
+            return DeliveryDelayedError(str(error), error.retry_after)
+        if error.is_login:
+            self._note(str(error), is_login=True)
+            return DeliveryDelayedError(str(error))
+        if not error.is_sent or error.status in _PASSING:
+            return DeliveryDelayedError(str(error))
+        if error.status in _REFUSED:
+            return DeliveryRefusedError(str(error))
+        return error  # nobody knows whether it arrived
+
+    def _refuse_while_quiet(self) -> None:
+        seconds = self._quiet_until - anyio.current_time()
+        if seconds > 0:
+            raise DeliveryDelayedError("The rate limit of Teams is reached.", seconds)
+
+    async def typing(self, to: ReplyTo) -> None:
+        """Shows for some seconds that an answer is being written."""
+        if self._quiet_until <= anyio.current_time():
+            body = self._activity(to, "") | {"type": "typing"}
+            del body["text"], body["textFormat"]
+            await self._asked("POST", to, [], body)
+
+    async def settle(self, part: OutboundPart) -> Settlement:
+        """Returns UNKNOWN: a bot cannot read what it has sent."""
+        del part
+        return Settlement.UNKNOWN
+
+    async def edit(self, to: ReplyTo, platform_id: str, text: str) -> None:
+        """Replaces the text of a message of the bot."""
+        self._refuse_while_quiet()
+        body = self._activity(to, text) | {"id": platform_id}
+        await self._asked("PUT", to, [platform_id], body)
+
+    async def fetch(self, attachment: Attachment, limit: int) -> bytes:
+        """Returns the bytes of a file that a person sent."""
+        most = min(limit, self._settings.media_max_mb * 1_000_000)
+        try:
+            fetched = await self._api.download(attachment.handle, most)
+        except AccessError as error:
+            raise MediaError(f"{attachment.name} cannot be fetched: {error}") from error
+        if fetched is None:
+            raise MediaError(f"{attachment.name} cannot be fetched: it is not at Teams.")
+        if fetched.outcome is not Outcome.ALLOW or fetched.status != _OK or fetched.truncated:
+            reason = f"it has more than {most} bytes" if fetched.truncated else fetched.reason
+            raise MediaError(f"{attachment.name} cannot be fetched: {reason}")
+        return fetched.body
+
+    async def probe(self) -> AccountState:
+        """Returns the state after asking for a token."""
+        self._api.access.drop()
+        await self._look()
+        return self.state
+
+
+def open_account(settings: MsTeamsAccount, host: ChannelHost) -> MsTeamsAdapter:
+    """Returns the adapter of an account."""
+    return MsTeamsAdapter(settings, host, Connector(settings, host.clock))

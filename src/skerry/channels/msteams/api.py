@@ -1,0 +1,159 @@
+"""Requests to the Bot Connector, at addresses that its activities name, and its errors."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+from urllib.parse import quote, urlsplit
+
+import msgspec
+
+from skerry.channels.msteams.config import MsTeamsAccount
+from skerry.infra.clock import Clock
+from skerry.sdk.channel_access import AccessError, AccessToken
+from skerry.sdk.channel_host import AccountHttp, Fetched, Outcome
+
+NOT_SENT: Final = frozenset({"connect", "name-unresolved", "name-timeout"})
+"""Rules of a fetch that ended before anything was sent."""
+SERVICES: Final = (
+    "smba.trafficmanager.net",
+    "smba.infra.gcc.teams.microsoft.com",
+    "smba.infra.gov.teams.microsoft.us",
+    "smba.infra.dod.teams.microsoft.us",
+    "*.botframework.com",
+)
+"""Hosts of Microsoft to which answers go, with the bot's token."""
+FILES: Final = ("*.sharepoint.com", "*.sharepoint.us")
+"""Hosts from which files are fetched without a token: the address is enough."""
+SCOPE: Final = "https://api.botframework.com/.default"
+_LIMITED: Final = 429
+_UNKNOWN_TOKEN: Final = 401
+_OK: Final = range(200, 300)
+_MOST_REASON: Final = 300
+_PAUSE: Final = 10.0
+
+
+class ApiError(Exception):
+    """The connector did not carry out a request."""
+
+    def __init__(
+        self,
+        message: str,
+        status: int = 0,
+        retry_after: float | None = None,
+        *,
+        is_login: bool = False,
+    ) -> None:
+        self.status = status
+        """Status of HTTP; 0 when no answer arrived."""
+        self.retry_after = retry_after
+        self.is_login = is_login
+        """True when only a person can help."""
+        self.is_sent = True
+        """False when the request certainly did not reach the server."""
+        super().__init__(message)
+
+
+class Connector:
+    """One bot."""
+
+    def __init__(self, settings: MsTeamsAccount, clock: Clock) -> None:
+        self._roots = [str(root).rstrip("/") for root in settings.service_roots]
+        login = str(settings.login_root).rstrip("/")
+        self.http = AccountHttp(
+            [login, str(settings.metadata_url), *self._roots], others=(*SERVICES, *FILES)
+        )
+        secret = settings.app_password
+        form = {
+            "grant_type": "client_credentials",
+            "client_id": settings.app_id,
+            "client_secret": secret.get_secret_value() if secret else "",
+            "scope": SCOPE,
+        }
+        tenant = settings.tenant_id or "botframework.com"
+        url = f"{login}/{tenant}/oauth2/v2.0/token"
+        self.access = AccessToken(self.http, url, lambda: form, clock)
+
+    def is_service(self, url: str) -> bool:
+        """Returns whether the bot's token may be sent to an address."""
+        return _is_below(url, self._roots) or _is_at(url, SERVICES)
+
+    async def call(self, method: str, service: str, path: Sequence[str], body: object) -> bytes:
+        """Sends a request to the conversation or activity that `path` names; returns the answer.
+
+        Raises:
+            ApiError: there is none, or it says that nothing was done.
+        """
+        parts = "/".join(quote(part, safe="") for part in path)
+        url = f"{service.rstrip('/')}/v3/conversations/{parts}"
+        if not self.is_service(url):
+            raise ApiError(f"{urlsplit(url).hostname} is no server of MS Teams.", 403)
+        data = msgspec.json.encode(body)
+        try:
+            fetched = await self._sent(method, url, data)
+            if fetched.status == _UNKNOWN_TOKEN:  # it was withdrawn before its end
+                self.access.drop()
+                fetched = await self._sent(method, url, data)
+        except AccessError as error:
+            refused = ApiError(str(error), is_login=error.is_login)
+            refused.is_sent = False
+            raise refused from error
+        return _checked(fetched, url)
+
+    async def _sent(self, method: str, url: str, body: bytes) -> Fetched:
+        headers = {
+            "authorization": f"Bearer {await self.access.get()}",
+            "content-type": "application/json",
+        }
+        return await self.http.fetch(url, method=method, headers=headers, body=body, seconds=10.0)
+
+    async def download(self, url: str, limit: int) -> Fetched | None:
+        """Returns a file; None where its address is not one of Teams or SharePoint."""
+        headers = {}
+        if self.is_service(url):
+            headers["authorization"] = f"Bearer {await self.access.get()}"
+        elif not _is_at(url, FILES):
+            return None
+        return await self.http.fetch(url, headers=headers, max_bytes=limit, seconds=30.0)
+
+
+def _is_at(url: str, hosts: Sequence[str]) -> bool:
+    try:
+        parts = urlsplit(url)
+        is_usual = parts.port in {None, 443} and not parts.username and not parts.password
+    except ValueError:
+        return False
+    host = parts.hostname or ""
+    named = any(
+        host.endswith(pattern[1:]) if pattern.startswith("*") else host == pattern
+        for pattern in hosts
+    )
+    return parts.scheme == "https" and is_usual and named
+
+
+def _is_below(url: str, roots: Sequence[str]) -> bool:
+    """Returns whether an address is one of the roots, or below it."""
+    return ".." not in url and any(url == root or url.startswith(f"{root}/") for root in roots)
+
+
+def _checked(fetched: Fetched, url: str) -> bytes:
+    host = urlsplit(url).hostname
+    if fetched.outcome is not Outcome.ALLOW:
+        error = ApiError(f"{host} cannot be reached: {fetched.reason}")
+        error.is_sent = fetched.outcome is not Outcome.BLOCK and fetched.rule not in NOT_SENT
+        raise error
+    status = fetched.status or 0
+    if status in _OK:
+        return fetched.body
+    text = fetched.headers.get("retry-after", "")
+    wait = float(text) if text.isdecimal() else _PAUSE if status == _LIMITED else None
+    why = f"{host} refused it with {status}: {_reason(fetched.body)}"
+    raise ApiError(why, status, wait, is_login=status == _UNKNOWN_TOKEN)
+
+
+def _reason(body: bytes) -> str:
+    try:
+        answer: Any = msgspec.json.decode(body)
+        error = answer["error"]
+        text = f"{error['code']}: {error['message']}"
+    except (msgspec.DecodeError, KeyError, TypeError):
+        text = "no description"
+    return " ".join(text.split())[:_MOST_REASON]

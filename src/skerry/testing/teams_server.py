@@ -1,0 +1,211 @@
+"""A strict Teams on loopback: the issuer of tokens, the Bot Connector, and people who write."""
+
+import html
+import re
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final, Self
+from urllib.parse import unquote
+
+import anyio
+import msgspec
+
+from skerry.testing.http_server import Request, Response, serve
+from skerry.testing.posting import Poster
+from skerry.testing.token_issuer import jwk, token
+
+APP: Final = "0f0f0f0f-1111-2222-3333-444444444444"
+SECRET: Final = "a client secret"  # noqa: S105 - of no bot
+ISSUER: Final = "https://api.botframework.com"
+_BOT: Final = f"28:{APP}"
+_MOST_BYTES: Final = 28_000
+_TAG: Final = re.compile(r"</?(?:a|b|blockquote|code|i|pre|s)(?: href=\"[^\"<>]*\")?>")
+_FIELDS: Final = {"type", "from", "conversation", "text", "textFormat", "attachments", "id"}
+_PATH: Final = re.compile(r"/emea/v3/conversations/([^/]+)/activities(?:/([^/]+))?")
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A message of the bot."""
+
+    conversation: str
+    id: str
+    body: Mapping[str, Any]
+
+    @property
+    def text(self) -> str:
+        """Returns the text as people read it."""
+        return html.unescape(_TAG.sub("", self.body["text"].replace("<br>", "\n")))
+
+
+@dataclass(slots=True)
+class TeamsServer(anyio.AsyncContextManagerMixin):
+    """Serves while its block is on."""
+
+    root: str = ""
+    shown: list[Shown] = field(default_factory=list)
+    typed: list[str] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
+    """Requests that Teams would not have understood."""
+    planned: list[tuple[Response, bool]] = field(default_factory=list)
+    """Answers that the next message gets instead; True carries it out before."""
+    looks: list[Response] = field(default_factory=list)
+    """Answers that the next requests for a token get instead."""
+    secret: str = SECRET
+    files: dict[str, bytes] = field(default_factory=dict)
+    poster: Poster = field(default_factory=Poster)
+    tokens: int = 0
+    withdrawn: bool = False
+    """True lets the connector refuse the tokens that were given before."""
+    _count: int = 0
+    _changed: anyio.Event = field(default_factory=anyio.Event)
+
+    @asynccontextmanager
+    async def __asynccontextmanager__(self) -> AsyncGenerator[Self]:
+        async with serve(self._handle) as self.root, self.poster:
+            yield self
+
+    @property
+    def service(self) -> str:
+        """Returns the address of the connector."""
+        return f"{self.root}/emea/"
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Returns the settings of an account that uses it."""
+        return {
+            "appId": APP,
+            "appPassword": SECRET,
+            "metadataUrl": f"{self.root}/metadata",
+            "loginRoot": self.root,
+            "serviceRoots": [f"{self.root}/emea"],
+        }
+
+    # What people do.
+
+    def activity(self, **more: Any) -> dict[str, Any]:
+        """Returns an activity of Alice in her chat with the bot."""
+        self._count += 1
+        return {
+            "type": "message",
+            "id": f"17000000{self._count:05d}",
+            "timestamp": "2026-11-24T10:00:00.000Z",
+            "channelId": "msteams",
+            "serviceUrl": self.service,
+            "from": {"id": "29:alice", "name": "Alice", "aadObjectId": "aad-alice"},
+            "recipient": {"id": _BOT, "name": "House"},
+            "conversation": {"id": "a:alice", "conversationType": "personal", "tenantId": "t"},
+            "textFormat": "plain",
+            "channelData": {"tenant": {"id": "t"}},
+            **more,
+        }
+
+    def say(self, text: str, **more: Any) -> str:
+        """Lets a person write; returns the id of the message."""
+        event = self.activity(text=text, **more)
+        self.post(event)
+        return str(event["id"])
+
+    def post(self, event: Any, **claims: Any) -> None:
+        """Posts an activity of any kind, with a token of Microsoft."""
+        self.poster.add(msgspec.json.encode(event), self.headers(**claims))
+
+    def headers(self, **claims: Any) -> dict[str, str]:
+        """Returns the headers of a request of Microsoft."""
+        usual = {"iss": ISSUER, "aud": APP, "serviceurl": self.service}
+        return {
+            "authorization": f"Bearer {token(usual | claims)}",
+            "content-type": "application/json",
+        }
+
+    def fail(self, status: int, code: str, **headers: str) -> None:
+        """Refuses the next message."""
+        body = msgspec.json.encode({"error": {"code": code, "message": "refused"}})
+        self.planned.append((Response(body, status, headers=headers), False))
+
+    def texts(self, conversation: str = "a:alice") -> list[str]:
+        """Returns the messages that a chat shows, edits in place."""
+        return list(
+            {one.id: one.text for one in self.shown if one.conversation == conversation}.values()
+        )
+
+    async def wait_for(self, count: int, conversation: str = "a:alice") -> list[str]:
+        """Waits until a chat shows so many messages of the bot; returns them."""
+        with anyio.fail_after(60):
+            while len(texts := self.texts(conversation)) < count:
+                await self._changed.wait()
+        return texts
+
+    # What the bot asks.
+
+    async def _handle(self, request: Request) -> Response:
+        if request.path == "/metadata":
+            return Response.of({"issuer": ISSUER, "jwks_uri": f"{self.root}/keys"})
+        if request.path == "/keys":
+            return Response.of({"keys": [jwk(endorsements=["msteams", "webchat"])]})
+        if request.path.endswith("/oauth2/v2.0/token"):
+            return self._give_token(request)
+        if request.headers.get("authorization") != f"Bearer token-{self.tokens}" or self.withdrawn:
+            self.withdrawn = False
+            return Response.of({"error": {"code": "Unauthorized", "message": "no"}}, 401)
+        if request.path.startswith("/emea/files/"):
+            data = self.files.get(request.path.rpartition("/")[2])
+            return Response(data or b"", 200 if data else 404, "application/octet-stream")
+        return self._act(request)
+
+    def _give_token(self, request: Request) -> Response:
+        if self.looks:
+            return self.looks.pop(0)
+        wanted = {
+            "grant_type": "client_credentials",
+            "client_id": APP,
+            "client_secret": self.secret,
+            "scope": "https://api.botframework.com/.default",
+        }
+        if request.form() != wanted:
+            return Response.of({"error": "invalid_client", "error_description": "no"}, 401)
+        self.tokens += 1
+        return Response.of({"access_token": f"token-{self.tokens}", "expires_in": 3599})
+
+    def _act(self, request: Request) -> Response:
+        match = _PATH.fullmatch(request.path)
+        if match is None or request.method not in {"POST", "PUT"}:
+            return self._fault(f"{request.method} {request.path}")
+        conversation, edited = unquote(match[1]), match[2]
+        body = request.json
+        if body["type"] == "typing":
+            self.typed.append(conversation)
+            return Response(b"", 202)
+        if not self._is_sendable(body, conversation):
+            return self._fault(f"a message to {conversation}: {body}")
+        if not self.planned:
+            return self._show(conversation, edited, body)
+        response, is_after = self.planned.pop(0)
+        if is_after:
+            self._show(conversation, edited, body)
+        return response
+
+    def _show(self, conversation: str, edited: str | None, body: Mapping[str, Any]) -> Response:
+        self._count += 1
+        shown = Shown(conversation, edited or f"sent-{self._count}", body)
+        self.shown.append(shown)
+        self._changed.set()
+        self._changed = anyio.Event()
+        return Response.of({"id": shown.id}, 200 if edited else 201)
+
+    def _is_sendable(self, body: Mapping[str, Any], conversation: str) -> bool:
+        clean = _TAG.sub("", body.get("text", "").replace("<br>", ""))
+        return (
+            body.keys() <= _FIELDS
+            and body["from"]["id"] == _BOT
+            and body["conversation"]["id"] == conversation
+            and body["textFormat"] == "xml"
+            and "<" not in clean
+            and clean != ""
+            and len(msgspec.json.encode(body)) <= _MOST_BYTES
+        )
+
+    def _fault(self, what: str) -> Response:
+        self.faults.append(what)
+        return Response.of({"error": {"code": "BadSyntax", "message": "bad"}}, 400)
