@@ -63,5 +63,5 @@ shape: setup ## Print lines, names, imports and docstrings beside those of befor
 	@$(BIN)/python -m scripts.shape $(ARGS)
 
 clean: ## Remove what the other targets made
-	@rm -rf .venv .venv-llmock .venv-sdk .venv-telegram .venv-discord .venv-memwal-0.1.12 .venv-memwal-0.2.1 tests/conformance/node/node_modules tests/conformance/qmd/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@rm -rf .venv .venv-* tests/conformance/*/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	@find src tests scripts -name __pycache__ -type d -prune -exec rm -rf {} +

