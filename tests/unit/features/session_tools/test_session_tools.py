@@ -152,12 +152,14 @@ async def test_a_message_to_another_conversation_is_not_its_owners_word(tmp_path
         assert (told["status"], told["sessionKey"]) == ("ok", str(OTHER))
         assert told["reply"]
         history = await call(application, "sessions_history", sessionKey=str(OTHER))
-        last = [row for row in history["messages"] if row["role"] == "user"][-1]
-        assert last["text"] == f"[Message of session {OWN}]\n/model other"
+        text = f"[Message of session {OWN}]\n/model other"
+        assert text in [row["text"] for row in history["messages"] if row["role"] == "user"]
         methods = MethodCalls(application.context)
         shown = await methods("chat.history", {"sessionKey": str(OTHER)}, (READ,))
-        sent = [row for row in shown["messages"] if "/model other" in json.dumps(row)]
-        assert [row["origin"] for row in sent if row["role"] == "user"] == ["tool"]
+        sent = [row for row in shown["messages"] if row["role"] == "user"]
+        assert {row["origin"] for row in sent if json.dumps(text)[1:-1] in json.dumps(row)} == {
+            "tool"
+        }
         with pytest.raises(ToolError, match="session that you are in"):
             await call(application, "sessions_send", sessionKey=str(OWN), message="hi")
         later = await call(
