@@ -87,7 +87,7 @@ class Sender(Struct):
 
     @property
     def reactions(self) -> Reactions:
-        """Returns what sets the reactions of the account."""
+        """Returns the reactions of the account."""
         self._reactions = self._reactions or Reactions(self.adapter, self.store)
         return self._reactions
 

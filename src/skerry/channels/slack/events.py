@@ -98,7 +98,7 @@ class SlackHttpAdapter(SlackAdapter):
 
 
 def _envelope(post: Post) -> wire.Envelope | str:
-    """Returns what a request brings, as Socket Mode would; the challenge of a first request."""
+    """Returns the envelope of a request, as Socket Mode has it; the challenge of a first one."""
     if post.headers.get("content-type", "").startswith("application/x-www-form-urlencoded"):
         form = dict(parse_qsl(post.body.decode(), keep_blank_values=True))
         if "payload" in form:
