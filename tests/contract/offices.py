@@ -1,9 +1,12 @@
-"""Platforms of offices that chat adapters are tested against: MS Teams."""
+"""Platforms of offices that chat adapters are tested against: MS Teams and Google Chat."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from skerry.channels.googlechat.adapter import GoogleChatAdapter
+from skerry.channels.googlechat.api import ChatApi, KeyFile
+from skerry.channels.googlechat.config import GoogleChatAccount
 from skerry.channels.msteams.adapter import MsTeamsAdapter
 from skerry.channels.msteams.api import Connector
 from skerry.channels.msteams.config import MsTeamsAccount
@@ -12,6 +15,7 @@ from skerry.model.ids import AccountId
 from skerry.model.inbound import Peer, PeerKind
 from skerry.ports.channel import Inbox
 from skerry.sdk.channel_host import ChannelHost, MemoryCursor
+from skerry.testing.google_server import GoogleServer
 from skerry.testing.http_server import Response
 from skerry.testing.posting import account_served
 from skerry.testing.teams_server import TeamsServer
@@ -92,4 +96,78 @@ async def teams(home: Path) -> AsyncGenerator[Teams]:
         cursor = MemoryCursor()
         await cursor.write(f"service:{Teams.alice.id}", server.service)
         yield Teams(server, cursor)
+        assert server.faults == []
+
+
+class PostedGoogleChat(GoogleChatAdapter):
+    """The adapter with an address of its own for requests, while it runs."""
+
+    def __init__(self, server: GoogleServer, home: Path) -> None:
+        settings = GoogleChatAccount.model_validate(server.settings(home))
+        host = ChannelHost(AccountId("default"), SystemClock())
+        key = KeyFile.read(settings.service_account_file)
+        super().__init__(settings, host, ChatApi(settings, key, host.clock))
+        self.server = server
+
+    async def run(self, inbox: Inbox) -> None:
+        async with account_served(self) as url:
+            self.server.poster.url = url
+            await super().run(inbox)
+
+
+class GoogleChat:
+    """A Google Chat of ours."""
+
+    alice = Peer(PeerKind.DIRECT, "spaces/ALICE")
+    team = Peer(PeerKind.CHANNEL, "spaces/TEAM")
+
+    def __init__(self, server: GoogleServer, home: Path) -> None:
+        self.server = server
+        self._home = home
+
+    @property
+    def adapter(self) -> PostedGoogleChat:
+        return PostedGoogleChat(self.server, self._home)
+
+    def say(self, text: str, peer: Peer, name: str = "Alice") -> str:
+        kind = "DIRECT_MESSAGE" if peer.kind is PeerKind.DIRECT else "SPACE"
+        user = {"name": "users/1", "displayName": name, "type": "HUMAN"}
+        return self.server.say(text, space={"name": peer.id, "spaceType": kind}, user=user)
+
+    def received(self) -> list[tuple[str, str]]:
+        return [(one.space, one.text) for one in self.server.shown.values()]
+
+    def typed(self) -> list[str]:
+        return []
+
+    def babble(self) -> None:
+        self.server.post({"type": 5})
+        self.server.post({"type": "REMOVED_FROM_SPACE", "space": {"name": "spaces/ALICE"}})
+        self.server.post(self.server.event(""))
+        self.server.post(self.server.event("x", user={"name": "users/9", "type": "BOT"}))
+
+    def repeat(self) -> None:
+        self.server.poster.add(*self.server.poster.waiting[-1])
+
+    def disconnect(self) -> None:
+        self.server.poster.skipped = 2
+        self.server.looks += [
+            Response(b"<html>", 502, "text/html"),
+            Response(b'{"access_token": "x', 200, cut=True),
+        ]
+
+    def limit(self, seconds: int) -> None:
+        self.server.fail(429, "RESOURCE_EXHAUSTED", **{"retry-after": str(seconds)})
+
+    def refuse(self) -> None:
+        self.server.fail(403, "PERMISSION_DENIED")
+
+    def swallow(self) -> None:
+        self.server.planned.append((Response(b'{"name": "spaces/A/messages/B"}', cut=True), True))
+
+
+@asynccontextmanager
+async def google_chat(home: Path) -> AsyncGenerator[GoogleChat]:
+    async with GoogleServer() as server:
+        yield GoogleChat(server, home)
         assert server.faults == []

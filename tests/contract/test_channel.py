@@ -19,6 +19,7 @@ from tests.contract.channels import CONTRACT, TROUBLES, Clause, Row, TroubledCla
 TROUBLED: Final[dict[str, TroubledRow]] = {
     "discord": towns.discord,
     "email": towns.email,
+    "googlechat": offices.google_chat,
     "imessage": phones.imessage,
     "msteams": offices.teams,
     "signal": phones.signal,

@@ -36,6 +36,7 @@ PLATFORMS = {
     for platform in (
         Platform("discord", "Discord", "DiscordConfig"),
         Platform("email", "E-mail", "EmailConfig"),
+        Platform("googlechat", "Google Chat", "GoogleChatConfig"),
         Platform("imessage", "iMessage", "IMessageConfig"),
         Platform("matrix", "Matrix", "MatrixConfig"),
         Platform("msteams", "MS Teams", "MsTeamsConfig"),

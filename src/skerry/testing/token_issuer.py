@@ -66,3 +66,8 @@ def encoded(data: bytes) -> str:
 
 def _number(value: int) -> str:
     return encoded(value.to_bytes((value.bit_length() + 7) // 8))
+
+
+def decoded(text: str) -> bytes:
+    """Returns the bytes of base64url without padding."""
+    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))

@@ -1,0 +1,1 @@
+"""Google Chat: interaction events and the Chat API."""

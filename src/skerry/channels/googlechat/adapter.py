@@ -1,0 +1,251 @@
+"""One Chat app: receives events by requests of Google, answers by the Chat API."""
+
+import logging
+from typing import Any, Final
+
+import anyio
+import msgspec
+
+from skerry.channels.googlechat import wire
+from skerry.channels.googlechat.api import ApiError, ChatApi, KeyFile
+from skerry.channels.googlechat.config import GoogleChatAccount
+from skerry.channels.googlechat.markup import CHAT
+from skerry.infra.backoff import Backoff
+from skerry.sdk.channel_access import AccessError
+from skerry.sdk.channel_host import ChannelHost, Outcome
+from skerry.sdk.channel_posts import Intake
+from skerry.sdk.channel_tokens import Keys, Rules, TokenError, verified
+from skerry.sdk.channels import (
+    AccountState,
+    Attachment,
+    Capabilities,
+    ConnectionState,
+    DeliveryDelayedError,
+    DeliveryRefusedError,
+    Inbox,
+    MediaError,
+    OutboundPart,
+    Post,
+    PostAnswer,
+    Receipt,
+    ReplyTo,
+    Settlement,
+    TextUnit,
+)
+
+logger = logging.getLogger(__name__)
+
+WAITS: Final = Backoff(base=1.0, cap=60.0)
+"""Waits between attempts to reach the server."""
+LOGIN_WAIT: Final = 300.0
+LOOK_WAIT: Final = 900.0
+"""Seconds after which working credentials are looked at again."""
+MOST_TEXT: Final = 4000
+"""Characters of a message: Chat takes 32,000 bytes, of which signs that are guarded take more."""
+SENDER: Final = "chat@system.gserviceaccount.com"
+"""Account of Google Chat, which signs or is named in each token."""
+_ACCOUNTS: Final = ("https://accounts.google.com", "accounts.google.com")
+_REFUSED: Final = range(400, 500)
+_PASSING: Final = frozenset({408, 429})
+_GONE: Final = 404
+_KNOWN: Final = 409
+_OK: Final = 200
+
+
+class GoogleChatAdapter:
+    """Implements `ports.channel.ChannelAdapter`, `TakesPosts`, `Fetches`, `Edits` and others."""
+
+    channel = wire.CHANNEL
+    text_limit = MOST_TEXT
+    text_unit = TextUnit.CHARACTERS
+    capabilities = Capabilities(
+        edits=True, buttons=True, threads=True, media_in=True, rich_text=True
+    )
+
+    def __init__(self, settings: GoogleChatAccount, host: ChannelHost, api: ChatApi) -> None:
+        self.account = host.account
+        self.state = AccountState()
+        self._settings = settings
+        self._host = host
+        self._api = api
+        self._by_address = not settings.audience.isdecimal()
+        issuers = _ACCOUNTS if self._by_address else (SENDER,)
+        self._rules = Rules(settings.audience, issuers)
+        document = "oauth2/v3/certs" if self._by_address else f"service_accounts/v1/jwk/{SENDER}"
+        url = f"{str(settings.keys_root).rstrip('/')}/{document}"
+        self._keys = Keys(api.http, url, host.clock, is_metadata=False)
+        self._intake = Intake()
+        self._failures = 0
+        self._quiet_until = 0.0
+        """Time of the event loop until which the server wants no request."""
+
+    async def run(self, inbox: Inbox) -> None:
+        """Takes requests and looks after the credentials until cancelled."""
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._intake.run, inbox)
+            while True:
+                seconds = await self._look()
+                await anyio.sleep(seconds)
+
+    async def _look(self) -> float:
+        """Asks for a token; returns after how many seconds to ask again."""
+        try:
+            await self._api.access.get()
+        except AccessError as error:
+            return self._note(str(error), is_login=error.is_login)
+        self._failures = 0
+        self.state = AccountState(ConnectionState.CONNECTED, name=self._api.name)
+        return LOOK_WAIT
+
+    def _note(self, message: str, *, is_login: bool) -> float:
+        """Notes why there is no token; returns for how many seconds to wait."""
+        self._failures += 1
+        name = self.state.name
+        if is_login:
+            remedy = (
+                "Make a new key of the service account, then run"
+                f" `skerry channels login googlechat --account {self.account}`."
+            )
+            self.state = AccountState(ConnectionState.NEEDS_LOGIN, message, remedy, name)
+            logger.error("googlechat/%s: %s", self.account, message)
+            return LOGIN_WAIT
+        remedy = "It is tried again; `skerry channels status --probe` asks at once."
+        self.state = AccountState(ConnectionState.RETRYING, message, remedy, name)
+        if self._failures == 1:
+            logger.warning("googlechat/%s: %s", self.account, message)
+        return WAITS.delay(self._failures)
+
+    async def posted(self, post: Post) -> PostAnswer:
+        """Answers a request of Google, or of whoever found the address."""
+        if post.method != "POST":
+            return PostAnswer(405, b"use POST")
+        try:
+            await self._prove(post.headers.get("authorization", ""))
+        except TokenError as error:
+            logger.info("googlechat/%s: a request is refused, its token: %s", self.account, error)
+            return PostAnswer(401, b"the token is refused")
+        try:
+            event = wire.event.decode(post.body)
+        except msgspec.DecodeError as error:
+            # It would be sent again, and be no more readable.
+            logger.warning("googlechat/%s: an event is unreadable: %s", self.account, error)
+            return PostAnswer()
+        message = wire.inbound(event, self.account, self._host.clock.now_ms())
+        if message is not None:
+            await self._intake.take([message])
+        return PostAnswer(200, b"{}", "application/json")
+
+    async def _prove(self, authorization: str) -> None:
+        token = await verified(authorization, self._keys, self._rules, self._host.clock)
+        if self._by_address:  # Google signs such tokens for every account that it has
+            claims = token.claims
+            if claims.get("email") != SENDER or claims.get("email_verified") is not True:
+                raise TokenError("it is not of Google Chat")
+
+    async def send(self, part: OutboundPart) -> Receipt:
+        """Sends one part under an id of ours; the same part sent again is the same message."""
+        self._refuse_while_quiet()
+        space, thread = part.to.peer.id, part.to.thread_id
+        if not wire.SPACE.fullmatch(space) or (thread and not wire.THREAD.fullmatch(thread)):
+            raise DeliveryRefusedError(f"{space!r} with the thread {thread!r} is no space of Chat.")
+        number = wire.client_id(part)
+        query = {"messageId": number, "requestId": number}
+        body = _content(part.text)
+        if thread:
+            query["messageReplyOption"] = "REPLY_MESSAGE_FALLBACK_TO_NEW_THREAD"
+            body["thread"] = {"name": thread}
+        if part.more.buttons:
+            body["cardsV2"] = wire.buttons(part.more.buttons)
+        try:
+            answer = await self._api.call("POST", f"{space}/messages", query, body)
+        except ApiError as error:
+            if error.status == _KNOWN:  # it is there already
+                return Receipt((f"{space}/messages/{number}",))
+            raise self._undelivered(error) from error
+        return _receipt(answer, f"{space}/messages/{number}")
+
+    def _undelivered(self, error: ApiError) -> Exception:
+        """Returns the error by which the sender of the outbox decides."""
+        if error.retry_after is not None:
+            self._quiet_until = anyio.current_time() + error.retry_after
+            return DeliveryDelayedError(str(error), error.retry_after)
+        if error.is_login:
+            self._note(str(error), is_login=True)
+            return DeliveryDelayedError(str(error))
+        if not error.is_sent or error.status in _PASSING:
+            return DeliveryDelayedError(str(error))
+        if error.status in _REFUSED:
+            return DeliveryRefusedError(str(error))
+        return error  # nobody knows whether it arrived, but `settle` can ask
+
+    def _refuse_while_quiet(self) -> None:
+        seconds = self._quiet_until - anyio.current_time()
+        if seconds > 0:
+            raise DeliveryDelayedError("The rate limit of Google Chat is reached.", seconds)
+
+    async def typing(self, to: ReplyTo) -> None:
+        """Does nothing: an app cannot show that it writes."""
+
+    async def settle(self, part: OutboundPart) -> Settlement:
+        """Looks for the part under its id."""
+        there = await self.locate(part)
+        return Settlement.ABSENT if there is None else Settlement.DELIVERED
+
+    async def locate(self, part: OutboundPart) -> Receipt | None:
+        """Returns the message that a part became; None where there is none."""
+        if not wire.SPACE.fullmatch(part.to.peer.id):
+            return None
+        name = f"{part.to.peer.id}/messages/{wire.client_id(part)}"
+        try:
+            return _receipt(await self._api.call("GET", name), name)
+        except ApiError as error:
+            if error.status == _GONE:
+                return None
+            raise
+
+    async def edit(self, to: ReplyTo, platform_id: str, text: str) -> None:
+        """Replaces the text of a message of the app."""
+        del to  # a message is named with its space
+        self._refuse_while_quiet()
+        if not wire.MESSAGE.fullmatch(platform_id):
+            raise DeliveryRefusedError(f"{platform_id!r} is no message of Chat.")
+        try:
+            await self._api.call("PATCH", platform_id, {"updateMask": "text"}, _content(text))
+        except ApiError as error:
+            raise self._undelivered(error) from error
+
+    async def fetch(self, attachment: Attachment, limit: int) -> bytes:
+        """Returns the bytes of a file that a person sent."""
+        most = min(limit, self._settings.media_max_mb * 1_000_000)
+        try:
+            fetched = await self._api.download(attachment.handle, most)
+        except AccessError as error:
+            raise MediaError(f"{attachment.name} cannot be fetched: {error}") from error
+        if fetched.outcome is not Outcome.ALLOW or fetched.status != _OK or fetched.truncated:
+            reason = f"it has more than {most} bytes" if fetched.truncated else fetched.reason
+            raise MediaError(f"{attachment.name} cannot be fetched: {reason}")
+        return fetched.body
+
+    async def probe(self) -> AccountState:
+        """Returns the state after asking for a token."""
+        self._api.access.drop()
+        await self._look()
+        return self.state
+
+
+def _content(text: str) -> dict[str, Any]:
+    # New apps read text as Markdown where nothing is said, and older ones as Chat's own markup.
+    return {"text": CHAT.render(text), "markupSyntax": "MARKUP_SYNTAX_CHAT"}
+
+
+def _receipt(answer: bytes, name: str) -> Receipt:
+    try:
+        return Receipt((wire.sent.decode(answer).name or name,))
+    except msgspec.DecodeError:
+        return Receipt((name,))
+
+
+def open_account(settings: GoogleChatAccount, host: ChannelHost) -> GoogleChatAdapter:
+    """Returns the adapter of an account. Raises `ValueError` where it has no key file."""
+    key = KeyFile.read(settings.service_account_file)
+    return GoogleChatAdapter(settings, host, ChatApi(settings, key, host.clock))

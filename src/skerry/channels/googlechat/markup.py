@@ -1,0 +1,44 @@
+"""Markdown as the markup of Google Chat."""
+
+import re
+from typing import Final
+from urllib.parse import urlsplit
+
+from skerry.channels.markdown import Dialect
+
+_SCHEMES: Final = frozenset({"http", "https", "mailto"})
+_MARKS: Final = re.compile(r"[*_~`]")
+_GUARD: Final = "\u200b"
+"""Stands beside a sign that is text: the markup has no escape for it."""
+
+
+def _escaped(text: str) -> str:
+    guarded = text.replace("<", f"<{_GUARD}")  # else `<users/all>` would call everybody
+    return _MARKS.sub(lambda mark: _GUARD + mark[0], guarded)
+
+
+def _code(text: str) -> str:
+    return text.replace("`", "'").replace("<", f"<{_GUARD}")
+
+
+def _link(label: str, address: str) -> str:
+    try:
+        scheme = urlsplit(address).scheme
+    except ValueError:
+        scheme = ""
+    if scheme not in _SCHEMES or re.search(r"[<>|\s]", address):
+        return f"{label} ({_escaped(address)})" if address else label
+    return f"<{address}|{re.sub(r'[<>|]', ' ', label) or address}>"
+
+
+CHAT: Final = Dialect(
+    escape=_escaped,
+    strong=("*", "*"),
+    emphasis=("_", "_"),
+    strike=("~", "~"),
+    code=("`", "`"),
+    fence=lambda code, _: f"```\n{_code(code)}\n```",
+    link=_link,
+    quote=lambda text: "> " + text.replace("\n", "\n> "),
+    escape_code=_code,
+)

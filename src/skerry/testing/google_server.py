@@ -1,0 +1,235 @@
+"""A strict Google Chat on loopback: keys, tokens, the Chat API, and people who write."""
+
+import re
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Self
+
+import anyio
+import msgspec
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import padding
+
+from skerry.testing.http_server import Request, Response, serve
+from skerry.testing.posting import Poster
+from skerry.testing.token_issuer import decoded, jwk, made_key, pem, token
+
+PROJECT: Final = "123456789012"
+SENDER: Final = "chat@system.gserviceaccount.com"
+ACCOUNT: Final = "house@project.iam.gserviceaccount.com"
+_KEY: Final = "service-account"
+_GRANT: Final = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+_SCOPE: Final = "https://www.googleapis.com/auth/chat.bot"
+_MOST_BYTES: Final = 32_000
+_ID: Final = re.compile(r"client-[a-z0-9-]{1,56}")
+_FIELDS: Final = {"text", "markupSyntax", "thread", "cardsV2"}
+_CALL: Final = re.compile(r"<(?:users/[^>]+)>")
+_LINK: Final = re.compile(r"<(https?://[^|>]+)\|([^>]*)>")
+_PATH: Final = re.compile(r"/v1/(spaces/[A-Za-z0-9_-]+)/messages(?:/([A-Za-z0-9_.-]+))?")
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A message of the app."""
+
+    space: str
+    name: str
+    body: Mapping[str, Any]
+
+    @property
+    def text(self) -> str:
+        """Returns the text as people read it."""
+        return _LINK.sub(r"\2", self.body["text"]).replace("\u200b", "")
+
+
+@dataclass(slots=True)
+class GoogleServer(anyio.AsyncContextManagerMixin):
+    """Serves while its block is on."""
+
+    root: str = ""
+    shown: dict[str, Shown] = field(default_factory=dict)
+    """Messages of the app by name, oldest first."""
+    faults: list[str] = field(default_factory=list)
+    """Requests that Google would not have understood."""
+    planned: list[tuple[Response, bool]] = field(default_factory=list)
+    """Answers that the next message gets instead; True carries it out before."""
+    looks: list[Response] = field(default_factory=list)
+    """Answers that the next requests for a token get instead."""
+    account: str = ACCOUNT
+    files: dict[str, bytes] = field(default_factory=dict)
+    poster: Poster = field(default_factory=Poster)
+    tokens: int = 0
+    withdrawn: bool = False
+    """True lets the API refuse the token that was given before, once."""
+    _count: int = 0
+    _changed: anyio.Event = field(default_factory=anyio.Event)
+
+    @asynccontextmanager
+    async def __asynccontextmanager__(self) -> AsyncGenerator[Self]:
+        async with serve(self._handle) as self.root, self.poster:
+            yield self
+
+    def settings(self, folder: Path) -> dict[str, Any]:
+        """Returns the settings of an account that uses it; its key file is in `folder`."""
+        path = folder / "service-account.json"
+        content = {
+            "type": "service_account",
+            "client_email": ACCOUNT,
+            "private_key": pem(made_key(_KEY)),
+            "private_key_id": _KEY,
+            "token_uri": "https://elsewhere.example/token",
+        }
+        path.write_bytes(msgspec.json.encode(content))
+        return {
+            "serviceAccountFile": str(path),
+            "audience": PROJECT,
+            "apiRoot": self.root,
+            "tokenUrl": f"{self.root}/token",
+            "keysRoot": self.root,
+        }
+
+    # What people do.
+
+    def event(self, text: str = "", **more: Any) -> dict[str, Any]:
+        """Returns an event of Alice in her chat with the app; `message` has more of the message."""
+        self._count += 1
+        space = more.pop("space", {"name": "spaces/ALICE", "spaceType": "DIRECT_MESSAGE"})
+        alice = {"name": "users/1", "displayName": "Alice", "email": "a@x.example", "type": "HUMAN"}
+        message = {
+            "name": f"{space['name']}/messages/in{self._count}.{self._count}",
+            "sender": alice,
+            "createTime": "2026-11-24T10:00:00Z",
+            "text": text,
+            "argumentText": text,
+            "thread": {"name": f"{space['name']}/threads/t{self._count}"},
+            **more.pop("message", {}),
+        }
+        usual = {"type": "MESSAGE", "eventTime": "2026-11-24T10:00:01.5Z", "user": alice}
+        return {**usual, "space": space, "message": message, **more}
+
+    def say(self, text: str, **more: Any) -> str:
+        """Lets a person write; returns the name of the message."""
+        event = self.event(text, **more)
+        self.post(event)
+        return str(event["message"]["name"])
+
+    def post(self, event: Any, **claims: Any) -> None:
+        """Posts an event of any kind, with a token of Google."""
+        self.poster.add(msgspec.json.encode(event), self.headers(**claims))
+
+    def headers(self, **claims: Any) -> dict[str, str]:
+        """Returns the headers of a request of Google."""
+        usual = {"iss": SENDER, "aud": PROJECT}
+        return {
+            "authorization": f"Bearer {token(usual | claims, 'google')}",
+            "content-type": "application/json",
+        }
+
+    def fail(self, status: int, word: str, **headers: str) -> None:
+        """Refuses the next message."""
+        body = {"error": {"code": status, "message": "refused", "status": word}}
+        answer = Response(msgspec.json.encode(body), status, headers=headers)
+        self.planned.append((answer, False))
+
+    def texts(self, space: str = "spaces/ALICE") -> list[str]:
+        """Returns the messages that a space shows, edits in place."""
+        return [one.text for one in self.shown.values() if one.space == space]
+
+    async def wait_for(self, count: int, space: str = "spaces/ALICE") -> list[str]:
+        """Waits until a space shows so many messages of the app; returns them."""
+        with anyio.fail_after(60):
+            while len(texts := self.texts(space)) < count:
+                await self._changed.wait()
+        return texts
+
+    # What the app asks.
+
+    async def _handle(self, request: Request) -> Response:
+        if request.path in {f"/service_accounts/v1/jwk/{SENDER}", "/oauth2/v3/certs"}:
+            return Response.of({"keys": [jwk("google", alg="RS256")]})
+        if request.path == "/token":
+            return self._give_token(request)
+        if request.headers.get("authorization") != f"Bearer token-{self.tokens}" or self.withdrawn:
+            self.withdrawn = False
+            return _refusal(401, "UNAUTHENTICATED")
+        if request.path.startswith("/v1/media/") and request.query == {"alt": "media"}:
+            data = self.files.get(request.path.removeprefix("/v1/media/"))
+            return Response(data or b"", 200 if data else 404, "application/octet-stream")
+        match = _PATH.fullmatch(request.path)
+        if match is None:
+            return self._fault(f"{request.method} {request.path}")
+        return self._act(request, match[1], match[2] or "")
+
+    def _give_token(self, request: Request) -> Response:
+        if self.looks:
+            return self.looks.pop(0)
+        form = request.form()
+        head, body, signature = str(form.get("assertion", "..")).split(".")
+        claims = msgspec.json.decode(decoded(body))
+        try:
+            made_key(_KEY).public_key().verify(
+                decoded(signature), f"{head}.{body}".encode(), padding.PKCS1v15(), hashes.SHA256()
+            )
+        except InvalidSignature:
+            return Response.of({"error": "invalid_grant", "error_description": "signature"}, 400)
+        wanted = {"iss": self.account, "scope": _SCOPE, "aud": f"{self.root}/token"}
+        is_right = wanted.items() <= claims.items() and claims["exp"] - claims["iat"] <= 3600  # noqa: PLR2004 - an hour
+        if form.get("grant_type") != _GRANT or not is_right:
+            return Response.of({"error": "invalid_grant", "error_description": "no"}, 400)
+        self.tokens += 1
+        return Response.of({"access_token": f"token-{self.tokens}", "expires_in": 3599})
+
+    def _act(self, request: Request, space: str, number: str) -> Response:
+        name = f"{space}/messages/{number}"
+        if request.method == "GET":
+            there = self.shown.get(name)
+            return Response.of({"name": name}) if there else _refusal(404, "NOT_FOUND")
+        if request.method == "PATCH" and request.query == {"updateMask": "text"}:
+            there = self.shown.get(name)
+            return self._show(space, name, request.json) if there else _refusal(404, "NOT_FOUND")
+        if request.method != "POST" or number or not self._is_sendable(request):
+            return self._fault(f"{request.method} {request.path} {request.query} {request.body!r}")
+        name = f"{space}/messages/{request.query['messageId']}"
+        if not self.planned:
+            return self._create(space, name, request.json)
+        response, is_after = self.planned.pop(0)
+        if is_after:
+            self._create(space, name, request.json)
+        return response
+
+    def _create(self, space: str, name: str, body: Mapping[str, Any]) -> Response:
+        if name in self.shown:
+            return _refusal(409, "ALREADY_EXISTS")
+        return self._show(space, name, body)
+
+    def _show(self, space: str, name: str, body: Mapping[str, Any]) -> Response:
+        self.shown[name] = Shown(space, name, body)
+        self._changed.set()
+        self._changed = anyio.Event()
+        return Response.of({"name": name, "thread": {"name": f"{space}/threads/new"}})
+
+    def _is_sendable(self, request: Request) -> bool:
+        body, query = request.json, request.query
+        known = {"messageId", "requestId", "messageReplyOption"}
+        is_reply = query.get("messageReplyOption") == "REPLY_MESSAGE_FALLBACK_TO_NEW_THREAD"
+        return (
+            query.keys() <= known
+            and _ID.fullmatch(query.get("messageId", "")) is not None
+            and ("thread" in body) == is_reply
+            and body.keys() <= _FIELDS
+            and body.get("markupSyntax") == "MARKUP_SYNTAX_CHAT"
+            and body.get("text", "") != ""
+            and _CALL.search(body["text"]) is None
+            and len(request.body) <= _MOST_BYTES
+        )
+
+    def _fault(self, what: str) -> Response:
+        self.faults.append(what)
+        return _refusal(400, "INVALID_ARGUMENT")
+
+
+def _refusal(status: int, word: str) -> Response:
+    return Response.of({"error": {"code": status, "message": "no", "status": word}}, status)
