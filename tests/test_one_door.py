@@ -27,6 +27,7 @@ CLIENTS: Final = {
     "skerry/features/memory/embedding_models.py": MODEL,
     "skerry/features/memory/embedding_scope.py": MODEL,
     "skerry/features/models/models.py": MODEL,
+    "skerry/sdk/sockets.py": "servers that the configuration of a plugin names, under the policy",
     "skerry_recall/remote.py": MODEL,
     "skerry_relayer/s3.py": "the bucket that the operator named",
     "skerry_relayer/model.py": MODEL,

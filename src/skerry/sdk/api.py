@@ -27,6 +27,7 @@ from skerry.sdk.methods import GatewayMethod, MethodCall
 from skerry.sdk.parts import DoctorCheck, Event, Panel, Registered, Service
 from skerry.sdk.points import HookPoints
 from skerry.sdk.provides import Provides
+from skerry.sdk.sockets import PluginSockets
 from skerry.sdk.tables import Database
 from skerry.sdk.transcripts import Transcripts
 
@@ -72,6 +73,8 @@ class PluginApi(Provides):
         host = host or PluginHost()
         self.http: Final = PluginHttp(host.network, config=config)
         """Fetches addresses under the network policy; it can be used as long as the plugin runs."""
+        self.sockets: Final = PluginSockets(host.network, config)
+        """Opens connections to servers that the configuration of the plugin names."""
         self.clock: Final = host.clock
         """Gives the time, in milliseconds since 1970; a test sets it."""
         self.reach: Final = host.reach

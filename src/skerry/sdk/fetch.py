@@ -50,7 +50,7 @@ class PluginHttp:
         target = parse_url(url)
         if isinstance(target, Refusal):
             raise PluginError(f"{url!r} is not an address: {target.reason}")
-        if url not in _texts(self._config):
+        if url not in texts_of(self._config):
             raise PluginError(
                 f"{url!r} is not named in the configuration of the plugin.",
                 "Use `http.fetch` for addresses of messages and models.",
@@ -120,14 +120,14 @@ def _keeping(rules: NetworkRules) -> SafeClient:
     return SafeClient(rules, idle_limit=2)
 
 
-def _texts(value: object) -> Iterator[str]:
+def texts_of(value: object) -> Iterator[str]:
     """Yields every text in a configuration."""
     match value:
         case str():
             yield value
         case Mapping():
             for member in value.values():
-                yield from _texts(member)
+                yield from texts_of(member)
         case Sequence():
             for member in value:
-                yield from _texts(member)
+                yield from texts_of(member)
