@@ -8,6 +8,7 @@ packages=()
 command -v chromium >/dev/null || packages+=(chromium fonts-liberation)
 command -v npm >/dev/null || packages+=(nodejs npm)
 [[ -x /usr/sbin/dovecot ]] || packages+=(dovecot-imapd dovecot-lmtpd)
+[[ -x /usr/sbin/ngircd ]] || packages+=(ngircd)
 if ((${#packages[@]})); then
     as_root=()
     ((EUID == 0)) || as_root=(sudo)

@@ -1,9 +1,9 @@
 """Clauses of the contract of channel adapters, and what a platform offers to test them."""
 
-from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, Protocol, runtime_checkable
 
 import anyio
 import pytest
@@ -13,7 +13,7 @@ from skerry.model.ids import RunId
 from skerry.model.inbound import InboundMessage, Peer, ReplyTo
 from skerry.model.outbound import OutboundPart, Receipt, Settlement
 from skerry.model.undelivered import DeliveryDelayedError
-from skerry.ports.channel import ChannelAdapter
+from skerry.ports.channel import ChannelAdapter, capabilities
 
 
 class Town(Protocol):
@@ -28,7 +28,7 @@ class Town(Protocol):
         ...
 
     def say(self, text: str, peer: Peer, name: str = "Alice") -> str:
-        """Lets a person write; returns the message's id."""
+        """Lets a person write; returns the message's id, empty where the platform has none."""
         ...
 
     def received(self) -> list[tuple[str, str]]:
@@ -37,6 +37,15 @@ class Town(Protocol):
 
     def typed(self) -> list[str]:
         """Returns the peers that saw us writing."""
+        ...
+
+
+@runtime_checkable
+class Connects(Protocol):
+    """A town whose adapters send over the connection by which they receive."""
+
+    def at_work(self, adapter: ChannelAdapter) -> AbstractAsyncContextManager[None]:
+        """Lets the adapter receive while the block is on."""
         ...
 
 
@@ -66,6 +75,16 @@ class TroubledTown(Town, Protocol):
     def swallow(self) -> None:
         """Takes the next message and cuts the connection before it answers."""
         ...
+
+
+@asynccontextmanager
+async def at_work(town: Town, adapter: ChannelAdapter) -> AsyncGenerator[None]:
+    """Lets the adapter do what it needs before it can send; most need nothing."""
+    if isinstance(town, Connects):
+        async with town.at_work(adapter):
+            yield
+    else:
+        yield
 
 
 Row = Callable[[Path], AbstractAsyncContextManager[Town]]
@@ -101,7 +120,8 @@ async def names_itself_in_what_it_hands_in(town: Town) -> None:
     number = town.say("hello", town.team)
     (message,) = await taken(adapter, 1)
     assert (message.channel, message.account) == (adapter.channel, adapter.account)
-    assert (message.text, message.peer, message.message_id) == ("hello", town.team, number)
+    assert (message.text, message.peer) == ("hello", town.team)
+    assert message.message_id == (number or message.message_id)
 
 
 async def hands_in_everything_in_order(town: Town) -> None:
@@ -129,16 +149,18 @@ async def gives_what_was_acknowledged_no_second_time(town: Town) -> None:
 
 async def delivers_a_part_before_it_returns(town: Town) -> None:
     adapter, alice = town.adapter, town.alice
-    receipt = await adapter.send(part(adapter, alice, "hello"))
-    assert isinstance(receipt, Receipt)
-    assert receipt.platform_ids
-    await adapter.send(part(adapter, alice, "more", 1))
-    assert town.received() == [(alice.id, "hello"), (alice.id, "more")]
+    async with at_work(town, adapter):
+        receipt = await adapter.send(part(adapter, alice, "hello"))
+        assert isinstance(receipt, Receipt)
+        assert receipt.platform_ids or not capabilities(adapter).edits
+        await adapter.send(part(adapter, alice, "more", 1))
+        assert town.received() == [(alice.id, "hello"), (alice.id, "more")]
 
 
 async def settles_no_part_for_delivered_that_is_not_there(town: Town) -> None:
     adapter = town.adapter
-    await adapter.send(part(adapter, town.alice, "hello"))
+    async with at_work(town, adapter):
+        await adapter.send(part(adapter, town.alice, "hello"))
     fresh = town.adapter
     assert await fresh.settle(part(fresh, town.alice, "hello")) is not Settlement.ABSENT
     assert await fresh.settle(part(fresh, town.alice, "never", 1)) is not Settlement.DELIVERED

@@ -15,6 +15,7 @@ from skerry.ports.channel import Inbox
 from skerry.testing.channel import MemoryChannel
 from tests.contract import channels, offices, phones, towns
 from tests.contract.channels import CONTRACT, TROUBLES, Clause, Row, TroubledClause, TroubledRow
+from tests.support import irc
 
 TROUBLED: Final[dict[str, TroubledRow]] = {
     "discord": towns.discord,
@@ -31,8 +32,14 @@ TROUBLED: Final[dict[str, TroubledRow]] = {
 ROWS: Final[dict[str, Row]] = {"folder": towns.folder, **TROUBLED}
 
 
+PARAMETERS: Final = (
+    *(pytest.param(row, id=name) for name, row in ROWS.items()),
+    pytest.param(irc.town, id="irc", marks=pytest.mark.full("ngircd")),
+)
+
+
 @pytest.mark.parametrize("clause", CONTRACT, ids=lambda clause: clause.__name__)
-@pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
+@pytest.mark.parametrize("row", PARAMETERS)
 async def test_an_adapter_keeps_the_contract(row: Row, clause: Clause, tmp_path: Path) -> None:
     async with row(tmp_path) as town:
         await clause(town)
