@@ -117,14 +117,15 @@ async def joined(person: Person, room: str, count: int) -> None:
             await anyio.sleep(0.1)
 
 
-async def pairing(gateway: GatewayProcess, *words: str) -> Any:
+async def asked(gateway: GatewayProcess, *words: str) -> Any:
+    """Returns the answer of a command of the command line."""
     environ = {
         "HOME": str(gateway.home),
         "SKERRY_STATE_DIR": str(gateway.home),
         "SKERRY_GATEWAY_URL": gateway.address.url,
         "SKERRY_GATEWAY_TOKEN": gateway.address.token or "",
     }
-    done = await run_command("pairing", *words, "--json", environ=environ)
+    done = await run_command(*words, "--json", environ=environ)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -136,10 +137,10 @@ async def test_a_stranger_is_paired_and_answered_over_a_kill(tmp_path: Path, url
         await joined(alice, room, 2)
         alice.say(room, "hello")
         (told,) = await read(alice, room, bot, 1)
-        (request,) = (await pairing(gateway, "list"))["requests"]
+        (request,) = (await asked(gateway, "pairing", "list"))["requests"]
         assert request["code"] in told
         assert request["senderId"] == alice.id
-        await pairing(gateway, "approve", request["code"])
+        await asked(gateway, "pairing", "approve", request["code"])
         alice.say(room, "are **you** there?")
         assert (await read(alice, room, bot, 2))[1] == "echo: are **you** there?"
         sent = [row for row in alice.events(room, bot.id) if row["type"] == "m.room.message"]

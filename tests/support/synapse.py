@@ -5,6 +5,7 @@ import secrets
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import copy
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
@@ -85,17 +86,28 @@ class Person:
         self.url = url
         self._count = 0
         self.token = ""
+        self._password = secrets.token_hex(8)
         answer = self._ask(
             "POST",
             "/register",
             {
                 "username": f"{name or 'user'}-{secrets.token_hex(4)}",
-                "password": secrets.token_hex(8),
+                "password": self._password,
                 "auth": {"type": "m.login.dummy"},
             },
         )
         self.id: str = answer["user_id"]
         self.token = str(answer["access_token"])
+        self.device = str(answer["device_id"])
+
+    def another_device(self) -> "Person":
+        """Returns the same person, logged in once more."""
+        other = copy(self)
+        who = {"type": "m.id.user", "user": self.id}
+        login = {"type": "m.login.password", "identifier": who, "password": self._password}
+        answer = self._ask("POST", "/login", login)
+        other.token, other.device = str(answer["access_token"]), str(answer["device_id"])
+        return other
 
     @property
     def _headers(self) -> dict[str, str]:
@@ -138,6 +150,10 @@ class Person:
         self._count += 1
         where = f"/rooms/{quote(room, safe='')}/send/{kind}/{self._count}"
         return str(self._ask("PUT", where, content)["event_id"])
+
+    def keys(self) -> Any:
+        """Returns the keys of the devices of the person, and what signs them."""
+        return self._ask("POST", "/keys/query", {"device_keys": {self.id: []}})
 
     def upload(self, data: bytes, mime: str) -> str:
         """Uploads a file; returns its address."""

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 import anyio
@@ -40,6 +41,8 @@ logger = logging.getLogger(__name__)
 PROBE_SECONDS: Final = 20.0
 CLOSE_SECONDS: Final = 30.0
 """Seconds for a send that has begun: it has half of that itself."""
+FOLDER: Final = "channels"
+"""Folder of the state directory with the keys of accounts."""
 _Key = tuple[ChannelId, AccountId]
 
 
@@ -327,12 +330,17 @@ class AccountHosts(Struct, frozen=True):
     ) -> ChannelAdapter:
         """Returns the adapter of an account."""
         # Imported here: a gateway without accounts does not pay for it.
+        from skerry.app.channel_vault import StoreVault  # noqa: PLC0415 - at first use
         from skerry.app.channel_menu import menu_of  # noqa: PLC0415 - at first use
         from skerry.sdk.channel_host import ChannelHost  # noqa: PLC0415 - at first use
 
         menu = partial(menu_of, self.config, self.commands, platform.name)
         cursor = StoreCursor(self.store, platform.name, account)
-        host = ChannelHost(account, self.clock, cursor, reports, lambda: menu().shown, menu)
+        key = self.config().state_dir / FOLDER / platform.name / f"{account}.key"
+        vault = StoreVault(self.store, platform.name, account, key)
+        host = ChannelHost(
+            account, self.clock, cursor, reports, lambda: menu().shown, menu, vault=vault
+        )
         adapter: ChannelAdapter = platform.load("adapter:open_account")(settings, host)
         return adapter
 

@@ -114,6 +114,8 @@ class AccountState(Struct, frozen=True):
     """The next step for a person, or empty."""
     name: str = ""
     """Name of the account on the platform, such as `@house_bot`."""
+    about: str = ""
+    """More about it for people, such as the fingerprint of its device."""
 
 
 STARTING: Final = AccountState()

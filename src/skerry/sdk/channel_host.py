@@ -12,18 +12,23 @@ from skerry.infra.clock import Clock
 from skerry.model.ids import AccountId
 from skerry.net.safe_fetch import MAX_BYTES, Fetched, FetchRequest, Outcome, SafeClient
 from skerry.policy.network import NetworkRules
+from skerry.ports.vault import Kept, Vault, VaultKey
 
-__all__ = [
+__all__ = (
     "AccountHttp",
     "ChannelHost",
     "Cursor",
     "Fetched",
     "FormFile",
+    "Kept",
+    "MemoryVault",
     "Menu",
     "MenuCommand",
     "Outcome",
     "Reports",
-]
+    "Vault",
+    "VaultKey",
+)
 _PORTS: Final = {"http": 80, "https": 443}
 _KEPT: Final = 2
 """Idle connections: one for a request that waits, one for what is sent."""
@@ -141,6 +146,44 @@ class MemoryCursor:
         self._values[name] = value
 
 
+class MemoryVault:
+    """Secret state that ends with the process; for tests."""
+
+    def __init__(self) -> None:
+        self._key = b""
+        self._kept: dict[tuple[str, str], bytes] = {}
+
+    async def open(self) -> VaultKey:
+        """Returns the key; makes one where there is none."""
+        is_new = not self._key
+        self._key = self._key or secrets.token_bytes(32)
+        return VaultKey(self._key, is_new=is_new)
+
+    async def renew(self) -> VaultKey:
+        """Deletes the whole state; the key stays, or is made where there is none."""
+        self._kept.clear()
+        return await self.open()
+
+    async def read(self, kind: str, name: str) -> bytes:
+        """Returns a value; empty where there is none."""
+        return self._kept.get((kind, name), b"")
+
+    async def every(self, kind: str) -> Sequence[tuple[str, bytes]]:
+        """Returns names and values of a kind, oldest first."""
+        return [(name, value) for (of, name), value in self._kept.items() if of == kind]
+
+    async def write(self, changes: Sequence[Kept], most: Mapping[str, int] | None = None) -> None:
+        """Writes values."""
+        for change in changes:
+            if change.value:
+                self._kept[change.kind, change.name] = change.value
+            else:
+                self._kept.pop((change.kind, change.name), None)
+        for kind, count in (most or {}).items():
+            for name, _ in (await self.every(kind))[:-count]:
+                del self._kept[kind, name]
+
+
 class Reports(Protocol):
     """Takes what a platform says later about parts that it accepted."""
 
@@ -207,3 +250,4 @@ class ChannelHost(Struct, frozen=True):
     """Returns the commands that an owner may give; a platform may show them in a menu."""
     menu: Callable[[], Menu] = Menu
     """Returns the commands by who may give them; they change with plugins and settings."""
+    vault: Vault = field(default_factory=MemoryVault)

@@ -136,7 +136,8 @@ def _start_from(backup: Backup | None, made: Path) -> None:
 def _forget_what_may_be_done(made: Path, current: set[str]) -> None:
     """Lets nothing happen twice that was still to do when the backup was made, and may be done.
 
-    Open runs are closed at the start, not run again; of parts to deliver the adapter is asked.
+    Open runs are closed at the start, not run again; of parts to deliver the adapter is asked; keys
+    of encryption are behind those that were used.
     """
     with closing(sqlite3.connect(made, isolation_level=None)) as connection:
         if "run" not in current:
@@ -145,6 +146,8 @@ def _forget_what_may_be_done(made: Path, current: set[str]) -> None:
             )
         if "outbox" not in current:
             connection.execute("UPDATE outbox SET state = 'sending' WHERE state = 'pending'")
+        if "channel_secret" not in current:  # an old key of a message must not be used again
+            connection.execute("DELETE FROM channel_secret WHERE kind = 'number'")
 
 
 def _set_aside(state_dir: Path, missing: list[Gap], now: int) -> Path:

@@ -219,4 +219,16 @@ LATER: Final = (
     );
     CREATE INDEX held_message_of ON held_message (session_key, sender, serial)
     """,
+    # Keys of encryption and the like, of accounts of platforms.
+    """
+    CREATE TABLE channel_secret (
+        serial INTEGER PRIMARY KEY,
+        channel TEXT NOT NULL,
+        account TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        name TEXT NOT NULL,
+        value BLOB NOT NULL,
+        UNIQUE (channel, account, kind, name)
+    )
+    """,
 )

@@ -90,7 +90,7 @@ export class Panel {
     const name = `${labels[row.channel]} ${row.accountId}`;
     const head = make("p", {}, make("strong", {}, name), ` ${row.name} `, make("span", { className: "state" }, row.state));
     const root = make("li", {}, head);
-    for (const text of [row.lastError, row.remedy]) {
+    for (const text of [row.about, row.lastError, row.remedy]) {
       if (text) root.append(make("p", { className: "help", dir: "auto" }, text));
     }
     if (row.running) {

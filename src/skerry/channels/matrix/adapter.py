@@ -1,23 +1,23 @@
 """One Matrix account: receives by long requests, sends texts, files, edits and reactions."""
 
-import hashlib
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from operator import itemgetter
-from pathlib import Path
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlsplit
 
 import anyio
 import anyio.to_thread
 import msgspec
 
-from skerry.channels.matrix import wire
+from skerry.channels.matrix import attachments, wire
 from skerry.channels.matrix.api import CLIENT, ApiError, MatrixApi, path
 from skerry.channels.matrix.config import MatrixAccount
-from skerry.channels.matrix.markup import rendered
+from skerry.channels.matrix.outgoing import FOR_GOOD, REFUSED_TOKEN, Outgoing
 from skerry.channels.matrix.rooms import RoomReader
+from skerry.channels.matrix.sealing import Sealing, open_sealing
+from skerry.channels.matrix.unread import Unread
 from skerry.infra.backoff import Backoff
 from skerry.sdk.channel_host import ChannelHost, Outcome
 from skerry.sdk.channels import (
@@ -29,8 +29,8 @@ from skerry.sdk.channels import (
     DeliveryRefusedError,
     Inbox,
     MediaError,
-    OutboundMedia,
     OutboundPart,
+    PeerKind,
     Receipt,
     ReplyTo,
     Settlement,
@@ -45,26 +45,26 @@ LOGIN_WAIT: Final = 300.0
 """Seconds between two attempts with a token that was refused."""
 MOST_TEXT: Final = 12_000
 """Bytes of a message: an event has 65,536 at most, and the text is in it twice."""
-TYPING_MS: Final = 12_000
 _SINCE: Final = "since"
 _TAKEN: Final = "taken"
 _MOST_TAKEN: Final = 1000
-_LOOKED_AT: Final = 100
-"""Events among which a part is searched."""
-_REFUSED_TOKEN: Final = frozenset({"M_UNKNOWN_TOKEN", "M_MISSING_TOKEN", "M_USER_DEACTIVATED"})
-_FOR_GOOD: Final = frozenset({400, 403, 404, 413})
-_FILTER: Final = msgspec.json.encode(
-    {
-        "presence": {"types": []},
-        "account_data": {"types": []},
-        "room": {
-            "timeline": {"limit": 50, "types": ["m.room.message", "m.room.encrypted"]},
-            "state": {"types": [], "lazy_load_members": True},
-            "ephemeral": {"types": []},
+_TYPES: Final = (wire.MESSAGE, wire.ENCRYPTED, wire.ENCRYPTION)
+_FILTERS: Final = tuple(
+    msgspec.json.encode(
+        {
+            "presence": {"types": []},
             "account_data": {"types": []},
-        },
-    }
-).decode()
+            "room": {
+                "timeline": {"limit": 50, "types": types},
+                "state": {"types": [], "lazy_load_members": True},
+                "ephemeral": {"types": []},
+                "account_data": {"types": []},
+            },
+        }
+    ).decode()
+    for types in (_TYPES, (*_TYPES, wire.MEMBER))
+)
+"""What a sync has without encryption and with it: who left must get no more keys."""
 
 
 class MatrixAdapter:
@@ -77,7 +77,9 @@ class MatrixAdapter:
         edits=True, reactions=True, threads=True, media_in=True, media_out=True, rich_text=True
     )
 
-    def __init__(self, settings: MatrixAccount, host: ChannelHost, api: MatrixApi) -> None:
+    def __init__(
+        self, settings: MatrixAccount, host: ChannelHost, api: MatrixApi, sealing: Sealing
+    ) -> None:
         self.account = host.account
         self.state = AccountState()
         self._settings = settings
@@ -85,11 +87,16 @@ class MatrixAdapter:
         self.api = api
         self._my_id = ""
         self._failures = 0
-        self._rooms = RoomReader(host.account, api)
+        self._logging_in = anyio.Lock()
+        self._sealing = sealing
+        self._rooms = RoomReader(host.account, api, host.vault, self._sealing)
+        self._outgoing = Outgoing(api, self._rooms, self._sealing, self._is_connected)
+        self._unread = Unread(host.account, host.vault, self._sealing, host.clock)
         self._taken: dict[str, None] = {}
         """Events that were taken since the place that is noted, oldest first."""
-        self._quiet_until = 0.0
-        """Time of the event loop until which the server wants no request."""
+
+    def _is_connected(self) -> bool:
+        return self.state.state is ConnectionState.CONNECTED
 
     async def run(self, inbox: Inbox) -> None:
         """Receives until cancelled; the place is noted after `inbox` has taken what is before it.
@@ -109,7 +116,7 @@ class MatrixAdapter:
                     await anyio.sleep(self._note(error))
                     continue
                 self._failures = 0
-                self.state = AccountState(ConnectionState.CONNECTED, name=self._my_id)
+                self.state = self._connected(self._my_id)
                 if synced.next_batch != since:
                     since = synced.next_batch
                     await cursor.write(_SINCE, since)
@@ -118,23 +125,42 @@ class MatrixAdapter:
             with anyio.move_on_after(2, shield=True):
                 await cursor.write(_TAKEN, " ".join(list(self._taken)[-_MOST_TAKEN:]))
 
+    def _connected(self, name: str) -> AccountState:
+        """Returns the state of an account that receives, with what ails its encryption."""
+        message, remedy = self._sealing.notice
+        if not message:
+            message, remedy = self._unread.notice
+        return AccountState(
+            ConnectionState.CONNECTED, message, remedy, name, about=self._sealing.about
+        )
+
     async def _log_in(self) -> None:
-        if not self._my_id:
-            answer = await self.api.get(f"{CLIENT}/account/whoami")
-            self._my_id = wire.me.decode(answer).user_id
+        async with self._logging_in:
+            if not self._my_id:
+                answer = await self.api.get(f"{CLIENT}/account/whoami")
+                me = wire.me.decode(answer)
+                await self._sealing.open(me.user_id, me.device_id)
+                self._my_id = me.user_id
 
     async def _sync(self, since: str) -> wire.Synced:
         # After a failure the first request does not wait, so that the state is soon true.
         is_back = self.state.state is not ConnectionState.CONNECTED
         wait = 0 if is_back or not since else self._settings.poll_seconds
-        query = {"timeout": str(wait * 1000), "filter": _FILTER, "set_presence": "offline"}
+        wanted = _FILTERS[bool(self._sealing.about)]
+        query = {"timeout": str(wait * 1000), "filter": wanted, "set_presence": "offline"}
         if since:
             query["since"] = since
         return wire.synced.decode(await self.api.get(f"{CLIENT}/sync", query, wait=wait))
 
     async def _take(self, synced: wire.Synced, since: str, inbox: Inbox) -> None:
+        arrived = await self._sealing.take(synced)
         for room_id, invited in synced.rooms.invite.items():
             await self._answer_invitation(room_id, invited)
+        for room_id, event in await self._unread.arrived(arrived):
+            with self._passing_over(room_id):
+                await self._hand_in(room_id, event, inbox)
+                await self._unread.drop(event.event_id)
+        await self._unread.tell(self._notify)
         if not since:
             return
         found: list[tuple[int, str, wire.Event]] = []
@@ -153,25 +179,35 @@ class MatrixAdapter:
         try:
             yield
         except ApiError as error:
-            if error.status not in _FOR_GOOD:
+            if error.status not in FOR_GOOD:
                 raise
             logger.warning("matrix/%s: %s is not read: %s", self.account, room_id, error)
 
     async def _hand_in(self, room_id: str, event: wire.Event, inbox: Inbox) -> None:
-        if event.event_id in self._taken:
+        if event.event_id in self._taken or event.sender == self._my_id:
             return
+        opened: wire.Event | None = event
         if event.type == wire.ENCRYPTED:
-            logger.warning("matrix/%s: %s is encrypted and not read", self.account, event.event_id)
-            return
-        if event.type != wire.MESSAGE or event.sender == self._my_id:
-            return
+            opened = await self._unread.read(room_id, event)
+        if opened is not None and opened.type == wire.MESSAGE:
+            await self._hand_in_message(room_id, opened, inbox)
+        self._taken[event.event_id] = None
+
+    async def _hand_in_message(self, room_id: str, event: wire.Event, inbox: Inbox) -> None:
         room = await self._rooms.get(room_id)
         quoted = await self._rooms.quoted(room, event, self._my_id)
         now = self._host.clock.now_ms()
         message = wire.inbound(event, room, self.account, self._my_id, now, quoted)
         if message is not None:
             await inbox(message)
-        self._taken[event.event_id] = None
+
+    async def _notify(self, room_id: str, text: str, about: str) -> None:
+        """Writes to the person of a direct chat; a group is not told what one of it wrote."""
+        try:
+            if (await self._rooms.get(room_id)).peer.kind is PeerKind.DIRECT:
+                await self._outgoing.notify(room_id, text, about)
+        except (ApiError, DeliveryDelayedError, DeliveryRefusedError) as error:
+            logger.warning("matrix/%s: %s is not told: %s", self.account, room_id, error)
 
     async def _answer_invitation(self, room_id: str, invited: wire.InvitedRoom) -> None:
         policy = self._settings.auto_join
@@ -181,7 +217,7 @@ class MatrixAdapter:
         try:
             await self.api.post(f"{CLIENT}/join/{path(room_id)}", {})
         except ApiError as error:
-            if error.status not in _FOR_GOOD:
+            if error.status not in FOR_GOOD:
                 raise
             logger.warning("matrix/%s: %s cannot be joined: %s", self.account, room_id, error)
 
@@ -199,7 +235,7 @@ class MatrixAdapter:
         """Notes why the server gave nothing; returns for how many seconds to wait."""
         self._failures += 1
         name, message = self.state.name, str(error)
-        if isinstance(error, ApiError) and error.code in _REFUSED_TOKEN:
+        if isinstance(error, ApiError) and error.code in REFUSED_TOKEN:
             self._my_id = ""
             remedy = (
                 "Log in again, set `accessToken` of the account, then run"
@@ -217,67 +253,18 @@ class MatrixAdapter:
 
     async def send(self, part: OutboundPart) -> Receipt:
         """Sends one part; the same part sent again is the same event."""
-        self._refuse_while_quiet()
+        await self._log_in_to_send()
+        return await self._outgoing.send(part)
+
+    async def _log_in_to_send(self) -> None:
         try:
-            if part.more.media is not None:
-                content = await self._file(part, part.more.media)
-            else:
-                content = _worded("m.text", part.text)
-            content |= {wire.PART: part.nonce} | _relation(part.to)
-            return await self._put(part.to.peer.id, wire.MESSAGE, transaction(part), content)
+            await self._log_in()
         except ApiError as error:
-            raise self._undelivered(error) from error
-
-    async def _put(
-        self, room_id: str, kind: str, transaction_id: str, content: dict[str, Any]
-    ) -> Receipt:
-        where = f"{CLIENT}/rooms/{path(room_id)}/send/{path(kind, transaction_id)}"
-        try:
-            return Receipt((wire.sent.decode(await self.api.put(where, content)).event_id,))
-        except msgspec.DecodeError:
-            return Receipt(())  # it was sent; its id is for edits alone
-
-    async def _file(self, part: OutboundPart, media: OutboundMedia) -> dict[str, Any]:
-        try:
-            data = await anyio.to_thread.run_sync(Path(media.path).read_bytes)
-        except OSError as error:
-            message = f"The file {media.path} cannot be read: {error.strerror}."
-            raise DeliveryRefusedError(message) from None
-        name = media.name or Path(media.path).name
-        try:
-            uploaded = wire.uploaded.decode(await self.api.upload(data, media.mime, name))
-        except msgspec.DecodeError as error:
-            raise DeliveryDelayedError(f"The upload of {name} has no address: {error}") from None
-        content = _worded(wire.TYPES[media.kind], part.text.strip() or name)
-        info = {"mimetype": media.mime, "size": len(data)}
-        content |= {"url": uploaded.content_uri, "filename": name, "info": info}
-        if media.voice:
-            content["org.matrix.msc3245.voice"] = {}
-        return content
-
-    def _undelivered(self, error: ApiError) -> Exception:
-        """Returns the error by which the sender of the outbox decides."""
-        if error.retry_after is not None:
-            self._quiet_until = anyio.current_time() + error.retry_after
-            return DeliveryDelayedError(str(error), error.retry_after)
-        if error.code in _REFUSED_TOKEN or not error.is_sent:
-            return DeliveryDelayedError(str(error))
-        if error.status in _FOR_GOOD:
-            return DeliveryRefusedError(str(error))
-        return error  # nobody knows whether it arrived; `settle` looks
-
-    def _refuse_while_quiet(self) -> None:
-        """Sends nothing while the server wants no request."""
-        seconds = self._quiet_until - anyio.current_time()
-        if seconds > 0:
-            raise DeliveryDelayedError("The homeserver's rate limit is reached.", seconds)
+            raise DeliveryDelayedError(str(error), error.retry_after) from error
 
     async def typing(self, to: ReplyTo) -> None:
         """Shows for twelve seconds that an answer is being written."""
-        if self._quiet_until > anyio.current_time() or not self._my_id:
-            return
-        where = f"{CLIENT}/rooms/{path(to.peer.id)}/typing/{path(self._my_id)}"
-        await self.api.put(where, {"typing": True, "timeout": TYPING_MS})
+        await self._outgoing.typing(to, self._my_id)
 
     async def settle(self, part: OutboundPart) -> Settlement:
         """Looks for the part among the last events of its room.
@@ -290,63 +277,36 @@ class MatrixAdapter:
 
     async def locate(self, part: OutboundPart) -> Receipt | None:
         """Returns the event of a part among the last events of its room."""
-        where = f"{CLIENT}/rooms/{path(part.to.peer.id)}/messages"
-        answer = await self.api.get(where, {"dir": "b", "limit": str(_LOOKED_AT)})
-        for raw in wire.page.decode(answer).chunk:
-            try:
-                event = wire.event.decode(raw)
-            except msgspec.DecodeError:
-                continue
-            if event.content.get(wire.PART) == part.nonce and await self._is_mine(event):
-                return Receipt((event.event_id,))
-        return None
-
-    async def _is_mine(self, event: wire.Event) -> bool:
         await self._log_in()
-        return event.sender == self._my_id
+        return await self._outgoing.locate(part, self._my_id)
 
     async def edit(self, to: ReplyTo, platform_id: str, text: str) -> None:
         """Replaces the text of a message of the account."""
-        self._refuse_while_quiet()
-        content = _worded("m.text", text)
-        replaced = content | {
-            "body": f"* {text}",
-            "m.new_content": dict(content),
-            "m.relates_to": {"rel_type": "m.replace", "event_id": platform_id},
-        }
-        await self._put_once(to.peer.id, wire.MESSAGE, replaced, platform_id, text)
+        await self._log_in_to_send()
+        await self._outgoing.edit(to, platform_id, text)
 
     async def react(self, to: ReplyTo, emoji: str) -> None:
         """Sets a reaction of the account; one that was set stays, whatever follows."""
-        if not emoji or not to.message_id:
-            return
-        message_id = to.message_id.rpartition(":$")[0] or to.message_id
-        relation = {"rel_type": "m.annotation", "event_id": message_id, "key": emoji}
-        await self._put_once(
-            to.peer.id, "m.reaction", {"m.relates_to": relation}, message_id, emoji
-        )
-
-    async def _put_once(
-        self, room_id: str, kind: str, content: dict[str, Any], *parts: str
-    ) -> None:
-        digest = hashlib.sha256("\0".join((kind, *parts)).encode()).hexdigest()[:32]
-        try:
-            await self._put(room_id, kind, f"skerry-{digest}", content)
-        except ApiError as error:
-            raise self._undelivered(error) from error
+        await self._outgoing.react(to, emoji)
 
     async def fetch(self, attachment: Attachment, limit: int) -> bytes:
         """Returns the bytes of a file that a person sent."""
         most = min(limit, self._settings.media_max_mb * 1_000_000)
         if attachment.size > most:
             raise MediaError(f"{attachment.name} has {attachment.size} bytes; {most} are taken.")
-        address = urlsplit(attachment.handle)
+        encrypted = attachments.of_handle(attachment.handle)
+        address = urlsplit(encrypted.url if encrypted else attachment.handle)
         fetched = await self.api.download(address.netloc, address.path.strip("/"), most)
         if fetched.outcome is not Outcome.ALLOW or fetched.status != 200 or fetched.truncated:  # noqa: PLR2004 - HTTP's OK
             reason = fetched.reason if fetched.outcome is not Outcome.ALLOW else fetched.status
             size = f"it has more than {most} bytes" if fetched.truncated else reason
             raise MediaError(f"{attachment.name} cannot be fetched: {size}")
-        return fetched.body
+        if encrypted is None:
+            return fetched.body
+        try:
+            return await anyio.to_thread.run_sync(attachments.opened, encrypted, fetched.body)
+        except attachments.BrokenFileError as error:
+            raise MediaError(f"{attachment.name} cannot be decrypted: {error}.") from None
 
     async def probe(self) -> AccountState:
         """Returns the state after asking the server who the account is."""
@@ -355,37 +315,11 @@ class MatrixAdapter:
         except ApiError as error:
             self._note(error)
             return self.state
-        return AccountState(ConnectionState.CONNECTED, name=wire.me.decode(answer).user_id)
-
-
-def transaction(part: OutboundPart) -> str:
-    """Returns the id of the transaction that sends a part: the same part has the same."""
-    named = f"{part.nonce}\0{part.text}"  # a repeated part with a mark may be cut in several
-    return "skerry-" + hashlib.sha256(named.encode()).hexdigest()[:32]
-
-
-def _worded(kind: str, text: str) -> dict[str, Any]:
-    content: dict[str, Any] = {"msgtype": kind, "body": text, "m.mentions": {}}
-    if html := rendered(text):
-        content |= {"format": "org.matrix.custom.html", "formatted_body": html}
-    return content
-
-
-def _relation(to: ReplyTo) -> dict[str, Any]:
-    """Returns the thread, and the message that is quoted."""
-    quote = to.quote or ""
-    answers: dict[str, Any] = {}
-    if quote.startswith("$"):
-        answers = {"m.in_reply_to": {"event_id": quote}}
-    if to.thread_id is not None:
-        root = {"rel_type": "m.thread", "event_id": to.thread_id}
-        if not answers:
-            answers = {"m.in_reply_to": {"event_id": to.thread_id}, "is_falling_back": True}
-        return {"m.relates_to": root | answers}
-    return {"m.relates_to": answers} if answers else {}
+        return self._connected(wire.me.decode(answer).user_id)
 
 
 def open_account(settings: MatrixAccount, host: ChannelHost) -> MatrixAdapter:
     """Returns the adapter of an account."""
     token = settings.access_token.get_secret_value() if settings.access_token else ""
-    return MatrixAdapter(settings, host, MatrixApi(str(settings.homeserver), token))
+    api = MatrixApi(str(settings.homeserver), token)
+    return MatrixAdapter(settings, host, api, open_sealing(host.vault, api, host.clock))

@@ -82,9 +82,10 @@ class MatrixApi:
         return self._answer(await self.http.fetch(url, method=method, headers=headers, body=body))
 
     async def upload(self, data: bytes, mime: str, name: str) -> bytes:
-        """Uploads a file; returns as `get`."""
+        """Uploads a file, under a name if there is one; returns as `get`."""
         headers = {**self._headers, "content-type": mime or "application/octet-stream"}
-        url = f"{self.root}/_matrix/media/v3/upload?{urlencode({'filename': name})}"
+        query = f"?{urlencode({'filename': name})}" if name else ""
+        url = f"{self.root}/_matrix/media/v3/upload{query}"
         return self._answer(
             await self.http.fetch(
                 url, method="POST", headers=headers, body=data, seconds=_UPLOAD_SECONDS

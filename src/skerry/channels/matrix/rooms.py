@@ -1,14 +1,16 @@
-"""Reads rooms: their members and names, earlier events, and messages that others answer."""
+"""Reads rooms: members, names and encryption, earlier events, and messages that others answer."""
 
 import logging
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 import msgspec
 from msgspec import Raw
 
 from skerry.channels.matrix import wire
 from skerry.channels.matrix.api import CLIENT, ApiError, MatrixApi, path
+from skerry.channels.matrix.sealing import SealedError, Sealing
+from skerry.sdk.channel_host import Kept, Vault
 from skerry.sdk.channels import AccountId, Quoted
 
 logger = logging.getLogger(__name__)
@@ -19,19 +21,56 @@ _AT_ONCE: Final = 100
 """Events of a page."""
 _MOST_ROOMS: Final = 1000
 """Rooms whose members are kept."""
+_ROOM: Final = "room"
+"""Kind of the records with the encryption of rooms."""
+_NOT_FOUND: Final = 404
 
 
 class RoomReader:
     """Reads the rooms of one account; keeps who is in them until that may have changed."""
 
-    def __init__(self, account: AccountId, api: MatrixApi) -> None:
+    def __init__(self, account: AccountId, api: MatrixApi, vault: Vault, sealing: Sealing) -> None:
         self._account = account
         self._api = api
+        self._vault = vault
+        self._sealing = sealing
         self._kept: dict[str, wire.Room] = {}
+        self._encryption: dict[str, Mapping[str, Any] | None] = {}
 
     def forget(self, room_id: str) -> None:
         """Reads the room anew when it is needed."""
         self._kept.pop(room_id, None)
+
+    def forget_encryption(self, room_id: str) -> None:
+        """Asks whether the room is encrypted when that is needed."""
+        self._encryption.pop(room_id, None)
+
+    async def encryption(self, room_id: str) -> Mapping[str, Any] | None:
+        """Returns the encryption of a room; None for a room without it.
+
+        A room that was encrypted stays so, whatever the homeserver says later.
+
+        Raises:
+            ApiError: the server does not show the room.
+        """
+        if room_id not in self._encryption:
+            if len(self._encryption) >= _MOST_ROOMS:
+                self._encryption.pop(next(iter(self._encryption)))
+            self._encryption[room_id] = await self._read_encryption(room_id)
+        return self._encryption[room_id]
+
+    async def _read_encryption(self, room_id: str) -> Mapping[str, Any] | None:
+        kept = await self._vault.read(_ROOM, room_id)
+        try:
+            where = f"{CLIENT}/rooms/{path(room_id)}/state/{wire.ENCRYPTION}"
+            answer = await self._api.get(where)
+        except ApiError as error:
+            if error.status != _NOT_FOUND:
+                raise
+            return msgspec.json.decode(kept, type=dict[str, Any]) if kept else None
+        if answer != kept:
+            await self._vault.write([Kept(_ROOM, room_id, answer)])
+        return msgspec.json.decode(answer, type=dict[str, Any])
 
     async def timed(
         self, room_id: str, timeline: wire.Timeline, since: str
@@ -49,6 +88,8 @@ class RoomReader:
                 # An event that somebody made of another shape must not hold back all others.
                 logger.warning("matrix/%s: an event is unreadable: %s", self._account, error)
                 continue
+            if event.type == wire.ENCRYPTION or timeline.limited:
+                self.forget_encryption(room_id)
             time = max(rows[-1][0] if rows else 0, event.origin_server_ts)
             rows.append((time, room_id, event))
         return rows
@@ -91,7 +132,7 @@ class RoomReader:
         try:
             answer = await self._api.get(f"{where}/state/m.room.name")
         except ApiError as error:
-            if error.status == 404:  # noqa: PLR2004 - HTTP's Not Found: it has none
+            if error.status == _NOT_FOUND:  # it has none
                 return ""
             raise
         name = msgspec.json.decode(answer).get("name")
@@ -104,7 +145,10 @@ class RoomReader:
             return None
         try:
             where = f"{CLIENT}/rooms/{path(room.id)}/event/{path(quoted_id)}"
-            return wire.quoted(wire.event.decode(await self._api.get(where)), room, my_id)
-        except (ApiError, msgspec.DecodeError) as error:
+            quoted = wire.event.decode(await self._api.get(where))
+            if quoted.type == wire.ENCRYPTED:
+                quoted = await self._sealing.decrypt(room.id, quoted, note=False)
+            return wire.quoted(quoted, room, my_id)
+        except (ApiError, SealedError, msgspec.DecodeError) as error:
             logger.info("matrix/%s: %s cannot be read: %s", self._account, quoted_id, error)
             return Quoted(quoted_id)

@@ -6,6 +6,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw, Struct, field
 
+from skerry.channels.matrix import attachments
 from skerry.sdk.channels import (
     AccountId,
     Attachment,
@@ -20,6 +21,8 @@ from skerry.sdk.channels import (
 CHANNEL: Final = ChannelId("matrix")
 MESSAGE: Final = "m.room.message"
 ENCRYPTED: Final = "m.room.encrypted"
+ENCRYPTION: Final = "m.room.encryption"
+MEMBER: Final = "m.room.member"
 PART: Final = "skerry.part"
 """Key of a message's content that names its part."""
 _MOST_NAME: Final = 256
@@ -74,11 +77,23 @@ class _Rooms(Struct, frozen=True):
     invite: dict[str, InvitedRoom] = field(default_factory=dict)
 
 
+class _ToDevice(Struct, frozen=True):
+    events: tuple[Raw, ...] = ()
+
+
+class _DeviceLists(Struct, frozen=True):
+    changed: tuple[str, ...] = ()
+
+
 class Synced(Struct, frozen=True):
     """Answer to a request for what is new."""
 
     next_batch: str
     rooms: _Rooms = _Rooms()
+    to_device: _ToDevice = _ToDevice()
+    device_lists: _DeviceLists = _DeviceLists()
+    device_one_time_keys_count: dict[str, int] | None = None
+    device_unused_fallback_key_types: tuple[str, ...] | None = None
 
 
 class Page(Struct, frozen=True):
@@ -104,9 +119,10 @@ class Members(Struct, frozen=True):
 
 
 class Me(Struct, frozen=True):
-    """The account."""
+    """The account, and the device as which it is logged in."""
 
     user_id: str = ""
+    device_id: str = ""
 
 
 class SentEvent(Struct, frozen=True):
@@ -216,8 +232,9 @@ def _body(content: Mapping[str, Any], kind: str, *, is_reply: bool) -> str:
 
 
 def _files(content: Mapping[str, Any], kind: str) -> tuple[Attachment, ...]:
-    address = _text(content.get("url"))
-    if kind not in _KINDS or not address.startswith("mxc://"):
+    encrypted = attachments.parsed(content["file"]) if "file" in content else None
+    address = attachments.handle(encrypted) if encrypted else _text(content.get("url"))
+    if kind not in _KINDS or not (encrypted or address.startswith("mxc://")):
         return ()
     info = _mapping(content.get("info"))
     size = info.get("size")

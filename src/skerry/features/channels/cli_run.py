@@ -211,6 +211,8 @@ def _show_status(answer: dict[str, Any]) -> None:
         lines.append((one_line(name), row["state"], one_line(row["name"]) or "-"))
     show(table(lines))
     for row in rows:
+        if row.get("about"):
+            show(f"{row['channel']}/{row['accountId']}: {one_line(row['about'])}")
         if row["lastError"]:
             show(f"{row['channel']}/{row['accountId']}: {one_line(row['lastError'])}")
             if row["remedy"]:

@@ -169,6 +169,7 @@ def _row(report: AccountReport) -> dict[str, Any]:
             "mediaOut": report.offers.media_out,
         },
         **({"webhookPath": report.webhook} if report.webhook else {}),
+        **({"about": state.about} if state.about else {}),
         **_state(state.state, state.message, state.remedy),
     }
 

@@ -1,0 +1,121 @@
+"""Secret state of accounts of platforms: rows of the state database, and a key file beside it.
+
+The file has the key under which an account encrypts the rows, and how often they have changed when
+that was last acted upon. It is written after the COMMIT and before anything is sent, so a database
+with a smaller number went back, whoever restored or copied it. A kill loses no such write, and
+after a loss of power the file may be behind the database, which does no harm.
+"""
+
+import os
+import secrets
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import anyio.to_thread
+from msgspec import Struct
+
+from skerry.infra.atomic import write_atomic
+from skerry.ports.vault import Kept, VaultKey
+from skerry.store import Store, Unit, channel_secrets
+
+KEY_BYTES: Final = 32
+MOST_BYTES: Final = 4_000_000
+"""Bytes of one value; an account of Olm with all keys that it may have takes 1.6 MB."""
+_DIGITS: Final = 20
+_MARK_AT: Final = 2 * KEY_BYTES + 1
+
+
+class StoreVault(Struct):
+    """Implements `ports.vault.Vault` in the state database and a file of mode 0600."""
+
+    store: Store
+    channel: str
+    account: str
+    file: Path
+
+    async def open(self) -> VaultKey:
+        """Returns the key; makes one where there is none."""
+        number = await self._number()
+        found = await anyio.to_thread.run_sync(self._read_file)
+        if found is None:
+            key = secrets.token_bytes(KEY_BYTES)
+            await self._make_file(key, number)
+            return VaultKey(key, is_new=True)
+        key, mark = found
+        return VaultKey(key, is_behind=number < mark)
+
+    async def renew(self) -> VaultKey:
+        """Deletes the whole state; the key stays, or is made where there is none."""
+        found = await anyio.to_thread.run_sync(self._read_file)
+
+        def clear(unit: Unit) -> int:
+            number = channel_secrets.number(unit, self.channel, self.account)
+            channel_secrets.clear(unit, self.channel, self.account)
+            reached = max(number, found[1] if found else 0)
+            return channel_secrets.advance(unit, self.channel, self.account, reached)
+
+        number = await self.store.write(clear)
+        key = found[0] if found else secrets.token_bytes(KEY_BYTES)
+        await self._make_file(key, number)
+        return VaultKey(key, is_new=found is None)
+
+    async def read(self, kind: str, name: str) -> bytes:
+        """Returns a value; empty where there is none."""
+        return await self.store.read(
+            lambda reader: channel_secrets.read(reader, self.channel, self.account, kind, name)
+        )
+
+    async def every(self, kind: str) -> Sequence[tuple[str, bytes]]:
+        """Returns names and values of a kind, oldest first."""
+        return await self.store.read(
+            lambda reader: channel_secrets.every(reader, self.channel, self.account, kind)
+        )
+
+    async def write(self, changes: Sequence[Kept], most: Mapping[str, int] | None = None) -> None:
+        """Writes values in one COMMIT, then notes in the file that this was done.
+
+        Raises:
+            ValueError: a value is too large; nothing is written.
+        """
+        for change in changes:
+            if len(change.value) > MOST_BYTES:
+                size = len(change.value)
+                what = f"{self.channel}/{self.account}: {change.kind} {change.name}"
+                raise ValueError(f"{what} has {size} bytes; {MOST_BYTES} are kept.")
+        number = await self.store.write(
+            lambda unit: channel_secrets.write(
+                unit, self.channel, self.account, changes, most or {}
+            )
+        )
+        await anyio.to_thread.run_sync(self._mark, number)
+
+    async def _number(self) -> int:
+        return await self.store.read(
+            lambda reader: channel_secrets.number(reader, self.channel, self.account)
+        )
+
+    async def _make_file(self, key: bytes, number: int) -> None:
+        line = f"{key.hex()}\n{number:0{_DIGITS}}\n".encode()
+        await anyio.to_thread.run_sync(partial(write_atomic, self.file, line))
+
+    def _read_file(self) -> tuple[bytes, int] | None:
+        """Returns key and number; None where there is no file, or one of another shape."""
+        try:
+            key, mark = self.file.read_bytes().split()
+            raw = bytes.fromhex(key.decode())
+            return (raw, int(mark)) if len(raw) == KEY_BYTES else None
+        except (FileNotFoundError, ValueError):
+            return None
+
+    def _mark(self, number: int) -> None:
+        """Writes the number into the file if there is one: a few bytes in place, without a wait."""
+        try:
+            descriptor = os.open(self.file, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return  # nothing is encrypted yet
+        try:
+            os.pwrite(descriptor, f"{number:0{_DIGITS}}".encode(), _MARK_AT)
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,106 @@
+"""Encrypted files of Matrix: AES-CTR under a key of the message, and a hash of the upload."""
+
+import base64
+import binascii
+import hashlib
+import hmac
+import secrets
+from typing import Any, Final
+
+import msgspec
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from msgspec import Struct, field
+
+_KEY_BYTES: Final = 32
+_IV_BYTES: Final = 16
+_RANDOM_IV_BYTES: Final = 8
+"""The other half counts blocks, and begins at 0 so that it never runs over."""
+_MOST_ADDRESS: Final = 512
+
+
+class _Key(Struct, frozen=True):
+    k: str
+    kty: str = "oct"
+    alg: str = "A256CTR"
+    ext: bool = True
+    key_ops: tuple[str, ...] = ("encrypt", "decrypt")
+
+
+class EncryptedFile(Struct, frozen=True):
+    """Address, key and hash of an encrypted file, as the content of its message has them."""
+
+    url: str
+    key: _Key
+    iv: str
+    hashes: dict[str, str] = field(default_factory=dict)
+    v: str = "v2"
+
+
+class BrokenFileError(ValueError):
+    """A file cannot be decrypted: its description is wrong, or its bytes are others."""
+
+
+def parsed(content: object) -> EncryptedFile | None:
+    """Returns the file that the content of a message describes; None where it describes none."""
+    try:
+        file = msgspec.convert(content, EncryptedFile)
+    except msgspec.ValidationError:
+        return None
+    fits = file.v == "v2" and file.key.alg == "A256CTR" and len(file.url) <= _MOST_ADDRESS
+    return file if fits and file.url.startswith("mxc://") and "sha256" in file.hashes else None
+
+
+def handle(file: EncryptedFile) -> str:
+    """Returns all that is needed to fetch the file, as the text that names it."""
+    hashes = {"sha256": file.hashes["sha256"]}
+    kept = EncryptedFile(file.url, _Key(file.key.k), file.iv, hashes)
+    return msgspec.json.encode(kept).decode()
+
+
+def of_handle(text: str) -> EncryptedFile | None:
+    """Returns the file that a text names; None for one that is not encrypted."""
+    if not text.startswith("{"):
+        return None
+    return parsed(msgspec.json.decode(text))
+
+
+def sealed(data: bytes) -> tuple[bytes, dict[str, Any]]:
+    """Returns the encrypted bytes, and the description of the file but for its address."""
+    key = secrets.token_bytes(_KEY_BYTES)
+    iv = secrets.token_bytes(_RANDOM_IV_BYTES) + bytes(_IV_BYTES - _RANDOM_IV_BYTES)
+    encrypted = _cipher(key, iv).encryptor().update(data)
+    digest = hashlib.sha256(encrypted).digest()
+    text = base64.urlsafe_b64encode(key).decode().rstrip("=")
+    described = EncryptedFile("", _Key(text), _unpadded(iv), {"sha256": _unpadded(digest)})
+    return encrypted, msgspec.to_builtins(described)
+
+
+def opened(file: EncryptedFile, encrypted: bytes) -> bytes:
+    """Returns the bytes of a file.
+
+    Raises:
+        BrokenFileError: they are not those that were sent, or its key has another form.
+    """
+    try:
+        key = base64.urlsafe_b64decode(_padded(file.key.k))
+        iv = base64.b64decode(_padded(file.iv))
+        expected = base64.b64decode(_padded(file.hashes["sha256"]))
+    except (binascii.Error, ValueError) as error:
+        raise BrokenFileError(f"its key is no Base64: {error}") from None
+    if len(key) != _KEY_BYTES or len(iv) != _IV_BYTES:
+        raise BrokenFileError(f"its key has {len(key)} bytes and its counter {len(iv)}")
+    if not hmac.compare_digest(hashlib.sha256(encrypted).digest(), expected):
+        raise BrokenFileError("its bytes are not those that were sent (SHA-256)")
+    return _cipher(key, iv).decryptor().update(encrypted)
+
+
+def _cipher(key: bytes, iv: bytes) -> Cipher[modes.CTR]:
+    return Cipher(algorithms.AES(key), modes.CTR(iv))
+
+
+def _unpadded(data: bytes) -> str:
+    return base64.b64encode(data).decode().rstrip("=")
+
+
+def _padded(text: str) -> str:
+    return text + "=" * (-len(text) % 4)

@@ -1,0 +1,1 @@
+"""End-to-end encryption of Matrix: devices, their keys, and the sessions of rooms."""

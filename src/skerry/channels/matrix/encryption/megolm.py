@@ -1,0 +1,278 @@
+"""Sessions of rooms: decrypts messages of others, and encrypts those of the account."""
+
+import logging
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct, field
+from msgspec.structs import replace
+from vodozemac import GroupSession, InboundGroupSession, MegolmMessage, SessionKey
+
+from skerry.channels.matrix.encryption.keys import MEGOLM_V1, OwnKeys
+from skerry.channels.matrix.encryption.olm import Olm, Payload, Target
+from skerry.channels.matrix.encryption.records import (
+    INBOUND,
+    OUTBOUND,
+    Inbound,
+    Outbound,
+    Person,
+    Records,
+)
+from skerry.infra.clock import Clock
+
+logger = logging.getLogger(__name__)
+
+MOST_MESSAGES: Final = 100
+WEEK_MS: Final = 604_800_000
+_AT_ONCE: Final = 50
+"""Devices to which a key is sent with one request."""
+_NO_KEY_MS: Final = 3_600_000
+"""Time after which a device that offered no key is asked again."""
+_MOST_SEEN: Final = 2_000
+"""Places of a session that are remembered; more than any client puts into one."""
+_MOST_ROOM_ID: Final = 255
+
+
+class SealedRoomEvent(Struct, frozen=True):
+    """Content of an encrypted event of a room."""
+
+    algorithm: str = ""
+    session_id: str = ""
+    ciphertext: str = ""
+
+
+class RoomEncryption(Struct, frozen=True):
+    """Encryption of a room, as its state has it."""
+
+    algorithm: str = ""
+    rotation_period_ms: int = WEEK_MS
+    rotation_period_msgs: int = MOST_MESSAGES
+
+
+class Opened(Struct, frozen=True):
+    """A decrypted event of a room."""
+
+    type: str
+    room_id: str
+    content: dict[str, Any] = field(default_factory=dict)
+
+
+class _RoomKey(Struct, frozen=True):
+    algorithm: str
+    room_id: str
+    session_id: str
+    session_key: str
+
+
+class MissingKeyError(Exception):
+    """The key of an event has not arrived; it may come."""
+
+
+class UndecryptableError(Exception):
+    """An event cannot be decrypted, whatever arrives."""
+
+
+class Megolm:
+    """Sessions of rooms. Every method is called under the lock of the records."""
+
+    def __init__(self, records: Records, own: OwnKeys, olm: Olm, clock: Clock) -> None:
+        self._records = records
+        self._own = own
+        self._olm = olm
+        self._clock = clock
+        self._without_key: dict[tuple[str, str], int] = {}
+        """Devices that offered no key, and when."""
+
+    async def received(
+        self, payload: Payload, sender_key: str
+    ) -> tuple[str, tuple[str, str, Struct]] | None:
+        """Returns the id of the session of a room key with its record; None for one of no use."""
+        try:
+            key = msgspec.convert(payload.content, _RoomKey)
+            session = InboundGroupSession(SessionKey(key.session_key))
+        except (msgspec.ValidationError, ValueError) as error:
+            logger.warning("matrix: a room key of %s is malformed: %s", payload.sender, error)
+            return None
+        is_same = session.session_id == key.session_id and len(key.room_id) <= _MOST_ROOM_ID
+        if key.algorithm != MEGOLM_V1 or not is_same:
+            logger.warning("matrix: a room key of %s is not what it says", payload.sender)
+            return None
+        name = _name(key.room_id, key.session_id)
+        before = await self._records.read(INBOUND, name, Inbound)
+        seen: dict[int, str] = {}
+        if before is not None:
+            if (before.sender, before.sender_key) != (payload.sender, sender_key):
+                logger.warning("matrix: %s sent the key of another's session", payload.sender)
+                return None
+            known = self._inbound(before)
+            if known is not None and known.first_known_index <= session.first_known_index:
+                return None
+            seen = before.seen
+        kept = Inbound(session.pickle(self._records.key), payload.sender, sender_key, seen)
+        return key.session_id, (INBOUND, name, kept)
+
+    async def decrypt(
+        self, room_id: str, sender: str, event_id: str, sealed: SealedRoomEvent, *, note: bool
+    ) -> Opened:
+        """Returns an event; with `note` its place in the session is kept for it alone.
+
+        Raises:
+            MissingKeyError: its key is not here.
+            UndecryptableError: it was changed, repeated, or sent by another than who has the key.
+        """
+        if sealed.algorithm != MEGOLM_V1:
+            raise UndecryptableError(f"its algorithm {sealed.algorithm[:64]!r} is unknown")
+        name = _name(room_id, sealed.session_id)
+        kept = await self._records.read(INBOUND, name, Inbound)
+        session = self._inbound(kept) if kept else None
+        if kept is None or session is None:
+            raise MissingKeyError(f"the key of its session {sealed.session_id[:64]} is not here")
+        if kept.sender != sender:
+            raise UndecryptableError(f"its session belongs to {kept.sender}")
+        try:
+            message = MegolmMessage.from_base64(sealed.ciphertext)
+            if message.message_index() < session.first_known_index:
+                raise MissingKeyError("it is from before the key that was shared with us")
+            decrypted = session.decrypt(message)
+            opened = msgspec.json.decode(bytes(decrypted.plaintext), type=Opened)
+        except (ValueError, msgspec.DecodeError) as error:
+            raise UndecryptableError(str(error)) from None
+        if opened.room_id != room_id:
+            raise UndecryptableError("it was encrypted for another room")
+        await self._place(name, kept, decrypted.message_index, event_id, note=note)
+        return opened
+
+    async def _place(
+        self, name: str, kept: Inbound, index: int, event_id: str, *, note: bool
+    ) -> None:
+        """Refuses an event at the place of another one."""
+        first = kept.seen.get(index)
+        if first is not None and first != event_id:
+            raise UndecryptableError(f"it repeats the event {first}")
+        if first is None and note:
+            if len(kept.seen) >= _MOST_SEEN:
+                raise UndecryptableError(f"its session has more than {_MOST_SEEN} messages")
+            seen = {**kept.seen, index: event_id}
+            await self._records.write([(INBOUND, name, replace(kept, seen=seen))])
+
+    async def encrypt(
+        self,
+        room_id: str,
+        people: Mapping[str, Person],
+        encryption: RoomEncryption,
+        kind: str,
+        content: Mapping[str, Any],
+    ) -> dict[str, Any]:
+        """Returns the content of an encrypted event, whose key the devices of `people` have.
+
+        Raises:
+            ApiError: the key cannot be shared.
+        """
+        devices = [
+            (user, device, peer)
+            for user, person in people.items()
+            for device, peer in person.devices.items()
+            if not peer.gone and (user, device) != (self._own.user, self._own.device)
+        ]
+        kept = await self._records.read(OUTBOUND, room_id, Outbound)
+        session = self._outbound(kept) if kept else None
+        if kept is None or session is None or self._is_over(kept, encryption, devices):
+            kept, session = await self._new(room_id)
+        kept = await self._share(room_id, kept, session, devices)
+        body = {"type": kind, "content": content, "room_id": room_id}
+        ciphertext = session.encrypt(msgspec.json.encode(body)).to_base64()
+        used = replace(kept, pickle=session.pickle(self._records.key), used=kept.used + 1)
+        await self._records.write([(OUTBOUND, room_id, used)])
+        sealed: dict[str, Any] = {
+            "algorithm": MEGOLM_V1,
+            "sender_key": self._own.curve,
+            "device_id": self._own.device,
+            "session_id": session.session_id,
+            "ciphertext": ciphertext,
+        }
+        if "m.relates_to" in content:
+            sealed["m.relates_to"] = content["m.relates_to"]
+        return sealed
+
+    def _is_over(
+        self, kept: Outbound, encryption: RoomEncryption, devices: Iterable[Target]
+    ) -> bool:
+        """Returns whether a new session is due: by count, by age, or because somebody left."""
+        most = min(max(encryption.rotation_period_msgs, 1), MOST_MESSAGES)
+        age = min(max(encryption.rotation_period_ms, 0), WEEK_MS)
+        present = {(user, device, peer.curve) for user, device, peer in devices}
+        had = {
+            (user, device, curve)
+            for user, shared in kept.shared.items()
+            for device, curve in shared.items()
+        }
+        now = self._clock.now_ms()
+        return kept.used >= most or not 0 <= now - kept.made_at < age or not had <= present
+
+    async def _new(self, room_id: str) -> tuple[Outbound, GroupSession]:
+        """Makes a session, and keeps the half by which our own messages are found and quoted."""
+        session = GroupSession()
+        kept = Outbound(session.pickle(self._records.key), self._clock.now_ms())
+        ours = InboundGroupSession(session.session_key).pickle(self._records.key)
+        inbound = Inbound(ours, self._own.user, self._own.curve)
+        await self._records.write(
+            [
+                (OUTBOUND, room_id, kept),
+                (INBOUND, _name(room_id, session.session_id), inbound),
+            ]
+        )
+        return kept, session
+
+    async def _share(
+        self, room_id: str, kept: Outbound, session: GroupSession, devices: list[Target]
+    ) -> Outbound:
+        """Sends the key to the devices that lack it; returns the session with those that have it.
+
+        It is kept after each request who has it: one that is sent twice does no harm.
+        """
+        now = self._clock.now_ms()
+        missing = [
+            target
+            for target in devices
+            if target[1] not in kept.shared.get(target[0], {})
+            and now - self._without_key.get(target[:2], 0) >= _NO_KEY_MS
+        ]
+        content = {
+            "algorithm": MEGOLM_V1,
+            "room_id": room_id,
+            "session_id": session.session_id,
+            "session_key": session.session_key.to_base64(),
+        }
+        for start in range(0, len(missing), _AT_ONCE):
+            targets = missing[start : start + _AT_ONCE]
+            await self._olm.begin(targets)
+            messages, records = await self._olm.encrypt(targets, "m.room_key", content)
+            if messages:
+                await self._records.write(records)
+                await self._olm.send(messages)
+            shared = {user: dict(names) for user, names in kept.shared.items()}
+            for user, device, peer in targets:
+                if device in messages.get(user, {}):
+                    shared.setdefault(user, {})[device] = peer.curve
+                else:
+                    self._without_key[user, device] = now
+            kept = replace(kept, shared=shared)
+            await self._records.write([(OUTBOUND, room_id, kept)])
+        return kept
+
+    def _inbound(self, kept: Inbound) -> InboundGroupSession | None:
+        try:
+            return InboundGroupSession.from_pickle(kept.pickle, self._records.key)
+        except ValueError:
+            return None
+
+    def _outbound(self, kept: Outbound) -> GroupSession | None:
+        try:
+            return GroupSession.from_pickle(kept.pickle, self._records.key)
+        except ValueError:
+            return None
+
+
+def _name(room_id: str, session_id: str) -> str:
+    return f"{room_id[:_MOST_ROOM_ID]} {session_id[:64]}"

@@ -1,0 +1,243 @@
+"""Messages between devices: decrypts those that arrive, and encrypts those that carry room keys."""
+
+import base64
+import binascii
+import logging
+import secrets
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct, field
+from vodozemac import AnyOlmMessage, Curve25519PublicKey, PreKeyMessage, Session
+
+from skerry.channels.matrix.api import CLIENT, MatrixApi, path
+from skerry.channels.matrix.encryption.keys import OLM_V1, SIGNED, OwnKeys
+from skerry.channels.matrix.encryption.records import (
+    OLM,
+    OlmSession,
+    OlmSessions,
+    Peer,
+    Records,
+)
+from skerry.channels.matrix.encryption.signing import is_signed
+from skerry.infra.clock import Clock
+
+logger = logging.getLogger(__name__)
+
+ENCRYPTED: Final = "m.room.encrypted"
+_MOST_SESSIONS: Final = 5
+"""Sessions with one device that are kept; others make new ones when theirs fail."""
+_PRE_KEY: Final = 0
+_NORMAL: Final = 1
+Target = tuple[str, str, Peer]
+"""User, device and its keys."""
+
+
+class _Ciphertext(Struct, frozen=True):
+    type: int
+    body: str
+
+
+class Sealed(Struct, frozen=True):
+    """Content of a message between devices."""
+
+    algorithm: str
+    sender_key: str = ""
+    ciphertext: dict[str, _Ciphertext] = field(default_factory=dict)
+
+
+class _Claimed(Struct, frozen=True):
+    one_time_keys: dict[str, dict[str, dict[str, dict[str, Any]]]] = field(default_factory=dict)
+
+
+class Payload(Struct, frozen=True):
+    """A decrypted message between devices."""
+
+    type: str
+    sender: str
+    recipient: str
+    keys: dict[str, str]
+    recipient_keys: dict[str, str]
+    content: dict[str, Any] = field(default_factory=dict)
+
+
+class OlmError(Exception):
+    """A message between devices cannot be decrypted, or is not for us."""
+
+
+class Olm:
+    """Sessions with devices. What changes a session is called under the lock of the records."""
+
+    def __init__(self, records: Records, own: OwnKeys, api: MatrixApi, clock: Clock) -> None:
+        self._records = records
+        self._own = own
+        self._api = api
+        self._clock = clock
+
+    async def decrypt(
+        self, sender: str, sealed: Sealed
+    ) -> tuple[Payload, list[tuple[str, str, Struct]]]:
+        """Returns the message, and the records that must be kept before it counts.
+
+        Raises:
+            OlmError: it cannot be decrypted, or was encrypted for others.
+        """
+        part = sealed.ciphertext.get(self._own.curve)
+        if sealed.algorithm != OLM_V1 or part is None or part.type not in {_PRE_KEY, _NORMAL}:
+            raise OlmError("it is not encrypted for this device")
+        try:
+            body = base64.b64decode(part.body + "=" * (-len(part.body) % 4))
+            message = AnyOlmMessage.from_parts(part.type, body)
+        except (binascii.Error, ValueError) as error:
+            raise OlmError(f"it is malformed: {error}") from None
+        plaintext, records = await self._opened(sealed.sender_key, message)
+        try:
+            payload = msgspec.json.decode(plaintext, type=Payload)
+        except msgspec.DecodeError as error:
+            raise OlmError(f"its content has another form: {error}") from None
+        is_ours = payload.recipient == self._own.user
+        if not is_ours or payload.recipient_keys.get("ed25519") != self._own.ed:
+            raise OlmError("it was encrypted for another device")
+        if payload.sender != sender:
+            raise OlmError(f"it names another sender, {payload.sender[:255]!r}")
+        return payload, records
+
+    async def _opened(
+        self, sender_key: str, message: AnyOlmMessage
+    ) -> tuple[bytes, list[tuple[str, str, Struct]]]:
+        kept = await self._sessions(sender_key)
+        pre_key = message.to_pre_key()
+        for number, one in enumerate(kept):
+            session = self._session(one)
+            if session is None or (pre_key is not None and not session.session_matches(pre_key)):
+                continue
+            try:
+                plaintext = session.decrypt(message)
+            except ValueError as error:
+                if pre_key is not None:
+                    raise OlmError(str(error)) from None
+                continue
+            others = (*kept[:number], *kept[number + 1 :])
+            return plaintext, [self._record(sender_key, session, others)]
+        if pre_key is None:
+            raise OlmError("no session with the device decrypts it")
+        return await self._begun(sender_key, pre_key, kept)
+
+    async def _begun(
+        self, sender_key: str, message: PreKeyMessage, kept: Sequence[OlmSession]
+    ) -> tuple[bytes, list[tuple[str, str, Struct]]]:
+        account = await self._own.account()
+        try:
+            identity = Curve25519PublicKey.from_base64(sender_key)
+            session, plaintext = account.create_inbound_session(identity, message)
+        except ValueError as error:
+            raise OlmError(str(error)) from None
+        # The key that the session was begun with is used up with this.
+        return plaintext, [self._record(sender_key, session, kept), self._own.record(account)]
+
+    async def encrypt(
+        self, targets: Sequence[Target], kind: str, content: Mapping[str, Any]
+    ) -> tuple[dict[str, dict[str, Any]], list[tuple[str, str, Struct]]]:
+        """Returns what is to be sent, by user and device, and the records to keep before that.
+
+        Devices with which there is no session are left out.
+        """
+        messages: dict[str, dict[str, Any]] = {}
+        changed: dict[str, tuple[OlmSession, ...]] = {}
+        for user, device, peer in targets:
+            # Two devices may claim the same key: a session is never used twice from one state.
+            kept = changed.get(peer.curve) or await self._sessions(peer.curve)
+            session = self._session(kept[0]) if kept else None
+            if session is None:
+                continue
+            payload = {
+                "type": kind,
+                "content": content,
+                "sender": self._own.user,
+                "sender_device": self._own.device,
+                "keys": {"ed25519": self._own.ed},
+                "recipient": user,
+                "recipient_keys": {"ed25519": peer.ed},
+            }
+            number, body = session.encrypt(msgspec.json.encode(payload)).to_parts()
+            text = base64.b64encode(body).decode().rstrip("=")
+            messages.setdefault(user, {})[device] = {
+                "algorithm": OLM_V1,
+                "sender_key": self._own.curve,
+                "ciphertext": {peer.curve: {"type": number, "body": text}},
+            }
+            used = OlmSession(session.pickle(self._records.key), kept[0].used_at)
+            changed[peer.curve] = (used, *kept[1:])
+        return messages, [(OLM, curve, OlmSessions(kept)) for curve, kept in changed.items()]
+
+    async def begin(self, targets: Sequence[Target], *, anew: bool = False) -> None:
+        """Begins sessions with devices that have none, or with all; keeps them.
+
+        Raises:
+            ApiError: the homeserver gives no keys.
+        """
+        wanted = [one for one in targets if anew or not await self._sessions(one[2].curve)]
+        if not wanted:
+            return
+        body: dict[str, dict[str, str]] = {}
+        for user, device, _ in wanted:
+            body.setdefault(user, {})[device] = SIGNED
+        request = {"one_time_keys": body, "timeout": 8000}
+        answer = await self._api.post(f"{CLIENT}/keys/claim", request)
+        claimed = msgspec.json.decode(answer, type=_Claimed).one_time_keys
+        records: list[tuple[str, str, Struct]] = []
+        account = await self._own.account()
+        for user, device, peer in wanted:
+            keys = claimed.get(user, {}).get(device, {})
+            one_time = next((_key(keys[name], user, device, peer) for name in keys), None)
+            if one_time is None:
+                logger.info("matrix: the device %s of %s offers no key", device, user)
+                continue
+            try:
+                identity = Curve25519PublicKey.from_base64(peer.curve)
+                session = account.create_outbound_session(identity, one_time)
+            except ValueError as error:
+                logger.warning("matrix: no session with %s of %s: %s", device, user, error)
+                continue
+            kept = await self._sessions(peer.curve)
+            records.append(self._record(peer.curve, session, kept))
+        await self._records.write(records)
+
+    async def send(self, messages: Mapping[str, Mapping[str, Any]]) -> None:
+        """Sends encrypted messages to devices.
+
+        Raises:
+            ApiError: the homeserver does not take them.
+        """
+        where = path(ENCRYPTED, f"skerry-{secrets.token_hex(16)}")
+        await self._api.put(f"{CLIENT}/sendToDevice/{where}", {"messages": messages})
+
+    async def _sessions(self, curve: str) -> tuple[OlmSession, ...]:
+        kept = await self._records.read(OLM, curve, OlmSessions)
+        return kept.sessions if kept else ()
+
+    def _session(self, kept: OlmSession) -> Session | None:
+        try:
+            return Session.from_pickle(kept.pickle, self._records.key)
+        except ValueError:
+            return None
+
+    def _record(
+        self, curve: str, session: Session, others: Sequence[OlmSession]
+    ) -> tuple[str, str, Struct]:
+        """Returns the record of a session that was used now, before the others."""
+        used = OlmSession(session.pickle(self._records.key), self._clock.now_ms())
+        return OLM, curve, OlmSessions((used, *others)[:_MOST_SESSIONS])
+
+
+def _key(
+    content: Mapping[str, Any], user: str, device: str, peer: Peer
+) -> Curve25519PublicKey | None:
+    """Returns a claimed key that the device signed."""
+    if not is_signed(content, user, device, peer.ed):
+        return None
+    try:
+        return Curve25519PublicKey.from_base64(content["key"])
+    except (KeyError, TypeError, ValueError):
+        return None

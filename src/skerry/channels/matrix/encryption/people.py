@@ -1,0 +1,132 @@
+"""Devices of other people: asks for them, checks their signatures, trusts the keys seen first."""
+
+import logging
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct, field
+from msgspec.structs import replace
+from vodozemac import Curve25519PublicKey
+
+from skerry.channels.matrix.api import CLIENT, MatrixApi
+from skerry.channels.matrix.encryption.keys import MEGOLM_V1
+from skerry.channels.matrix.encryption.records import PEOPLE, Peer, Person, Records
+from skerry.channels.matrix.encryption.signing import is_signed
+
+logger = logging.getLogger(__name__)
+
+_AT_ONCE: Final = 200
+"""Users of one question."""
+_MOST_DEVICES: Final = 200
+"""Devices of a user that are known, those included that are gone."""
+_MOST_ID: Final = 255
+
+
+class _Keys(Struct, frozen=True):
+    user_id: str
+    device_id: str
+    keys: dict[str, str]
+    algorithms: tuple[str, ...] = ()
+
+
+class _Answer(Struct, frozen=True):
+    device_keys: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict)
+    failures: dict[str, Any] = field(default_factory=dict)
+
+
+class People:
+    """The devices of those in rooms with the account.
+
+    The list of a user is asked for when it is first needed in this process, and again after the
+    homeserver said that it changed.
+    """
+
+    def __init__(self, records: Records, api: MatrixApi) -> None:
+        self._records = records
+        self._api = api
+        self._current: set[str] = set()
+
+    def outdate(self, users: Iterable[str]) -> None:
+        """Asks for the devices of these users again when they are next needed."""
+        self._current.difference_update(users)
+
+    async def get(self, users: Iterable[str]) -> dict[str, Person]:
+        """Returns the devices of users, as the homeserver lists them now.
+
+        Raises:
+            ApiError: it cannot be asked.
+        """
+        users = list(users)
+        wanted = [user for user in users if user not in self._current]
+        for start in range(0, len(wanted), _AT_ONCE):
+            await self._ask(wanted[start : start + _AT_ONCE])
+        return {user: await self.known(user) for user in users}
+
+    async def known(self, user: str) -> Person:
+        """Returns the devices of a user that are known already."""
+        return await self._records.read(PEOPLE, user, Person) or Person()
+
+    async def _ask(self, users: list[str]) -> None:
+        self._current.update(users)  # a change that is told from here on counts
+        try:
+            body = {"device_keys": {user: [] for user in users}, "timeout": 8000}
+            answer = await self._api.post(f"{CLIENT}/keys/query", body)
+            answered = msgspec.json.decode(answer, type=_Answer)
+        except BaseException:
+            self._current.difference_update(users)
+            raise
+        changed: list[tuple[str, str, Struct]] = []
+        for user in users:
+            if user.partition(":")[2] in answered.failures:
+                self._current.discard(user)  # its server is away: what is known is used
+                continue
+            before = await self.known(user)
+            after = _merged(user, before, answered.device_keys.get(user, {}))
+            if after != before:
+                changed.append((PEOPLE, user, after))
+        await self._records.write(changed)
+
+
+def _merged(user: str, before: Person, listed: Mapping[str, Mapping[str, Any]]) -> Person:
+    devices = {name: replace(peer, gone=True) for name, peer in before.devices.items()}
+    for name, content in listed.items():
+        peer = _checked(user, name, content)
+        if peer is None:
+            continue
+        first = devices.get(name)
+        if first is not None and (first.curve, first.ed) != (peer.curve, peer.ed):
+            logger.warning(
+                "matrix: the device %s of %s has other keys than before; it is not trusted. Ask"
+                " the person: a device that was set up anew has a new id.",
+                name,
+                user,
+            )
+            continue
+        devices[name] = peer
+    return Person(_fewer(devices))
+
+
+def _fewer(devices: dict[str, Peer]) -> dict[str, Peer]:
+    """Returns the devices, without those that have been gone for longest where there are many."""
+    gone = [name for name, peer in devices.items() if peer.gone]
+    spare = max(len(devices) - _MOST_DEVICES, 0)
+    dropped = {*gone[:spare]}
+    kept = [(name, peer) for name, peer in devices.items() if name not in dropped]
+    return dict(kept[:_MOST_DEVICES])
+
+
+def _checked(user: str, name: str, content: Mapping[str, Any]) -> Peer | None:
+    """Returns a device whose keys it signed itself; None for another."""
+    try:
+        keys = msgspec.convert(content, _Keys)
+        curve, ed = keys.keys[f"curve25519:{name}"], keys.keys[f"ed25519:{name}"]
+        Curve25519PublicKey.from_base64(curve)
+    except (msgspec.ValidationError, KeyError, ValueError):
+        return None
+    is_own = (keys.user_id, keys.device_id) == (user, name) and len(name) <= _MOST_ID
+    can = MEGOLM_V1 in keys.algorithms
+    if not is_own or not can or not is_signed(content, user, name, ed):
+        logger.warning("matrix: the device %s of %s has no valid keys", name, user)
+        return None
+    return Peer(curve, ed)

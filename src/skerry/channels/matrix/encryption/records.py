@@ -1,0 +1,109 @@
+"""Records of encryption that outlive the process, and how they are kept.
+
+Nothing is held in memory beside them: each is read, changed and written under one lock, and what
+was encrypted is sent after the COMMIT. So a kill at any moment leaves no state that is older than
+what others have received.
+"""
+
+from collections.abc import Sequence
+from typing import Final, TypeVar
+
+import anyio
+import msgspec
+from msgspec import Struct, field
+
+from skerry.sdk.channel_host import Kept, Vault
+
+DEVICE: Final = "device"
+OLM: Final = "olm"
+PEOPLE: Final = "people"
+INBOUND: Final = "inbound"
+OUTBOUND: Final = "outbound"
+RECEIVED: Final = "received"
+MOST: Final = {INBOUND: 20_000, OLM: 10_000, PEOPLE: 5_000, RECEIVED: 500, OUTBOUND: 2_000}
+"""Records of a kind that are kept, the newest."""
+R = TypeVar("R", bound=Struct)
+
+
+class OwnDevice(Struct, frozen=True):
+    """The device of the account: its name at the homeserver, and its keys."""
+
+    user: str
+    device: str
+    pickle: str
+    uploaded: bool = False
+    """True when the homeserver has its keys."""
+
+
+class OlmSession(Struct, frozen=True):
+    """One session with a device."""
+
+    pickle: str
+    used_at: int
+    """Time when a message was last decrypted with it, or when it was made."""
+
+
+class OlmSessions(Struct, frozen=True):
+    """The sessions with one device, the one to send with first."""
+
+    sessions: tuple[OlmSession, ...] = ()
+
+
+class Peer(Struct, frozen=True):
+    """A device of somebody: its keys are those that were seen first."""
+
+    curve: str
+    ed: str
+    gone: bool = False
+    """True when the homeserver lists it no more."""
+
+
+class Person(Struct, frozen=True):
+    """The devices of a user by their ids."""
+
+    devices: dict[str, Peer] = field(default_factory=dict)
+
+
+class Inbound(Struct, frozen=True):
+    """A session of a room, with which one device encrypts its messages."""
+
+    pickle: str
+    sender: str
+    """User whose device gave us the key."""
+    sender_key: str
+    seen: dict[int, str] = field(default_factory=dict)
+    """Events by their place in the session: each place has one."""
+
+
+class Outbound(Struct, frozen=True):
+    """The session with which messages to a room are encrypted."""
+
+    pickle: str
+    made_at: int
+    used: int = 0
+    shared: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Curve25519 keys of devices that have it, by user and device."""
+
+
+class Records:
+    """The records of one account."""
+
+    def __init__(self, vault: Vault) -> None:
+        self.vault = vault
+        self.key = b""
+        """Key under which sessions are pickled; set when the vault was opened."""
+        self.lock = anyio.Lock()
+
+    async def read(self, kind: str, name: str, type_: type[R]) -> R | None:
+        """Returns a record; None where there is none, or it cannot be read."""
+        raw = await self.vault.read(kind, name)
+        try:
+            return msgspec.json.decode(raw, type=type_) if raw else None
+        except msgspec.DecodeError:
+            return None
+
+    async def write(self, records: Sequence[tuple[str, str, Struct]]) -> None:
+        """Writes records in one COMMIT."""
+        kept = [Kept(kind, name, msgspec.json.encode(record)) for kind, name, record in records]
+        if kept:
+            await self.vault.write(kept, MOST)

@@ -1,0 +1,225 @@
+"""Sends parts, edits and reactions to rooms, encrypted where the room is, and finds them again."""
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import anyio
+import anyio.to_thread
+import msgspec
+
+from skerry.channels.matrix import attachments, wire
+from skerry.channels.matrix.api import CLIENT, ApiError, MatrixApi, path
+from skerry.channels.matrix.markup import rendered
+from skerry.channels.matrix.rooms import RoomReader
+from skerry.channels.matrix.sealing import SealedError, Sealing
+from skerry.sdk.channels import (
+    DeliveryDelayedError,
+    DeliveryRefusedError,
+    OutboundMedia,
+    OutboundPart,
+    Receipt,
+    ReplyTo,
+)
+
+TYPING_MS: Final = 12_000
+_LOOKED_AT: Final = 100
+"""Events among which a part is searched."""
+REFUSED_TOKEN: Final = frozenset({"M_UNKNOWN_TOKEN", "M_MISSING_TOKEN", "M_USER_DEACTIVATED"})
+FOR_GOOD: Final = frozenset({400, 403, 404, 413})
+_UNENCRYPTED: Final = frozenset({"m.reaction"})
+"""Kinds of events that clients read unencrypted alone."""
+
+
+class Outgoing:
+    """Messages of one account to rooms."""
+
+    def __init__(
+        self,
+        api: MatrixApi,
+        rooms: RoomReader,
+        sealing: Sealing,
+        is_connected: Callable[[], bool],
+    ) -> None:
+        self._api = api
+        self._rooms = rooms
+        self._sealing = sealing
+        self._is_connected = is_connected
+        self._quiet_until = 0.0
+        """Time of the event loop until which the server wants no request."""
+
+    async def send(self, part: OutboundPart) -> Receipt:
+        """Sends one part; the same part sent again is the same event."""
+        self.refuse_while_quiet()
+        room_id = part.to.peer.id
+        try:
+            if part.more.media is not None:
+                content = await self._file(room_id, part, part.more.media)
+            else:
+                content = _worded("m.text", part.text)
+            content |= {wire.PART: part.nonce} | _relation(part.to)
+            return await self.put(room_id, wire.MESSAGE, transaction(part), content)
+        except ApiError as error:
+            raise self._undelivered(error) from error
+
+    async def put(
+        self, room_id: str, kind: str, transaction_id: str, content: dict[str, Any]
+    ) -> Receipt:
+        """Sends one event, encrypted if the room is.
+
+        Raises:
+            ApiError: the homeserver does not take it.
+            DeliveryRefusedError: the room is encrypted, and the account cannot encrypt.
+        """
+        encryption = None if kind in _UNENCRYPTED else await self._rooms.encryption(room_id)
+        if encryption is not None:
+            if not self._is_connected():
+                self._rooms.forget(room_id)  # somebody may have left whom nobody told us of
+            room = await self._rooms.get(room_id)
+            members = room.members.joined
+            try:
+                content = await self._sealing.encrypt(room_id, members, encryption, kind, content)
+            except SealedError as error:
+                raise DeliveryRefusedError(f"{room_id} is encrypted. {error}") from None
+            kind = wire.ENCRYPTED
+        where = f"{CLIENT}/rooms/{path(room_id)}/send/{path(kind, transaction_id)}"
+        try:
+            return Receipt((wire.sent.decode(await self._api.put(where, content)).event_id,))
+        except msgspec.DecodeError:
+            return Receipt(())  # it was sent; its id is for edits alone
+
+    async def _file(self, room_id: str, part: OutboundPart, media: OutboundMedia) -> dict[str, Any]:
+        try:
+            data = await anyio.to_thread.run_sync(Path(media.path).read_bytes)
+        except OSError as error:
+            message = f"The file {media.path} cannot be read: {error.strerror}."
+            raise DeliveryRefusedError(message) from None
+        name = media.name or Path(media.path).name
+        content = _worded(wire.TYPES[media.kind], part.text.strip() or name)
+        info = {"mimetype": media.mime, "size": len(data)}
+        content |= {"filename": name, "info": info}
+        if await self._rooms.encryption(room_id) is None:
+            content["url"] = await self._uploaded(data, media.mime, name)
+        elif self._sealing.problem:
+            problem = f"{self._sealing.problem} {self._sealing.remedy}"
+            raise DeliveryRefusedError(f"{room_id} is encrypted. {problem}")
+        else:
+            encrypted, described = await anyio.to_thread.run_sync(attachments.sealed, data)
+            described["url"] = await self._uploaded(encrypted, "application/octet-stream", "")
+            content["file"] = described
+        if media.voice:
+            content["org.matrix.msc3245.voice"] = {}
+        return content
+
+    async def _uploaded(self, data: bytes, mime: str, name: str) -> str:
+        try:
+            return wire.uploaded.decode(await self._api.upload(data, mime, name)).content_uri
+        except msgspec.DecodeError as error:
+            raise DeliveryDelayedError(f"The upload has no address: {error}") from None
+
+    def _undelivered(self, error: ApiError) -> Exception:
+        """Returns the error by which the sender of the outbox decides."""
+        if error.retry_after is not None:
+            self._quiet_until = anyio.current_time() + error.retry_after
+            return DeliveryDelayedError(str(error), error.retry_after)
+        if error.code in REFUSED_TOKEN or not error.is_sent:
+            return DeliveryDelayedError(str(error))
+        if error.status in FOR_GOOD:
+            return DeliveryRefusedError(str(error))
+        return error  # nobody knows whether it arrived; `settle` looks
+
+    def refuse_while_quiet(self) -> None:
+        """Sends nothing while the server wants no request."""
+        seconds = self._quiet_until - anyio.current_time()
+        if seconds > 0:
+            raise DeliveryDelayedError("The homeserver's rate limit is reached.", seconds)
+
+    async def typing(self, to: ReplyTo, my_id: str) -> None:
+        """Shows for twelve seconds that an answer is being written."""
+        if self._quiet_until > anyio.current_time() or not my_id:
+            return
+        where = f"{CLIENT}/rooms/{path(to.peer.id)}/typing/{path(my_id)}"
+        await self._api.put(where, {"typing": True, "timeout": TYPING_MS})
+
+    async def locate(self, part: OutboundPart, my_id: str) -> Receipt | None:
+        """Returns the event of a part among the last events of its room."""
+        room_id = part.to.peer.id
+        where = f"{CLIENT}/rooms/{path(room_id)}/messages"
+        answer = await self._api.get(where, {"dir": "b", "limit": str(_LOOKED_AT)})
+        for raw in wire.page.decode(answer).chunk:
+            try:
+                event = wire.event.decode(raw)
+            except msgspec.DecodeError:
+                continue
+            if event.sender != my_id:
+                continue
+            if event.type == wire.ENCRYPTED:
+                try:
+                    event = await self._sealing.decrypt(room_id, event, note=False)
+                except SealedError:
+                    continue  # of an earlier device
+            if event.content.get(wire.PART) == part.nonce:
+                return Receipt((event.event_id,))
+        return None
+
+    async def edit(self, to: ReplyTo, platform_id: str, text: str) -> None:
+        """Replaces the text of a message of the account."""
+        self.refuse_while_quiet()
+        content = _worded("m.text", text)
+        replaced = content | {
+            "body": f"* {text}",
+            "m.new_content": dict(content),
+            "m.relates_to": {"rel_type": "m.replace", "event_id": platform_id},
+        }
+        await self._put_once(to.peer.id, wire.MESSAGE, replaced, platform_id, text)
+
+    async def react(self, to: ReplyTo, emoji: str) -> None:
+        """Sets a reaction of the account; one that was set stays, whatever follows."""
+        if not emoji or not to.message_id:
+            return
+        message_id = to.message_id.rpartition(":$")[0] or to.message_id
+        relation = {"rel_type": "m.annotation", "event_id": message_id, "key": emoji}
+        await self._put_once(
+            to.peer.id, "m.reaction", {"m.relates_to": relation}, message_id, emoji
+        )
+
+    async def notify(self, room_id: str, text: str, about: str) -> None:
+        """Writes once to a room about something, as a notice, which no program answers."""
+        await self._put_once(room_id, wire.MESSAGE, _worded("m.notice", text), about)
+
+    async def _put_once(
+        self, room_id: str, kind: str, content: dict[str, Any], *parts: str
+    ) -> None:
+        digest = hashlib.sha256("\0".join((kind, *parts)).encode()).hexdigest()[:32]
+        try:
+            await self.put(room_id, kind, f"skerry-{digest}", content)
+        except ApiError as error:
+            raise self._undelivered(error) from error
+
+
+def transaction(part: OutboundPart) -> str:
+    """Returns the id of the transaction that sends a part: the same part has the same."""
+    named = f"{part.nonce}\0{part.text}"  # a repeated part with a mark may be cut in several
+    return "skerry-" + hashlib.sha256(named.encode()).hexdigest()[:32]
+
+
+def _worded(kind: str, text: str) -> dict[str, Any]:
+    content: dict[str, Any] = {"msgtype": kind, "body": text, "m.mentions": {}}
+    if html := rendered(text):
+        content |= {"format": "org.matrix.custom.html", "formatted_body": html}
+    return content
+
+
+def _relation(to: ReplyTo) -> dict[str, Any]:
+    """Returns the thread, and the message that is quoted."""
+    quote = to.quote or ""
+    answers: dict[str, Any] = {}
+    if quote.startswith("$"):
+        answers = {"m.in_reply_to": {"event_id": quote}}
+    if to.thread_id is not None:
+        root = {"rel_type": "m.thread", "event_id": to.thread_id}
+        if not answers:
+            answers = {"m.in_reply_to": {"event_id": to.thread_id}, "is_falling_back": True}
+        return {"m.relates_to": root | answers}
+    return {"m.relates_to": answers} if answers else {}

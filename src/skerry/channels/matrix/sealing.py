@@ -1,0 +1,126 @@
+"""Encryption as the adapter uses it, and what takes its place where it is not installed."""
+
+from collections.abc import Iterable, Mapping
+from importlib.util import find_spec
+from typing import Any, Final, Protocol
+
+from skerry.channels.matrix import wire
+from skerry.channels.matrix.api import MatrixApi
+from skerry.infra.clock import Clock
+from skerry.sdk.channel_host import Vault
+
+REMEDY: Final = "Install the extra: pip install 'skerry[matrix]', then start the gateway again."
+
+
+class SealedError(Exception):
+    """An event cannot be decrypted, or a room cannot be written to, whatever arrives."""
+
+
+class LockedError(SealedError):
+    """The key of an event is missing, and may arrive."""
+
+    def __init__(self, reason: str, session_id: str) -> None:
+        self.session_id = session_id
+        super().__init__(reason)
+
+
+class Sealing(Protocol):
+    """Encryption of one account."""
+
+    problem: str
+    """Reason why encrypted rooms are neither read nor written; empty where they are."""
+    remedy: str
+
+    @property
+    def notice(self) -> tuple[str, str]:
+        """Returns a problem for people, with its remedy; empty where there is none."""
+        ...
+
+    @property
+    def about(self) -> str:
+        """Returns the device with its fingerprint; empty where there is none."""
+        ...
+
+    async def open(self, user: str, device: str) -> None:
+        """Makes the keys of the device usable; notes a problem where that cannot be."""
+        ...
+
+    async def take(self, synced: wire.Synced) -> frozenset[str]:
+        """Takes messages between devices, durably; returns the sessions whose keys arrived."""
+        ...
+
+    async def decrypt(self, room_id: str, event: wire.Event, *, note: bool = True) -> wire.Event:
+        """Returns the event that an encrypted one has inside; with `note` it is the only such."""
+        ...
+
+    async def encrypt(
+        self,
+        room_id: str,
+        members: Iterable[str],
+        state: Mapping[str, Any],
+        kind: str,
+        content: Mapping[str, Any],
+    ) -> dict[str, Any]:
+        """Returns the content of the encrypted event, whose key the members' devices have."""
+        ...
+
+
+class Plain:
+    """Implements `Sealing` where nothing can be encrypted."""
+
+    problem = "Encrypted rooms are not read nor written: the extra matrix is not installed."
+    remedy = REMEDY
+    about = ""
+
+    def __init__(self) -> None:
+        self._is_met = False
+
+    @property
+    def notice(self) -> tuple[str, str]:
+        """Returns the problem once an encrypted room was met."""
+        return (self.problem, self.remedy) if self._is_met else ("", "")
+
+    async def open(self, user: str, device: str) -> None:
+        """Does nothing."""
+
+    async def take(self, synced: wire.Synced) -> frozenset[str]:
+        """Returns that no key arrived."""
+        del synced
+        return frozenset()
+
+    async def decrypt(self, room_id: str, event: wire.Event, *, note: bool = True) -> wire.Event:
+        """Decrypts nothing.
+
+        Raises:
+            SealedError: always.
+        """
+        del room_id, event, note
+        self._is_met = True
+        raise SealedError(self.problem)
+
+    async def encrypt(
+        self,
+        room_id: str,
+        members: Iterable[str],
+        state: Mapping[str, Any],
+        kind: str,
+        content: Mapping[str, Any],
+    ) -> dict[str, Any]:
+        """Encrypts nothing.
+
+        Raises:
+            SealedError: always.
+        """
+        del room_id, members, state, kind, content
+        self._is_met = True
+        raise SealedError(f"{self.problem} {self.remedy}")
+
+
+def open_sealing(vault: Vault, api: MatrixApi, clock: Clock) -> Sealing:
+    """Returns encryption where its library is installed."""
+    if find_spec("vodozemac") is None:
+        return Plain()
+    # Imported here: an account without the extra does not pay for it.
+    from skerry.channels.matrix.encryption.machine import Machine  # noqa: PLC0415 - at first use
+
+    return Machine(vault, api, clock)

@@ -1,0 +1,178 @@
+"""Encrypted messages that cannot be read: keeps them until their key arrives, and says so."""
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from skerry.channels.matrix import wire
+from skerry.channels.matrix.sealing import LockedError, SealedError, Sealing
+from skerry.infra.clock import Clock
+from skerry.sdk.channel_host import Kept, Vault
+from skerry.sdk.channels import AccountId
+
+logger = logging.getLogger(__name__)
+
+GRACE_MS: Final = 15_000
+"""Time that a key may take longer than its message before the person is told."""
+KEPT_MS: Final = 604_800_000
+"""Time after which a message whose key has not arrived is given up."""
+_MOST: Final = 500
+_KIND: Final = "unread"
+_MOST_NAMED: Final = 1_000
+NOTICE: Final = (
+    "I could not decrypt a message of yours: its key has not reached me. Please write it again. If"
+    " that does not help, begin a new session first; in Element, write /discardsession."
+)
+_REMEDY: Final = (
+    "Ask the sender to write again, after /discardsession in Element. The log names the messages."
+)
+
+
+class _Waiting(Struct, frozen=True):
+    room_id: str
+    session_id: str
+    event: wire.Event
+    at: int
+    told: bool = False
+
+
+Notify = Callable[[str, str, str], Awaitable[None]]
+
+
+class Unread:
+    """Messages of one account that wait for their keys."""
+
+    def __init__(self, account: AccountId, vault: Vault, sealing: Sealing, clock: Clock) -> None:
+        self._account = account
+        self._vault = vault
+        self._sealing = sealing
+        self._clock = clock
+        self._waiting: dict[str, _Waiting] | None = None
+        """What waits, by event; None until it was read."""
+        self._named: set[str] = set()
+        """Rooms of which the log has said that they cannot be read."""
+        self._refused = 0
+        self._last = ""
+
+    @property
+    def notice(self) -> tuple[str, str]:
+        """Returns how many messages could not be read, with a remedy; empty for none."""
+        late = [one for one in (self._waiting or {}).values() if one.told]
+        count = len(late) + self._refused
+        if not count:
+            return "", ""
+        last = self._last or f"of {late[-1].event.sender} in {late[-1].room_id}"
+        return f"{count} encrypted messages could not be read, the last {last}.", _REMEDY
+
+    async def read(self, room_id: str, event: wire.Event) -> wire.Event | None:
+        """Returns what an encrypted event has inside; None for one that cannot be read now."""
+        try:
+            return await self._sealing.decrypt(room_id, event)
+        except LockedError as error:
+            await self._keep(room_id, event, error)
+        except SealedError as error:
+            if self._sealing.problem:
+                self._name_room(room_id)
+            else:
+                self._refuse(room_id, event, str(error))
+        return None
+
+    async def _keep(self, room_id: str, event: wire.Event, error: LockedError) -> None:
+        waiting = await self._all()
+        if event.event_id in waiting:
+            return
+        logger.info("matrix/%s: %s waits: %s", self._account, event.event_id, error)
+        one = _Waiting(room_id, error.session_id, event, self._clock.now_ms())
+        await self._put(event.event_id, one)
+        while len(waiting) > _MOST:
+            waiting.pop(next(iter(waiting)))
+
+    def _name_room(self, room_id: str) -> None:
+        if room_id in self._named or len(self._named) >= _MOST_NAMED:
+            return
+        self._named.add(room_id)
+        logger.warning(
+            "matrix/%s: messages in %s are not read. %s %s",
+            self._account,
+            room_id,
+            self._sealing.problem,
+            self._sealing.remedy,
+        )
+
+    def _refuse(self, room_id: str, event: wire.Event, reason: str) -> None:
+        self._refused += 1
+        self._last = f"of {event.sender} in {room_id}: {reason}"
+        logger.warning(
+            "matrix/%s: %s of %s in %s is not read: %s. %s",
+            self._account,
+            event.event_id,
+            event.sender,
+            room_id,
+            reason,
+            _REMEDY,
+        )
+
+    async def arrived(self, sessions: frozenset[str]) -> list[tuple[str, wire.Event]]:
+        """Returns the decrypted messages whose keys arrived; of a new process all that it can."""
+        is_first = self._waiting is None
+        found: list[tuple[str, wire.Event]] = []
+        for event_id, one in list((await self._all()).items()):
+            if not is_first and one.session_id not in sessions:
+                continue
+            try:
+                event = await self._sealing.decrypt(one.room_id, one.event)
+            except LockedError:
+                continue
+            except SealedError as error:
+                if not self._sealing.problem:
+                    self._refuse(one.room_id, one.event, str(error))
+                    await self.drop(event_id)
+                continue
+            found.append((one.room_id, event))
+        return found
+
+    async def drop(self, event_id: str) -> None:
+        """Removes a message that was read."""
+        if (await self._all()).pop(event_id, None) is not None:
+            await self._vault.write([Kept(_KIND, event_id, b"")])
+
+    async def tell(self, notify: Notify) -> None:
+        """Tells the rooms of messages whose keys are late, once for each session."""
+        now = self._clock.now_ms()
+        told: dict[tuple[str, str], Any] = {}
+        for event_id, one in list((await self._all()).items()):
+            if now - one.at > KEPT_MS:
+                await self.drop(event_id)
+            elif not one.told and now - one.at >= GRACE_MS:
+                if (one.room_id, one.session_id) not in told:
+                    told[one.room_id, one.session_id] = one
+                    await notify(one.room_id, NOTICE, one.session_id)
+                self._last = ""
+                logger.warning(
+                    "matrix/%s: %s of %s in %s cannot be decrypted, its key has not arrived. %s",
+                    self._account,
+                    event_id,
+                    one.event.sender,
+                    one.room_id,
+                    _REMEDY,
+                )
+                await self._put(event_id, replace(one, told=True))
+
+    async def _put(self, event_id: str, one: _Waiting) -> None:
+        kept = Kept(_KIND, event_id, msgspec.json.encode(one))
+        await self._vault.write([kept], {_KIND: _MOST})
+        (await self._all())[event_id] = one
+
+    async def _all(self) -> dict[str, _Waiting]:
+        if self._waiting is None:
+            self._waiting = {}
+            for name, raw in await self._vault.every(_KIND):
+                try:
+                    self._waiting[name] = msgspec.json.decode(raw, type=_Waiting)
+                except msgspec.DecodeError:
+                    continue
+        return self._waiting
