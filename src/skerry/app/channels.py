@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Final
 
 import anyio
@@ -330,8 +329,8 @@ class AccountHosts(Struct, frozen=True):
     ) -> ChannelAdapter:
         """Returns the adapter of an account."""
         # Imported here: a gateway without accounts does not pay for it.
-        from skerry.app.channel_vault import StoreVault  # noqa: PLC0415 - at first use
         from skerry.app.channel_menu import menu_of  # noqa: PLC0415 - at first use
+        from skerry.app.channel_vault import StoreVault  # noqa: PLC0415 - at first use
         from skerry.sdk.channel_host import ChannelHost  # noqa: PLC0415 - at first use
 
         menu = partial(menu_of, self.config, self.commands, platform.name)
