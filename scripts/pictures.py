@@ -17,6 +17,7 @@ from skerry.client.client import GatewayClient
 from skerry.model.message import ThinkingBlock, ToolCall
 from skerry.testing.gateway import model_config, running_gateway
 from skerry.testing.model_server import HttpStep, StubModelServer
+from skerry.testing.telegram_server import TelegramServer
 from tests.support.relayer_process import made, served
 
 IMAGES: Final = Path(__file__).resolve().parent.parent / "docs" / "images"
@@ -67,6 +68,16 @@ WORK: Final[Mapping[str, Sequence[HttpStep]]] = {
     PUBLISH: (ToolCall("c3", "exec", {"command": PUSH}), "Published."),
 }
 """Questions that need tools, each with the steps of its answer."""
+
+
+JOBS: Final = (
+    (
+        "Morning",
+        {"kind": "cron", "expr": "0 7 * * 1-5", "tz": "Europe/London"},
+        "What is on today, and what is the weather at the landing?",
+    ),
+    ("Tides", {"kind": "every", "everyMs": 6 * 3_600_000}, "Tell me when the tide turns."),
+)
 
 
 def script(body: dict[str, Any]) -> Sequence[HttpStep]:
@@ -216,6 +227,38 @@ async def take_memory(browser: Browser, file: Path) -> None:
                 await page.close()
 
 
+async def take_panels(browser: Browser) -> None:
+    """Takes pictures of the first screen, the panel of channels and that of the schedule."""
+    async with TelegramServer() as telegram, StubModelServer(script) as model:
+        account = {"botToken": telegram.token, "apiRoot": telegram.root}
+        whole = config(model.base_url) | {"channels": {"telegram": account}}
+        async with (
+            running_gateway(config=whole, arguments=MODEL) as gateway,
+            GatewayClient(gateway.address) as client,
+        ):
+            telegram.say("Hello! Is this the agent of the island?", name="Ada")
+            await telegram.wait_for(1)
+            for name, schedule, text in JOBS:
+                payload = {"kind": "agentTurn", "message": text}
+                job = {"name": name, "schedule": schedule, "payload": payload}
+                await client.request("cron.add", job)
+            page = await browser.new_page(
+                color_scheme="light",
+                viewport={"width": 1200, "height": 860},
+                device_scale_factor=1.5,
+            )
+            await page.goto(f"{gateway.url}/#token={gateway.token}")
+            await expect(page.locator("#abilities")).to_be_visible()
+            await page.screenshot(path=IMAGES / "first.png")
+            for name, file in (("Channels", "channels.png"), ("Schedule", "schedule.png")):
+                await page.get_by_role("button", name=name, exact=True).click()
+                panel = page.get_by_role("dialog", name=name)
+                await expect(panel.locator("li strong").first).to_be_visible()
+                await panel.screenshot(path=IMAGES / file)
+                await page.keyboard.press("Escape")
+            await page.close()
+
+
 async def talk(page: Page, *questions: str) -> None:
     """Asks one after the other."""
     for number, question in enumerate(questions, start=1):
@@ -236,6 +279,7 @@ async def main() -> None:
         await take_work(browser, "light", CORRECT, "sandbox", IMAGES / "tool-calls.png")
         await take_work(browser, "dark", PUBLISH, "gateway", IMAGES / "approval.png")
         await take_memory(browser, IMAGES / "memwal.png")
+        await take_panels(browser)
         await browser.close()
 
 

@@ -95,7 +95,7 @@ export class Panel {
     }
     if (row.running) {
       const params = { channel: row.channel, accountId: row.accountId };
-      root.append(this.#button("Connect anew", name, "channels.restart", params));
+      root.append(make("div", { className: "row" }, this.#button("Connect anew", name, "channels.restart", params)));
     }
     return root;
   }
@@ -108,8 +108,12 @@ export class Panel {
       "li",
       {},
       make("p", { dir: "auto" }, text),
-      this.#button("Let in", who, "channels.pairing.approve", { ...params, notify: true }),
-      this.#button("Refuse", who, "channels.pairing.reject", params),
+      make(
+        "div",
+        { className: "row" },
+        this.#button("Let in", who, "channels.pairing.approve", { ...params, notify: true }),
+        this.#button("Refuse", who, "channels.pairing.reject", params),
+      ),
     );
   }
 
@@ -121,8 +125,12 @@ export class Panel {
       make("p", {}, where),
       make("p", { className: "help", dir: "auto" }, text),
       make("p", { className: "help", dir: "auto" }, error ?? ""),
-      this.#button("Send again", `part ${serial}`, "outbox.retry", { serial }),
-      this.#button("Drop", `part ${serial}`, "outbox.drop", { serial }),
+      make(
+        "div",
+        { className: "row" },
+        this.#button("Send again", `part ${serial}`, "outbox.retry", { serial }),
+        this.#button("Drop", `part ${serial}`, "outbox.drop", { serial }),
+      ),
     );
   }
 
