@@ -20,7 +20,7 @@ DOCUMENT = FOLDER.parent / "docs" / "benchmarks.md"
 TABLE = re.compile(r"^Measured on .*\n\n(\|.*\n)+\n(?:.* budgets?: .*\n)?", re.MULTILINE)
 HELPERS = {"measure"}
 BUDGET = re.compile(r"(?P<side><=|>=) (?P<limit>[\d.]+)")
-LONG = {"memwal_tenants", "soak"}
+LONG = {"memwal_recall", "memwal_tenants", "soak"}
 """Benchmarks of many minutes, which run only where they are named."""
 
 

@@ -32,6 +32,7 @@ from skerry_relayer.ports import Caller, Item, Query
 from skerry_relayer.schema import SQLITE, steps
 from skerry_relayer.vault import Content, closed
 from tests.support.relayer_memory import Delegate, delegate
+from tests.support.relayer_process import made, served
 
 ROUNDS = 40
 DIMS = 384
@@ -169,9 +170,20 @@ async def run(count: int) -> None:
             tree = Tree(os.getpid())
             figure("key server, resident MB", "", f"{sum(map(rss, children())):.0f}", "idle")
             await reading(running.memories, me.caller(), tree, count)
-            figure(f"RSS with {count:,} memories, MB", "", f"{tree.rss():.0f}", "with the model")
+            figure(
+                f"RSS with {count:,} memories, MB", "<= 400", f"{tree.rss():.0f}", "with the model"
+            )
             await writing(running.memories, me.caller(), tree)
+        await idle(root)
     sealing()
+
+
+async def idle(root: Path) -> None:
+    """Prints the memory of a relayer with its key server that nobody has asked anything."""
+    home = root / "idle"
+    await made(home)
+    async with served(home) as relayer:
+        figure("relayer and key server idle, MB", "<= 90", f"{Tree(relayer.process.pid).rss():.0f}")
 
 
 if __name__ == "__main__":

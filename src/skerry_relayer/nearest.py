@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 MOST_BYTES: Final = 256 * 1024 * 1024
 """Bytes of vectors in memory; of more the namespace that was asked longest ago is dropped."""
 _FIRST_ROWS: Final = 64
+_CHUNK: Final = 500
+"""Vectors that are read at once."""
 _GROWTH: Final = 1.25
 
 
@@ -146,11 +148,26 @@ class NearestInMemory:
 def _read(unit: Unit, place: Place) -> _Matrix:
     import numpy as np  # noqa: PLC0415 - at first use
 
-    rows: Sequence[tuple[str, bytes]] = unit.all(
-        "SELECT memory_id, vector FROM memory WHERE owner = ? AND namespace = ? AND space = ?",
-        (place.owner, place.namespace, place.space),
-    )
-    if not rows:
-        return _Matrix([], np.empty((0, 0), np.float32))
-    vectors = np.frombuffer(b"".join(row[1] for row in rows), np.float32)
-    return _Matrix([row[0] for row in rows], vectors.reshape(len(rows), -1))
+    ids = [
+        row[0]
+        for row in unit.all(
+            "SELECT memory_id FROM memory WHERE owner = ? AND namespace = ? AND space = ?",
+            (place.owner, place.namespace, place.space),
+        )
+    ]
+    matrix = np.empty((0, 0), np.float32)
+    for begin in range(0, len(ids), _CHUNK):  # all rows at once would need thrice the memory
+        some = ids[begin : begin + _CHUNK]
+        vectors = np.frombuffer(b"".join(_vectors(unit, some)), np.float32).reshape(len(some), -1)
+        if begin == 0:
+            matrix = np.empty((len(ids), vectors.shape[1]), np.float32)
+        matrix[begin : begin + len(some)] = vectors
+    return _Matrix(ids, matrix)
+
+
+def _vectors(unit: Unit, ids: Sequence[str]) -> list[bytes]:
+    """Returns the vectors of memories, in their order."""
+    marks = ", ".join("?" * len(ids))
+    rows = unit.all(f"SELECT memory_id, vector FROM memory WHERE memory_id IN ({marks})", ids)  # noqa: S608 - question marks
+    vectors: dict[str, bytes] = dict(rows)
+    return [vectors[memory_id] for memory_id in ids]

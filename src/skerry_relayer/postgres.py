@@ -22,6 +22,8 @@ WORDS: Final = {"bytes": "BYTEA", "vector": "VECTOR"}
 """Types of PostgreSQL for the words in braces of the schema."""
 EXACT_ROWS: Final = 4_000
 """Memories of a namespace up to which all are compared; of more the index is asked."""
+EF_SEARCH: Final = 400
+"""Candidates that the index looks at, the most of one step that pgvector takes being 1000."""
 _CONNECTIONS: Final = 8
 _TRIES: Final = 5
 STATEMENT_SECONDS: Final = 30.0
@@ -230,7 +232,7 @@ def _exact(unit: Unit, place: Place, bound: object, limit: int) -> list[Row]:
 def _by_index(unit: Unit, place: Place, bound: object, dims: int, limit: int) -> list[Row]:
     """Asks the index, which goes on until enough of the rows are of the namespace."""
     unit.execute("SET LOCAL hnsw.iterative_scan = strict_order")
-    unit.execute(f"SET LOCAL hnsw.ef_search = {max(200, 2 * limit)}")
+    unit.execute(f"SET LOCAL hnsw.ef_search = {max(EF_SEARCH, 2 * limit)}")
     literal = place.space.replace("'", "''")
     return unit.all(
         f"SELECT memory_id, 1 - (vector::vector({dims}) <=> ?::vector) FROM memory"  # noqa: S608 - a number and our own name
