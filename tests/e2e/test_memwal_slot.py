@@ -216,6 +216,35 @@ async def test_a_slot_without_its_plugin_is_an_error_and_stays_empty(
         assert not any(name.startswith("memory_") for name in names)
 
 
+async def test_the_built_in_memory_answers_only_where_the_configuration_says_so(
+    tmp_path: Path,
+) -> None:
+    model = ScriptedModel(lambda _: ["Noted."])
+    async with fake_relayer() as (relayer, url):
+        relayer.add("User keeps a heron in the garden")
+        given = config(url, minRelevance=0)
+        given["plugins"]["slots"]["memoryFallback"] = True
+        async with gateway(tmp_path, given, model) as (_, client):
+            notes = tmp_path / "state" / "workspace" / "MEMORY.md"
+            notes.write_text("- The pond of the garden has frogs.\n")
+            found = await client.request("memory.search", {"query": "garden"})
+            assert (found["backend"], found["fallback"]) == ("memory-memwal", None)
+            relayer.is_down = True
+            found = await client.request("memory.search", {"query": "garden"}, timeout=60)
+            assert (found["backend"], found["fallback"]["from"]) == ("builtin", "memory-memwal")
+            assert "503" in found["fallback"]["reason"]
+            assert "frogs" in found["results"][0]["text"]
+            status = await client.request("memory.status")
+            assert status["fallback"]["from"] == "memory-memwal"
+    given["plugins"]["entries"]["memory-memwal"]["enabled"] = False
+    async with gateway(tmp_path / "state", given, model) as (_, client):
+        found = await client.request("memory.search", {"query": "garden"})
+        assert (found["backend"], "is not loaded" in found["fallback"]["reason"]) == (
+            "builtin",
+            True,
+        )
+
+
 @pytest.mark.requirement("memwal-cli-search")
 @pytest.mark.requirement("memwal-cli-stats")
 @pytest.mark.requirement("memwal-cli-needs-gateway")

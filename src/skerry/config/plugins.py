@@ -56,6 +56,9 @@ class PluginSlotsConfig(Section):
     memory: str = Field(default="memory-core", pattern=rf"^{ID_PATTERN}$")
     """Plugin that provides memory: `memory-core` (built in), `none`, or the id of another plugin;
     the built-in memory is then not loaded at all."""
+    memory_fallback: bool = False
+    """Lets the built-in memory answer a search where the plugin that has the slot is not loaded or
+    fails; each such answer says so."""
 
 
 class PluginsConfig(Section):

@@ -44,12 +44,19 @@ class Parts(Struct, frozen=True):
         """Returns whether the configuration gives the slot to this memory."""
         return self.host.config().plugins.slots.memory == CORE
 
+    @property
+    def falls_back(self) -> bool:
+        """Returns whether this memory answers where that of a plugin does not."""
+        slots = self.host.config().plugins.slots
+        return slots.memory not in OURS and slots.memory_fallback
+
     @asynccontextmanager
     async def keep(self) -> AsyncGenerator[None]:
         """Keeps the indexes fresh and completes erasures for the block."""
+        keeps = self.has_slot or self.falls_back
         async with (
-            self.builtin.open(keep=self.has_slot and not self.chains.has_qmd),
-            self.chains.open(keep=self.has_slot),
+            self.builtin.open(keep=keeps and not self.chains.has_qmd),
+            self.chains.open(keep=keeps),
             beside(self.forgets.run),
         ):
             yield
@@ -74,7 +81,12 @@ async def open_parts(host: MemoryHost) -> AsyncGenerator[Parts]:
             # Imported here: most gateways have no plugin in the slot.
             from skerry.features.memory.claimed import ClaimedMemories  # noqa: PLC0415 - as above
 
-            memories = ClaimedMemories(config, host.claims, chains)
+            claimed = ClaimedMemories(config, host.claims, chains)
+            memories = claimed
+            if config().plugins.slots.memory_fallback:
+                from skerry.features.memory.slot_fallback import FallbackMemories  # noqa: PLC0415 - as above
+
+                memories = FallbackMemories(config, claimed, chains, clock)
         forgets = Forgetter(config, store, host.mirror, memories, clock, host.reach, host.live)
         yield Parts(host, builtin, chains, forgets, Service(memories, config, clock, forgets))
 
