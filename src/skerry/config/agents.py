@@ -21,7 +21,7 @@ from skerry.config.tools import AgentTools
 from skerry.model.ids import MAIN_AGENT, AgentId, agent_id
 from skerry.model.thinking import ThinkingLevel
 
-SHORT_FORMS: Final = {"agents.defaults.model": "primary"}
+SHORT_FORMS: Final = {"agents.defaults.model": "primary", "agents.defaults.imageModel": "primary"}
 """Sections for which the file may have a text: the value of this one key."""
 
 
@@ -77,6 +77,9 @@ class AgentDefaults(ReplyDefaults):
     """Defaults for every agent."""
 
     model: ModelChoice = ModelChoice.model_construct()
+    image_model: ModelChoice = ModelChoice.model_construct()
+    """Model that the tool `image` asks about pictures; without one it shows them to the model that
+    answers."""
     models: dict[str, AllowedModel] = Field(default_factory=dict)
     """`provider/model` to its alias. When it has entries, no other model may be asked for, but the
     primary ones."""

@@ -19,6 +19,7 @@ def _patterns(*texts: str) -> tuple[Pattern, ...]:
 
 ALLOWED: Final = _patterns(
     "$schema",
+    "agents.defaults.imageModel",
     "agents.defaults.maxConcurrent",
     "agents.defaults.model",
     "agents.defaults.models",

@@ -1,4 +1,4 @@
-"""The tool `image`: pictures of the workspace beside a question about them."""
+"""The tool `image`: a question about pictures of the workspace."""
 
 from functools import partial
 from typing import Any, Final
@@ -6,10 +6,12 @@ from typing import Any, Final
 import anyio.to_thread
 from pydantic import BaseModel, ConfigDict, Field
 
+from skerry.features.files.image_model import answered, question
 from skerry.features.files.parameters import explained
 from skerry.model.caller import Caller
 from skerry.model.errors import ToolError
-from skerry.model.message import Content
+from skerry.model.ids import MAIN_AGENT
+from skerry.model.message import Content, ImageBlock
 from skerry.model.origin import Origin
 from skerry.model.tool import ToolResult, ToolSpec
 from skerry.policy.access import Verb
@@ -36,7 +38,10 @@ class ImageParams(BaseModel):
 
 
 class Image:
-    """Shows pictures to the model that answers; one that does not see gets their descriptions."""
+    """Asks the model for pictures, where one is configured; else shows them to the answering one.
+
+    That one gets their descriptions if it does not see.
+    """
 
     reads_only = True
     verb = Verb.READ
@@ -50,7 +55,7 @@ class Image:
         return self._host.is_chosen(caller.key.agent, self.spec.name)
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
-        """Returns the question and the pictures."""
+        """Returns the answer of the model for pictures, or the question and the pictures."""
         aliases = {"path": "image", "file_path": "image", "max_images": "maxImages"}
         params = ImageParams.model_validate(named(arguments, aliases))
         paths = tuple(dict.fromkeys((*([params.image] if params.image else ()), *params.images)))
@@ -58,7 +63,18 @@ class Image:
             raise ToolError("image required")
         if len(paths) > params.maxImages:
             raise ToolError(f"{len(paths)} pictures are more than {params.maxImages}. Ask again.")
-        return await anyio.to_thread.run_sync(partial(_shown, params.prompt, paths, context))
+        shown = await anyio.to_thread.run_sync(partial(_shown, params.prompt, paths, context))
+        if (runs := self._host.internal_runs) is None:
+            return shown
+        choice = self._host.config().agents.defaults.image_model
+        if choice.primary is None:
+            return shown
+        pictures = [block for block in shown.blocks if isinstance(block, ImageBlock)]
+        asked = question(shown.text, pictures, self._host.clock.now_ms())
+        agent = context.caller.key.agent if context.caller else MAIN_AGENT
+        asker = (agent, context.run_id)
+        model, text = await answered(runs.dispatch.runtime, choice, asker, asked)
+        return ToolResult(text, origin=shown.origin, details={"model": model, "images": len(paths)})
 
 
 def _shown(prompt: str, paths: tuple[str, ...], context: ToolContext) -> ToolResult:
