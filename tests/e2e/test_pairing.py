@@ -44,6 +44,7 @@ async def pairing(gateway: GatewayProcess, *words: str) -> str:
     return done.stdout.decode()
 
 
+@pytest.mark.abuse(46)
 async def test_the_owner_approves_a_stranger_who_then_is_answered(tmp_path: Path) -> None:
     platform = Platform(tmp_path / "platform")
     arguments = ["--platform", str(platform.folder)]

@@ -40,6 +40,7 @@ def test_a_text_has_its_sender_and_its_time() -> None:
     assert not read_message.edited
 
 
+@pytest.mark.abuse(49)
 def test_an_edit_is_another_message_and_says_so() -> None:
     edit = read(edited_message=message(text="hullo", edit_date=9))
     assert edit is not None
@@ -107,6 +108,7 @@ def test_files_of_each_kind_are_attachments() -> None:
     assert file.attachments[0].name == "../../etc/passwd", "names are the sender's, as they are"
 
 
+@pytest.mark.abuse(49)
 def test_a_pressed_button_is_the_command_of_who_pressed_it() -> None:
     below = {"message_id": 8, "chat": GROUP, "from": {"id": 99, "is_bot": True}}
     query = {"id": "q1", "from": ADA, "message": below, "data": "/approve x allow-once"}
