@@ -11,9 +11,10 @@ import pytest
 
 from skerry.model.inbound import InboundMessage
 from skerry.model.outbound import OutboundPart, Receipt, Settlement
-from skerry.ports.channel import Inbox
+from skerry.ports.channel import Capabilities, Inbox
 from skerry.testing.channel import MemoryChannel
-from tests.contract import channels, offices, phones, towns
+from tests.contract import channel_features, channels, offices, phones, towns
+from tests.contract.channel_features import FEATURES, FeatureClause
 from tests.contract.channels import CONTRACT, TROUBLES, Clause, Row, TroubledClause, TroubledRow
 from tests.support import irc
 
@@ -52,6 +53,15 @@ async def test_an_adapter_survives_its_platform(
 ) -> None:
     async with row(tmp_path) as town:
         await clause(town)
+
+
+@pytest.mark.parametrize("clause", FEATURES, ids=lambda clause: clause.__name__)
+@pytest.mark.parametrize("row", TROUBLED.values(), ids=TROUBLED)
+async def test_an_adapter_does_what_it_names(
+    row: TroubledRow, clause: FeatureClause, tmp_path: Path
+) -> None:
+    async with row(tmp_path) as town:
+        await clause(town, tmp_path)
 
 
 class Eager(MemoryChannel):
@@ -93,3 +103,16 @@ async def test_an_adapter_with_a_defect_breaks_it(
 ) -> None:
     with pytest.raises(AssertionError):
         await clause(towns.Folder(tmp_path, defect))
+
+
+class Boastful(MemoryChannel):
+    """Names edits, and cannot make any."""
+
+    capabilities = Capabilities(edits=True)
+
+
+async def test_an_adapter_that_names_too_much_breaks_it(tmp_path: Path) -> None:
+    with pytest.raises(AssertionError):
+        await channel_features.has_the_methods_of_what_it_names(
+            towns.Folder(tmp_path, Boastful), tmp_path
+        )

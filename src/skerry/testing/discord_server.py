@@ -23,7 +23,7 @@ _DONE: Final = Response(status=204, content_type="text/html; charset=utf-8")
 
 @dataclass(frozen=True, slots=True)
 class Posted:
-    """A message of the bot."""
+    """A message of the bot, or its new text."""
 
     channel: str
     text: str
@@ -310,6 +310,9 @@ class DiscordServer(anyio.AsyncContextManagerMixin):
         message |= {
             name: request.json[name] for name in ("content", "components") if name in request.json
         }
+        if "content" in request.json:
+            text = objects.shown(message["content"])
+            self.posted.append(Posted(channel, text, number, request.json))
         self.gateway.wake()
         return Response.of(message)
 
