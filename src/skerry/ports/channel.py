@@ -81,6 +81,9 @@ class Capabilities(Struct, frozen=True):
     """`Additions.poll` is sent."""
     rich_text: bool = False
     """Markdown becomes what the platform shows as bold, code and links."""
+    late_refusals: bool = False
+    """The platform may say later that it did not deliver a part that it took: so a file that was
+    sent is kept until it expires."""
 
 
 NO_CAPABILITIES: Final = Capabilities()

@@ -301,8 +301,8 @@ class Sender(Struct):
         marked = await self.store.write(write)
         if dead:
             self._wake_owner()
-        if state is PartState.SENT and part.more.media is not None:
-            # It is imported here: most parts have no file.
+        is_over = state is PartState.SENT and not capabilities(self.adapter).late_refusals
+        if is_over and part.more.media is not None:
             from skerry.runtime.media_out import discard  # noqa: PLC0415 - at first use
 
             discard(part.more.media)

@@ -59,7 +59,12 @@ class WhatsAppAdapter:
     text_limit = outbound.MOST_TEXT
     text_unit = TextUnit.UTF16
     capabilities = Capabilities(
-        reactions=True, buttons=True, media_in=True, media_out=True, rich_text=True
+        reactions=True,
+        buttons=True,
+        media_in=True,
+        media_out=True,
+        rich_text=True,
+        late_refusals=True,
     )
     settle_seconds = SETTLE_SECONDS
 
