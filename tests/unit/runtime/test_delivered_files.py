@@ -25,7 +25,6 @@ from skerry.store import outbox
 from skerry.store.outbox import PartState
 from tests.unit.runtime.test_delivery import RECEIPT, Adapter, Post, post, to
 
-
 FILES = Capabilities(media_out=True)
 
 
