@@ -22,6 +22,7 @@ from skerry.infra.rooted_fs import Beneath, EscapeError
 from skerry.model.inbound import AttachmentKind, ReplyTo
 from skerry.model.outbound import Additions, Content, OutboundMedia
 from skerry.model.undelivered import MediaError
+from skerry.policy.taint import guarded_act, reason
 from skerry.policy.tool_policy import ToolPolicy
 from skerry.ports.tool import ToolContext, call_of, permission
 from skerry.runtime.media_in import LASTS_MS, clean_name
@@ -192,7 +193,8 @@ class AnswerMedia(Struct):
     """Sends the files that the answers of one run name, as far as its run may read them.
 
     The answer goes to the conversation that asked, which may read by it what the tool `read` may
-    open for the same run, and nothing else. Each file is sent once.
+    open for the same run, and nothing else. Where others read along, a run with words of others
+    sends none: as with the tool `message`, a person would have to be asked. Each file is sent once.
     """
 
     plan: RunPlan
@@ -245,6 +247,9 @@ class AnswerMedia(Struct):
         decision = permission(tool, context.caller, asked)
         if not decision.allowed:
             raise MediaError(decision.reason or decision.rule)
+        if context.actor.is_tainted and not context.actor.is_private:
+            # The owner may read what words of others made the model send; others may not.
+            raise MediaError(reason(guarded_act("message"), context.taint))
         redact = runtime.approvals.redact if runtime.approvals else str
         most = config.agents.defaults.media_max_mb * 1_000_000
         folder = Outbox(config.state_dir, runtime.clock, most, redact)
