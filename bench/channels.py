@@ -26,6 +26,8 @@ IDLE_SECONDS: Final = 30.0
 REFUSALS: Final = 20
 NOWHERE: Final = "http://127.0.0.1:9"
 """An address at which nobody answers, for accounts that only start."""
+NUMBERS: Final = {"number": "+15550001", "phoneNumberId": "106540352242922"}
+"""Credentials that are numbers, and have no secret."""
 CREDENTIAL: Final = "110201543:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw"
 
 
@@ -196,6 +198,7 @@ def _account(name: str) -> dict[str, Any]:
     section = PLATFORMS[name].section
     fields = {field.alias or key for key, field in section.model_fields.items()}
     account = {key: CREDENTIAL for key, _ in section.login}
+    account |= {key: text for key, text in NUMBERS.items() if key in account}
     return account | {key: NOWHERE for key in ("apiRoot", "homeserver") if key in fields}
 
 

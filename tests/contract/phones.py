@@ -264,7 +264,7 @@ class IMessage:
 def imessage_settings(server: BlueBubblesServer) -> IMessageAccount:
     """Returns the settings of an account at the server."""
     file = {"password": PASSWORD, "apiRoot": server.root, "pollSeconds": 0.2}
-    return IMessageAccount.model_validate({**file, "webhookSecret": "a secret of ours"})
+    return IMessageAccount.model_validate({**file, "webhookSecret": "a-secret-of-ours"})
 
 
 @asynccontextmanager

@@ -233,11 +233,12 @@ class IMessageAdapter:
             return PostAnswer(401, b"the secret is wrong")
         try:
             event = wire.event.decode(post.body)
-            guid = wire.heading.decode(event.data).guid if event.type == "updated-message" else ""
+            told = wire.message.decode(event.data)
         except msgspec.DecodeError:
-            return PostAnswer()
-        if guid and len(self._edits) < _MOST_EDITS:
-            self._edits[guid] = None
+            told, event = wire.Message(), wire.Event()
+        is_edit = event.type == "updated-message" and told.date_edited and not told.is_from_me
+        if is_edit and told.guid and len(self._edits) < _MOST_EDITS:
+            self._edits[told.guid] = None
         self._wake.set()
         return PostAnswer()
 

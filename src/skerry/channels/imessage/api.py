@@ -172,7 +172,7 @@ class BlueBubbles:
 
     def _failure(self, status: int, where: str, answer: _Answer) -> ApiError:
         told = [answer.message or "", (answer.error.message if answer.error else "") or ""]
-        text = " ".join(" ".join(told).split())[:300]
+        text = " ".join(" ".join(dict.fromkeys(told)).split())[:300]
         error = ApiError(f"BlueBubbles answered {status} to {where}: {text}", status)
         try:
             row = _rows.decode(answer.data)

@@ -1,12 +1,14 @@
 """Section `channels.imessage`: Macs with a BlueBubbles server."""
 
+import re
 from collections.abc import Mapping
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Final
 
-from pydantic import Field, HttpUrl, SecretStr
+from pydantic import Field, HttpUrl, SecretStr, field_validator
 
 from skerry.config.channels import AccountName, ChannelAccount, ChannelConfig
 
+_SECRET: Final = re.compile(r"[A-Za-z0-9_-]{16,128}")
 Root = Annotated[HttpUrl, Field(max_length=512)]
 
 
@@ -15,20 +17,29 @@ class IMessageAccount(ChannelAccount):
 
     not_shared: ClassVar[tuple[str, ...]] = ("name", "api_root", "password", "webhook_secret")
     login: ClassVar[tuple[tuple[str, str], ...]] = (
-        ("apiRoot", "Address of the BlueBubbles server, such as http://192.168.1.5:1234"),
         ("password", "Password of the BlueBubbles server"),
+        ("apiRoot", "Address of the BlueBubbles server, such as http://192.168.1.5:1234"),
     )
 
     api_root: Root = HttpUrl("http://127.0.0.1:1234")
     """Address of the BlueBubbles server."""
     password: SecretStr | None = None
     """Password of the BlueBubbles server; it is part of each request's address."""
-    webhook_secret: SecretStr | None = Field(default=None, min_length=16)
+    webhook_secret: SecretStr | None = None
     """Last part of the address that BlueBubbles tells of new messages; without it none is taken."""
     poll_seconds: float = Field(default=5.0, ge=0.2, le=300.0)
     """Seconds between two looks for new messages; a webhook makes the next one come at once."""
     media_max_mb: int = Field(default=10, ge=0, le=10)
     """Largest file that is taken, in MB; 0 takes none."""
+
+    @field_validator("webhook_secret")
+    @classmethod
+    def _cannot_be_guessed(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is not None and not _SECRET.fullmatch(value.get_secret_value()):
+            raise ValueError(
+                "it has 16 to 128 letters, digits, - and _, as it is part of an address"
+            )
+        return value
 
     @property
     def is_configured(self) -> bool:

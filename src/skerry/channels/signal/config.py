@@ -1,12 +1,14 @@
 """Section `channels.signal`: accounts of a signal-cli that the owner runs."""
 
+import re
 from collections.abc import Mapping
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Final, Literal
 
-from pydantic import Field, HttpUrl
+from pydantic import Field, HttpUrl, field_validator
 
 from skerry.config.channels import AccountName, ChannelAccount, ChannelConfig
 
+_NUMBER: Final = re.compile(r"\+[0-9]{4,20}")
 Root = Annotated[HttpUrl, Field(max_length=512)]
 
 
@@ -18,7 +20,7 @@ class SignalAccount(ChannelAccount):
         ("number", "Phone number that signal-cli is registered or linked with, such as +491701"),
     )
 
-    number: str = Field(default="", pattern=r"^(\+[0-9]{4,20})?$")
+    number: str = Field(default="", max_length=21)
     """Phone number of the account, as `+491701234567`."""
     bridge: Literal["daemon", "rest"] = "daemon"
     """Program at `apiRoot`: `signal-cli daemon --http`, or signal-cli-rest-api in its mode
@@ -27,6 +29,13 @@ class SignalAccount(ChannelAccount):
     """Address of that program. It asks nobody for a password, so nobody else may reach it."""
     media_max_mb: int = Field(default=7, ge=0, le=10)
     """Largest file that is taken, in MB; 0 takes none. The daemon gives 7 at most."""
+
+    @field_validator("number")
+    @classmethod
+    def _has_its_country(cls, value: str) -> str:
+        if value and not _NUMBER.fullmatch(value):
+            raise ValueError("it is a phone number with its country, such as +491701234567")
+        return value
 
     @property
     def is_configured(self) -> bool:

@@ -131,7 +131,7 @@ class WhatsAppAdapter:
         if not self._is_signed(post):
             return PostAnswer(401, b"the signature is wrong")
         try:
-            values = list(wire.values(post.body, self._settings.phone_number_id))
+            values = [one for one in wire.values(post.body) if self._is_mine(one)]
         except msgspec.DecodeError as error:
             # Meta would send it again for days, and it would be no more readable.
             logger.warning("whatsapp/%s: a request is unreadable: %s", self.account, error)
@@ -156,6 +156,18 @@ class WhatsAppAdapter:
         made = hmac.new(key, post.body, hashlib.sha256).hexdigest()
         given = post.headers.get("x-hub-signature-256", "")
         return bool(key) and hmac.compare_digest(given.encode(), f"sha256={made}".encode())
+
+    def _is_mine(self, value: wire.Value) -> bool:
+        number = value.metadata.phone_number_id
+        if number == self._settings.phone_number_id:
+            return True
+        logger.warning(
+            "whatsapp/%s: a request is about the number %s, which is not the one of this account;"
+            " give that number a callback of its own",
+            self.account,
+            number[:32],
+        )
+        return False
 
     def _messages(self, value: wire.Value) -> list[InboundMessage]:
         now, taken = self._host.clock.now_ms(), list[InboundMessage]()

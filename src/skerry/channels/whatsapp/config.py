@@ -1,12 +1,14 @@
 """Section `channels.whatsapp`: business numbers on the Cloud API."""
 
 from collections.abc import Mapping
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Final
 
-from pydantic import Field, HttpUrl, SecretStr
+from pydantic import Field, HttpUrl, SecretStr, field_validator
 
 from skerry.config.channels import AccountName, ChannelAccount, ChannelConfig
 
+LEAST_SECRET: Final = 16
+"""Characters of a text that must not be guessed."""
 Root = Annotated[HttpUrl, Field(max_length=512)]
 
 
@@ -15,24 +17,38 @@ class WhatsAppAccount(ChannelAccount):
 
     not_shared: ClassVar[tuple[str, ...]] = ("name", "phone_number_id")
     login: ClassVar[tuple[tuple[str, str], ...]] = (
-        ("phoneNumberId", "Phone number ID of the app's page API Setup, which is no phone number"),
         ("accessToken", "Access token of a system user with whatsapp_business_messaging"),
+        ("phoneNumberId", "Phone number ID of the app's page API Setup, which is no phone number"),
         ("appSecret", "App secret of the page App settings, Basic"),
         ("verifyToken", "Verify token, a text of your own of at least 16 characters"),
     )
 
-    phone_number_id: str = Field(default="", pattern=r"^[0-9]{0,32}$")
+    phone_number_id: str = Field(default="", max_length=32)
     """Id that Meta gave the number, by digits."""
     access_token: SecretStr | None = None
     """Token of a system user; it sends, and fetches files."""
     app_secret: SecretStr | None = None
     """Secret of the app, with which Meta signs each request to the gateway."""
-    verify_token: SecretStr | None = Field(default=None, min_length=16)
+    verify_token: SecretStr | None = None
     """Text that Meta repeats when the address of the gateway is registered."""
     api_root: Root = HttpUrl("https://graph.facebook.com/v24.0")
     """Address of the Graph API with its version."""
     media_max_mb: int = Field(default=10, ge=0, le=10)
     """Largest file that is taken, in MB; 0 takes none."""
+
+    @field_validator("phone_number_id")
+    @classmethod
+    def _is_an_id(cls, value: str) -> str:
+        if value and not (value.isascii() and value.isdecimal()):
+            raise ValueError("it is the Phone number ID of Meta, which has digits only")
+        return value
+
+    @field_validator("verify_token")
+    @classmethod
+    def _cannot_be_guessed(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is not None and len(value.get_secret_value()) < LEAST_SECRET:
+            raise ValueError(f"it has at least {LEAST_SECRET} characters")
+        return value
 
     @property
     def is_configured(self) -> bool:

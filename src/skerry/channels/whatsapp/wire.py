@@ -133,8 +133,8 @@ sent = msgspec.json.Decoder(Sent)
 media = msgspec.json.Decoder(Media)
 
 
-def values(body: bytes, phone_number_id: str) -> Iterator[Value]:
-    """Returns the values of a request about a number; others of the same app are left out.
+def values(body: bytes) -> Iterator[Value]:
+    """Returns the values of a request about messages, of all numbers of its app.
 
     Raises:
         msgspec.DecodeError: the request is none of the Cloud API.
@@ -142,9 +142,7 @@ def values(body: bytes, phone_number_id: str) -> Iterator[Value]:
     for entry in event.decode(body).entry:
         for change in entry.changes:
             if change.field == "messages":
-                decoded = value.decode(change.value)
-                if decoded.metadata.phone_number_id == phone_number_id:
-                    yield decoded
+                yield value.decode(change.value)
 
 
 def inbound(one: Message, around: Value, account: AccountId, now: int) -> InboundMessage | None:

@@ -18,7 +18,7 @@ from skerry.testing.bluebubbles_server import PASSWORD, BlueBubblesServer
 from skerry.testing.clock import FakeClock
 
 CHAT = "iMessage;-;+491701"
-SECRET = "a secret of ours"  # noqa: S105 - of no gateway
+SECRET = "a-secret-of-ours"  # noqa: S105 - of no gateway
 TO = ReplyTo(wire.CHANNEL, AccountId("default"), Peer(PeerKind.DIRECT, CHAT), "GUID-2")
 DAY = 86_400_000
 NOW = 4_000_000_000_000

@@ -69,6 +69,13 @@ async def taken(messages: list[InboundMessage], count: int) -> None:
             await anyio.sleep(0.01)
 
 
+async def everything_written(server: SignalServer) -> None:
+    with anyio.fail_after(60):
+        while server.waiting:  # noqa: ASYNC110 - a plain list
+            await anyio.sleep(0.01)
+    await anyio.wait_all_tasks_blocked()
+
+
 def test_a_message_has_its_sender_its_chat_and_its_time() -> None:
     message = read(data())
     assert message is not None
@@ -290,6 +297,7 @@ async def test_what_was_received_and_not_taken_is_there_after_the_next_start(bri
             server.say(f"{number}\nline")
 
         async def full(message: InboundMessage) -> None:
+            await everything_written(server)
             raise StateError(f"no room for {message.message_id}")
 
         with anyio.fail_after(60):
@@ -311,7 +319,7 @@ async def test_too_much_to_keep_is_cut_between_events(caplog: pytest.LogCaptureF
             server.say("x" * 30_000)
 
         async def full(_: InboundMessage) -> None:
-            await anyio.wait_all_tasks_blocked()
+            await everything_written(server)
             raise StateError("no room")
 
         with anyio.fail_after(60), pytest.raises(StateError):

@@ -9,7 +9,7 @@ import pytest
 from skerry.model.errors import BusyError, StateError
 from skerry.model.inbound import InboundMessage
 from skerry.ports.channel import Post, PostAnswer
-from skerry.testing.whatsapp_server import VERIFY, WhatsAppServer, signed
+from skerry.testing.whatsapp_server import NUMBER_ID, VERIFY, WhatsAppServer, signed
 from tests.contract.phones import PostedWhatsApp
 from tests.unit.channels.whatsapp.test_whatsapp import read
 
@@ -129,6 +129,16 @@ async def test_an_account_that_is_closed_takes_nothing() -> None:
         adapter, body = rig.adapter, rig.body("hello")
     with pytest.raises(BusyError):
         await adapter.posted(Post("POST", "", {}, signed(body), body))
+
+
+async def test_messages_of_another_number_of_the_app_are_left_out_and_named(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with running() as rig:
+        other = rig.body("hello").replace(NUMBER_ID.encode(), b"99")
+        assert (await rig.post(other)).status == 200
+        assert rig.texts == []
+    assert "the number 99" in caplog.text
 
 
 async def test_what_meta_will_never_say_better_is_not_asked_for_again() -> None:

@@ -16,7 +16,7 @@ from skerry.model.outbound import PLAIN, Additions, Button, OutboundMedia, Outbo
 from skerry.model.undelivered import DeliveryDelayedError, MediaError
 from skerry.ports.channel import ConnectionState, Post
 from skerry.replies.splitting import split
-from skerry.testing.whatsapp_server import NUMBER, NUMBER_ID, WhatsAppServer
+from skerry.testing.whatsapp_server import NUMBER, WhatsAppServer
 from tests.contract.phones import PostedWhatsApp
 
 TO = ReplyTo(
@@ -33,7 +33,7 @@ def read(kind: str, content: Any, **more: Any) -> InboundMessage | None:
     number, one = server.message(kind, content, **more)
     contact = {"wa_id": "491701", "profile": {"name": "Ada", "username": "ada1"}}
     body = server.body({"contacts": [contact], "messages": [one]})
-    (value,) = wire.values(body, NUMBER_ID)
+    (value,) = wire.values(body)
     message = wire.inbound(wire.message.decode(value.messages[0]), value, AccountId("default"), 5)
     assert message is None or message.message_id.endswith(number)
     return message
@@ -133,11 +133,6 @@ def test_an_answer_names_what_it_answers_and_an_edit_is_another_message() -> Non
     edit = read("edit", {"original_message_id": "wamid.9", "message": new})
     assert edit is not None
     assert (edit.text, edit.edited, edit.message_id) == ("new", True, "wamid.9:wamid.IN1")
-
-
-def test_messages_of_another_number_of_the_app_are_left_out() -> None:
-    body = WhatsAppServer().body({"messages": [{}]})
-    assert list(wire.values(body, "1")) == []
 
 
 @pytest.mark.parametrize(
