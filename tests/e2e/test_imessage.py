@@ -51,7 +51,7 @@ async def test_a_conversation_runs_over_a_stop(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "point", ["store.after-commit:1", "dispatch.accepted", "delivery.after-send"]
+    "point", ["store.before-commit:1", "dispatch.accepted", "delivery.after-send"]
 )
 async def test_a_kill_leaves_one_answer(tmp_path: Path, point: str) -> None:
     async with BlueBubblesServer() as server:

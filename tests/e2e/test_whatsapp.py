@@ -43,7 +43,7 @@ async def test_a_conversation_runs_and_a_late_failure_is_a_dead_letter(tmp_path:
 
 @pytest.mark.parametrize(
     "point",
-    ["store.after-commit:1", "dispatch.accepted", "delivery.before-send", "delivery.after-send"],
+    ["store.before-commit:1", "dispatch.accepted", "delivery.before-send", "delivery.after-send"],
 )
 async def test_a_kill_at_any_point_loses_no_message_and_repeats_no_answer(
     tmp_path: Path, point: str

@@ -53,7 +53,10 @@ MOST_TEXT: Final = 4000
 OLDEST_MS: Final = 7 * 86_400_000
 """Age of a message that is not answered: a Mac that joins an account fetches all its history."""
 SURE_MS: Final = 120_000
-"""Milliseconds after which a part that is not in its chat was never sent."""
+"""Milliseconds after which a text that is not in its chat was never sent; BlueBubbles gives it up
+then."""
+SURE_FILE_MS: Final = 1_200_000
+"""The same of a file."""
 _LOOKED_AT: Final = 100
 _MOST_EDITS: Final = 100
 _MOST_PEOPLE: Final = 1000
@@ -327,7 +330,8 @@ class IMessageAdapter:
         rows = await self._api.query({"chatGuid": chat, "sort": "DESC", "limit": _LOOKED_AT})
         newer = [one for one in map(wire.message.decode, rows) if one.row > first]
         mine = [one for one in newer if one.is_from_me and not one.associated_message_type]
-        if not mine and self._host.clock.now_ms() - began_at < SURE_MS:
+        sure = SURE_MS if part.more.media is None else SURE_FILE_MS
+        if not mine and self._host.clock.now_ms() - began_at < sure:
             raise ApiError("The part is not in its chat yet.")
         if not mine:
             return Settlement.ABSENT if len(newer) < _LOOKED_AT else Settlement.UNKNOWN
@@ -337,10 +341,10 @@ class IMessageAdapter:
         """Sets a tapback, with the Private API; an empty emoji removes it."""
         guid = to.message_id.partition(":")[0]
         word = _TAPBACKS.get(emoji, "") if emoji else self._tapbacks.pop(guid, "")
-        if not self._has_private_api or (emoji and not word):
-            raise DeliveryRefusedError(f"There is no tapback {emoji} without the Private API.")
-        if not guid or not word:
-            return
+        if not guid or not (emoji or word):
+            return  # the address of a chat, or a message without a tapback
+        if not self._has_private_api or not word:
+            raise DeliveryRefusedError(f"There is no tapback {emoji}, or no Private API.")
         if emoji:
             self._tapbacks[guid] = word
             if len(self._tapbacks) > _MOST_PEOPLE:
