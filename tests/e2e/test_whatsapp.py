@@ -8,9 +8,13 @@ import httpx2
 import pytest
 
 from skerry.client.client import GatewayClient
+from skerry.hooks.hooks import Hooks
 from skerry.testing.gateway import GatewayProcess, running_gateway
 from skerry.testing.whatsapp_server import WhatsAppServer, signed
 from tests.contract.phones import whatsapp_settings
+from tests.e2e.test_approvals import asking
+from tests.support.asking_tool import AskingTool
+from tests.support.whole import whole_gateway
 
 
 def everybody(server: WhatsAppServer) -> dict[str, Any]:
@@ -89,3 +93,24 @@ async def test_a_forged_request_starts_nothing(tmp_path: Path) -> None:
         assert answer.status_code == 401
         server.say("hello")
         assert await server.wait_for(1) == ["echo: hello"]
+
+
+async def test_the_owner_approves_a_call_by_a_button(tmp_path: Path) -> None:
+    async with WhatsAppServer() as server:
+        config = everybody(server) | {"commands": {"ownerAllowFrom": ["whatsapp:+491701"]}}
+        async with whole_gateway(tmp_path / "home", Hooks(), config=config) as (running, address):
+            tools: Any = running.dispatch.runtime.tools
+            tools.features.append(AskingTool())
+            url = address.url.replace("ws://", "http://").rstrip("/")
+            server.poster.url = f"{url}/channels/whatsapp/default"
+            server.say(asking("a"))
+            await server.wait_for(1)
+            question = server.sent[0].body["interactive"]
+            replies = [one["reply"] for one in question["action"]["buttons"]]
+            assert "Approval required" in question["body"]["text"]
+            (allow,) = [one["id"] for one in replies if one["title"] == "Allow once"]
+            server.press(allow)
+            texts = await server.wait_for(3)
+            assert any("Allowed once" in text for text in texts)
+            assert any("ran a" in text for text in texts)
+        assert server.faults == []
