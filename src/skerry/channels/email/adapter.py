@@ -15,7 +15,7 @@ from skerry.channels.email import wire
 from skerry.channels.email.api import HEAD_BYTES, MailServers
 from skerry.channels.email.compose import Author, Thread, attach, composed, part_id
 from skerry.channels.email.config import EmailAccount
-from skerry.channels.email.imap import Box, Imap
+from skerry.channels.email.imap import Box, Imap, Stored
 from skerry.channels.email.lines import MailError
 from skerry.channels.email.reading import read_mail
 from skerry.infra.backoff import Backoff
@@ -27,6 +27,7 @@ from skerry.sdk.channels import (
     ConnectionState,
     DeliveryDelayedError,
     DeliveryRefusedError,
+    InboundMessage,
     Inbox,
     MediaError,
     OutboundPart,
@@ -162,22 +163,30 @@ class EmailAdapter:
         if stored is None:
             return
         place.arrived = max(place.arrived, stored.arrived)
-        where, now = f"{place.validity}.{uid}", self._host.clock.now_ms()
+        where = f"{place.validity}.{uid}"
         try:
-            head = wire.read_head(stored.head)
+            message = await self._read(imap, stored, where)
+        except MailError:
+            raise
         except Exception:
             # Whatever a stranger writes must not hold back the mails of others.
-            logger.exception("email/%s: the head of mail %s is unreadable", self.account, where)
+            logger.exception("email/%s: mail %s is unreadable", self.account, where)
             return
+        if message is not None:
+            await inbox(message)
+            self._taken_at[message.sender_id].append(message.received_at)
+
+    async def _read(self, imap: Imap, stored: Stored, where: str) -> InboundMessage | None:
+        """Returns the message of a mail; None where there is nothing to answer."""
+        now, head = self._host.clock.now_ms(), wire.read_head(stored.head)
         why = wire.unanswered(head, self._settings.address) or self._refusal(head, now)
         if why:
             logger.info("email/%s: mail %s is left: %s", self.account, where, why)
-            return
+            return None
         message = await read_mail(imap, stored, head, where, self._settings, self.account, now)
         if message is not None:
             self._remember(message.message_id, Thread(head.subject, _followed(head)))
-            await inbox(message)
-            self._taken_at[message.sender_id].append(now)
+        return message
 
     def _refusal(self, head: wire.Head, now: int) -> str:
         """Returns why a mail of a person is not taken; empty if it is."""
@@ -304,12 +313,13 @@ class EmailAdapter:
                 box = await imap.select(self._settings.folder, read_only=True)
                 if box.validity != int(validity):
                     raise MediaError(f"{attachment.name} is gone: the folder was numbered anew.")
-                # In base64 with its ends of lines; one byte more shows that there are too many.
-                data = await imap.content(int(uid), number, most * 3 // 2 + 1024)
+                # In base64 with its ends of lines a file is not that long.
+                longest = most * 3 // 2 + 1024
+                data = await imap.content(int(uid), number, longest)
         except MailError as error:
             raise MediaError(f"{attachment.name} cannot be fetched: {error}") from error
         file = wire.decoded(data, encoding)
-        if not data or len(file) > most:
+        if not data or len(file) > most or len(data) >= longest:
             reason = f"it has more than {most} bytes" if data else "the mail is gone"
             raise MediaError(f"{attachment.name} cannot be fetched: {reason}")
         return file

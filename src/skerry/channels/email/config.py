@@ -14,6 +14,8 @@ Port = Annotated[int, Field(ge=1, le=65535)]
 Address = Annotated[
     str, StringConstraints(pattern=r"^[!#-'*+/-9=?A-Z^-~.-]+@[A-Za-z0-9.-]+$|^$", max_length=254)
 ]
+Folder = Annotated[str, StringConstraints(pattern=r"^[ -~]*$", max_length=255)]
+"""A name as IMAP has it: letters beyond ASCII are in its modified UTF-7."""
 AuthservId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]+$", max_length=253)]
 
 
@@ -58,9 +60,9 @@ class EmailAccount(ChannelAccount):
     """Logs in at the SMTP server; false is for a relay that takes mail of this machine."""
     allow_plaintext: bool = False
     """Permits `none` for servers on other machines, which sends the password in the open."""
-    folder: str = Field(default="INBOX", min_length=1, max_length=255)
+    folder: Folder = Field(default="INBOX", min_length=1)
     """Folder whose new messages are answered."""
-    sent_folder: str = Field(default="", max_length=255)
+    sent_folder: Folder = ""
     """Folder of sent mail; when empty, the one that the server marks as such."""
     save_sent: bool = True
     """Stores a copy of what was sent; false where the server does so itself, as Gmail does."""

@@ -116,7 +116,7 @@ class Imap(Struct):
     async def select(self, folder: str, *, read_only: bool = False) -> Box:
         """Opens a folder. Raises `MailError` when there is none of that name."""
         verb = "EXAMINE" if read_only else "SELECT"
-        news = await self.command(f"{verb} {quoted(folder)}")
+        news = await self.command(f"{verb} {_named(folder)}")
         values = {"UIDVALIDITY": 0, "UIDNEXT": 0}
         for response in news:
             for name in values:
@@ -173,13 +173,13 @@ class Imap(Struct):
         """Stores a message in a folder, which is made where it is missing."""
         answer = await self._append(folder, message)
         if answer.name == "NO":
-            await self._ended(f"CREATE {quoted(folder)}")
+            await self._ended(f"CREATE {_named(folder)}")
             answer = await self._append(folder, message)
         if answer.name != "OK":
             raise MailError(f"{self._door.name} stores nothing in {folder}: {answer.text[:200]}")
 
     async def _append(self, folder: str, message: bytes) -> Response:
-        head = f"APPEND {quoted(folder)} (\\Seen) {{{len(message)}}}"
+        head = f"APPEND {_named(folder)} (\\Seen) {{{len(message)}}}"
         self._count += 1
         await self.lines.write(f"a{self._count} {head}\r\n".encode())
         with within(SECONDS, self._door):
@@ -268,6 +268,13 @@ async def logged_in(door: Door, name: str, password: str) -> AsyncGenerator[Imap
         await imap.greet()
         await imap.log_in(name, password)
         yield imap
+
+
+def _named(folder: str) -> str:
+    try:
+        return quoted(folder)
+    except ImapSyntaxError as error:
+        raise MailError(f"The folder {folder!r} cannot be named: {error}") from error
 
 
 def _literal(fields: dict[str, Word], name: str) -> bytes:

@@ -11,6 +11,7 @@ import anyio
 import pytest
 
 from skerry.channels.email import adapter as module
+from skerry.channels.email import wire
 from skerry.channels.email.adapter import EmailAdapter, open_account
 from skerry.channels.email.compose import Author, part_id
 from skerry.channels.email.config import EmailAccount, Security
@@ -152,6 +153,24 @@ async def test_what_programs_write_starts_no_loop() -> None:
             server.say("a person")
             await until(lambda: messages)
         assert [message.text for message in messages] == ["a person"]
+
+
+async def test_a_mail_that_breaks_the_reading_holds_back_no_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    read = wire.read_head
+
+    def broken(data: bytes) -> wire.Head:
+        if b"hostile" in data:
+            raise RecursionError
+        return read(data)
+
+    monkeypatch.setattr(wire, "read_head", broken)
+    async with MailServer() as server, running(opened(server)) as messages:
+        server.say("one", Subject="hostile")
+        server.say("two")
+        await until(lambda: messages)
+    assert [message.text for message in messages] == ["two"]
 
 
 async def test_a_sender_who_writes_too_much_is_left_for_a_while() -> None:
