@@ -222,6 +222,18 @@ class TakesPosts(Protocol):
         ...
 
 
+@runtime_checkable
+class ChecksHeaders(Protocol):
+    """An adapter with `TakesPosts` whose platform proves itself in the headers of a request."""
+
+    async def refuses(self, post: Post) -> PostAnswer | None:
+        """Returns the answer to a request that the platform does not prove; None for its own.
+
+        `post` has no body yet: that of a stranger is never read. `posted` checks again.
+        """
+        ...
+
+
 class AccountReport(Struct, frozen=True):
     """One account that the gateway has or should have."""
 

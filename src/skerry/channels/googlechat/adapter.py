@@ -117,13 +117,9 @@ class GoogleChatAdapter:
 
     async def posted(self, post: Post) -> PostAnswer:
         """Answers a request of Google, or of whoever found the address."""
-        if post.method != "POST":
-            return PostAnswer(405, b"use POST")
-        try:
-            await self._prove(post.headers.get("authorization", ""))
-        except TokenError as error:
-            logger.info("googlechat/%s: a request is refused, its token: %s", self.account, error)
-            return PostAnswer(401, b"the token is refused")
+        refusal = await self.refuses(post)
+        if refusal is not None:
+            return refusal
         try:
             event = wire.event.decode(post.body)
         except msgspec.DecodeError as error:
@@ -134,6 +130,17 @@ class GoogleChatAdapter:
         if message is not None:
             await self._intake.take([message])
         return PostAnswer(200, b"{}", "application/json")
+
+    async def refuses(self, post: Post) -> PostAnswer | None:
+        """Returns the answer to a request without a token of Google."""
+        if post.method != "POST":
+            return PostAnswer(405, b"use POST")
+        try:
+            await self._prove(post.headers.get("authorization", ""))
+        except TokenError as error:
+            logger.info("googlechat/%s: a request is refused, its token: %s", self.account, error)
+            return PostAnswer(401, b"the token is refused")
+        return None
 
     async def _prove(self, authorization: str) -> None:
         token = await verified(authorization, self._keys, self._rules, self._host.clock)

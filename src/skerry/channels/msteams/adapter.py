@@ -113,14 +113,9 @@ class MsTeamsAdapter:
 
     async def posted(self, post: Post) -> PostAnswer:
         """Answers a request of Microsoft, or of whoever found the address."""
-        if post.method != "POST":
-            return PostAnswer(405, b"use POST")
-        header = post.headers.get("authorization", "")
-        try:
-            token = await verified(header, self._keys, self._rules, self._host.clock)
-        except TokenError as error:
-            logger.info("msteams/%s: a request is refused, its token: %s", self.account, error)
-            return PostAnswer(401, b"the token is refused")
+        token = await self._proven(post)
+        if isinstance(token, PostAnswer):
+            return token
         try:
             event = wire.activity.decode(post.body)
         except msgspec.DecodeError as error:
@@ -135,6 +130,21 @@ class MsTeamsAdapter:
         if message is not None:
             await self._intake.take([message])
         return PostAnswer(200, b"{}", "application/json")
+
+    async def refuses(self, post: Post) -> PostAnswer | None:
+        """Returns the answer to a request without a token of Microsoft."""
+        token = await self._proven(post)
+        return token if isinstance(token, PostAnswer) else None
+
+    async def _proven(self, post: Post) -> Token | PostAnswer:
+        if post.method != "POST":
+            return PostAnswer(405, b"use POST")
+        header = post.headers.get("authorization", "")
+        try:
+            return await verified(header, self._keys, self._rules, self._host.clock)
+        except TokenError as error:
+            logger.info("msteams/%s: a request is refused, its token: %s", self.account, error)
+            return PostAnswer(401, b"the token is refused")
 
     def _refusal(self, event: wire.Activity, token: Token) -> str:
         """Returns why an activity is not what its token vouches for; empty if it is."""

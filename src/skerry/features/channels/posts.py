@@ -6,19 +6,22 @@ its token: each adapter checks the signatures of its platform. Here are the limi
 
 import logging
 from collections import Counter
-from typing import Final
+from collections.abc import Awaitable
+from typing import Final, TypeVar
 
 import anyio
 from msgspec import Struct, field
+from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
 from skerry.gateway.context import GatewayContext
 from skerry.gateway.request_body import RefusedPost, read_body
 from skerry.model.errors import BusyError, StateError
-from skerry.ports.channel import Post, PostAnswer, TakesPosts
+from skerry.ports.channel import ChecksHeaders, Post, PostAnswer, TakesPosts
 
 logger = logging.getLogger(__name__)
+T = TypeVar("T")
 
 MOST_BYTES: Final = 4 << 20
 """Bytes of a body; WhatsApp, which sends the largest, stays below 3 MiB."""
@@ -51,30 +54,21 @@ class Posts(Struct):
             raise RefusedPost(404, "no account takes requests here")
         if request.method not in _METHODS:
             raise RefusedPost(405, "use GET or POST", {"allow": "GET, POST"})
+        head = _head(request, rest)
+        if isinstance(adapter, ChecksHeaders):
+            refusal = await _asked(adapter.refuses(head), request)
+            if refusal is not None:
+                return refusal
         key = (channel, account)
         if self._open[key] >= MOST_AT_ONCE:
             raise RefusedPost(503, "too many requests at once", {"retry-after": "5"})
         self._open[key] += 1
         try:
-            return await self._posted(adapter, request, rest)
+            post = replace(head, body=await read_body(request, MOST_BYTES))
+            return await _asked(adapter.posted(post), request)
         finally:
             self._open[key] -= 1
             self._open += Counter()  # drops those that are zero
-
-    async def _posted(self, adapter: TakesPosts, request: Request, rest: str) -> PostAnswer:
-        headers = {name.lower(): value for name, value in request.headers.items()}
-        body = await read_body(request, MOST_BYTES)
-        post = Post(request.method, rest, dict(request.query_params), headers, body)
-        again = {"retry-after": "5"}
-        try:
-            with anyio.fail_after(ANSWER_SECONDS):
-                return await adapter.posted(post)
-        except (BusyError, StateError, TimeoutError) as error:
-            raise RefusedPost(503, "not taken; send it again", again) from error
-        except Exception as error:
-            # The code of one platform must not end the others; the platform sends the event again.
-            logger.exception("a request of %s was not taken", request.url.path)
-            raise RefusedPost(503, "not taken; send it again", again) from error
 
     @staticmethod
     def _place(path: str) -> tuple[str, str, str]:
@@ -82,6 +76,25 @@ class Posts(Struct):
         channel, _, rest = path.partition("/")
         account, _, beneath = rest.partition("/")
         return channel, account or "default", beneath
+
+
+def _head(request: Request, rest: str) -> Post:
+    headers = {name.lower(): value for name, value in request.headers.items()}
+    return Post(request.method, rest, dict(request.query_params), headers, b"")
+
+
+async def _asked(answer: Awaitable[T], request: Request) -> T:
+    """Returns the answer of an adapter, which has limited time."""
+    again = {"retry-after": "5"}
+    try:
+        with anyio.fail_after(ANSWER_SECONDS):
+            return await answer
+    except (BusyError, StateError, TimeoutError) as error:
+        raise RefusedPost(503, "not taken; send it again", again) from error
+    except Exception as error:
+        # The code of one platform must not end the others; the platform sends the event again.
+        logger.exception("a request of %s was not taken", request.url.path)
+        raise RefusedPost(503, "not taken; send it again", again) from error
 
 
 def make(context: GatewayContext) -> Posts:

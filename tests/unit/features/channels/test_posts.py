@@ -79,8 +79,8 @@ async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
 
 
 @asynccontextmanager
-async def opened(folder: Path) -> AsyncIterator[Rig]:
-    adapter = PostedChannel(Platform(folder / "platform"))
+async def opened(folder: Path, kind: type[PostedChannel] = PostedChannel) -> AsyncIterator[Rig]:
+    adapter = kind(Platform(folder / "platform"))
     async with (
         whole_gateway(folder / "home", Hooks(), config={}, adapters=[adapter]) as (_, address),
         httpx2.AsyncClient(timeout=60) as client,
@@ -163,3 +163,30 @@ async def test_an_answer_that_takes_too_long_is_to_be_asked_for_again(
 ) -> None:
     monkeypatch.setattr(posts, "ANSWER_SECONDS", 0.05)
     assert (await rig.post("memory/default/slow", b"x")).status_code == 503
+
+
+class ProvedChannel(PostedChannel):
+    """An account whose platform proves itself in the headers."""
+
+    async def refuses(self, post: Post) -> PostAnswer | None:
+        assert post.body == b""
+        if post.path == "broken":
+            raise RuntimeError("a fault")
+        return None if post.headers.get("x-secret") == "right" else PostAnswer(401)
+
+
+async def test_the_body_of_a_stranger_is_not_read_where_headers_prove_the_platform(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(posts, "MOST_AT_ONCE", 1)
+    async with opened(tmp_path, ProvedChannel) as rig:
+        host, port = rig.url.removeprefix("http://").split(":")
+        head = f"POST /channels/memory HTTP/1.1\r\nhost: {host}:{port}\r\ncontent-length: 9\r\n\r\n"
+        async with await anyio.connect_tcp(host, int(port)) as stream:
+            await stream.send(head.encode())  # and nothing of its body, ever
+            with anyio.fail_after(60):
+                assert (await stream.receive()).startswith(b"HTTP/1.1 401 ")
+        assert (await rig.post("memory/default/broken", b"x")).status_code == 503
+        assert rig.adapter.seen == []
+        assert (await rig.post("memory/default", b"hello")).status_code == 200
+        assert [post.body for post in rig.adapter.seen] == [b"hello"]
