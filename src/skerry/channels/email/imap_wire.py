@@ -11,7 +11,7 @@ Word: TypeAlias = "str | bytes | list[Word] | None"
 
 LITERAL: Final = re.compile(rb"\{(\d{1,10})\}$")
 _TOKEN: Final = re.compile(
-    rb'(?P<space> +)|(?P<open>\()|(?P<close>\))|"(?P<quoted>(?:[^"\\]|\\.)*)"'
+    rb'(?P<space> +)|(?P<open>\()|(?P<close>\))|"(?P<quoted>(?:[^"\\]++|\\.)*+)"'
     rb'|(?P<atom>[^\s()"\[]*\[[^\]]*\][^\s()"]*|[^\s()"]+)'
 )
 _ESCAPE: Final = re.compile(rb"\\(.)", re.DOTALL)

@@ -128,7 +128,7 @@ def _lexemes(header: str) -> Iterator[tuple[str, str]]:
 
 _LEXEME: Final = re.compile(
     r"(?P<space>[ \t\r\n]+)|(?P<end>;)|(?P<equals>=)|(?P<comment>\()"
-    r'|"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<word>[^\s;="()\\]+)',
+    r'|"(?P<quoted>(?:[^"\\]++|\\.)*+)"|(?P<word>[^\s;="()\\]+)',
     re.DOTALL,
 )
 _ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)

@@ -32,7 +32,7 @@ _ENCODED: Final = re.compile(r"=\?[^?\s]{1,60}\?[bBqQ]\?[^?\s]*\?=")
 _PLACE: Final = "\ufffc"
 """Stands for an encoded word, whose content is no syntax."""
 _MAILBOX: Final = re.compile(
-    rf'(?:(?P<name>"(?:[^"\\]|\\.)*" *|[^<>@",;:]*)<(?P<address>{_ADDRESS.pattern})>'
+    rf'(?:(?P<name>"(?:[^"\\]++|\\.)*+" *|[^<>@",;:]*)<(?P<address>{_ADDRESS.pattern})>'
     rf"|(?P<bare>{_ADDRESS.pattern}))"
 )
 _NOBODY: Final = re.compile(

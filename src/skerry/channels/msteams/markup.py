@@ -9,7 +9,8 @@ from urllib.parse import urlsplit
 from skerry.channels.markdown import Dialect
 
 _SCHEMES: Final = frozenset({"http", "https", "mailto"})
-_BREAK: Final = re.compile(r"\n(?![^<]*</pre>)")
+_BLOCK: Final = re.compile(r"(<pre>[^<]*</pre>)")
+"""A block of code, in which the ends of lines are kept."""
 
 
 def _escaped(text: str) -> str:
@@ -40,7 +41,10 @@ _HTML: Final = Dialect(
 
 def rendered(text: str) -> str:
     """Returns Markdown as HTML; what looks like a mention in it calls nobody."""
-    return _BREAK.sub("<br>", _HTML.render(text))
+    pieces = _BLOCK.split(_HTML.render(text))
+    return "".join(
+        piece if place % 2 else piece.replace("\n", "<br>") for place, piece in enumerate(pieces)
+    )
 
 
 def plain(text: str, own: Sequence[str], others: Sequence[tuple[str, str]]) -> str:
