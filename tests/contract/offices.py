@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from skerry.channels.googlechat.adapter import GoogleChatAdapter
-from skerry.channels.googlechat.api import ChatApi, KeyFile
+from skerry.channels.googlechat.api import ChatApi, ServiceAccount
 from skerry.channels.googlechat.config import GoogleChatAccount
 from skerry.channels.msteams.adapter import MsTeamsAdapter
 from skerry.channels.msteams.api import Connector
@@ -105,8 +105,8 @@ class PostedGoogleChat(GoogleChatAdapter):
     def __init__(self, server: GoogleServer, home: Path) -> None:
         settings = GoogleChatAccount.model_validate(server.settings(home))
         host = ChannelHost(AccountId("default"), SystemClock())
-        key = KeyFile.read(settings.service_account_file)
-        super().__init__(settings, host, ChatApi(settings, key, host.clock))
+        sender = ServiceAccount.read(settings.service_account_file)
+        super().__init__(settings, host, ChatApi(settings, sender, host.clock))
         self.server = server
 
     async def run(self, inbox: Inbox) -> None:

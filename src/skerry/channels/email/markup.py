@@ -1,28 +1,19 @@
-"""HTML of mails as text, the new part of a text, and Markdown of models as HTML."""
+"""The new part of the text of a mail, and Markdown of models as HTML."""
 
 import re
 from functools import cache
 from typing import Final
 
-import lxml.html
 import nh3
-from lxml import etree
 from markdown_it import MarkdownIt
-
-from skerry.net.html_text import whole_text
-from skerry.net.html_visible import remove_invisible
 
 _MAX_CHARS: Final = 64_000
 """Characters of a text that is parsed as Markdown; a longer one is sent as it is."""
 _MAX_NESTING: Final = 20
-_MOST_DEPTH: Final = 250
 _TAGS: Final = {
     "a", "b", "blockquote", "br", "code", "del", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr",
     "i", "li", "ol", "p", "pre", "s", "strong", "table", "tbody", "td", "th", "thead", "tr", "ul",
 }  # fmt: skip
-_HISTORY: Final = re.compile(
-    r"(?:^|\s)(?:gmail_quote|gmail_signature|moz-cite-prefix|yahoo_quoted)"
-)
 _FORWARDED: Final = re.compile(r"^\s*(?:fwd?|wg|tr|rv|i|doorst)\s*:", re.IGNORECASE)
 _FORWARD_MARK: Final = re.compile(
     r"^-{3,}\s*(?:forwarded message|weitergeleitete nachricht)", re.IGNORECASE
@@ -51,21 +42,6 @@ _OUTLOOK_LINES: Final = 4
 def is_forwarded(subject: str) -> bool:
     """Returns whether a subject says that the text is of somebody else, and meant to be read."""
     return bool(_FORWARDED.match(subject))
-
-
-def text_of(html: str, *, keeps_history: bool) -> str:
-    """Returns the visible text; without quoted mails unless `keeps_history`."""
-    try:
-        root = lxml.html.document_fromstring(html, parser=lxml.html.HTMLParser(huge_tree=False))
-    except (etree.LxmlError, ValueError):
-        return ""
-    remove_invisible(root)
-    if not keeps_history:
-        for element in list(root.iter("blockquote", "div")):
-            is_cited = element.tag == "blockquote" and element.get("type") == "cite"
-            if is_cited or _HISTORY.search(element.get("class") or ""):
-                element.drop_tree()
-    return str(whole_text(root, "", marked=False))
 
 
 def new_part(text: str) -> str:

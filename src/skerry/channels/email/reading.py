@@ -7,7 +7,7 @@ from skerry.channels.email import wire
 from skerry.channels.email.config import EmailAccount
 from skerry.channels.email.imap import Imap, Stored
 from skerry.channels.email.imap_wire import Part, parts
-from skerry.channels.email.markup import is_forwarded, new_part, text_of
+from skerry.channels.email.markup import is_forwarded, new_part
 from skerry.sdk.channels import AccountId, InboundMessage, Peer, PeerKind
 
 _MOST_PLAIN: Final = 200_000
@@ -56,6 +56,9 @@ async def _text(imap: Imap, uid: int, every: Sequence[Part], *, keeps_history: b
     pieces = [await _piece(imap, uid, part, _MOST_PLAIN) for part in plain]
     text = "\n".join(piece.strip("\r\n") for piece in pieces)
     if not text.strip() and html:
+        # Imported here: most mails have plain text, and lxml takes 6 MB.
+        from skerry.channels.email.html_mail import text_of  # noqa: PLC0415 - at first use
+
         markup = await _piece(imap, uid, html[0], _MOST_HTML)
         text = text_of(markup, keeps_history=keeps_history)
     return text.strip() if keeps_history else new_part(text)

@@ -7,7 +7,7 @@ import anyio
 import msgspec
 
 from skerry.channels.googlechat import wire
-from skerry.channels.googlechat.api import ApiError, ChatApi, KeyFile
+from skerry.channels.googlechat.api import ApiError, ChatApi, ServiceAccount
 from skerry.channels.googlechat.config import GoogleChatAccount
 from skerry.channels.googlechat.markup import CHAT
 from skerry.infra.backoff import Backoff
@@ -254,5 +254,5 @@ def _receipt(answer: bytes, name: str) -> Receipt:
 
 def open_account(settings: GoogleChatAccount, host: ChannelHost) -> GoogleChatAdapter:
     """Returns the adapter of an account. Raises `ValueError` where it has no key file."""
-    key = KeyFile.read(settings.service_account_file)
-    return GoogleChatAdapter(settings, host, ChatApi(settings, key, host.clock))
+    sender = ServiceAccount.read(settings.service_account_file)
+    return GoogleChatAdapter(settings, host, ChatApi(settings, sender, host.clock))

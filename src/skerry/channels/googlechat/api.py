@@ -6,6 +6,7 @@ from typing import Any, Final
 from urllib.parse import quote, urlencode
 
 import msgspec
+from cryptography.hazmat.primitives.asymmetric import rsa
 from msgspec import Struct
 
 from skerry.channels.googlechat.config import GoogleChatAccount
@@ -48,54 +49,58 @@ class ApiError(Exception):
         super().__init__(message)
 
 
-class KeyFile(Struct, frozen=True):
-    """The key of a service account, as Google Cloud gives it."""
-
+class _KeyFile(Struct, frozen=True):
     client_email: str
     private_key: str
     private_key_id: str = ""
-    project_id: str = ""
+
+
+class ServiceAccount(Struct, frozen=True):
+    """A service account and its key."""
+
+    email: str
+    key_id: str
+    key: rsa.RSAPrivateKey
 
     @classmethod
-    def read(cls, path: str) -> "KeyFile":
-        """Returns the content of a key file. Raises `ValueError` where it is none."""
+    def read(cls, path: str) -> "ServiceAccount":
+        """Returns the content of a key file of Google Cloud. Raises `ValueError` for another."""
         place = Path(path).expanduser()
         try:
             with place.open("rb") as file:
-                content = msgspec.json.decode(file.read(_MOST_FILE), type=cls)
-            private_key(content.private_key)
+                content = msgspec.json.decode(file.read(_MOST_FILE), type=_KeyFile)
+            key = private_key(content.private_key)
         except OSError as error:
             message = f"The key file {path} cannot be read: {error.strerror}."
             raise ValueError(message) from error
         except ValueError as error:  # what msgspec raises is one too
             message = f"{path} is no key file (JSON) of a service account: {error}"
             raise ValueError(message) from error
-        return content
+        return cls(content.client_email, content.private_key_id, key)
 
 
 class ChatApi:
     """One app."""
 
-    def __init__(self, settings: GoogleChatAccount, key: KeyFile, clock: Clock) -> None:
+    def __init__(self, settings: GoogleChatAccount, sender: ServiceAccount, clock: Clock) -> None:
         self._root = str(settings.api_root).rstrip("/")
         self._token_url = str(settings.token_url)
         self.http = AccountHttp([self._root, self._token_url, str(settings.keys_root)])
-        self.name = key.client_email
-        self._key = key
-        self._secret = private_key(key.private_key)
+        self.name = sender.email
+        self._sender = sender
         self._clock = clock
         self.access = AccessToken(self.http, self._token_url, self._form, clock)
 
     def _form(self) -> Mapping[str, str]:
         now = self._clock.now_ms() // 1000
         claims = {
-            "iss": self._key.client_email,
+            "iss": self._sender.email,
             "scope": SCOPE,
             "aud": self._token_url,
             "iat": now,
             "exp": now + _SECONDS,
         }
-        assertion = signed(claims, self._secret, self._key.private_key_id)
+        assertion = signed(claims, self._sender.key, self._sender.key_id)
         return {"grant_type": GRANT, "assertion": assertion}
 
     async def call(

@@ -2,7 +2,8 @@
 
 import pytest
 
-from skerry.channels.email.markup import html_of, is_forwarded, new_part, text_of
+from skerry.channels.email.html_mail import text_of
+from skerry.channels.email.markup import html_of, is_forwarded, new_part
 
 
 @pytest.mark.parametrize(
