@@ -96,6 +96,7 @@ async def test_an_activity_must_be_what_its_token_is_about() -> None:
             elsewhere = "http://127.0.0.1:9/emea/"
             wrong: list[tuple[Any, dict[str, Any]]] = [
                 (server.activity(text="x", serviceUrl=elsewhere), {}),
+                (server.activity(text="x", serviceUrl=elsewhere), {"serviceurl": elsewhere}),
                 (server.activity(text="x"), {"serviceurl": elsewhere}),
                 (server.activity(text="x"), {"serviceurl": None}),
                 (server.activity(text="x", channelId="emulator"), {}),
