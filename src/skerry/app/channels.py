@@ -337,9 +337,7 @@ class AccountHosts(Struct, frozen=True):
         cursor = StoreCursor(self.store, platform.name, account)
         key = self.config().state_dir / FOLDER / platform.name / f"{account}.key"
         vault = StoreVault(self.store, platform.name, account, key)
-        host = ChannelHost(
-            account, self.clock, cursor, reports, lambda: menu().shown, menu, vault=vault
-        )
+        host = ChannelHost(account, self.clock, cursor, reports, menu, vault=vault)
         adapter: ChannelAdapter = platform.load("adapter:open_account")(settings, host)
         return adapter
 

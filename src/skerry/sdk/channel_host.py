@@ -212,11 +212,6 @@ class MenuCommand(Struct, frozen=True):
     accepts_arguments: bool = False
 
 
-def no_commands() -> Sequence[MenuCommand]:
-    """Returns none."""
-    return ()
-
-
 class Menu(Struct, frozen=True):
     """Commands of the gateway, as the people of one platform may give them."""
 
@@ -246,8 +241,6 @@ class ChannelHost(Struct, frozen=True):
     clock: Clock
     cursor: Cursor = field(default_factory=MemoryCursor)
     reports: Reports = field(default_factory=NoReports)
-    commands: Callable[[], Sequence[MenuCommand]] = no_commands
-    """Returns the commands that an owner may give; a platform may show them in a menu."""
     menu: Callable[[], Menu] = Menu
     """Returns the commands by who may give them; they change with plugins and settings."""
     vault: Vault = field(default_factory=MemoryVault)

@@ -66,7 +66,6 @@ class DiscordAdapter:
         self._places = Places(self._api)
         self._poster = Poster(settings, self._api, self._places)
         self._receiver = Receiver(host, self._api, token, self._places, self._poster)
-        self._receiver.has_menu_of_commands = settings.native_commands
         self._failures = 0
 
     async def run(self, inbox: Inbox) -> None:

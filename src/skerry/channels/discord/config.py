@@ -24,8 +24,6 @@ class DiscordAccount(ChannelAccount):
     """Address of the HTTP API, with its version."""
     media_max_mb: int = Field(default=10, ge=0, le=10)
     """Largest file that is taken, in MB; 0 takes none."""
-    native_commands: bool = True
-    """Registers the gateway's commands in Discord's menu of slash commands."""
     mentions: Literal["none", "users"] = "none"
     """People whom an answer may notify by writing `<@id>`: `none`, or `users`, which are single
     people; nothing notifies a role or everybody."""

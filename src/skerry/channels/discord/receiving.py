@@ -25,6 +25,8 @@ logger = logging.getLogger(__name__)
 
 MOST_WAITING: Final = 2000
 """Events that wait for the gateway; with more the connection ends, and they come again."""
+MENU_SECONDS: Final = 60.0
+"""Seconds after which a change of the commands is looked for."""
 _PROGRESS: Final = "progress"
 _MOST_READ: Final = 200
 """Channels of which the last message is known."""
@@ -66,10 +68,7 @@ class Receiver:
         self._poster = poster
         self._progress = Progress()
         self._unsaved = 0
-        self._has_menu = False
         self.me = wire.User()
-        self.has_menu_of_commands = True
-        """False takes the commands out of Discord's menu."""
 
     async def load(self) -> None:
         """Reads the place that an earlier process noted."""
@@ -135,7 +134,7 @@ class Receiver:
                     tasks.start_soon(acts.acknowledge, self._api, frame.d)
                 _put(queue, frame)
 
-            tasks.start_soon(self._set_menu)
+            tasks.start_soon(self._keep_menu)
             link = Link(self._api, self._token, self._progress.session, dispatch)
             try:
                 await link.run(url)
@@ -243,21 +242,19 @@ class Receiver:
                 logger.info("discord: the buttons are not taken away: %s", error)
         return True
 
-    async def _set_menu(self) -> None:
-        """Sets the menu of slash commands, once, where it is not as it should be."""
-        if self._has_menu:
-            return
-        offered = tuple(self._host.commands()) if self.has_menu_of_commands else ()
-        entries = acts.menu(offered)
-        wanted = acts.digest(entries)
-        try:
-            if wanted != self._progress.menu:
-                await acts.set_menu(self._api, entries)
-                self._progress.menu = wanted
-                self._unsaved += 1
-            self._has_menu = True
-        except (ApiError, msgspec.DecodeError) as error:
-            logger.warning("discord: the menu of commands is not set: %s", error)
+    async def _keep_menu(self) -> None:
+        """Sets the menu of slash commands where it is not as it should be; follows changes."""
+        while True:
+            entries = acts.menu(self._host.menu().shown)
+            wanted = acts.digest(entries)
+            try:
+                if wanted != self._progress.menu:
+                    await acts.set_menu(self._api, entries)
+                    self._progress.menu = wanted
+                    self._unsaved += 1
+            except (ApiError, msgspec.DecodeError) as error:
+                logger.warning("discord: the menu of commands is not set: %s", error)
+            await anyio.sleep(MENU_SECONDS)
 
 
 def _put(queue: MemoryObjectSendStream[wire.Frame], frame: wire.Frame) -> None:

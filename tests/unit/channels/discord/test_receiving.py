@@ -8,6 +8,7 @@ import anyio
 import pytest
 
 from skerry.channels.discord import adapter as module
+from skerry.channels.discord import receiving
 from skerry.channels.discord.adapter import DiscordAdapter, open_account
 from skerry.channels.discord.config import DiscordAccount
 from skerry.infra.backoff import Backoff
@@ -17,7 +18,7 @@ from skerry.model.ids import AccountId
 from skerry.model.inbound import InboundMessage, Peer, PeerKind, ReplyTo
 from skerry.model.outbound import Additions, Button
 from skerry.ports.channel import ConnectionState
-from skerry.sdk.channel_host import ChannelHost, MemoryCursor, MenuCommand
+from skerry.sdk.channel_host import ChannelHost, MemoryCursor, Menu, MenuCommand
 from skerry.testing.discord_objects import GUILD, ROOM, THREAD, TOKEN
 from skerry.testing.discord_server import DiscordServer
 from tests.unit.channels.discord.test_sending import part
@@ -36,12 +37,14 @@ class Bot:
         self.cursor = MemoryCursor()
         self.messages: list[InboundMessage] = []
         self._settings = {"token": TOKEN, "apiRoot": server.root, **settings}
+        self.commands = Menu(owner=COMMANDS)
         self.adapter = self.opened()
 
+    def menu(self) -> Menu:
+        return self.commands
+
     def opened(self) -> DiscordAdapter:
-        host = ChannelHost(
-            AccountId("default"), SystemClock(), self.cursor, commands=lambda: COMMANDS
-        )
+        host = ChannelHost(AccountId("default"), SystemClock(), self.cursor, menu=self.menu)
         return open_account(DiscordAccount.model_validate(self._settings), host)
 
     @asynccontextmanager
@@ -276,14 +279,15 @@ async def test_the_menu_has_the_commands_and_one_is_a_message() -> None:
         assert server.menu is None, "it was set although it had not changed"
 
 
-async def test_a_menu_that_is_not_wanted_is_taken_away() -> None:
+async def test_a_menu_that_is_no_longer_wanted_is_taken_away(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(receiving, "MENU_SECONDS", 0.01)
     async with discord() as server:
         bot = Bot(server)
         async with bot.running():
             await until(lambda: bool(server.menu))
-            await until(lambda: "PUT" in "".join(server.calls))
-        bot._settings["nativeCommands"] = False
-        async with bot.running():
+            bot.commands = Menu(owner=COMMANDS, is_native=False)
             await until(lambda: server.menu == [])
 
 
