@@ -1,7 +1,10 @@
 """Discord through a whole gateway: conversations, threads, commands, and kills."""
 
+import os
+import re
 from pathlib import Path
-from typing import Any
+from random import Random
+from typing import Any, Final
 
 import anyio
 import pytest
@@ -9,6 +12,9 @@ import pytest
 from skerry.testing.discord_objects import ROOM, THREAD, TOKEN
 from skerry.testing.discord_server import DiscordServer
 from skerry.testing.gateway import running_gateway
+
+KILLS: Final = 40 if os.environ.get("SKERRY_FULL") else 6
+PEOPLE: Final = ("1001", "1002", "1003")
 
 
 def everybody(server: DiscordServer) -> dict[str, Any]:
@@ -86,3 +92,40 @@ async def test_a_kill_at_any_point_leaves_one_answer(
         await gateway.stop()
     assert server.texts() == ["echo: first", "echo: hello", "echo: again"]
     assert server.faults == []
+
+
+async def test_kills_at_random_moments_lose_no_message_and_answer_none_twice(
+    tmp_path: Path,
+) -> None:
+    random = Random(KILLS)  # noqa: S311 - moments of a test
+    async with (
+        DiscordServer() as server,
+        running_gateway(home=tmp_path, config=everybody(server)) as gateway,
+    ):
+        await connected(server)
+        for user in PEOPLE:
+            server.say("message begins.", channel=f"{user}00", user=user)
+            await server.wait_for(1, f"{user}00")
+        for number in range(KILLS):
+            user = PEOPLE[number % len(PEOPLE)]
+            server.say(f"message {number}.", channel=f"{user}00", user=user)
+            with anyio.move_on_after(random.uniform(0, 0.25)):
+                await server.wait_for(KILLS + 2, f"{user}00")
+            await gateway.kill()
+            if random.random() < 0.2:
+                server.gateway.expire()
+            await gateway.start()
+        for place, user in enumerate(PEOPLE):
+            wanted = ["begins", *(str(number) for number in range(place, KILLS, len(PEOPLE)))]
+            with anyio.fail_after(120):
+                while answered(server, user) != wanted:
+                    assert len(answered(server, user)) <= len(wanted), server.texts(f"{user}00")
+                    await server.gateway.changed()
+        await gateway.stop()
+    assert server.faults == []
+
+
+def answered(server: DiscordServer, user: str) -> list[str]:
+    """Returns the names of the messages that the answers to a person repeat, in order."""
+    texts = " ".join(server.texts(f"{user}00"))
+    return re.findall(r"message (\w+)\.", texts)
