@@ -50,6 +50,11 @@ class Gateway:
     _sockets: list[ServedSocket] = field(default_factory=list)
     _changed: anyio.Event = field(default_factory=anyio.Event)
 
+    @property
+    def is_alone(self) -> bool:
+        """Returns whether no socket is open."""
+        return not self._sockets
+
     def dispatch(self, kind: str, data: Any) -> None:
         """Adds an event to every session."""
         for session in self.sessions.values():

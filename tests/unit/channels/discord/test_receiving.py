@@ -315,3 +315,25 @@ async def test_a_person_who_wrote_is_answered_in_the_same_chat() -> None:
             await bot.adapter.send(part("hi", to=to))
         assert server.texts("700") == ["hi"]
         assert "POST /users/@me/channels" not in server.calls
+
+
+async def test_more_events_than_may_wait_come_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(receiving, "MOST_WAITING", 3)
+    async with discord() as server:
+        bot, may_go, texts = Bot(server), anyio.Event(), list[str]()
+
+        async def slow(message: InboundMessage) -> None:
+            await may_go.wait()
+            texts.append(message.text)
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(bot.adapter.run, slow)
+            await bot.connected()
+            for number in range(10):
+                server.say(f"{number}")
+            await until(lambda: server.gateway.is_alone)
+            may_go.set()
+            await until(lambda: len(texts) >= 10)
+            tasks.cancel_scope.cancel()
+        assert list(dict.fromkeys(texts)) == [f"{number}" for number in range(10)]
+        assert "resume" in server.gateway.introductions
