@@ -71,7 +71,8 @@ class Package(MetaPathFinder, InspectLoader):
         """Takes every module of the plugin out, also of one that was loaded before under its id."""
         if not self.files:
             return  # a part of this distribution stays imported
-        for name in [module for module in sys.modules if f"{module}.".startswith(f"{self.name}.")]:
+        names = list(sys.modules)  # at once: another thread may be importing
+        for name in [module for module in names if f"{module}.".startswith(f"{self.name}.")]:
             del sys.modules[name]
         for finder in [entry for entry in sys.meta_path if getattr(entry, "name", "") == self.name]:
             sys.meta_path.remove(finder)
