@@ -24,6 +24,7 @@ enable_registration_without_verification: true
 trusted_key_servers: []
 suppress_key_server_warning: true
 rc_message: {per_second: 1000, burst_count: 10000}
+rc_room_creation: {per_second: 1000, burst_count: 10000}
 rc_registration: {per_second: 1000, burst_count: 10000}
 rc_joins:
   local: {per_second: 1000, burst_count: 10000}
