@@ -8,7 +8,6 @@ import secrets
 from typing import Any, Final
 
 import msgspec
-from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from msgspec import Struct, field
 
 _KEY_BYTES: Final = 32
@@ -68,7 +67,7 @@ def sealed(data: bytes) -> tuple[bytes, dict[str, Any]]:
     """Returns the encrypted bytes, and the description of the file but for its address."""
     key = secrets.token_bytes(_KEY_BYTES)
     iv = secrets.token_bytes(_RANDOM_IV_BYTES) + bytes(_IV_BYTES - _RANDOM_IV_BYTES)
-    encrypted = _cipher(key, iv).encryptor().update(data)
+    encrypted = _counted(key, iv, data)
     digest = hashlib.sha256(encrypted).digest()
     text = base64.urlsafe_b64encode(key).decode().rstrip("=")
     described = EncryptedFile("", _Key(text), _unpadded(iv), {"sha256": _unpadded(digest)})
@@ -91,11 +90,19 @@ def opened(file: EncryptedFile, encrypted: bytes) -> bytes:
         raise BrokenFileError(f"its key has {len(key)} bytes and its counter {len(iv)}")
     if not hmac.compare_digest(hashlib.sha256(encrypted).digest(), expected):
         raise BrokenFileError("its bytes are not those that were sent (SHA-256)")
-    return _cipher(key, iv).decryptor().update(encrypted)
+    return _counted(key, iv, encrypted)
 
 
-def _cipher(key: bytes, iv: bytes) -> Cipher[modes.CTR]:
-    return Cipher(algorithms.AES(key), modes.CTR(iv))
+def _counted(key: bytes, iv: bytes, data: bytes) -> bytes:
+    """Encrypts, and decrypts, which is the same in this mode."""
+    # Imported here: an account to which nobody sends such a file does not pay for it.
+    from cryptography.hazmat.primitives.ciphers import (  # noqa: PLC0415 - at first use
+        Cipher,
+        algorithms,
+        modes,
+    )
+
+    return Cipher(algorithms.AES(key), modes.CTR(iv)).encryptor().update(data)
 
 
 def _unpadded(data: bytes) -> str:
