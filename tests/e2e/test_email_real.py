@@ -29,7 +29,7 @@ from tests.support.dovecot import ALICE, BOT, Post, mail_system
 pytestmark = pytest.mark.full("dovecot, aiosmtpd")
 
 KILLS = int(os.environ.get("SKERRY_KILLS", "8"))
-"""Number of kills; the figure in the guide is of 100."""
+"""Number of kills; the figure in the guide is of 200."""
 POINTS = [
     "store.before-commit:1",
     "store.after-commit:1",
