@@ -14,12 +14,14 @@ from skerry.channels.matrix.api import MatrixApi
 from skerry.channels.matrix.config import MatrixAccount
 from skerry.channels.matrix.encryption.signing import is_signed
 from skerry.channels.matrix.sealing import Plain
+from skerry.channels.matrix.unread import GRACE_MS, NOTICE
 from skerry.infra.clock import SystemClock
 from skerry.model.errors import DeliveryRefusedError
 from skerry.model.ids import AccountId
 from skerry.model.inbound import AttachmentKind, InboundMessage, Peer, PeerKind
 from skerry.model.outbound import Additions, OutboundMedia, Settlement
 from skerry.sdk.channel_host import ChannelHost, MemoryCursor, MemoryVault
+from skerry.testing.clock import FakeClock
 from skerry.testing.gateway import running_gateway
 from tests.contract.channels import CONTRACT, Clause, part, taken
 from tests.e2e.test_matrix import asked, config, connected, joined
@@ -100,6 +102,7 @@ class SealedMatrix:
         self._rooms: list[str] = []
         self.alice = self.team = Peer(PeerKind.DIRECT, "")
         self._cursor, self._vault = MemoryCursor(), MemoryVault()
+        self.clock = FakeClock(SystemClock().now_ms())
         self._made: list[MatrixAdapter] = []
 
     async def begin(self) -> None:
@@ -131,7 +134,7 @@ class SealedMatrix:
     @property
     def adapter(self) -> MatrixAdapter:
         settings = {"homeserver": self.bot.url, "accessToken": self.bot.token, "pollSeconds": 2}
-        host = ChannelHost(AccountId("default"), SystemClock(), self._cursor, vault=self._vault)
+        host = ChannelHost(AccountId("default"), self.clock, self._cursor, vault=self._vault)
         self._made.append(open_account(MatrixAccount.model_validate(settings), host))
         return self._made[-1]
 
@@ -139,7 +142,7 @@ class SealedMatrix:
     def plain(self) -> MatrixAdapter:
         """Returns an adapter as it is without the extra."""
         settings = {"homeserver": self.bot.url, "accessToken": self.bot.token, "pollSeconds": 2}
-        host = ChannelHost(AccountId("default"), SystemClock(), self._cursor, vault=self._vault)
+        host = ChannelHost(AccountId("default"), self.clock, self._cursor, vault=self._vault)
         api = MatrixApi(self.bot.url, self.bot.token)
         account = MatrixAccount.model_validate(settings)
         self._made.append(MatrixAdapter(account, host, api, Plain()))
@@ -277,6 +280,37 @@ async def test_a_device_that_is_new_gets_the_key_of_the_next_message(
                 while not rows[-1]["decrypted"] or rows[-1]["content"]["body"] != "answer 2":
                     rows = await phone.read(town.alice.id, town.bot, 1)
         tasks.cancel_scope.cancel()
+    await town.close()
+
+
+async def test_a_person_whose_message_cannot_be_decrypted_is_told_once(url: str, nio: Nio) -> None:
+    town = SealedMatrix(url, nio)
+    await town.begin()
+    adapter = town.adapter
+    no_key = {
+        "algorithm": "m.megolm.v1.aes-sha2",
+        "session_id": "nobodyhasthekeyofthissession",
+        "ciphertext": "AwgA",
+    }
+    for _ in range(2):
+        nio.person.send(town.alice.id, "m.room.encrypted", no_key)
+
+    async def inbox(message: InboundMessage) -> None:
+        assert message.text == "readable"
+        town.clock.advance(GRACE_MS)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(adapter.run, inbox)
+        await nio.say(town.alice.id, "readable")
+        (told,) = await nio.read(town.alice.id, town.bot, 1)
+        with anyio.fail_after(60):
+            while not adapter.state.message:  # noqa: ASYNC110 - it tells nobody
+                await anyio.sleep(0.05)
+        tasks.cancel_scope.cancel()
+    assert told["decrypted"]
+    assert (told["content"]["msgtype"], told["content"]["body"]) == ("m.notice", NOTICE)
+    assert adapter.state.message.startswith("2 encrypted messages could not be read")
+    assert "/discardsession" in adapter.state.remedy
     await town.close()
 
 

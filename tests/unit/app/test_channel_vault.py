@@ -7,7 +7,8 @@ import pytest
 
 from skerry.app.channel_vault import MOST_BYTES, StoreVault
 from skerry.ports.vault import Kept
-from skerry.store import Store, channel_secrets, open_store
+from skerry.store import DATABASE, Store, backups, channel_secrets, open_store, restore
+from skerry.store.backups import BackupKind
 
 
 @pytest.fixture
@@ -76,6 +77,17 @@ async def test_a_database_that_went_back_is_behind_until_it_is_renewed(
     assert renewed.key == key
     assert await ours.every("kind") == []
     assert not (await ours.open()).is_behind
+
+
+async def test_what_a_restore_brings_back_is_behind_even_of_the_same_day(tmp_path: Path) -> None:
+    async with open_store(tmp_path / DATABASE) as store:
+        await vault(store, tmp_path).open()
+        await vault(store, tmp_path).write([Kept("kind", "one", b"1")])
+    backup = backups.create(tmp_path, BackupKind.MANUAL, 1)
+    restore.restore(tmp_path, backup, 2)
+    async with open_store(tmp_path / DATABASE) as store:
+        assert (await vault(store, tmp_path).open()).is_behind
+        assert await vault(store, tmp_path).read("kind", "one") == b"1"
 
 
 async def test_a_lost_or_broken_key_file_is_made_anew(store: Store, tmp_path: Path) -> None:
