@@ -64,7 +64,7 @@ _FILTERS: Final = tuple(
     ).decode()
     for types in (_TYPES, (*_TYPES, wire.MEMBER))
 )
-"""What a sync has without encryption and with it: who left must get no more keys."""
+"""Filters of a sync without encryption and with it: who left must get no more keys."""
 
 
 class MatrixAdapter:

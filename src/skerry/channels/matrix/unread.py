@@ -52,7 +52,7 @@ class Unread:
         self._sealing = sealing
         self._clock = clock
         self._waiting: dict[str, _Waiting] | None = None
-        """What waits, by event; None until it was read."""
+        """Messages by event; None until they were read from the vault."""
         self._named: set[str] = set()
         """Rooms of which the log has said that they cannot be read."""
         self._refused = 0
@@ -69,7 +69,7 @@ class Unread:
         return f"{count} encrypted messages could not be read, the last {last}.", _REMEDY
 
     async def read(self, room_id: str, event: wire.Event) -> wire.Event | None:
-        """Returns what an encrypted event has inside; None for one that cannot be read now."""
+        """Returns the event that is inside; None for one that cannot be read now."""
         try:
             return await self._sealing.decrypt(room_id, event)
         except LockedError as error:

@@ -139,7 +139,7 @@ class Olm:
     async def encrypt(
         self, targets: Sequence[Target], kind: str, content: Mapping[str, Any]
     ) -> tuple[dict[str, dict[str, Any]], list[tuple[str, str, Struct]]]:
-        """Returns what is to be sent, by user and device, and the records to keep before that.
+        """Returns messages to send, by user and device, and the records to keep before that.
 
         Devices with which there is no session are left out.
         """
