@@ -11,7 +11,7 @@ from vodozemac import Curve25519PublicKey
 
 from skerry.channels.matrix.api import CLIENT, MatrixApi
 from skerry.channels.matrix.encryption.keys import MEGOLM_V1
-from skerry.channels.matrix.encryption.records import PEOPLE, Peer, Person, Records
+from skerry.channels.matrix.encryption.records import MOST, PEOPLE, Peer, Person, Records
 from skerry.channels.matrix.encryption.signing import is_signed
 
 logger = logging.getLogger(__name__)
@@ -46,6 +46,8 @@ class People:
         self._records = records
         self._api = api
         self._current: set[str] = set()
+        self._known: dict[str, Person] = {}
+        """Records that were read; a room may have a thousand members."""
 
     def outdate(self, users: Iterable[str]) -> None:
         """Asks for the devices of these users again when they are next needed."""
@@ -65,7 +67,16 @@ class People:
 
     async def known(self, user: str) -> Person:
         """Returns the devices of a user that are known already."""
-        return await self._records.read(PEOPLE, user, Person) or Person()
+        person = self._known.get(user)
+        if person is None:
+            person = await self._records.read(PEOPLE, user, Person) or Person()
+            self._keep(user, person)
+        return person
+
+    def _keep(self, user: str, person: Person) -> None:
+        if len(self._known) >= MOST[PEOPLE]:
+            self._known.pop(next(iter(self._known)))
+        self._known[user] = person
 
     async def _ask(self, users: list[str]) -> None:
         self._current.update(users)  # a change that is told from here on counts
@@ -76,7 +87,7 @@ class People:
         except BaseException:
             self._current.difference_update(users)
             raise
-        changed: list[tuple[str, str, Struct]] = []
+        changed: list[tuple[str, str, Person]] = []
         for user in users:
             if user.partition(":")[2] in answered.failures:
                 self._current.discard(user)  # its server is away: what is known is used
@@ -86,6 +97,8 @@ class People:
             if after != before:
                 changed.append((PEOPLE, user, after))
         await self._records.write(changed)
+        for _, user, person in changed:
+            self._keep(user, person)
 
 
 def _merged(user: str, before: Person, listed: Mapping[str, Mapping[str, Any]]) -> Person:
