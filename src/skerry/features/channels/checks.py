@@ -7,10 +7,10 @@ from skerry.ports.checks import Check, Level
 
 
 def accounts(status: Mapping[str, Any]) -> Iterator[Check]:
-    """Yields a finding for each account: a warning for one that is not connected."""
+    """Yields a finding for each account: a warning for one that lacks something."""
     for account in status.get("channels", ()):
         name = f"{account['channel']}/{account['account']}"
-        if account["state"] == "connected":
+        if account["state"] == "connected" and not account["message"]:
             yield Check("channels", Level.OK, f"{name} is connected{_as(account)}.")
         elif account["enabled"]:
             message = f"{name}: {account['message'] or account['state']}"
