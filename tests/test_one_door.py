@@ -30,6 +30,7 @@ CLIENTS: Final = {
     "skerry/sdk/sockets.py": "servers that the configuration of a plugin names, under the policy",
     "skerry_recall/remote.py": MODEL,
     "skerry_relayer/s3.py": "the bucket that the operator named",
+    "skerry_relayer/walrus.py": "the publisher and aggregator that the operator named",
     "skerry_relayer/model.py": MODEL,
     "skerry/providers/adapters.py": MODEL,
     "skerry/providers/anthropic.py": MODEL,
