@@ -83,3 +83,21 @@ async def test_the_first_screen_leads_to_what_the_gateway_can_do(browser: Chromi
             await expect(page.get_by_role("dialog", name=panel)).to_be_visible()
             await page.keyboard.press("Escape")
             await expect(page.get_by_role("dialog", name=panel)).to_be_hidden()
+
+
+async def test_the_tools_of_an_agent_are_shown_with_their_rules(browser: Chromium) -> None:
+    config = {"tools": {"deny": ["web_fetch"]}}
+    async with running_gateway(config=config) as gateway:
+        page = await browser.open(address(gateway))
+        await expect_online(page)
+        await page.get_by_role("button", name="Tools", exact=True).click()
+        panel = page.get_by_role("dialog", name="Tools")
+        await expect(panel.get_by_text("Used without asking")).to_be_visible()
+        await expect(panel.get_by_text("memory_search", exact=True)).to_be_visible()
+        await panel.get_by_text("Switched off").click()
+        row = panel.locator("li", has=page.get_by_text("web_fetch", exact=True))
+        await expect(row).to_contain_text("tools.deny")
+        await page.evaluate(AXE.read_text(encoding="utf-8"))
+        assert await complaints(page) == []
+        await page.set_viewport_size({"width": 360, "height": 700})
+        assert await page.evaluate(OUTSIDE) == []

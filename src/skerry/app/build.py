@@ -241,6 +241,7 @@ async def open_application(  # noqa: PLR0915 - one for each part, in the order o
                 hurry=delivery.hurry,
                 approvals=runtime.approvals,
                 internal_runs=InternalRuns(dispatch),
+                tools=lambda: [tool.spec for tool in tools.values()],
                 channels=channels,
             )
             tools.host = tool_host(context, environ, delivery, services, host.claims.searches)

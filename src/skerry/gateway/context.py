@@ -24,6 +24,7 @@ from skerry.infra.clock import Clock
 from skerry.infra.expendable import Expendable
 from skerry.model.ids import SessionKey
 from skerry.model.inbound import ReplyTo
+from skerry.model.tool import ToolSpec
 from skerry.policy.records import Records
 from skerry.ports.channel import Channels
 from skerry.ports.checks import Check
@@ -133,6 +134,8 @@ class GatewayContext(Struct, frozen=True):
     """Starts the runs of the gateway's own; None where no agent runs."""
     plugins: LoadedPlugins | None = None
     """None when the configuration names none."""
+    tools: Callable[[], Sequence[ToolSpec]] = tuple
+    """Returns the tools that there are, those of plugins included, whoever may use them."""
     channels: Channels | None = None
     """Accounts on chat platforms; None where no gateway runs."""
 

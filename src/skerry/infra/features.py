@@ -87,7 +87,6 @@ FEATURES = (
     Feature(
         "tools",
         ("what agents may do", "list the tools of an agent, and explain who may use each"),
-        registers=False,
     ),
     Feature("exec", ("what agents may do", "tell which commands of agents run unasked")),
     Feature("guard", ("what agents may do", "examine and fence text of others"), registers=False),

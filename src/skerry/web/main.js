@@ -24,6 +24,7 @@ const PANELS = {
   usage: "./usage.js",
   channels: "./channels.js",
   schedule: "./schedule.js",
+  tools: "./tools.js",
   approvals: "./inbox.js",
   waiting: "./inbox.js",
   undelivered: "./channels.js",
@@ -295,6 +296,7 @@ class Page {
     byId("memory").hidden = !gateway.can("memory.search");
     byId("usage").hidden = !gateway.can("usage.cost");
     byId("channels").hidden = !gateway.can("channels.restart");
+    byId("tools").hidden = !gateway.can("tools.list");
     byId("schedule").hidden = !gateway.can("cron.list");
     for (const card of CARDS) card.parentElement.hidden = byId(card.dataset.opens).hidden;
     byId("download").hidden = conversation.items.length === 0;

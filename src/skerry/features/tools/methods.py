@@ -1,0 +1,43 @@
+"""Method that lists the tools of an agent, and what the policy decides about each."""
+
+from typing import Final
+
+from msgspec.structs import replace
+
+from skerry.features.tools.explain import Question, decided
+from skerry.gateway.frames import Json
+from skerry.gateway.method import Call, Method, Name, Params
+from skerry.policy.tool_names import CORE, GROUPS
+
+
+class ListParams(Params):
+    """Parameters of `tools.list`: a conversation of the owner, by default the main one."""
+
+    session_key: Name | None = None
+    agent_id: Name | None = None
+
+
+async def tools_list(call: Call, params: ListParams) -> Json:
+    """Returns each tool with its description, and the decision where the owner asks for a run.
+
+    What other people may have done is said by `skerry tools list --origin`.
+    """
+    config = call.context.config()
+    question = Question("", agent=call.agent(params.agent_id), session=params.session_key or "main")
+    rows: list[Json] = []
+    for spec in sorted(call.context.tools(), key=lambda spec: spec.name):
+        decision = decided(config, replace(question, tool=spec.name))
+        row: dict[str, Json] = {
+            "tool": spec.name,
+            "description": spec.description,
+            "groups": sorted(group for group, names in GROUPS.items() if spec.name in names),
+            "isPlugin": spec.name not in CORE,
+            "decision": str(decision.effect),
+            "rule": decision.rule,
+            "reason": decision.reason,
+        }
+        rows.append(row)
+    return {"tools": rows}
+
+
+METHODS: Final = (Method("tools.list", ListParams, tools_list),)
