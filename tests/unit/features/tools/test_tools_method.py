@@ -31,12 +31,17 @@ async def listed(client: GatewayClient, **params: str) -> dict[str, dict[str, An
     return {row["tool"]: row for row in rows}
 
 
-async def test_each_tool_has_its_description_and_the_rule_that_decides(client: GatewayClient) -> None:
+async def test_each_tool_has_its_description_and_the_rule_that_decides(
+    client: GatewayClient,
+) -> None:
     rows = await listed(client)
     assert {"read", "write", "exec", "memory_search", "web_fetch"} <= rows.keys()
     assert all(row["description"] for row in rows.values())
     assert rows["read"]["decision"] == "allow"
-    assert (rows["web_fetch"]["decision"], rows["web_fetch"]["rule"]) == ("deny", "tools.deny: web_fetch")
+    assert (rows["web_fetch"]["decision"], rows["web_fetch"]["rule"]) == (
+        "deny",
+        "tools.deny: web_fetch",
+    )
     assert "group:fs" in rows["read"]["groups"]
 
 
