@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from msgspec import Struct
@@ -18,6 +18,8 @@ logger = logging.getLogger(__name__)
 
 GRACE_MS: Final = 15_000
 """Time that a key may take longer than its message before the person is told."""
+QUIET_MS: Final = 600_000
+"""Time within which a room is told once: anybody can send what nobody decrypts."""
 KEPT_MS: Final = 604_800_000
 """Time after which a message whose key has not arrived is given up."""
 _MOST: Final = 500
@@ -55,6 +57,8 @@ class Unread:
         """Messages by event; None until they were read from the vault."""
         self._named: set[str] = set()
         """Rooms of which the log has said that they cannot be read."""
+        self._told: dict[str, int] = {}
+        """Times at which rooms were told."""
         self._refused = 0
         self._last = ""
 
@@ -141,16 +145,17 @@ class Unread:
             await self._vault.write([Kept(_KIND, event_id, b"")])
 
     async def tell(self, notify: Notify) -> None:
-        """Tells the rooms of messages whose keys are late, once for each session."""
+        """Tells the rooms of messages whose keys are late, once in a while."""
         now = self._clock.now_ms()
-        told: dict[tuple[str, str], Any] = {}
         for event_id, one in list((await self._all()).items()):
             if now - one.at > KEPT_MS:
                 await self.drop(event_id)
             elif not one.told and now - one.at >= GRACE_MS:
-                if (one.room_id, one.session_id) not in told:
-                    told[one.room_id, one.session_id] = one
-                    await notify(one.room_id, NOTICE, one.session_id)
+                if now - self._told.get(one.room_id, 0) >= QUIET_MS:
+                    if len(self._told) >= _MOST_NAMED:
+                        self._told.pop(next(iter(self._told)))
+                    self._told[one.room_id] = now
+                    await notify(one.room_id, NOTICE, event_id)
                 self._last = ""
                 logger.warning(
                     "matrix/%s: %s of %s in %s cannot be decrypted, its key has not arrived. %s",

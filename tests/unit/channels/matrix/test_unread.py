@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from skerry.channels.matrix.unread import GRACE_MS, KEPT_MS, Unread
+from skerry.channels.matrix.unread import GRACE_MS, KEPT_MS, QUIET_MS, Unread
 from skerry.model.ids import AccountId
 from skerry.sdk.channel_host import MemoryVault
 from skerry.testing.clock import FakeClock
@@ -26,7 +26,7 @@ class Desk:
         self.unread = Unread(AccountId("default"), self.vault, self.machine, self.clock)
 
     async def tell(self) -> list[tuple[str, str]]:
-        """Returns the rooms that are told now, each with the session."""
+        """Returns the rooms that are told now, each with the event."""
 
         async def notify(room_id: str, _: str, about: str) -> None:
             self.told.append((room_id, about))
@@ -68,20 +68,27 @@ async def test_only_the_messages_of_an_arrived_session_are_tried(desk: Desk) -> 
     assert len(await desk.unread.arrived(frozenset({desk.alice.group.session_id}))) == 1
 
 
-async def test_a_person_is_told_once_for_each_session_after_a_while(desk: Desk) -> None:
+async def test_a_person_is_told_once_in_a_while(desk: Desk) -> None:
     await desk.unread.read(ROOM, desk.alice.say("one", "$1"))
     await desk.unread.read(ROOM, desk.alice.say("two", "$2"))
     assert await desk.tell() == []
     assert desk.unread.notice == ("", "")
     desk.clock.advance(GRACE_MS)
-    assert await desk.tell() == [(ROOM, desk.alice.group.session_id)]
+    assert await desk.tell() == [(ROOM, "$1")]
     message, remedy = desk.unread.notice
     assert message.startswith("2 encrypted messages could not be read")
     assert "@alice:local" in message
     assert "/discardsession" in remedy
+    await desk.unread.read(ROOM, desk.alice.say("x", "$3", session_id="another"))
+    desk.clock.advance(GRACE_MS)
+    assert await desk.tell() == []
+    desk.clock.advance(QUIET_MS)
+    await desk.unread.read(ROOM, desk.alice.say("x", "$4", session_id="a third"))
+    desk.clock.advance(GRACE_MS)
+    assert await desk.tell() == [(ROOM, "$4")]
     desk.begin()
     assert await desk.tell() == []
-    assert desk.unread.notice[0].startswith("2 ")
+    assert desk.unread.notice[0].startswith("4 ")
     desk.clock.advance(KEPT_MS)
     await desk.tell()
     assert desk.unread.notice == ("", "")

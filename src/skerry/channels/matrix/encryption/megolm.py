@@ -12,12 +12,12 @@ from vodozemac import GroupSession, InboundGroupSession, MegolmMessage, SessionK
 from skerry.channels.matrix.encryption.keys import MEGOLM_V1, OwnKeys
 from skerry.channels.matrix.encryption.olm import Olm, Payload, Target
 from skerry.channels.matrix.encryption.records import (
-    INBOUND,
     OUTBOUND,
     Inbound,
     Outbound,
     Person,
     Records,
+    inbound_of,
 )
 from skerry.infra.clock import Clock
 
@@ -99,18 +99,19 @@ class Megolm:
             logger.warning("matrix: a room key of %s is not what it says", payload.sender)
             return None
         name = _name(key.room_id, key.session_id)
-        before = await self._records.read(INBOUND, name, Inbound)
+        kind = inbound_of(payload.sender)
+        before = await self._records.read(kind, name, Inbound)
         seen: dict[int, str] = {}
         if before is not None:
-            if (before.sender, before.sender_key) != (payload.sender, sender_key):
-                logger.warning("matrix: %s sent the key of another's session", payload.sender)
+            if before.sender_key != sender_key:
+                logger.warning("matrix: %s sent a key of another device", payload.sender)
                 return None
             known = self._inbound(before)
             if known is not None and known.first_known_index <= session.first_known_index:
                 return None
             seen = before.seen
         kept = Inbound(session.pickle(self._records.key), payload.sender, sender_key, seen)
-        return key.session_id, (INBOUND, name, kept)
+        return key.session_id, (kind, name, kept)
 
     async def decrypt(
         self, room_id: str, sender: str, event_id: str, sealed: SealedRoomEvent, *, note: bool
@@ -124,12 +125,12 @@ class Megolm:
         if sealed.algorithm != MEGOLM_V1:
             raise UndecryptableError(f"its algorithm {sealed.algorithm[:64]!r} is unknown")
         name = _name(room_id, sealed.session_id)
-        kept = await self._records.read(INBOUND, name, Inbound)
+        kept = await self._records.read(inbound_of(sender), name, Inbound)
         session = self._inbound(kept) if kept else None
         if kept is None or session is None:
-            raise MissingKeyError(f"the key of its session {sealed.session_id[:64]} is not here")
-        if kept.sender != sender:
-            raise UndecryptableError(f"its session belongs to {kept.sender}")
+            raise MissingKeyError(
+                f"the key of session {sealed.session_id[:64]} of {sender} is not here"
+            )
         try:
             message = MegolmMessage.from_base64(sealed.ciphertext)
             if message.message_index() < session.first_known_index:
@@ -154,7 +155,8 @@ class Megolm:
             if len(kept.seen) >= _MOST_SEEN:
                 raise UndecryptableError(f"its session has more than {_MOST_SEEN} messages")
             seen = {**kept.seen, index: event_id}
-            await self._records.write([(INBOUND, name, replace(kept, seen=seen))])
+            kind = inbound_of(kept.sender)
+            await self._records.write([(kind, name, replace(kept, seen=seen))])
 
     async def encrypt(
         self,
@@ -219,7 +221,7 @@ class Megolm:
         await self._records.write(
             [
                 (OUTBOUND, room_id, kept),
-                (INBOUND, _name(room_id, session.session_id), inbound),
+                (inbound_of(self._own.user), _name(room_id, session.session_id), inbound),
             ]
         )
         return kept, session

@@ -16,7 +16,7 @@ from skerry.channels.matrix.encryption.signing import is_signed
 
 logger = logging.getLogger(__name__)
 
-_AT_ONCE: Final = 200
+_AT_ONCE: Final = 50
 """Users of one question."""
 _MOST_DEVICES: Final = 200
 """Devices of a user that are known, those included that are gone."""

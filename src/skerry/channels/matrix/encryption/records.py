@@ -20,8 +20,8 @@ PEOPLE: Final = "people"
 INBOUND: Final = "inbound"
 OUTBOUND: Final = "outbound"
 RECEIVED: Final = "received"
-MOST: Final = {INBOUND: 20_000, OLM: 10_000, PEOPLE: 5_000, RECEIVED: 500, OUTBOUND: 2_000}
-"""Records of a kind that are kept, the newest."""
+MOST: Final = {INBOUND: 1_000, OLM: 10_000, PEOPLE: 5_000, RECEIVED: 500, OUTBOUND: 2_000}
+"""Records of a kind that are kept, the newest; of `INBOUND` for each sender."""
 R = TypeVar("R", bound=Struct)
 
 
@@ -85,6 +85,11 @@ class Outbound(Struct, frozen=True):
     """Curve25519 keys of devices that have it, by user and device."""
 
 
+def inbound_of(sender: str) -> str:
+    """Returns the kind of a sender's sessions: nobody can push out those of another."""
+    return f"{INBOUND} {sender}"
+
+
 class Records:
     """The records of one account."""
 
@@ -106,4 +111,6 @@ class Records:
         """Writes records in one COMMIT."""
         kept = [Kept(kind, name, msgspec.json.encode(record)) for kind, name, record in records]
         if kept:
-            await self.vault.write(kept, MOST)
+            bases = {one.kind: one.kind.partition(" ")[0] for one in kept}
+            most = {kind: MOST[base] for kind, base in bases.items() if base in MOST}
+            await self.vault.write(kept, most)

@@ -4,8 +4,10 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+from vodozemac import GroupSession
 
 from skerry.channels.matrix.encryption.machine import Machine
+from skerry.channels.matrix.encryption.records import INBOUND, MOST, inbound_of
 from skerry.channels.matrix.encryption.signing import is_signed
 from skerry.channels.matrix.sealing import LockedError, SealedError
 from skerry.sdk.channel_host import MemoryVault
@@ -124,7 +126,7 @@ async def test_an_event_of_another_room_or_sender_is_refused(bench: Bench) -> No
     with pytest.raises(SealedError, match="another room"):
         await bench.machine.decrypt(other, moved)
     claimed = type(moved)(moved.type, "@mallory:local", "$2", 9, moved.content)
-    with pytest.raises(SealedError, match="belongs to @alice:local"):
+    with pytest.raises(LockedError, match="of @mallory:local is not here"):
         await bench.machine.decrypt(ROOM, claimed)
 
 
@@ -210,8 +212,29 @@ async def test_a_session_of_another_device_is_not_replaced(bench: Bench) -> None
     alice, mallory = Device(bench.server), Device(bench.server, "@mallory:local")
     await bench.machine.take(sync(alice.room_key()))
     mallory.group = alice.group
-    assert await bench.machine.take(sync(mallory.room_key())) == frozenset()
+    await bench.machine.take(sync(mallory.room_key()))
+    desk = Device(bench.server, name="DESK")
+    desk.group = alice.group
+    assert await bench.machine.take(sync(desk.room_key())) == frozenset()
     assert (await bench.machine.decrypt(ROOM, alice.say("hi", "$1"))).content["body"] == "hi"
+
+
+async def test_nobody_pushes_out_the_sessions_of_another(bench: Bench) -> None:
+    alice, mallory = Device(bench.server), Device(bench.server, "@mallory:local")
+    await bench.machine.take(sync(alice.room_key()))
+    first = mallory.group
+    await bench.machine.take(sync(mallory.room_key()))
+    for _ in range(MOST[INBOUND] // 100):
+        keys = []
+        for _ in range(100):
+            mallory.group = GroupSession()
+            keys.append(mallory.room_key())
+        await bench.machine.take(sync(*keys))
+    assert len(await bench.vault.every(inbound_of(mallory.user))) == MOST[INBOUND]
+    assert (await bench.machine.decrypt(ROOM, alice.say("hi", "$1"))).content["body"] == "hi"
+    mallory.group = first
+    with pytest.raises(LockedError):
+        await bench.machine.decrypt(ROOM, mallory.say("hi", "$2"))
 
 
 async def test_the_keys_of_a_device_that_were_seen_first_count(
