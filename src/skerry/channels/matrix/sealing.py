@@ -68,7 +68,7 @@ class Sealing(Protocol):
 class Plain:
     """Implements `Sealing` where nothing can be encrypted."""
 
-    problem = "Encrypted rooms are not read nor written: the extra matrix is not installed."
+    problem = "Encrypted rooms are neither read nor written: the extra matrix is not installed."
     remedy = REMEDY
     about = ""
 

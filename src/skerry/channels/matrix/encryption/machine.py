@@ -90,7 +90,7 @@ class Machine:
             async with self._records.lock:
                 await self._own.open(user, device)
         except KeysLostError as error:
-            self.problem = f"Encrypted rooms are not read nor written: {error}."
+            self.problem = f"Encrypted rooms are neither read nor written: {error}."
             self.remedy = _REMEDY
 
     async def take(self, synced: wire.Synced) -> frozenset[str]:
