@@ -39,6 +39,7 @@ REACHED = {
 BESIDE = (
     "approval.",
     "cron.",
+    "exchange.",
     "forget.",
     "heartbeat.",
     "index.",
@@ -51,6 +52,7 @@ BESIDE = (
 ELSEWHERE = (
     "e2e/test_approvals_kills.py",
     "e2e/test_cron_kills.py",
+    "e2e/test_exchange.py",
     "e2e/test_heartbeat_kills.py",
     "e2e/test_forgetting_kills.py",
     "e2e/test_pairing.py",

@@ -210,7 +210,7 @@ async def test_the_end_of_the_time_ends_all_that_a_command_started(tmp_path: Pat
 
 async def test_ctrl_c_interrupts_the_command_in_a_terminal(tmp_path: Path) -> None:
     async with rig(tmp_path) as commands:
-        text = "trap 'echo caught; exit 7' INT; echo ready; while :; do sleep 600; done"
+        text = "trap 'echo caught; exit 7' INT; echo ready; while :; do sleep 0.05; done"
         session = await commands.begin(text, pty=True)
         await commands.printed(session, "ready")
         await commands.call("send-keys", session, keys=["C-c"])
