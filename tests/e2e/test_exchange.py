@@ -24,8 +24,11 @@ CONFIG: Final[dict[str, Any]] = {
     "session": {"dmScope": "main", "agentToAgent": {"maxPingPongTurns": 2}},
 }
 NEWS: Final = "Work asked for the tide."
-POINTS: Final = tuple(
-    f"exchange.{name}:{number}" for number in (1, 3) for name in ("before-step", "step")
+POINTS: Final = (
+    "exchange.before-step:1",
+    "exchange.step:1",
+    "exchange.before-step:3",
+    "exchange.step:3",
 )
 
 

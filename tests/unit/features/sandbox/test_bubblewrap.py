@@ -217,7 +217,7 @@ async def test_a_terminal_controls_the_command_alone(sandbox: Sandbox, workspace
 
 
 async def test_ctrl_c_interrupts_a_command_in_a_terminal(sandbox: Sandbox, workspace: Path) -> None:
-    text = "trap 'echo interrupted; exit 7' INT; echo ready; while :; do sleep 600; done"
+    text = "trap 'echo interrupted; exit 7' INT; echo ready; while :; do sleep 0.05; done"
     shown = b""
     with anyio.fail_after(60):
         async with sandbox.open(script(text, workspace, pty=True)) as process:
