@@ -26,6 +26,8 @@ from skerry.store.outbox import PartState
 
 SENT_SECONDS: Final = 20.0
 """Seconds that `send` waits for the platform; then the message is still in the outbox."""
+PROBE_MS: Final = (1000, 20_000)
+"""The shortest and the longest wait for the answers of the platforms, in ms; the longest is usual."""
 LOOK_SECONDS: Final = 0.05
 _MOST_PROBES: Final = 64
 Key = Annotated[str, Field(min_length=1, max_length=256)]
@@ -35,9 +37,8 @@ Option = Annotated[str, Field(min_length=1, max_length=100)]
 class StatusParams(Params):
     """Parameters of `channels.status`."""
 
-    ignored: ClassVar = {"timeoutMs": "A probe has its own limit of 20 s."}
-
     probe: bool | None = None
+    timeout_ms: Annotated[int, Field(ge=0)] = PROBE_MS[1]
     channel: Name | None = None
 
 
@@ -107,7 +108,8 @@ async def channels_status(call: Call, params: StatusParams) -> Json:
         reports = [report for report in reports if report.channel == params.channel]
     rows = [_row(report) for report in reports]
     if params.probe and channels is not None:
-        await _probe(channels, rows[:_MOST_PROBES])
+        least, most = PROBE_MS
+        await _probe(channels, rows[:_MOST_PROBES], min(max(params.timeout_ms, least), most) / 1000)
     by_channel: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         by_channel.setdefault(row["channel"], []).append(row)
@@ -128,9 +130,13 @@ async def channels_status(call: Call, params: StatusParams) -> Json:
     }
 
 
-async def _probe(channels: Channels, rows: list[dict[str, Any]]) -> None:
+async def _probe(channels: Channels, rows: list[dict[str, Any]], seconds: float) -> None:
     async def one(row: dict[str, Any]) -> None:
-        state = await channels.probe(row["channel"], row["accountId"])
+        row["probe"] = {"ok": False, "error": f"The platform did not answer in {seconds:g} s."}
+        with anyio.move_on_after(seconds) as limit:
+            state = await channels.probe(row["channel"], row["accountId"])
+        if limit.cancelled_caught:
+            return
         row |= _state(state.state, state.message, state.remedy)
         row["probe"] = {"ok": state.state is ConnectionState.CONNECTED, "name": state.name}
 
