@@ -95,8 +95,8 @@ class MemoryQueryConfig(OpenSection):
 class MemorySyncSessions(OpenSection):
     """Indexing of conversations that are still in use, and the CPU share for their vectors.
 
-    One that rests for five minutes is always indexed, and for some seconds where a tenth is new. In
-    a long one a tenth takes the place of the limits below, where that is more.
+    One that rests for five minutes is always indexed, and for some seconds where a tenth or 16
+    entries are new. What is indexed already is not read again, but for the last 64 entries.
     """
 
     delta_bytes: int = Field(default=100_000, ge=0, le=1_000_000_000)

@@ -366,3 +366,5 @@ class Utterance(Struct, frozen=True):
     text: str
     at: int
     """Time in milliseconds since 1970."""
+    seq: int = 0
+    """Number of its entry in the transcript, from 1; 0 where it is not known."""

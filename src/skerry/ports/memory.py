@@ -125,8 +125,10 @@ class Transcripts(Protocol):
         """
         ...
 
-    async def said(self, conversation: TrackedConversation) -> Sequence[Utterance]:
+    async def said(self, conversation: TrackedConversation, after: int = 0) -> Sequence[Utterance]:
         """Returns the texts of the person and the assistant, in order, without tool results.
+
+        Those of the entries behind number `after`.
 
         Raises:
             StateError: it cannot be read.

@@ -25,16 +25,20 @@ def conversations(reader: Reader, agent: str, since: int) -> list[TrackedConvers
     return [TrackedConversation(*row) for row in rows]
 
 
-def said(reader: Reader, session_id: str) -> list[Utterance]:
-    """Returns the texts of person and assistant, in order: no tools, summaries or notices."""
+def said(reader: Reader, session_id: str, after: int = 0) -> list[Utterance]:
+    """Returns the texts of person and assistant, in order: no tools, summaries or notices.
+
+    Those of the entries behind number `after`.
+    """
     rows = reader.all(
-        "SELECT at, body FROM entry WHERE session_id = ? AND kind IS NULL ORDER BY seq",
-        (session_id,),
+        "SELECT seq, at, body FROM entry WHERE session_id = ? AND seq > ? AND kind IS NULL"
+        " ORDER BY seq",
+        (session_id, after),
     )
-    return [utterance for at, body in rows if (utterance := _utterance(at, body)) is not None]
+    return [one for seq, at, body in rows if (one := _utterance(seq, at, body)) is not None]
 
 
-def _utterance(at: int, body: bytes) -> Utterance | None:
+def _utterance(seq: int, at: int, body: bytes) -> Utterance | None:
     try:
         entry = message.decode(body)
     except (TypeError, *UNREADABLE):
@@ -42,11 +46,11 @@ def _utterance(at: int, body: bytes) -> Utterance | None:
         return None
     match entry:
         case UserMessage() if entry.text and not entry.text.startswith("/"):
-            return Utterance(by_user=True, text=entry.text, at=at)
+            return Utterance(by_user=True, text=entry.text, at=at, seq=seq)
         case AssistantMessage() if entry.text and (entry.provider, entry.model) not in {
             COMMAND,
             NOTICE,
         }:
-            return Utterance(by_user=False, text=entry.text, at=at)
+            return Utterance(by_user=False, text=entry.text, at=at, seq=seq)
         case _:
             return None

@@ -61,8 +61,8 @@ REFUSED: Final = {
 }
 """Methods that may be refused, each with the reason."""
 GUARDED: Final = {"config.set": "channels."}
-"""Beginnings of messages of methods that may be refused: the form of a channel adds who may write to
-the agent, which only its owner does, by command or in the file."""
+"""Beginnings of messages of methods that may be refused: the form of a channel adds who may write
+to the agent, which only its owner does, by command or in the file."""
 RED: Final = {
     "must NOT have fewer than 1 characters": "Debug > Call was pressed with an empty method.",
 }

@@ -27,7 +27,7 @@ from skerry.store.outbox import PartState
 SENT_SECONDS: Final = 20.0
 """Seconds that `send` waits for the platform; then the message is still in the outbox."""
 PROBE_MS: Final = (1000, 20_000)
-"""The shortest and the longest wait for the answers of the platforms, in ms; the longest is usual."""
+"""The shortest wait for the answers of the platforms, and the longest, which is usual, in ms."""
 LOOK_SECONDS: Final = 0.05
 _MOST_PROBES: Final = 64
 Key = Annotated[str, Field(min_length=1, max_length=256)]

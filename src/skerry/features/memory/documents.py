@@ -46,11 +46,24 @@ class Document:
     """The key of the conversation."""
     times: Sequence[tuple[int, int]] = ()
     """Dates of its parts: the first line of each, ascending, and its time in milliseconds."""
+    blocks: Sequence[tuple[int, int]] = ()
+    """Blocks of a conversation: the first line of each, ascending, and its number."""
 
     @property
     def hash(self) -> str:
         """Returns the SHA-256 of the text, in hex."""
         return digest(self.text)
+
+
+class Resume(Struct, frozen=True, gc=False):
+    """Place in a conversation from which on it is read again when it has grown."""
+
+    block: int
+    """Number of its last block. Those before it are full and do not change."""
+    place: int = 0
+    """Number of passages before that block."""
+    line: int = 0
+    """Number of lines before it."""
 
 
 @dataclass(frozen=True, slots=True)

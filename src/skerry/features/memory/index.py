@@ -51,8 +51,8 @@ class Conversations(Protocol):
         """Returns those in which something was said since then, in ms since 1970."""
         ...
 
-    def document(self, conversation: TrackedConversation) -> Document:
-        """Returns the transcript of a conversation as a document."""
+    def document(self, conversation: TrackedConversation, after: int = 0) -> Document:
+        """Returns the transcript of a conversation behind entry `after` as a document."""
         ...
 
 

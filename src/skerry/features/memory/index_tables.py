@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from skerry.features.memory.documents import Document, Piece, Stamp
+from skerry.features.memory.documents import Document, Piece, Resume, Stamp
 from skerry.features.memory.rows import as_json, chunk, columns, passage
 from skerry.features.memory.vector_rows import VectorRows
 from skerry.model.memory import MemorySource
@@ -21,7 +21,8 @@ of a row of theirs."""
 ENCODINGS: Final = "encodings"
 """The note about files that are no UTF-8, each with its encoding."""
 _KNOWN: Final = (
-    "SELECT id, path, hash, size, mtime, ctime, settled, chunk_count, at, error, session FROM files"
+    "SELECT id, path, hash, size, mtime, ctime, settled, chunk_count, at, error, session,"
+    " block, block_place, block_line FROM files"
 )
 _PASSAGES: Final = (
     "SELECT id, file_id, place, content, start_line, end_line, at FROM chunks"
@@ -40,6 +41,7 @@ class IndexedDocument(Struct, frozen=True, gc=False):
     at: int | None = None
     error: str | None = None
     session: str | None = None
+    resume: Resume | None = None
 
 
 @dataclass(slots=True)
@@ -71,12 +73,14 @@ class Row:
 
 
 def _known(rows: Iterable[tuple[Any, ...]]) -> dict[str, IndexedDocument]:
-    return {
-        path: IndexedDocument(
-            key, path, sha, Stamp(size, mtime, ctime, bool(settled)), count, *rest
-        )
-        for key, path, sha, size, mtime, ctime, settled, count, *rest in rows
-    }
+    return {path: _document(key, path, *rest) for key, path, *rest in rows}
+
+
+def _document(*row: Any) -> IndexedDocument:
+    key, path, sha, size, mtime, ctime, settled, count, at, error, session, *end = row
+    stamp = Stamp(size, mtime, ctime, bool(settled))
+    resume = None if end[0] is None else Resume(*end)
+    return IndexedDocument(key, path, sha, stamp, count, at, error, session, resume)
 
 
 class Tables(VectorRows):
@@ -155,11 +159,17 @@ class Tables(VectorRows):
         self._insert(chunks)
         return change
 
-    def update(self, row: IndexedDocument, document: Document, parts: Sequence[Piece]) -> Change:
-        """Writes a document anew; passages that stand where they stood keep their numbers."""
+    def update(
+        self, row: IndexedDocument, document: Document, parts: Sequence[Piece], first: int = 0
+    ) -> Change:
+        """Writes a document anew from its passage number `first` on.
+
+        Passages that stand where they stood keep their numbers.
+        """
         rows = self._db.execute(
-            "SELECT id, place, hash, start_line, end_line, at FROM chunks WHERE file_id = ?",
-            (row.id,),
+            "SELECT id, place, hash, start_line, end_line, at FROM chunks"
+            " WHERE file_id = ? AND place >= ?",
+            (row.id, first),
         ).fetchall()
         old = {row[1:]: row[0] for row in rows}
         fresh = [
@@ -179,9 +189,16 @@ class Tables(VectorRows):
         self._db.execute(
             "UPDATE files SET path = ?, source = ?, hash = ?, size = ?, mtime = ?, ctime = ?,"
             " settled = ?, at = ?, session = ?, chunk_count = ?, error = NULL WHERE id = ?",
-            (*columns(document), len(parts), row.id),
+            (*columns(document), first + len(parts), row.id),
         )
         return change
+
+    def note_resume(self, path: str, resume: Resume) -> None:
+        """Notes from where on a conversation is read when it has grown."""
+        self._db.execute(
+            "UPDATE files SET block = ?, block_place = ?, block_line = ? WHERE path = ?",
+            (resume.block, resume.place, resume.line, path),
+        )
 
     def touch(self, row: IndexedDocument, stamp: Stamp) -> None:
         """Notes that a file was written and still says the same."""

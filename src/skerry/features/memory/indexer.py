@@ -5,16 +5,28 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final, Protocol
 
-from skerry.features.memory.documents import OVERLAP, SIZE, Document, Piece, Stamp, date_of, digest
+from skerry.features.memory.documents import (
+    OVERLAP,
+    SIZE,
+    Document,
+    Piece,
+    Resume,
+    Stamp,
+    date_of,
+    digest,
+)
 from skerry.features.memory.files import Places, Scan, UnreadableError, read
 from skerry.features.memory.index_tables import Change, IndexedDocument, Tables
 from skerry.features.memory.keeping import SHARE
 from skerry.features.memory.transcripts import (
+    BLOCK,
     DELTA_BYTES,
     DELTA_ENTRIES,
     RETENTION_DAYS,
+    in_blocks,
     is_due,
     path_of,
+    resume_of,
     stamp_of,
 )
 from skerry.model.memory import MemoryProgress, MemorySource, SyncReport, TrackedConversation
@@ -194,7 +206,7 @@ class Filling:
         self,
         known: Mapping[str, IndexedDocument],
         there: Sequence[TrackedConversation],
-        said: Callable[[TrackedConversation], Document],
+        said: Callable[[TrackedConversation, int], Document],
         report: Report,
         now: int | None,
     ) -> None:
@@ -205,11 +217,17 @@ class Filling:
         """
         due = [one for one in there if self._is_wanted(known.get(path_of(one)), one, now)]
         for done, conversation in enumerate(due, 1):
-            document = said(conversation)
+            old = known.get(path_of(conversation))
+            from_ = resume_of(old, conversation)
+            document = said(conversation, from_.block * BLOCK if from_ else 0)
             try:
-                self._write(partial(self._put_session, document=document, known=known))
+                parts, next_ = self._blocks(document, from_ or Resume(0))
             except UnreadableError as error:
                 self.tally.failed.append((document.path, str(error)))
+            else:
+                first = from_.place if from_ else 0
+                put = partial(self._put_session, document, parts, first=first, old=old)
+                self._write(partial(put, resume=next_))
             report(MemoryProgress("sessions", done, len(due)))
             self._pace()
         self.tally.unchanged += len(there) - len(due)
@@ -226,17 +244,44 @@ class Filling:
             return known is None or known.stamp != stamp_of(one)
         return is_due(known, one, now, self.settings.delta_bytes, self.settings.delta_entries)
 
+    def _blocks(self, document: Document, from_: Resume) -> tuple[list[Piece], Resume]:
+        """Returns the passages of a conversation behind a place, and the place of its last block.
+
+        Raises:
+            UnreadableError: a block cannot be cut.
+        """
+        parts: list[Piece] = []
+        last = from_
+        for number, lines, block in in_blocks(document):
+            last = Resume(number, from_.place + len(parts), from_.line + lines)
+            parts += (
+                replace(
+                    piece,
+                    place=last.place + piece.place,
+                    start_line=last.line + piece.start_line,
+                    end_line=last.line + piece.end_line,
+                )
+                for piece in self._pieces(block)
+            )
+        return parts, last
+
     def _put_session(
-        self, tables: Tables, document: Document, known: Mapping[str, IndexedDocument]
+        self,
+        document: Document,
+        parts: Sequence[Piece],
+        tables: Tables,
+        *,
+        first: int,
+        old: IndexedDocument | None,
+        resume: Resume,
     ) -> Change:
-        old = known.get(document.path)
-        parts = self._pieces(document)
         if old is None:
             change = tables.add([(document, parts)])
             self.tally.added += 1
         else:
-            change = tables.update(old, document, parts)
+            change = tables.update(old, document, parts, first)
             self.tally.changed += 1
+        tables.note_resume(document.path, resume)
         self.tally.chunks += len(change.added)
         return change
 

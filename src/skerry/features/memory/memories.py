@@ -111,10 +111,10 @@ class StoredTranscripts(Struct, frozen=True):
         """Returns the agent's in which something was said since then (ms), but deleted ones."""
         return await self.store.read(lambda reader: remembered.conversations(reader, agent, since))
 
-    async def said(self, conversation: TrackedConversation) -> Sequence[Utterance]:
-        """Returns the texts of the person and the assistant, in order."""
+    async def said(self, conversation: TrackedConversation, after: int = 0) -> Sequence[Utterance]:
+        """Returns the texts of the person and the assistant, in order, behind entry `after`."""
         return await self.store.read(
-            lambda reader: remembered.said(reader, conversation.session_id)
+            lambda reader: remembered.said(reader, conversation.session_id, after)
         )
 
 
@@ -132,9 +132,9 @@ class _Conversations(Struct, frozen=True):
             return ()
         return anyio.from_thread.run(self.transcripts.conversations, self.agent, since)
 
-    def document(self, conversation: TrackedConversation) -> "Document":
-        """Returns the transcript of a conversation as a document."""
+    def document(self, conversation: TrackedConversation, after: int = 0) -> "Document":
+        """Returns the transcript of a conversation behind entry `after` as a document."""
         from skerry.features.memory.transcripts import document  # noqa: PLC0415 - at first use
 
-        utterances = anyio.from_thread.run(self.transcripts.said, conversation)
+        utterances = anyio.from_thread.run(self.transcripts.said, conversation, after)
         return document(conversation, utterances, self.redact)

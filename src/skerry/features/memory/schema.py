@@ -1,7 +1,9 @@
 """The tables of `memory/<agentId>.sqlite`, as the steps that build them. A step is never edited.
 
 files       one row a file or conversation that is remembered; `error` says why one could not be
-            read, `ctime` and `settled` tell with `mtime` and `size` whether it changed
+            read, `ctime` and `settled` tell with `mtime` and `size` whether it changed; `block`,
+            `block_place` and `block_line` are the last block of a conversation, and how many
+            passages and lines are before it
 chunks      its passages; `model` is that of the vector which `chunks_vec` has, empty without one
 chunks_fts  full text over them, for phrases and as a last resort; it holds no text of its own
 chunks_vec  their vectors of the present model: float32, little-endian, length 1
@@ -123,4 +125,9 @@ STEPS: Final = (
     END
     """,
     "CREATE INDEX chunks_hashed ON chunks (hash) WHERE model = ''",
+    """
+    ALTER TABLE files ADD COLUMN block INTEGER;
+    ALTER TABLE files ADD COLUMN block_place INTEGER;
+    ALTER TABLE files ADD COLUMN block_line INTEGER
+    """,
 )

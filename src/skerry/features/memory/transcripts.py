@@ -4,10 +4,12 @@ An incarnation of a conversation is the document `sessions/<id>.md`; each passag
 the utterance that it begins with.
 """
 
-from collections.abc import Callable, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
-from skerry.features.memory.documents import Document, Stamp
+from skerry.features.memory.documents import Document, Resume, Stamp
 from skerry.features.memory.index_tables import IndexedDocument
 from skerry.model.memory import MemorySource, TrackedConversation, Utterance
 from skerry.model.recalled import unrecalled
@@ -20,14 +22,17 @@ REST_MS: Final = 5 * 60_000
 PAUSE_MS: Final = 4_000
 """Milliseconds without a message, when a large part is new."""
 PART: Final = 10
-"""One entry in so many; else a long conversation would be read for each message. It also takes the
-place of the two limits above in a conversation that is so long that it is more than they are: to
-index it reads all of it, which would cost the square of its length."""
+PART_ENTRIES: Final = 16
+"""One entry in ten, and in a long conversation 16 entries, are a large part. To index a part takes
+some 8 ms of CPU, so that it is not done after each turn."""
+BLOCK: Final = 64
+"""Entries of a block. Each block is cut into passages by itself, so that of a conversation which
+grew only the last block is read again: what a message costs does not depend on what was said
+before."""
 RETENTION_DAYS: Final = 30
 SESSIONS: Final = "sessions/"
 MOST_CHARS: Final = 4 << 20
 """Size of one conversation, in characters; of a longer one the end is kept."""
-"""Text that a memory put before a question: else it would be found before its own source."""
 
 
 def path_of(conversation: TrackedConversation) -> str:
@@ -55,13 +60,13 @@ def is_due(
     stamp = stamp_of(conversation)
     if stamp == was:
         return False
-    rests = now - conversation.updated_at
+    rests, new = now - conversation.updated_at, stamp.ctime - was.ctime
     return (
-        stamp.size - was.size >= max(most_bytes, was.size // PART)
-        or stamp.ctime - was.ctime >= max(most_entries, was.ctime // PART)
+        stamp.size - was.size >= most_bytes
+        or new >= most_entries
         or stamp.ctime < was.ctime  # it was taken back, or redacted
         or rests >= REST_MS
-        or (rests >= PAUSE_MS and PART * (stamp.ctime - was.ctime) >= stamp.ctime)
+        or (rests >= PAUSE_MS and new >= min(stamp.ctime / PART, PART_ENTRIES))
     )
 
 
@@ -71,11 +76,15 @@ def document(
     """Returns the Markdown of a conversation (pure but for `redact`)."""
     lines: list[str] = []
     times: list[tuple[int, int]] = []
+    blocks: list[tuple[int, int]] = []
     for utterance in utterances:
         text = sanitised(utterance.text, redact)
         if not text:
             continue
         times.append((len(lines) + 1, utterance.at))
+        block = max(utterance.seq - 1, 0) // BLOCK
+        if not blocks or block > blocks[-1][1]:
+            blocks.append((len(lines) + 1, block))
         lines += f"{'User' if utterance.by_user else 'Assistant'}: {text}".split("\n")
         lines.append("")
     whole = "\n".join(lines)
@@ -84,6 +93,7 @@ def document(
         lines_before = whole.count("\n", 0, cut)
         whole = whole[cut:]
         times = [(max(1, line - lines_before), at) for line, at in times]
+        blocks = [(max(1, line - lines_before), block) for line, block in blocks]
     return Document(
         path_of(conversation),
         MemorySource.SESSIONS,
@@ -92,7 +102,32 @@ def document(
         conversation.updated_at,
         conversation.key,
         times,
+        blocks,
     )
+
+
+def resume_of(known: IndexedDocument | None, conversation: TrackedConversation) -> Resume | None:
+    """Returns from where on it is to be read; None for all of it (pure).
+
+    A conversation that lost something, or so long that its beginning is left out, is read whole.
+    """
+    if known is None or known.error is not None or conversation.size > MOST_CHARS:
+        return None
+    is_grown = known.stamp.ctime <= conversation.entries and known.stamp.size <= conversation.size
+    return known.resume if is_grown else None
+
+
+def in_blocks(whole: Document) -> Iterator[tuple[int, int, Document]]:
+    """Yields number, lines before it, and text with dates of each block, in order (pure)."""
+    lines = whole.text.split("\n")
+    dated = [line for line, _ in whole.times]
+    ends = [*(line for line, _ in whole.blocks[1:]), len(lines) + 1]
+    for (begin, number), end in zip(whole.blocks, ends, strict=True):
+        if begin < end:
+            of_it = whole.times[bisect_left(dated, begin) : bisect_left(dated, end)]
+            times = [(line - begin + 1, at) for line, at in of_it]
+            text = "\n".join(lines[begin - 1 : end - 1])
+            yield number, begin - 1, replace(whole, text=text, times=times, blocks=())
 
 
 def sanitised(text: str, redact: Callable[[str], str]) -> str:

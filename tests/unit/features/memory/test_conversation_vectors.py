@@ -62,8 +62,9 @@ class Talking:
         found = replace(TALK, entries=len(self.said), size=size, updated_at=at)
         return [found] if at >= since else []
 
-    def document(self, conversation: TrackedConversation) -> Document:
-        return document(conversation, self.said, Redactor())
+    def document(self, conversation: TrackedConversation, after: int = 0) -> Document:
+        behind = [one for one in self.said if one.seq > after or not one.seq]
+        return document(conversation, behind, Redactor())
 
     @property
     def given(self) -> list[str]:

@@ -38,7 +38,8 @@ class Talk:
         assert since >= 0
         return [TrackedConversation("one", "agent:main:main", 2, 100, 1000)]
 
-    def document(self, conversation: TrackedConversation) -> Document:
+    def document(self, conversation: TrackedConversation, after: int = 0) -> Document:
+        del after  # it is short
         return document(conversation, [Utterance(by_user=True, text=self.text, at=1000)], str)
 
 

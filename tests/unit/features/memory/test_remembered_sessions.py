@@ -8,18 +8,21 @@ import pytest
 from msgspec.structs import replace
 
 from skerry.features.memory.builtin import BuiltinMemory
-from skerry.features.memory.documents import Document
+from skerry.features.memory.documents import Document, Resume
 from skerry.features.memory.files import Places
 from skerry.features.memory.index import Index
-from skerry.features.memory.index_tables import IndexedDocument
+from skerry.features.memory.index_tables import IndexedDocument, Tables
 from skerry.features.memory.indexer import Settings
 from skerry.features.memory.transcripts import (
+    BLOCK,
     DELTA_BYTES,
     DELTA_ENTRIES,
+    MOST_CHARS,
     REST_MS,
     document,
     is_due,
     path_of,
+    resume_of,
     sanitised,
     stamp_of,
 )
@@ -42,21 +45,23 @@ class Said:
     """What was said, as the test has it."""
 
     talks: dict[str, tuple[TrackedConversation, Sequence[Utterance]]] = field(default_factory=dict)
-    read: list[str] = field(default_factory=list)
+    read: list[int] = field(default_factory=list)
+    """How much was read each time."""
 
     def say(self, talk: TrackedConversation, *texts: str) -> None:
         said = [
-            Utterance(by_user=n % 2 == 0, text=text, at=talk.updated_at)
-            for n, text in enumerate(texts)
+            Utterance(by_user=seq % 2 == 1, text=text, at=talk.updated_at, seq=seq)
+            for seq, text in enumerate(texts, 1)
         ]
         self.talks[talk.session_id] = (talk, said)
 
     def conversations(self, since: int) -> list[TrackedConversation]:
         return [talk for talk, _ in self.talks.values() if talk.updated_at >= since]
 
-    def document(self, conversation: TrackedConversation) -> Document:
-        self.read.append(conversation.session_id)
-        return document(conversation, self.talks[conversation.session_id][1], Redactor())
+    def document(self, conversation: TrackedConversation, after: int = 0) -> Document:
+        said = [one for one in self.talks[conversation.session_id][1] if one.seq > after]
+        self.read.append(len(said))
+        return document(conversation, said, Redactor())
 
 
 @pytest.mark.requirement("memory-session-delta")
@@ -79,15 +84,43 @@ def test_a_conversation_is_due_when_enough_is_new(
     assert is_due(known(TALK), new, NOW + later) is due
 
 
-def test_a_conversation_that_goes_on_is_not_read_in_the_square_of_its_length() -> None:
-    entries = 20_000
-    indexed, read = replace(TALK, entries=0, size=0), 0
-    for count in range(1, entries + 1):
-        now = replace(TALK, entries=count, size=count * 300)
-        if is_due(known(indexed), now, NOW):
-            indexed, read = now, read + count
-    assert read < 13 * entries  # 50 entries at a time would be 200 times
-    assert entries - indexed.entries < entries / 10
+@pytest.mark.requirement("memory-session-delta")
+def test_a_conversation_that_goes_on_is_read_from_its_last_block_on(tmp_path: Path) -> None:
+    index = Index(tmp_path / "main.sqlite", Settings(Places(tmp_path / "none")), FakeClock(NOW))
+    talks, texts = Said(), [f"Boat {n} lies behind the island. " * 3 for n in range(40 * BLOCK)]
+    for count in range(DELTA_ENTRIES, len(texts), DELTA_ENTRIES):
+        talks.say(replace(TALK, entries=count, size=count * 100), *texts[:count])
+        index.sync(talks=talks)
+    assert len(talks.read) == len(texts) // DELTA_ENTRIES
+    assert max(talks.read) <= BLOCK + DELTA_ENTRIES
+    with index.tables() as tables:
+        grown = passages(tables)
+    index.sync(talks=talks, force=True)
+    with index.tables() as tables:
+        assert passages(tables) == grown
+    index.close()
+    whole = document(TALK, talks.talks["s1"][1], Redactor()).text.split("\n")
+    assert all(text in "\n".join(whole[begin - 1 : end]) for _, text, begin, end, _ in grown)
+    assert f"Boat {count - 1} lies" in grown[-1][1]
+
+
+def test_a_conversation_that_lost_something_is_read_whole() -> None:
+    row = replace(known(replace(TALK, entries=200)), resume=Resume(3, 30, 400))
+    for now, resume in (
+        (replace(TALK, entries=300), Resume(3, 30, 400)),
+        (replace(TALK, entries=199), None),
+        (replace(TALK, entries=300, size=TALK.size - 1), None),
+        (replace(TALK, entries=300, size=MOST_CHARS + 1), None),
+    ):
+        assert resume_of(row, now) == resume
+    assert resume_of(replace(row, error="it cannot be read"), replace(TALK, entries=300)) is None
+    assert resume_of(None, TALK) is None
+
+
+def passages(tables: Tables) -> list[tuple[int, str, int, int, int | None]]:
+    return [
+        (one.place, one.text, one.start_line, one.end_line, one.at) for one in tables.passages()
+    ]
 
 
 @pytest.mark.requirement("memory-session-export")

@@ -33,7 +33,8 @@ class Said:
         keys = [*(OTHERS.format(number) for number in range(100)), MINE]
         return [TrackedConversation(f"s{n}", key, 1, 100, 10) for n, key in enumerate(keys)]
 
-    def document(self, conversation: TrackedConversation) -> Document:
+    def document(self, conversation: TrackedConversation, after: int = 0) -> Document:
+        del after  # it is short
         text = "boat boat blue boat" if conversation.key != MINE else "The boat lies in Faro."
         return document(conversation, [Utterance(by_user=True, text=text, at=10)], str)
 

@@ -26,7 +26,8 @@ class Nobody:
         assert (agent, since > 0) == ("main", True)
         return []
 
-    async def said(self, conversation: TrackedConversation) -> Sequence[Utterance]:
+    async def said(self, conversation: TrackedConversation, after: int = 0) -> Sequence[Utterance]:
+        assert not after  # all of it is asked for
         raise AssertionError(conversation)
 
 

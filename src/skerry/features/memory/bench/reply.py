@@ -196,14 +196,14 @@ class _Conversations:
         ]
         return [conversation for conversation in found if conversation.updated_at >= since]
 
-    def document(self, conversation: TrackedConversation) -> Document:
-        """Returns the transcript: who speaks first is the user."""
+    def document(self, conversation: TrackedConversation, after: int = 0) -> Document:
+        """Returns the transcript behind entry `after`: who speaks first is the user."""
         utterances = self._said[conversation.session_id]
         user = utterances[0].text.partition(": ")[0]
         turns = []
-        for utterance in utterances:
+        for seq, utterance in enumerate(utterances[after:], after + 1):
             who, _, text = utterance.text.partition(": ")
-            turns.append(Utterance(who == user, text, utterance.at or 0))
+            turns.append(Utterance(who == user, text, utterance.at or 0, seq))
         return document(conversation, turns, str)
 
 
