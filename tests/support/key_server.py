@@ -179,7 +179,12 @@ class Device:
             "recipient_keys": {"ed25519": bot[f"ed25519:{DEVICE}"]},
             "content": content,
         } | changed
-        number, body = self._session().encrypt(json.dumps(payload).encode()).to_parts()
+        return self.sealed_bytes(json.dumps(payload).encode())
+
+    def sealed_bytes(self, plaintext: bytes) -> dict[str, Any]:
+        """Returns a message to the bot's device with whatever a hostile client encrypts."""
+        bot = self.server.devices[BOT][DEVICE]["keys"]
+        number, body = self._session().encrypt(plaintext).to_parts()
         text = base64.b64encode(body).decode().rstrip("=")
         return {
             "type": "m.room.encrypted",
@@ -205,7 +210,11 @@ class Device:
         """Returns an encrypted event of a room."""
         content = {"msgtype": "m.text", "body": text}
         inside = {"type": "m.room.message", "room_id": room, "content": content}
-        ciphertext = self.group.encrypt(json.dumps(inside).encode()).to_base64()
+        return self.say_bytes(json.dumps(inside).encode(), event_id, **changed)
+
+    def say_bytes(self, plaintext: bytes, event_id: str, **changed: Any) -> Event:
+        """Returns an encrypted event of a room with whatever a hostile client encrypts."""
+        ciphertext = self.group.encrypt(plaintext).to_base64()
         sealed = {
             "algorithm": _ALGORITHMS[1],
             "session_id": self.group.session_id,

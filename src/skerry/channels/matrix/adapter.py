@@ -19,6 +19,7 @@ from skerry.channels.matrix.rooms import RoomReader
 from skerry.channels.matrix.sealing import Sealing, open_sealing
 from skerry.channels.matrix.unread import Unread
 from skerry.infra.backoff import Backoff
+from skerry.infra.untrusted_json import UNREADABLE
 from skerry.sdk.channel_host import ChannelHost, Outcome
 from skerry.sdk.channels import (
     AccountState,
@@ -112,7 +113,7 @@ class MatrixAdapter:
                     await self._log_in()
                     synced = await self._sync(since)
                     await self._take(synced, since, inbox)
-                except (ApiError, msgspec.DecodeError) as error:
+                except (ApiError, *UNREADABLE) as error:
                     await anyio.sleep(self._note(error))
                     continue
                 self._failures = 0
@@ -224,8 +225,8 @@ class MatrixAdapter:
     def _is_direct(self, invited: wire.InvitedRoom) -> bool:
         for raw in invited.invite_state.events:
             try:
-                event = wire.event.decode(raw)
-            except msgspec.DecodeError:
+                event = wire.read_event(raw)
+            except UNREADABLE:
                 continue
             if event.type == "m.room.member" and event.state_key == self._my_id:
                 return event.content.get("is_direct") is True

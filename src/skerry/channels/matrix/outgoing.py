@@ -14,6 +14,7 @@ from skerry.channels.matrix.api import CLIENT, ApiError, MatrixApi, path
 from skerry.channels.matrix.markup import rendered
 from skerry.channels.matrix.rooms import RoomReader
 from skerry.channels.matrix.sealing import SealedError, Sealing
+from skerry.infra.untrusted_json import UNREADABLE
 from skerry.sdk.channels import (
     DeliveryDelayedError,
     DeliveryRefusedError,
@@ -149,8 +150,8 @@ class Outgoing:
         answer = await self._api.get(where, {"dir": "b", "limit": str(_LOOKED_AT)})
         for raw in wire.page.decode(answer).chunk:
             try:
-                event = wire.event.decode(raw)
-            except msgspec.DecodeError:
+                event = wire.read_event(raw)
+            except UNREADABLE:
                 continue
             if event.sender != my_id:
                 continue

@@ -10,6 +10,7 @@ from msgspec import Raw
 from skerry.channels.matrix import wire
 from skerry.channels.matrix.api import CLIENT, ApiError, MatrixApi, path
 from skerry.channels.matrix.sealing import SealedError, Sealing
+from skerry.infra.untrusted_json import UNREADABLE
 from skerry.sdk.channel_host import Kept, Vault
 from skerry.sdk.channels import AccountId, Quoted
 
@@ -83,8 +84,8 @@ class RoomReader:
         rows: list[tuple[int, str, wire.Event]] = []
         for raw in await self._events(room_id, timeline, since):
             try:
-                event = wire.event.decode(raw)
-            except msgspec.DecodeError as error:
+                event = wire.read_event(raw)
+            except UNREADABLE as error:
                 # An event that somebody made of another shape must not hold back all others.
                 logger.warning("matrix/%s: an event is unreadable: %s", self._account, error)
                 continue
@@ -145,10 +146,10 @@ class RoomReader:
             return None
         try:
             where = f"{CLIENT}/rooms/{path(room.id)}/event/{path(quoted_id)}"
-            quoted = wire.event.decode(await self._api.get(where))
+            quoted = wire.read_event(await self._api.get(where))
             if quoted.type == wire.ENCRYPTED:
                 quoted = await self._sealing.decrypt(room.id, quoted, note=False)
             return wire.quoted(quoted, room, my_id)
-        except (ApiError, SealedError, msgspec.DecodeError) as error:
+        except (ApiError, SealedError, *UNREADABLE) as error:
             logger.info("matrix/%s: %s cannot be read: %s", self._account, quoted_id, error)
             return Quoted(quoted_id)

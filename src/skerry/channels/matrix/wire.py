@@ -7,6 +7,7 @@ import msgspec
 from msgspec import Raw, Struct, field
 
 from skerry.channels.matrix import attachments
+from skerry.infra.untrusted_json import DEEPEST, is_deep
 from skerry.sdk.channels import (
     AccountId,
     Attachment,
@@ -138,12 +139,25 @@ class Uploaded(Struct, frozen=True):
 
 
 synced = msgspec.json.Decoder(Synced)
-event = msgspec.json.Decoder(Event)
+_event = msgspec.json.Decoder(Event)
 page = msgspec.json.Decoder(Page)
 members = msgspec.json.Decoder(Members)
 me = msgspec.json.Decoder(Me)
 sent = msgspec.json.Decoder(SentEvent)
 uploaded = msgspec.json.Decoder(Uploaded)
+
+
+def read_event(raw: Raw | bytes) -> Event:
+    """Returns an event that anybody may have made.
+
+    Raises:
+        ValueError: it is no event, or its content has more levels than are kept.
+        RecursionError: it has more levels than can be read.
+    """
+    read = _event.decode(raw)
+    if is_deep(read.content) or is_deep(read.unsigned):
+        raise ValueError(f"it has more than {DEEPEST} levels")
+    return read
 
 
 class Room(Struct, frozen=True):

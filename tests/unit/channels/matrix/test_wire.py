@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skerry.channels.matrix.markup import rendered
-from skerry.channels.matrix.wire import Event, Members, Room, event, inbound, quoted, reply_id
+from skerry.channels.matrix.wire import Event, Members, Room, inbound, quoted, read_event, reply_id
 from skerry.model.ids import AccountId
 from skerry.model.inbound import InboundMessage, PeerKind
 
@@ -133,7 +133,7 @@ keys = st.sampled_from(
 
 @given(st.dictionaries(keys, json | st.sampled_from(["m.text", "m.image", "mxc://a/b"])))
 def test_no_content_breaks_it(content: dict[str, Any]) -> None:
-    made = event.decode(msgspec.json.encode({"type": "m.room.message", "content": content}))
+    made = read_event(msgspec.json.encode({"type": "m.room.message", "content": content}))
     reply_id(made)
     quoted(made, DIRECT, ME)
     taken(content)
@@ -145,3 +145,10 @@ def test_markdown_becomes_html_without_any_of_its_own() -> None:
     assert "<script>" not in rendered("<script>alert(1)</script>")
     assert "javascript:" not in rendered("[x](javascript:alert(1))").partition("href")[2]
     assert "<img" not in rendered("![x](https://tracker.example/p.png)")
+
+
+@pytest.mark.parametrize("depth", [70, 2000])
+def test_an_event_of_many_levels_is_none(depth: int) -> None:
+    deep = b'{"type":"m.room.message","content":{"x":%b%b}}' % (b"[" * depth, b"]" * depth)
+    with pytest.raises((ValueError, RecursionError)):
+        read_event(deep)

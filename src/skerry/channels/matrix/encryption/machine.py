@@ -23,6 +23,7 @@ from skerry.channels.matrix.encryption.people import People
 from skerry.channels.matrix.encryption.records import RECEIVED, Person, Records
 from skerry.channels.matrix.sealing import LockedError, SealedError
 from skerry.infra.clock import Clock
+from skerry.infra.untrusted_json import UNREADABLE
 from skerry.sdk.channel_host import Vault
 
 logger = logging.getLogger(__name__)
@@ -242,7 +243,7 @@ def _decoded(raw: Raw) -> tuple[str, Sealed, str] | None:
         if event.type != ENCRYPTED:
             return None
         sealed = msgspec.json.decode(event.content, type=Sealed)
-    except msgspec.DecodeError as error:
+    except UNREADABLE as error:
         logger.warning("matrix: a message between devices is malformed: %s", error)
         return None
     parts: Sequence[str] = (event.sender, *(part.body for part in sealed.ciphertext.values()))

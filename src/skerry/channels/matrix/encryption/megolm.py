@@ -20,6 +20,7 @@ from skerry.channels.matrix.encryption.records import (
     inbound_of,
 )
 from skerry.infra.clock import Clock
+from skerry.infra.untrusted_json import DEEPEST, UNREADABLE, is_deep
 
 logger = logging.getLogger(__name__)
 
@@ -137,8 +138,10 @@ class Megolm:
                 raise MissingKeyError("it is from before the key that was shared with us")
             decrypted = session.decrypt(message)
             opened = msgspec.json.decode(bytes(decrypted.plaintext), type=Opened)
-        except (ValueError, msgspec.DecodeError) as error:
+        except UNREADABLE as error:
             raise UndecryptableError(str(error)) from None
+        if is_deep(opened.content):
+            raise UndecryptableError(f"its content has more than {DEEPEST} levels")
         if opened.room_id != room_id:
             raise UndecryptableError("it was encrypted for another room")
         await self._place(name, kept, decrypted.message_index, event_id, note=note)

@@ -22,6 +22,7 @@ from skerry.channels.matrix.encryption.records import (
 )
 from skerry.channels.matrix.encryption.signing import is_signed
 from skerry.infra.clock import Clock
+from skerry.infra.untrusted_json import UNREADABLE
 
 logger = logging.getLogger(__name__)
 
@@ -94,7 +95,7 @@ class Olm:
         plaintext, records = await self._opened(sealed.sender_key, message)
         try:
             payload = msgspec.json.decode(plaintext, type=Payload)
-        except msgspec.DecodeError as error:
+        except UNREADABLE as error:
             raise OlmError(f"its content has another form: {error}") from None
         is_ours = payload.recipient == self._own.user
         if not is_ours or payload.recipient_keys.get("ed25519") != self._own.ed:

@@ -208,6 +208,25 @@ async def test_what_is_malformed_between_devices_holds_nothing_back(
     assert (await bench.machine.decrypt(ROOM, alice.say("hi", "$1"))).content["body"] == "hi"
 
 
+@pytest.mark.abuse(108)
+@pytest.mark.parametrize("value", [b"[" * 2000 + b"]" * 2000, b'"\xff"'], ids=["deep", "no UTF-8"])
+async def test_no_encrypted_json_stops_the_account(bench: Bench, value: bytes) -> None:
+    alice, mallory = Device(bench.server), Device(bench.server, "@mallory:local")
+    hostile = mallory.sealed_bytes(
+        b'{"type":"m.dummy","sender":"@mallory:local","recipient":"@bot:local","keys":{},'
+        b'"recipient_keys":{},"content":{"x":%b}}' % value
+    )
+    await bench.machine.take(sync(hostile, alice.room_key()))
+    event = alice.say_bytes(
+        b'{"type":"m.room.message","room_id":"%b","content":{"x":%b}}' % (ROOM.encode(), value),
+        "$1",
+    )
+    with pytest.raises(SealedError) as refused:
+        await bench.machine.decrypt(ROOM, event)
+    assert not isinstance(refused.value, LockedError)
+    assert (await bench.machine.decrypt(ROOM, alice.say("hi", "$2"))).content["body"] == "hi"
+
+
 async def test_a_session_of_another_device_is_not_replaced(bench: Bench) -> None:
     alice, mallory = Device(bench.server), Device(bench.server, "@mallory:local")
     await bench.machine.take(sync(alice.room_key()))
