@@ -90,6 +90,9 @@ class InboundMessage(Struct, frozen=True):
     attachments: tuple[Attachment, ...] = ()
     edited: bool = False
     """True when it replaces an earlier message of the sender."""
+    forwarded: bool = False
+    """True when the sender passes on words of somebody else: they are read as data, and give no
+    command."""
     parent: Peer | None = None
     """The conversation in which its thread began, where a binding may name the thread itself."""
     guild_id: str = ""

@@ -13,12 +13,15 @@ import msgspec
 from skerry.model.inbound import InboundMessage, PeerKind, Quoted
 from skerry.model.message import MessageContext
 from skerry.model.origin import Origin
+from skerry.model.run import RunRequest
 from skerry.policy.folding import visible
 
 _MOST_ID: Final = 128
 _MOST_NAME: Final = 64
 MOST_QUOTE: Final = 500
 """Characters of a quoted message, and of a message of the history."""
+FORWARDED: Final = "[I forward you a message that somebody else wrote.]"
+"""Text of a message in the place of words that its sender passes on."""
 _BRACKETS: Final = str.maketrans("[]", "()")
 
 
@@ -32,12 +35,41 @@ class HistoryLine(msgspec.Struct, frozen=True):
 
 
 def context_of(
-    message: InboundMessage, origin: Origin, *, mentioned: bool, history: Sequence[HistoryLine] = ()
+    message: InboundMessage,
+    origin: Origin,
+    *,
+    mentioned: bool,
+    history: Sequence[HistoryLine] = (),
+    passed_on: str = "",
 ) -> MessageContext:
-    """Returns the facts about a message and the words of people around it."""
+    """Returns the facts about a message and the words of people around it.
+
+    `passed_on` are the words of a forwarded message, which its sender did not write.
+    """
+    lines = _quoted(message, origin, history)
+    if message.forwarded:
+        lines += ["The message that is forwarded:", passed_on]
     return MessageContext(
-        _facts(message, origin, mentioned=mentioned, history=len(history)),
-        "\n".join(_quoted(message, origin, history)),
+        _facts(message, origin, mentioned=mentioned, history=len(history)), "\n".join(lines)
+    )
+
+
+def in_context(
+    request: RunRequest,
+    arrived: InboundMessage,
+    author: Origin,
+    *,
+    mentioned: bool,
+    history: Sequence[HistoryLine],
+) -> RunRequest:
+    """Returns the request of a platform's message with what a model reads around it.
+
+    Words that the sender passes on stand there too, so that they are neither command nor directive.
+    """
+    words = request.text
+    context = context_of(arrived, author, mentioned=mentioned, history=history, passed_on=words)
+    return msgspec.structs.replace(
+        request, text=FORWARDED if arrived.forwarded else words, context=context
     )
 
 
@@ -53,6 +85,7 @@ def _facts(message: InboundMessage, origin: Origin, *, mentioned: bool, history:
         "message_id": _id(message.message_id),
         "sent_at": _time(message.sent_at),
         "edited": message.edited,
+        "forwarded": message.forwarded,
         "mentioned": mentioned,
         "reply_to_id": _id(reply.id) if reply else "",
         "reply_to_you": _line(reply.text, MOST_QUOTE) if reply and reply.is_me else "",

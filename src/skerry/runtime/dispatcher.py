@@ -42,7 +42,7 @@ from skerry.model.run import (
 from skerry.model.session import SessionSettings
 from skerry.ports.dispatch import QueuedRun, QueueReport
 from skerry.routing import bindings
-from skerry.routing.message_context import context_of
+from skerry.routing.message_context import in_context
 from skerry.routing.owner import is_owner, rights
 from skerry.routing.routing import session_key
 from skerry.runtime.admission import Arrival, EnteredMessage, notify_session, parse_message
@@ -132,14 +132,14 @@ class Dispatch:
             rights=may,
             sender=arrived.sender,
         )
-        command = self.runtime.commands.given(request)
+        command = None if arrived.forwarded else self.runtime.commands.given(request)
         if command is not None and not command[0].permits(may):
             # A sender without the right gets no answer, and no model reads the text.
             await self.runtime.store.write(lambda unit: inbound.take(unit, arrived, request.run_id))
             logger.info("/%s of %s is not theirs to give", command[0].name, arrived.channel)
             return
         if beside is None:
-            is_plain = command is None and not arrived.attachments
+            is_plain = command is None and not (arrived.attachments or arrived.forwarded)
             pause = config.messages.inbound.seconds(arrived.channel)
             if await self._debounce.holds(
                 item, key, pause if is_plain else 0, answers=group.answers
@@ -152,8 +152,9 @@ class Dispatch:
         if command is None and arrived.attachments:
             request = await with_files(self.runtime, request, arrived, config)
         history = await self.gate.history(key, group) if command is None else ()
-        context = context_of(arrived, item.author, mentioned=group.mentioned, history=history)
-        request = await parse_message(self.runtime, config, replace(request, context=context))
+        mentioned = group.mentioned
+        request = in_context(request, arrived, item.author, mentioned=mentioned, history=history)
+        request = await parse_message(self.runtime, config, request)
         given = history[-1].serial if history else 0
         admission = await self._admit(request, config, arrived, beside or no_more, given)
         if admission.status is AdmissionStatus.ACCEPTED and command is None:

@@ -241,7 +241,8 @@ def inbound(
     if not _SNOWFLAKE.fullmatch(written.id):
         return None
     content, files = written.content, written.attachments
-    if not content and not files and written.message_snapshots:
+    forwarded = not content and not files and bool(written.message_snapshots)
+    if forwarded:
         content = written.message_snapshots[0].message.content
         files = written.message_snapshots[0].message.attachments
     if not content:
@@ -270,6 +271,7 @@ def inbound(
         reply=_quoted(written, me),
         attachments=attachments,
         edited=bool(edited),
+        forwarded=forwarded,
         parent=parent,
         guild_id=where.guild_id or "",
         roles=written.member.roles if written.member else (),

@@ -1,7 +1,7 @@
 """Updates of the Bot API, and what they mean as messages."""
 
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from msgspec import Raw, Struct, field
@@ -91,6 +91,8 @@ class Message(Struct, frozen=True):
     entities: tuple[Entity, ...] = ()
     caption_entities: tuple[Entity, ...] = ()
     reply_to_message: "Message | None" = None
+    forward_origin: dict[str, Any] | None = None
+    via_bot: User | None = None
     photo: tuple[File, ...] = ()
     voice: File | None = None
     audio: File | None = None
@@ -174,6 +176,7 @@ def inbound(event: Update, account: AccountId, me: User, now: int) -> InboundMes
         reply=_quoted(message, me),
         attachments=files,
         edited=edited,
+        forwarded=message.forward_origin is not None or message.via_bot is not None,
         sent_at=(message.edit_date or message.date) * 1000,
     )
 

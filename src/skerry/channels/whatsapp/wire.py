@@ -34,6 +34,8 @@ class Context(Struct, frozen=True):
 
     id: str = ""
     from_: str = field(default="", name="from")
+    forwarded: bool = False
+    frequently_forwarded: bool = False
 
 
 class Edit(Struct, frozen=True):
@@ -170,6 +172,7 @@ def inbound(one: Message, around: Value, account: AccountId, now: int) -> Inboun
         reply=_quoted(one.context, around.metadata),
         attachments=files,
         edited=edited,
+        forwarded=one.context.forwarded or one.context.frequently_forwarded,
         sent_at=seconds(one) * 1000,
     )
 

@@ -88,7 +88,9 @@ def test_a_reply_has_what_it_answers() -> None:
 
 def test_a_forwarded_message_and_a_sticker_are_their_text() -> None:
     snapshot = {"message": {"content": "from elsewhere", "attachments": []}}
-    assert read(content="", message_snapshots=[snapshot]).text == "from elsewhere"
+    forwarded = read(content="", message_snapshots=[snapshot])
+    assert (forwarded.text, forwarded.forwarded) == ("from elsewhere", True)
+    assert not read(content="mine").forwarded
     assert read(content="", sticker_items=[{"id": "1", "name": "wave"}]).text == "[sticker: wave]"
 
 

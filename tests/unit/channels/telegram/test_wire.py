@@ -47,6 +47,22 @@ def test_an_edit_is_another_message_and_says_so() -> None:
     assert (edit.message_id, edit.edited, edit.sent_at) == ("3:9", True, 9000)
 
 
+@pytest.mark.abuse(109)
+@pytest.mark.parametrize(
+    "mark",
+    [
+        {"forward_origin": {"type": "hidden_user", "sender_user_name": "Mallory", "date": 1}},
+        {"via_bot": {"id": 5, "is_bot": True, "first_name": "gif"}},
+    ],
+    ids=["forwarded", "of an inline bot"],
+)
+def test_words_that_somebody_else_wrote_are_marked(mark: dict[str, Any]) -> None:
+    passed_on, own = read(message=message(text="/new", **mark)), read(message=message(text="/new"))
+    assert passed_on is not None
+    assert own is not None
+    assert (passed_on.forwarded, own.forwarded) == (True, False)
+
+
 def test_a_mention_is_found_behind_characters_outside_of_the_basic_plane() -> None:
     text = "👍🏽 hey @house_bot and @other"
     marks = entity(text, "@house_bot", "mention") + entity(text, "@other", "mention")
