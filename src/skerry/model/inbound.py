@@ -93,6 +93,8 @@ class InboundMessage(Struct, frozen=True):
     forwarded: bool = False
     """True when the sender passes on words of somebody else: they are read as data, and give no
     command."""
+    passed_on: str = ""
+    """Words of others that the sender passes on below `text`, as one quotes in a mail; data too."""
     parent: Peer | None = None
     """The conversation in which its thread began, where a binding may name the thread itself."""
     guild_id: str = ""
@@ -138,6 +140,7 @@ def normalized(message: InboundMessage) -> InboundMessage:
     return structs.replace(
         message,
         text=_lines(message.text),
+        passed_on=_lines(message.passed_on),
         sender_name=_name(message.sender_name),
         sender_username=_name(message.sender_username),
         group_name=_name(message.group_name),

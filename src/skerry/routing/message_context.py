@@ -44,11 +44,13 @@ def context_of(
 ) -> MessageContext:
     """Returns the facts about a message and the words of people around it.
 
-    `passed_on` are the words of a forwarded message, which its sender did not write.
+    `passed_on` are words that its sender did not write.
     """
     lines = _quoted(message, origin, history)
     if message.forwarded:
         lines += ["The message that is forwarded:", passed_on]
+    elif passed_on:
+        lines += ["The message with what it quotes or forwards:", passed_on]
     return MessageContext(
         _facts(message, origin, mentioned=mentioned, history=len(history)), "\n".join(lines)
     )
@@ -67,7 +69,8 @@ def in_context(
     Words that the sender passes on stand there too, so that they are neither command nor directive.
     """
     words = request.text
-    context = context_of(arrived, author, mentioned=mentioned, history=history, passed_on=words)
+    others = words if arrived.forwarded else arrived.passed_on
+    context = context_of(arrived, author, mentioned=mentioned, history=history, passed_on=others)
     return msgspec.structs.replace(
         request, text=FORWARDED if arrived.forwarded else words, context=context
     )

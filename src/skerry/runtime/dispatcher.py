@@ -139,7 +139,8 @@ class Dispatch:
             logger.info("/%s of %s is not theirs to give", command[0].name, arrived.channel)
             return
         if beside is None:
-            is_plain = command is None and not (arrived.attachments or arrived.forwarded)
+            others = arrived.forwarded or arrived.passed_on
+            is_plain = command is None and not (arrived.attachments or others)
             pause = config.messages.inbound.seconds(arrived.channel)
             if await self._debounce.holds(
                 item, key, pause if is_plain else 0, answers=group.answers

@@ -51,6 +51,8 @@ HOUR_MS: Final = 3_600_000
 _MOST_SENDERS: Final = 1000
 _MOST_THREADS: Final = 500
 _MOST_FILE: Final = 10_000_000
+_UNREADABLE_TIMES: Final = 2
+"""Connections that one mail may end by what its server says of it."""
 _REFUSED: Final = 500
 _PLACE: Final = "place"
 _SENDING: Final = "sending"
@@ -97,6 +99,8 @@ class EmailAdapter:
         """Times at which mails of a sender were taken within the last hour."""
         self._threads: dict[str, Thread] = {}
         """Threads of the last mails by their ids, so that an answer needs no look-up."""
+        self._unreadable: tuple[str, int] = ("", 0)
+        """The mail whose description was unreadable last, and how often in a row."""
 
     async def run(self, inbox: Inbox) -> None:
         """Receives until cancelled; the place is noted after `inbox` has taken a mail.
@@ -152,18 +156,19 @@ class EmailAdapter:
         for uid in await imap.search(what):
             if uid <= place.uid:
                 continue  # `*` is the last mail, also when it is not new
-            await self._take(imap, place, uid, inbox)
+            is_taken = await self._take(imap, place, uid, inbox)
             place.uid = uid
             await self._host.cursor.write(_PLACE, str(place))
-            if self._settings.mark_seen:
+            if is_taken and self._settings.mark_seen:
                 await imap.mark_seen(uid)
 
-    async def _take(self, imap: Imap, place: _Place, uid: int, inbox: Inbox) -> None:
-        stored = await imap.look(uid, HEAD_BYTES)
-        if stored is None:
-            return
-        place.arrived = max(place.arrived, stored.arrived)
+    async def _take(self, imap: Imap, place: _Place, uid: int, inbox: Inbox) -> bool:
+        """Hands a mail in; returns False for one that is left."""
         where = f"{place.validity}.{uid}"
+        stored = await self._look(imap, uid, where)
+        if stored is None:
+            return False
+        place.arrived = max(place.arrived, stored.arrived)
         try:
             message = await self._read(imap, stored, where)
         except MailError:
@@ -171,10 +176,29 @@ class EmailAdapter:
         except Exception:
             # Whatever a stranger writes must not hold back the mails of others.
             logger.exception("email/%s: mail %s is unreadable", self.account, where)
-            return
-        if message is not None:
-            await inbox(message)
-            self._taken_at[message.sender_id].append(message.received_at)
+            return False
+        if message is None:
+            return False
+        await inbox(message)
+        self._taken_at[message.sender_id].append(message.received_at)
+        return True
+
+    async def _look(self, imap: Imap, uid: int, where: str) -> Stored | None:
+        """Returns a mail; None for one that is gone, or is left as it cannot be read.
+
+        Strangers choose how deep the parts of a mail are nested and how many there are. Only the
+        connection ends by what is unreadable, so that the mails behind it are read by the next one.
+        """
+        last, failures = self._unreadable
+        if last == where and failures >= _UNREADABLE_TIMES:
+            logger.error("email/%s: mail %s is left: it cannot be read", self.account, where)
+            return None
+        try:
+            return await imap.look(uid, HEAD_BYTES)
+        except MailError as error:
+            if error.is_unreadable:
+                self._unreadable = (where, failures + 1 if last == where else 1)
+            raise
 
     async def _read(self, imap: Imap, stored: Stored, where: str) -> InboundMessage | None:
         """Returns the message of a mail; None where there is nothing to answer."""
@@ -195,7 +219,9 @@ class EmailAdapter:
             return "its sender is not verified"
         if len(self._taken_at) >= _MOST_SENDERS:
             self._taken_at = {
-                name: times for name, times in self._taken_at.items() if now - times[-1] < HOUR_MS
+                name: times
+                for name, times in self._taken_at.items()
+                if times and now - times[-1] < HOUR_MS
             }
         times = self._taken_at.setdefault(sender, deque())
         while times and now - times[0] >= HOUR_MS:

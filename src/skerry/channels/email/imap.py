@@ -251,13 +251,14 @@ class Imap(Struct):
             size = int(match[1])
             left -= size
             if left < 0:
-                raise MailError(f"{self._door.name} sent more than the {most} bytes asked for.")
+                message = f"{self._door.name} sent more than the {most} bytes asked for."
+                raise MailError(message, is_unreadable=True)
             pieces.append(await self.lines.exactly(size))
             pieces.append(await self.lines.line())
         try:
             return parse(pieces)
         except ImapSyntaxError as error:
-            raise MailError(f"{self._door.name}: {error}") from error
+            raise MailError(f"{self._door.name}: {error}", is_unreadable=True) from error
 
 
 @asynccontextmanager

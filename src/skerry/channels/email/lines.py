@@ -28,6 +28,7 @@ class MailError(Exception):
         *,
         is_login: bool = False,
         is_sent: bool = True,
+        is_unreadable: bool = False,
         code: int = 0,
         retry_after: float | None = None,
     ) -> None:
@@ -35,6 +36,8 @@ class MailError(Exception):
         """True when only a person can help: the credentials are refused."""
         self.is_sent = is_sent
         """False when a message that was to be sent certainly was not."""
+        self.is_unreadable = is_unreadable
+        """True when the answer is malformed or too long; the same question gets it again."""
         self.code = code
         """Reply code of SMTP; 0 where there is none."""
         self.retry_after = retry_after
@@ -73,7 +76,8 @@ class Lines(Struct):
         while (end := self._buffer.find(b"\n", searched)) < 0:
             searched = len(self._buffer)
             if searched > _MOST_LINE:
-                raise MailError(f"{self.door.name} sent a line of more than {_MOST_LINE} bytes.")
+                message = f"{self.door.name} sent a line of more than {_MOST_LINE} bytes."
+                raise MailError(message, is_unreadable=True)
             await self._fill()
         line = bytes(self._buffer[:end])
         del self._buffer[: end + 1]

@@ -16,7 +16,9 @@ _TAGS: Final = {
 }  # fmt: skip
 _FORWARDED: Final = re.compile(r"^\s*(?:fwd?|wg|tr|rv|i|doorst)\s*:", re.IGNORECASE)
 _FORWARD_MARK: Final = re.compile(
-    r"^-{3,}\s*(?:forwarded message|weitergeleitete nachricht)", re.IGNORECASE
+    r"^(?:-{3,}\s*(?:forwarded message|weitergeleitete nachricht)"
+    r"|(?:begin forwarded message|anfang der weitergeleiteten nachricht)\s?:)",
+    re.IGNORECASE,
 )
 _INTRO: Final = re.compile(
     r"^(?:on|am|le|el|il|op|em|den|dnia|w dniu)\b.{4,400}"
@@ -54,6 +56,8 @@ def new_part(text: str) -> str:
     lines = [line.rstrip() for line in text.split("\n")]
     if any(_FORWARD_MARK.match(line) for line in lines):
         return text.strip()
+    new = [number for number, line in enumerate(lines) if line and not line.startswith(">")]
+    last = new[-1] if new else -1
     kept: list[str] = []
     place = 0
     while place < len(lines):
@@ -61,7 +65,7 @@ def new_part(text: str) -> str:
         if skipped is None:
             kept.append(lines[place])
             place += 1
-        elif any(line and not line.startswith(">") for line in lines[skipped:]):
+        elif skipped <= last:
             place = skipped  # the answer is below what it answers
         else:
             break
@@ -70,14 +74,38 @@ def new_part(text: str) -> str:
     return "\n".join(kept).strip() or text.strip()
 
 
+def own_words(text: str, *, is_forwarded: bool) -> str:
+    """Returns what the sender wrote of a text that `new_part` returned.
+
+    Quoted lines and what is forwarded are words of others; where a mail is forwarded and does not
+    say where that begins, all of it is.
+    """
+    lines = text.split("\n")
+    own: list[str] = []
+    for place, line in enumerate(lines):
+        is_history = bool(_ORIGINAL.match(line)) or _begins_outlook(lines, place)
+        if is_history or _FORWARD_MARK.match(line):
+            break
+        if not line.startswith(">"):
+            own.append(line)
+    else:
+        if is_forwarded and len(own) == len(lines):
+            return ""
+    return "\n".join(own).strip()
+
+
+def _begins_outlook(lines: list[str], place: int) -> bool:
+    following = lines[place + 1 : place + 1 + _OUTLOOK_LINES]
+    return bool(_OUTLOOK.match(lines[place])) and any(map(_OUTLOOK_MORE.match, following))
+
+
 def _history(lines: list[str], place: int) -> int | None:
     """Returns the number of the line behind the history or signature that begins at a line."""
     line = lines[place]
     if line in {"--", "-- "} or _ORIGINAL.match(line):
         return len(lines)
-    if _OUTLOOK.match(line) and place:
-        following = lines[place + 1 : place + 1 + _OUTLOOK_LINES]
-        return len(lines) if any(map(_OUTLOOK_MORE.match, following)) else None
+    if place and _begins_outlook(lines, place):
+        return len(lines)
     for count in range(1, _INTRO_LINES + 1):
         if _INTRO.match(" ".join(lines[place : place + count])):
             return _behind_quote(lines, place + count)

@@ -7,7 +7,7 @@ from skerry.channels.email import wire
 from skerry.channels.email.config import EmailAccount
 from skerry.channels.email.imap import Imap, Stored
 from skerry.channels.email.imap_wire import Part, parts
-from skerry.channels.email.markup import is_forwarded, new_part
+from skerry.channels.email.markup import is_forwarded, new_part, own_words
 from skerry.sdk.channels import AccountId, InboundMessage, Peer, PeerKind
 
 _MOST_PLAIN: Final = 200_000
@@ -29,23 +29,29 @@ async def read_mail(  # noqa: PLR0913, PLR0917 - a mail, where it is, and for wh
     """Returns the message of a mail; None for one without text, subject and files."""
     every = parts(stored.structure)
     files = wire.attachments(every, where) if settings.media_max_mb else ()
-    body = await _text(imap, stored.uid, every, keeps_history=is_forwarded(head.subject))
+    forwards = is_forwarded(head.subject)
+    body = await _text(imap, stored.uid, every, keeps_history=forwards)
+    own = own_words(body, is_forwarded=forwards)
     text = _with_subject(body[:MOST_CHARS], head)
     if not text and not files:
         return None
+    text += CUT if len(body) > MOST_CHARS else ""
+    is_mixed = forwards or own != body
     sender = wire.sender_id(head, settings.authserv_ids)
     return InboundMessage(
         wire.CHANNEL,
         account,
         Peer(PeerKind.DIRECT, sender),
         sender,
-        text + (CUT if len(body) > MOST_CHARS else ""),
+        own[:MOST_CHARS] if is_mixed and own else text,
         head.message_id or where,
         now,
         thread_id=head.thread or None,
         sender_name=head.name,
         mentions_me=True,
         attachments=files,
+        forwarded=is_mixed and not own,
+        passed_on=text if is_mixed and own else "",
         sent_at=stored.arrived * 1000,
         is_verified=not sender.startswith(wire.UNVERIFIED),
     )
@@ -61,6 +67,7 @@ async def _text(imap: Imap, uid: int, every: Sequence[Part], *, keeps_history: b
 
         markup = await _piece(imap, uid, html[0], _MOST_HTML)
         text = text_of(markup, keeps_history=keeps_history)
+    text = text[:_MOST_PLAIN]
     return text.strip() if keeps_history else new_part(text)
 
 

@@ -25,14 +25,18 @@ def is_verified(headers: Iterable[str], authserv_ids: Sequence[str], domain: str
 
     `headers` are the values of `Authentication-Results`, uppermost first. Of those that bear a
     trusted name the uppermost alone counts: a server writes its own above what arrived, and the
-    others may be the sender's. DMARC decides; without a policy a signature (DKIM) or an envelope
-    (SPF) of exactly this domain does.
+    others may be the sender's. So one that may be of a trusted server, and cannot be read, verifies
+    nobody: whoever chooses the address of an envelope can make the server write such a line. DMARC
+    decides; without a policy a signature (DKIM) or an envelope (SPF) of exactly this domain does.
     """
     trusted = {name.lower() for name in authserv_ids}
     for header in headers:
         try:
             server, results = _parsed(header)
         except _SyntaxError:
+            named = _SERVER.match(header)
+            if named is None or named[1].lower() in trusted:
+                return False
             continue
         if server in trusted:
             return bool(domain) and _vouches(results, domain.lower())
@@ -131,6 +135,8 @@ _LEXEME: Final = re.compile(
     r'|"(?P<quoted>(?:[^"\\]++|\\.)*+)"|(?P<word>[^\s;="()\\]+)',
     re.DOTALL,
 )
+_SERVER: Final = re.compile(r"\s*([A-Za-z0-9._-]+)\s*(?:;|\s[0-9])")
+"""Begin of a header whose server can be told, also where the rest is not well formed."""
 _ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
 _COMMENT: Final = re.compile(r"[^()\\]+|\\.|[()]", re.DOTALL)
 

@@ -27,7 +27,12 @@ _MOST_NAME: Final = 256
 _MOST_ATTACHMENTS: Final = 32
 _MOST_TEXTS: Final = 4
 _ID: Final = re.compile(r"<([!-;=?-~]{1,250})>")
-_ADDRESS: Final = re.compile(r"[!#-'*+/-9=?A-Z^-~.-]{1,64}@[A-Za-z0-9.-]{1,189}")
+_ATOM: Final = r"[!#-'*+/-9=?A-Z^-~-]"
+_ADDRESS: Final = re.compile(
+    rf"(?=[^@]{{1,64}}@){_ATOM}++(?:\.{_ATOM}++)*+@"
+    r"[A-Za-z0-9-]++(?:\.[A-Za-z0-9-]++)*+"
+)
+"""An address that the library of Python can write into a mail: without two dots in a row."""
 _ENCODED: Final = re.compile(r"=\?[^?\s]{1,60}\?[bBqQ]\?[^?\s]*\?=")
 _PLACE: Final = "\ufffc"
 """Stands for an encoded word, whose content is no syntax."""
@@ -44,6 +49,8 @@ _MEDIA: Final = {
     "audio": AttachmentKind.AUDIO,
     "video": AttachmentKind.VIDEO,
 }
+_NO_CHARSETS: Final = frozenset({"idna", "punycode", "raw_unicode_escape", "unicode_escape"})
+"""Codecs of Python that no mail has; the time of some grows with the square of the text."""
 _NO_ATTACHMENTS: Final = frozenset(
     {"application/pgp-signature", "application/pkcs7-signature", "application/x-pkcs7-signature"}
 )
@@ -118,9 +125,9 @@ def _sender(fields: list[str]) -> tuple[str, str]:
     if len(fields) != 1 or len(fields[0]) > _MOST_FIELD:
         return "", ""
     match = _MAILBOX.fullmatch(_ENCODED.sub(_PLACE, fields[0].strip()))
-    if match is None:
+    address = (match["bare"] or match["address"]) if match else ""
+    if match is None or len(address) > _MOST_ADDRESS:
         return "", ""
-    address = match["bare"] or match["address"]
     name = (match["name"] or "").strip()
     if name.startswith('"'):
         name = re.sub(r"\\(.)", r"\1", name[1:-1])
@@ -225,6 +232,7 @@ def _rest(plain: bytes) -> bytes:
 def as_text(data: bytes, charset: str) -> str:
     """Returns text of a charset; of one that is unknown, as UTF-8."""
     try:
-        return data.decode(charset or "utf-8", "replace")
+        known = "utf-8" if charset.lower().replace("-", "_") in _NO_CHARSETS else charset
+        return data.decode(known or "utf-8", "replace")
     except (LookupError, ValueError):
         return data.decode("utf-8", "replace")

@@ -3,7 +3,7 @@
 import pytest
 
 from skerry.channels.email.html_mail import text_of
-from skerry.channels.email.markup import html_of, is_forwarded, new_part
+from skerry.channels.email.markup import html_of, is_forwarded, new_part, own_words
 
 
 @pytest.mark.parametrize(
@@ -29,6 +29,27 @@ from skerry.channels.email.markup import html_of, is_forwarded, new_part
 def test_history_and_signature_are_cut_off(text: str, new: str) -> None:
     assert new_part(text) == new
     assert new_part(text.replace("\n", "\r\n")) == new
+
+
+@pytest.mark.abuse(109)
+@pytest.mark.parametrize(
+    ("text", "own"),
+    [
+        ("Pay it.", "Pay it."),
+        ("> A?\nNo.\n> B?\nYes.", "No.\nYes."),
+        ("See.\n\n---------- Forwarded message ---------\nFrom: B\n\nnews", "See."),
+        ("See.\n\nBegin forwarded message:\n\n> From: B\n\nnews", "See."),
+        ("From: B\nSent: now\n\nnews", ""),
+        ("-----Original Message-----\nnews", ""),
+        ("> only a quote", ""),
+    ],
+)
+def test_words_of_others_are_not_the_senders_own(text: str, own: str) -> None:
+    assert own_words(text, is_forwarded=False) == own
+
+
+def test_a_forwarded_mail_that_does_not_say_where_it_begins_is_of_others() -> None:
+    assert own_words("See.\nnews", is_forwarded=True) == ""
 
 
 def test_html_becomes_text_without_what_nobody_sees() -> None:

@@ -70,7 +70,24 @@ def test_of_the_trusted_headers_the_uppermost_counts() -> None:
     forged = "mx.agents.example; dmarc=pass header.from=people.example"
     own = "mx.agents.example; dmarc=fail header.from=people.example"
     assert not verified(own, forged)
-    assert verified("mx.relay.example; dmarc=fail", "(((", forged, own)
+    assert verified("mx.relay.example; dmarc=fail", "mx.relay.example; (((", forged, own)
+
+
+@pytest.mark.abuse(110)
+@pytest.mark.parametrize(
+    "own",
+    [
+        'mx.agents.example; spf=pass (domain of "a(b"@evil.example) smtp.mailfrom=evil.example',
+        'mx.agents.example; dmarc=fail smtp.mailfrom="a"b"c@evil.example',
+        "mx.agents.example 1; spf=fail" + " dkim=fail" * 2000,
+        "(((",
+    ],
+    ids=["comment", "quote", "long", "no name"],
+)
+def test_a_line_that_cannot_be_read_gives_none_below_it_a_say(own: str) -> None:
+    forged = "mx.agents.example; dmarc=pass header.from=people.example"
+    assert verified(forged)
+    assert not verified(own, forged)
 
 
 def test_without_a_trusted_name_or_a_domain_nobody_is_verified() -> None:

@@ -168,3 +168,17 @@ def test_arguments_cannot_add_commands() -> None:
 def test_a_peer_that_is_no_address_is_refused(peer: str) -> None:
     assert wire.address_of(peer) == ""
     assert wire.address_of(f"unverified:{peer}") == ""
+
+
+@pytest.mark.abuse(111)
+@pytest.mark.parametrize("charset", ["punycode", "IDNA", "unicode-escape"])
+def test_a_codec_that_no_mail_has_is_not_used(charset: str) -> None:
+    assert wire.as_text(b"a\\x41-bcd", charset) == "a\\x41-bcd"
+
+
+@pytest.mark.parametrize(
+    "address", [".a@b.example", "a..b@c.example", "a@.example", "a@b..example"]
+)
+def test_an_address_that_no_mail_can_be_sent_to_is_none(address: str) -> None:
+    assert wire.read_head(f"From: {address}\r\n".encode()).address == ""
+    assert wire.address_of(address) == ""
