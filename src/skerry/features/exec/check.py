@@ -147,7 +147,7 @@ class _Judge:
             return Segment(simple.argv, real, self._miss, *unusable)
         runs = not peeled.is_complete or is_runner(peeled.argv, program.name, _base(program.real))
         allowed = self._allowed(simple, peeled, program, runs=runs)
-        if allowed is not None and program.name == "git" and (why := self._repository()):
+        if allowed is not None and program.name == "git" and (why := self._repository(peeled)):
             return Segment(simple.argv, real, self._miss, "git-config", why)
         if allowed is not None:
             return Segment(simple.argv, real, Effect.ALLOW, *allowed)
@@ -160,10 +160,10 @@ class _Judge:
             simple.argv, real, self._miss, "allowlist-miss", reason, remembered=remembered
         )
 
-    def _repository(self) -> str:
+    def _repository(self, peeled: Peeled) -> str:
         """Returns why git may run a program here that its words do not name."""
         cwd = self._rules.cwd
-        return "" if cwd is None else git_config.problem(cwd, self._rules.root)
+        return "" if cwd is None else git_config.problem(cwd, self._rules.root, peeled.argv)
 
     def _unusable(self, peeled: Peeled, program: Resolved | None) -> tuple[str, ...]:
         """Returns rule and reason where no pattern can cover the command; empty where one can."""

@@ -2,13 +2,14 @@
 
 `git status` is harmless by its words, and runs what `core.fsmonitor`, filters and hooks of the
 repository name. The `.git` at the top of a workspace is closed to tools and to commands in the
-sandbox; a repository below can be one that a model made.
+sandbox; a repository below can be one that a model made. So can a submodule, in which git looks for
+changes by itself, and a folder to which it pushes, whose hooks it runs.
 """
 
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -35,27 +36,80 @@ _KEYS: Final = {
     "advice": "detachedhead",
 }
 """Keys that name no program, no file and no other repository."""
+_REMOTE: Final = re.compile(
+    r"\s*(?:\"?(?:https?|ssh|git)://[^\s\"]+\"?|[\w.-]+@[\w.-]+:[^\s\"]*)\s*", re.ASCII
+)
+"""A repository of another machine, at least by its form."""
+_REMOTE_NAME: Final = re.compile(r"\s*[\w-][\w.-]*\s*", re.ASCII)
+_FORMS: Final = {
+    ("remote", "url"): _REMOTE,
+    ("remote", "pushurl"): _REMOTE,
+    ("branch", "remote"): _REMOTE_NAME,
+}
+"""Values in which a path would lead into a repository of this machine."""
+_GITLINK: Final = b"\x00\x00\xe0\x00"
+"""Mode of a submodule in an index."""
+_MOST_INDEX: Final = 64 << 20
+_CHUNK: Final = 1 << 20
 _BARE: Final = ("HEAD", "objects", "refs")
 """Names in a folder that git takes for a repository."""
 
 
-def problem(cwd: Path, root: Path | None = None) -> str:
+def problem(cwd: Path, root: Path | None = None, argv: Sequence[str] = ()) -> str:
     """Returns why a command of git must be looked at in a folder; empty where it need not.
 
     Args:
         cwd: Folder in which git starts.
         root: Workspace, whose own `.git` nobody but the owner writes; above it nothing is looked
             at.
+        argv: The command.
 
     """
+    targets = argv[2:] if argv[1:2] == ("push",) else ()
     for folder in (cwd, *cwd.parents):
+        for target in map(_operand, targets):
+            if target.startswith("file:") or os.path.lexists(folder / target):
+                return f"{target} names a folder, whose hooks git would run"
         if all(os.path.lexists(folder / name) for name in _BARE):
             return f"{folder} itself is laid out as a repository"
         if os.path.lexists(folder / ".git"):
-            return "" if folder == root else _repository(folder / ".git")
+            own = "" if folder == root else _repository(folder / ".git")
+            return own or _submodules(folder / ".git")
         if folder == root:
             return ""
     return ""
+
+
+def _operand(word: str) -> str:
+    return word.rpartition("=")[2] if word.startswith("-") else word
+
+
+def _submodules(folder: Path) -> str:
+    """Returns why the index of a repository may lead git into another repository."""
+    path = folder / "index"
+    try:
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode) or status.st_size > _MOST_INDEX:
+            return f"{path} is no file, or has more than {_MOST_INDEX} bytes"
+        if _has_link(path):
+            return f"{folder.parent} has submodules, whose settings may name programs"
+        if any(entry.name.startswith("sharedindex.") for entry in _entries(folder)):
+            return f"{folder} has an index in two files"
+    except FileNotFoundError:
+        return ""  # nothing was added yet
+    except OSError as error:
+        return f"{path} cannot be read: {error.strerror}"
+    return ""
+
+
+def _has_link(path: Path) -> bool:
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        before, left = b"", _MOST_INDEX
+        while left > 0 and (chunk := file.read(_CHUNK)):
+            if _GITLINK in before + chunk:
+                return True
+            before, left = chunk[1 - len(_GITLINK) :], left - len(chunk)
+    return left <= 0
 
 
 def _repository(folder: Path) -> str:
@@ -66,7 +120,10 @@ def _repository(folder: Path) -> str:
         hooks = folder / "hooks"
         if hooks.is_symlink() or any(not hook.name.endswith(".sample") for hook in _entries(hooks)):
             return f"{folder} has hooks"
-        if any(os.path.lexists(folder / name) for name in ("commondir", "config.worktree")):
+        elsewhere = ("commondir", "config.worktree", "objects/info/alternates")
+        if any(os.path.lexists(folder / name) for name in elsewhere) or any(
+            any(_entries(folder / name)) for name in ("remotes", "branches")
+        ):
             return f"{folder} names a repository elsewhere"
         return _settings(folder / "config")
     except OSError as error:
@@ -95,4 +152,8 @@ def _settings(path: Path) -> str:
         key = (found["key"] or "").lower()
         if key and key not in _KEYS.get(section, "").split():
             return f"{path} sets {section}.{key}"
+        form, value = _FORMS.get((section, key)), found["value"] or ""
+        is_folder = form is _REMOTE_NAME and os.path.lexists(path.parent.parent / value.strip())
+        if form is not None and (is_folder or not form.fullmatch(value)):
+            return f"{path} names a folder, or what is no address, in {section}.{key}"
     return ""

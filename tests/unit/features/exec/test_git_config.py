@@ -75,6 +75,13 @@ def test_a_plain_repository_and_none_need_no_look(root: Path, project: Path) -> 
         '[includeIf "gitdir:/"]\n\tpath = ../other\n',
         "[alias]\n\tstatus = !touch x\n",
         "[extensions]\n\tworktreeConfig = true\n",
+        '[remote "origin"]\n\turl = ../other.git\n',
+        '[remote "origin"]\n\turl = https://example.org/a.git\n\turl = /srv/other.git\n',
+        '[remote "origin"]\n\tpushurl = file:///srv/other.git\n',
+        '[remote "origin"]\n\turl = ext::sh -c x\n',
+        '[remote "origin"]\n\turl\n',
+        '[branch "main"]\n\tremote = ../other.git\n',
+        '[branch "main"]\n\tremote = inner\n',
         "[core]\n\tabbrev = 7\\\n\tfsmonitor = x\n",
         '[remote "a\\"]\n[core]\n\tfsmonitor = x\n',
         "fsmonitor = x\n",
@@ -129,6 +136,25 @@ def none(git_folder: Path) -> None:
     (git_folder / "config").unlink()
 
 
+def old_remote(git_folder: Path) -> None:
+    (git_folder / "remotes").mkdir()
+    (git_folder / "remotes" / "origin").write_text("URL: ../other.git\n")
+
+
+def alternates(git_folder: Path) -> None:
+    (git_folder / "objects" / "info").mkdir(parents=True)
+    (git_folder / "objects" / "info" / "alternates").write_text("/srv/other.git/objects\n")
+
+
+def split_index(git_folder: Path) -> None:
+    (git_folder / "index").touch()
+    (git_folder / "sharedindex.1").touch()
+
+
+def no_index(git_folder: Path) -> None:
+    (git_folder / "index").mkdir()
+
+
 def bare(git_folder: Path) -> None:
     for name in ("HEAD", "objects", "refs"):
         (git_folder.parent / name).mkdir()
@@ -136,7 +162,10 @@ def bare(git_folder: Path) -> None:
 
 @pytest.mark.parametrize(
     "make",
-    [hook, hooks_elsewhere, pointer, link, common, worktree, pipe, linked_config, none, bare],
+    [
+        *(hook, hooks_elsewhere, pointer, link, common, worktree, pipe, linked_config, none, bare),
+        *(old_remote, alternates, split_index, no_index),
+    ],
 )
 def test_what_leads_elsewhere_is_named(
     root: Path, project: Path, make: Callable[[Path], None]
@@ -168,6 +197,63 @@ async def test_a_pattern_does_not_cover_git_where_a_repository_names_a_program(
     assert (await check("ls", rules)).decision is Effect.ALLOW
     off = Rules(ask="off", allowlist=("git status",), cwd=project, root=root)
     assert (await check("git status", off)).decision is Effect.DENY
+
+
+def repository_with_submodule(folder: Path, program: Path) -> None:
+    """Makes a repository whose submodule names a program."""
+    git(folder.parent, "init", "-q", folder.name)
+    git(folder, "init", "-q", "inner")
+    who = ("-c", "user.name=a", "-c", "user.email=a@b.example")
+    (folder / "inner" / "file").write_text("text\n")
+    (folder / "inner" / ".gitattributes").write_text("* filter=x\n")
+    git(folder / "inner", "add", ".")
+    git(folder / "inner", *who, "commit", "-qm", "first")
+    git(folder, "add", "inner")
+    git(folder / "inner", "config", "filter.x.clean", str(program))
+    (folder / "inner" / "file").write_text("other\n")
+
+
+@pytest.mark.abuse(112)
+@pytest.mark.parametrize("is_root", [True, False], ids=["of the workspace", "below it"])
+async def test_a_pattern_does_not_cover_git_where_a_submodule_names_a_program(
+    root: Path, *, is_root: bool
+) -> None:
+    program, workspace = root / "program", root / "workspace"
+    program.write_text(f"#!/bin/sh\ntouch {root}/ran\n")
+    program.chmod(0o755)
+    folder = workspace if is_root else workspace / "project"
+    folder.parent.mkdir(exist_ok=True)
+    repository_with_submodule(folder, program)
+    git(folder, "status")
+    assert (root / "ran").exists(), "git does not look into submodules any more"
+    rules = Rules(allowlist=("git status",), cwd=folder, root=workspace)
+    decision = await check("git status", rules)
+    assert (decision.decision, decision.rule) == (Effect.ASK, "git-config")
+    assert "submodules" in decision.reason
+
+
+@pytest.mark.abuse(112)
+async def test_a_pattern_does_not_cover_a_push_into_a_folder_with_hooks(root: Path) -> None:
+    git(root, "init", "-q", "project")
+    git(root, "init", "-q", "--bare", "other")
+    hook_file = root / "other" / "hooks" / "post-receive"
+    hook_file.write_text(f"#!/bin/sh\ntouch {root}/ran\n")
+    hook_file.chmod(0o755)
+    project = root / "project"
+    git(
+        project, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-mx"
+    )
+    rules = Rules(allowlist=("git push", "git push * *"), cwd=project, root=root)
+    assert (await check("git push", rules)).decision is Effect.ALLOW
+    assert (await check("git push origin main", rules)).decision is Effect.ALLOW
+    git(project, "remote", "add", "origin", "../other")
+    git(project, "push", "origin", "HEAD")
+    assert (root / "ran").exists()
+    assert (await check("git push", rules)).rule == "git-config"
+    git(project, "remote", "remove", "origin")
+    (project / "local").symlink_to("../other")
+    for words in ("local main", "--repo=local main", f"file://{root}/other main"):
+        assert (await check(f"git push {words}", rules)).decision is Effect.ASK
 
 
 def test_git_runs_no_watcher_and_takes_no_folder_for_a_repository(root: Path) -> None:
