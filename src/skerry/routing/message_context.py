@@ -78,6 +78,7 @@ def in_context(
 
 def _facts(message: InboundMessage, origin: Origin, *, mentioned: bool, history: int) -> str:
     reply, is_group = message.reply, message.peer.kind is not PeerKind.DIRECT
+    is_own = reply is not None and reply.is_me and origin is Origin.OWNER
     facts: dict[str, Any] = {
         "channel": message.channel,
         "chat_type": message.peer.kind.value,
@@ -91,7 +92,7 @@ def _facts(message: InboundMessage, origin: Origin, *, mentioned: bool, history:
         "forwarded": message.forwarded,
         "mentioned": mentioned,
         "reply_to_id": _id(reply.id) if reply else "",
-        "reply_to_you": _line(reply.text, MOST_QUOTE) if reply and reply.is_me else "",
+        "reply_to_you": _line(reply.text, MOST_QUOTE) if reply and is_own else "",
         "history_count": history,
     }
     present = {name: value for name, value in facts.items() if value}
@@ -105,13 +106,19 @@ def _quoted(message: InboundMessage, origin: Origin, history: Sequence[HistoryLi
             lines.append(f"Sender: {name}")
         if message.group_name:
             lines.append(f"Group: {_line(message.group_name, _MOST_NAME)}")
-    if message.reply is not None and not message.reply.is_me:
-        lines.append(f"It answers a message of {_author(message.reply)}:")
-        lines.append(f"  {_line(message.reply.text, MOST_QUOTE)}")
+    lines += _answered(message.reply, origin)
     if history:
         lines.append("Messages of the group since your last answer, oldest first:")
         lines += [f"  [{line.name}] {line.text}" for line in history]
     return lines
+
+
+def _answered(reply: Quoted | None, origin: Origin) -> list[str]:
+    if reply is None or (reply.is_me and (not reply.text or origin is Origin.OWNER)):
+        return []
+    # On some platforms the sender says what the quoted message was, and may say anything.
+    author = "yours, which its sender quotes so" if reply.is_me else _author(reply)
+    return [f"It answers a message of {author}:", f"  {_line(reply.text, MOST_QUOTE)}"]
 
 
 def sender_name(message: InboundMessage) -> str:

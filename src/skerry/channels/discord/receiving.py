@@ -235,7 +235,9 @@ class Receiver:
             where = wire.Conversation(act.channel_id, wire.DIRECT)
             self._places.note_direct(act.person.id, act.channel_id)
         await inbox(wire.acted(act, where, self._host.account, self._host.clock.now_ms()))
-        if act.type == wire.BUTTON and act.message is not None:
+        is_direct = where.type == wire.DIRECT
+        if act.type == wire.BUTTON and act.message is not None and is_direct:
+            # On a server everybody can press a button, also who may not answer.
             try:
                 await self._poster.without_buttons(act.message)
             except ApiError as error:

@@ -28,6 +28,7 @@ from skerry.sdk.channels import (
     MediaError,
     OutboundMedia,
     OutboundPart,
+    PeerKind,
     Receipt,
     ReplyTo,
     Settlement,
@@ -161,11 +162,14 @@ class TelegramAdapter:
             await self._answer_press(event.callback_query)
 
     async def _answer_press(self, pressed: wire.Pressed) -> None:
-        """Ends the waiting sign of a button, and takes the buttons away."""
+        """Ends the waiting sign of a button, and takes the buttons of a direct chat away.
+
+        In a group everybody can press them, also who may not answer.
+        """
         try:
             await self._api.call("answerCallbackQuery", {"callback_query_id": pressed.id})
-            if pressed.message is not None:
-                below = pressed.message
+            below = pressed.message
+            if below is not None and below.chat.peer.kind is PeerKind.DIRECT:
                 where = {"chat_id": below.chat.id, "message_id": below.message_id}
                 await self._api.call("editMessageReplyMarkup", where)
         except ApiError as error:

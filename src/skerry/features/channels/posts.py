@@ -26,7 +26,8 @@ T = TypeVar("T")
 MOST_BYTES: Final = 4 << 20
 """Bytes of a body; WhatsApp, which sends the largest, stays below 3 MiB."""
 MOST_AT_ONCE: Final = 16
-"""Requests of one account that are answered at the same time."""
+"""Requests of one account that are answered at the same time. While their bodies arrive, the oldest
+gives way to a new one: whoever sends slowly keeps no platform out."""
 ANSWER_SECONDS: Final = 25.0
 """Seconds for an answer; platforms give up after 5 to 30 and send the event again."""
 _METHODS: Final = frozenset({"GET", "POST"})
@@ -37,6 +38,8 @@ class Posts(Struct):
 
     context: GatewayContext
     _open: Counter[tuple[str, str]] = field(default_factory=Counter)
+    _arriving: dict[tuple[str, str], list[anyio.CancelScope]] = field(default_factory=dict)
+    """Requests whose bodies arrive, oldest first."""
 
     async def serve(self, request: Request) -> Response:
         """Returns the answer of the account's adapter."""
@@ -60,15 +63,34 @@ class Posts(Struct):
             if refusal is not None:
                 return refusal
         key = (channel, account)
-        if self._open[key] >= MOST_AT_ONCE:
-            raise RefusedPost(503, "too many requests at once", {"retry-after": "5"})
+        post = replace(head, body=await self._body(request, key))
+        self._refuse_crowd(self._open[key])
         self._open[key] += 1
         try:
-            post = replace(head, body=await read_body(request, MOST_BYTES))
             return await _asked(adapter.posted(post), request)
         finally:
             self._open[key] -= 1
             self._open += Counter()  # drops those that are zero
+
+    async def _body(self, request: Request, key: tuple[str, str]) -> bytes:
+        arriving = self._arriving.setdefault(key, [])
+        if len(arriving) >= MOST_AT_ONCE:
+            arriving.pop(0).cancel()
+        with anyio.CancelScope() as scope:
+            arriving.append(scope)
+            try:
+                return await read_body(request, MOST_BYTES)
+            finally:
+                if scope in arriving:
+                    arriving.remove(scope)
+                if not self._arriving.get(key):
+                    self._arriving.pop(key, None)
+        raise RefusedPost(503, "newer requests came before this was read", {"retry-after": "5"})
+
+    @staticmethod
+    def _refuse_crowd(count: int) -> None:
+        if count >= MOST_AT_ONCE:
+            raise RefusedPost(503, "too many requests at once", {"retry-after": "5"})
 
     @staticmethod
     def _place(path: str) -> tuple[str, str, str]:

@@ -132,6 +132,19 @@ async def test_buttons_carry_commands_and_a_press_comes_back_as_one() -> None:
         assert server.faults == []
 
 
+@pytest.mark.abuse(113)
+async def test_a_stranger_in_a_group_takes_no_buttons_away() -> None:
+    async with TelegramServer() as server, running(opened(server)) as messages:
+        server.press("/approve 1 deny", 5, user=66, chat=-100)
+        server.say("after it")
+        with anyio.fail_after(60):
+            while len(messages) < 2:  # noqa: ASYNC110 - a plain list
+                await anyio.sleep(0.01)
+        assert (messages[0].sender_id, messages[0].peer.id) == ("66", "-100")
+        assert "answerCallbackQuery" in server.calls
+        assert "editMessageReplyMarkup" not in server.calls
+
+
 @pytest.mark.parametrize(
     ("kind", "method"),
     [

@@ -1,7 +1,7 @@
 """Requests of platforms reach the adapter that they are for, under limits, and nobody else."""
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import anyio
@@ -156,6 +156,30 @@ async def test_a_hanging_adapter_costs_a_bounded_number_of_requests(
         assert (await rig.post("memory/default", b"y")).status_code == 503
         rig.adapter.busy.set()
     assert (await rig.post("memory/default", b"z")).status_code == 200
+
+
+@pytest.mark.abuse(115)
+async def test_bodies_of_strangers_that_never_end_keep_no_platform_out(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(posts, "MOST_AT_ONCE", 2)
+    host, port = rig.url.removeprefix("http://").split(":")
+    head = f"POST /channels/memory HTTP/1.1\r\nhost: {host}:{port}\r\ncontent-length: 9\r\n\r\nx"
+    async with AsyncExitStack() as stack:
+        answers: list[bytes] = []
+        async with anyio.create_task_group() as tasks:
+
+            async def listen(stream: anyio.abc.SocketStream) -> None:
+                answers.append(await stream.receive())
+                tasks.cancel_scope.cancel()
+
+            for _ in range(3):
+                stream = await stack.enter_async_context(await anyio.connect_tcp(host, int(port)))
+                await stream.send(head.encode())
+                tasks.start_soon(listen, stream)
+        assert answers[0].startswith(b"HTTP/1.1 503 ")
+        assert (await rig.post("memory/default", b"hello")).status_code == 200
+    assert [post.body for post in rig.adapter.seen] == [b"hello"]
 
 
 async def test_an_answer_that_takes_too_long_is_to_be_asked_for_again(
