@@ -1,11 +1,17 @@
-"""Suggests the nearest command for an unknown one."""
+"""Explains wrong usage: suggests the nearest command, and repeats nothing that may be a secret."""
 
 import re
 import sys
 from argparse import ArgumentParser
-from typing import NoReturn
+from typing import Final, NoReturn
 
 from skerry.infra.spelling import spelt_like
+
+_UNKNOWN: Final = "unrecognized arguments: "
+_PLAIN: Final = re.compile(r"[a-z]+(?:-[a-z]+)*|-{1,2}[A-Za-z][A-Za-z-]*")
+"""A word that is shown again: commands and options are such, tokens and passwords hardly ever."""
+_MOST_PLAIN: Final = 24
+_HIDDEN: Final = "(hidden)"
 
 
 class WrongUsageError(SystemExit):
@@ -32,9 +38,25 @@ class Parser(ArgumentParser):
         if invalid is not None:
             near = spelt_like(invalid[1], re.findall(r"[\w-]+", invalid[2]))
             hint = f" Did you mean `{self.prog} {near[0]}`?" if near else ""
-            message = (
-                f"unknown command `{self.prog} {invalid[1]}`.{hint} `{self.prog} --help` lists all."
-            )
+            word = _shown(invalid[1])
+            message = f"unknown command `{self.prog} {word}`.{hint} `{self.prog} --help` lists all."
+        elif message.startswith(_UNKNOWN):
+            message = _UNKNOWN + _listed(message.removeprefix(_UNKNOWN).split(" "))
+        else:
+            message = re.sub(r"^(ambiguous option: [^=\s]+)=.*?(?= could match )", r"\1", message)
         self.print_usage(sys.stderr)
         self._print_message(f"{self.prog}: error: {message}\n", sys.stderr)
         raise WrongUsageError(message, self.prog)
+
+
+def _listed(words: list[str]) -> str:
+    """Returns the words that nothing takes, without the values of options among them."""
+    shown: list[str] = []
+    for word in words:
+        is_value = bool(shown) and shown[-1].startswith("-") and not word.startswith("-")
+        shown.append(_HIDDEN if is_value else _shown(word.partition("=")[0]))
+    return " ".join(shown)
+
+
+def _shown(word: str) -> str:
+    return word if len(word) <= _MOST_PLAIN and _PLAIN.fullmatch(word) else _HIDDEN

@@ -1,4 +1,4 @@
-"""A command that does not exist names the one that was meant."""
+"""Wrong usage names what was meant, and repeats no value that may be a secret."""
 
 import pytest
 
@@ -22,3 +22,31 @@ def test_a_typing_error_names_what_was_meant(
     said = capsys.readouterr().err
     assert meant in said
     assert "choose from" not in said
+
+
+@pytest.mark.abuse(92)
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        (["status", "--tokn", "s3cr3t"], "--tokn (hidden)"),
+        (["status", "--tokn=s3cr3t"], "unrecognized arguments: --tokn\n"),
+        (["status", "--tokn", "secret"], "--tokn (hidden)"),
+        (["status", "s3cr3t"], "unrecognized arguments: (hidden)"),
+        (["status", "further"], "unrecognized arguments: further"),
+        (["--token", "s3cr3t", "status"], "unknown command `skerry (hidden)`"),
+        (["chat", "--t=s3cr3t"], "ambiguous option: --t could match --thinking, --token"),
+        (["channels", "login", "telegram", "12:s3cr3t"], "unrecognized arguments: (hidden)"),
+    ],
+)
+def test_no_value_of_wrong_usage_is_repeated(
+    words: list[str], shown: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for more in ([], ["--json"]):
+        with pytest.raises(SystemExit) as caught:
+            main([*words, *more])
+        assert caught.value.code == 2
+        printed = capsys.readouterr()
+        assert shown.strip() in printed.err
+        for text in (*printed, getattr(caught.value, "message", "")):
+            assert "s3cr3t" not in text
+            assert "secret" not in text

@@ -23,6 +23,7 @@ from skerry.features.webhooks.bodies import AgentBody, BodyError, WakeBody, agen
 from skerry.features.webhooks.posts import Order
 from skerry.gateway.auth import Failures
 from skerry.gateway.context import GatewayContext
+from skerry.gateway.peer import Peer
 from skerry.gateway.peer import peer as peer_of
 from skerry.gateway.request_body import RefusedPost, read_body
 from skerry.infra.clock import iso
@@ -32,6 +33,8 @@ from skerry.store import Unit
 
 _MINUTE: Final = 60.0
 _MOST_KEY: Final = 256
+_MOST_COUNTED: Final = 1_000
+"""Webhooks and addresses whose posts are counted."""
 _HIDDEN: Final = frozenset({"authorization", "cookie", *proof.TOKEN_HEADERS})
 _ONCE: Final = ("idempotency-key", "x-github-delivery", "x-skerry-delivery")
 
@@ -43,12 +46,12 @@ class Rates(Struct):
 
     def admit(self, name: str, limit: int, now: float) -> float:
         """Counts a post; returns the seconds until the next may arrive, 0 where it is admitted."""
-        times = [time for time in self._times.get(name, []) if now - time < _MINUTE]
-        if len(times) >= limit:
-            self._times[name] = times
-            return _MINUTE - (now - times[0])
-        self._times[name] = [*times, now]
-        return 0.0
+        times = [time for time in self._times.pop(name, []) if now - time < _MINUTE]
+        left = _MINUTE - (now - times[0]) if len(times) >= limit else 0.0
+        self._times[name] = times if left else [*times, now]
+        if len(self._times) > _MOST_COUNTED:
+            self._times.popitem(last=False)
+        return left
 
 
 class Webhooks:
@@ -82,13 +85,16 @@ class Webhooks:
         await self._prove(request, config, mapping, headers)
         if mapping is None and name not in {"wake", "agent"}:
             raise RefusedPost(404, f"no webhook {name!r}; see hooks.mappings")
-        self._limit(config, mapping, name)
+        signature = mapping.signature if mapping else None
+        # What is not proved yet counts for its address alone: it uses up no posts of the sender.
+        self._limit(config, mapping, name, self._peer(request).bucket if signature else "")
         most = (mapping and mapping.max_body_bytes) or config.max_body_bytes
         body = await read_body(request, most)
-        signature = mapping.signature if mapping else None
         if signature is not None and not proof.is_signed(signature, headers, body):
             await self._fail(request)
             raise RefusedPost(401, "the signature is not that of this body")
+        if signature is not None:
+            self._limit(config, mapping, name)
         return await self._start(name, mapping, headers, body)
 
     async def _prove(
@@ -103,8 +109,7 @@ class Webhooks:
         Raises:
             RefusedPost: they prove nothing, or the address has failed too often.
         """
-        gateway = self._context.config().gateway
-        peer = peer_of(request.scope, gateway.trusted_proxies)
+        gateway, peer = self._context.config().gateway, self._peer(request)
         left = self._failures.locked(peer, monotonic())
         if left:
             wait = {"retry-after": str(int(left) + 1)}
@@ -128,12 +133,21 @@ class Webhooks:
 
     async def _fail(self, request: Request) -> None:
         """Delays the answer to a wrong proof."""
-        peer = peer_of(request.scope, self._context.config().gateway.trusted_proxies)
-        await anyio.sleep(self._failures.delay(peer, monotonic()))
+        await anyio.sleep(self._failures.delay(self._peer(request), monotonic()))
 
-    def _limit(self, config: WebhooksConfig, mapping: MappingConfig | None, name: str) -> None:
+    def _peer(self, request: Request) -> Peer:
+        return peer_of(request.scope, self._context.config().gateway.trusted_proxies)
+
+    def _limit(
+        self, config: WebhooksConfig, mapping: MappingConfig | None, name: str, address: str = ""
+    ) -> None:
+        """Counts a post of a webhook, or of one address to it.
+
+        Raises:
+            RefusedPost: it is one too many.
+        """
         limit = (mapping and mapping.rate_per_minute) or config.rate_per_minute
-        left = self._rates.admit(name, limit, monotonic())
+        left = self._rates.admit(f"{name} {address}", limit, monotonic())
         if left:
             wait = {"retry-after": str(int(left) + 1)}
             raise RefusedPost(429, f"the webhook {name!r} takes {limit} posts a minute", wait)

@@ -104,6 +104,24 @@ async def test_size_and_rate_are_limited_for_each_webhook(tmp_path: Path) -> Non
         assert (await post("agent", {"message": "another"})).status_code == 202
 
 
+@pytest.mark.abuse(115)
+async def test_wrong_signatures_of_a_stranger_use_up_no_posts_of_the_sender(tmp_path: Path) -> None:
+    clock, body = FakeClock(), b'{"level": 3}'
+    hooks = {"mappings": [{**ALARM, "ratePerMinute": 2}]}
+    behind: dict[str, Any] = {"gateway": {"trustedProxies": ["127.0.0.1"]}}
+    async with posting(tmp_path / "h", hooks, clock, **behind) as post:
+        now = clock.now_ms() / 1000
+        stranger = {"x-forwarded-for": "203.0.113.9"}
+        wrong = {**signed(body, now, "other"), **stranger}
+        answers = [(await post("alarm", body, wrong)).status_code for _ in range(3)]
+        assert answers == [401, 401, 429]
+        sender = {"x-forwarded-for": "203.0.113.7"}
+        for number in (b"1", b"2"):
+            proved = {**signed(number, now), **sender}
+            assert (await post("alarm", number, proved)).status_code == 202
+        assert (await post("alarm", b"3", {**signed(b"3", now), **sender})).status_code == 429
+
+
 async def test_a_repeated_post_with_a_key_runs_once(tmp_path: Path) -> None:
     keyed = {**AUTH, "idempotency-key": "event-1"}
     home = tmp_path / "h"
