@@ -71,6 +71,31 @@ async def test_the_owner_approves_a_stranger_who_then_is_answered(tmp_path: Path
     assert len(platform.received()) == 2, "a pairing admits to no group"
 
 
+async def test_one_command_lets_the_owner_in_as_the_owner(tmp_path: Path) -> None:
+    platform = Platform(tmp_path / "platform")
+    arguments = ["--platform", str(platform.folder)]
+    home = tmp_path / "state"
+    config = CONFIG | {"commands": {"ownerAllowFrom": ["memory:bob"]}}
+    async with running_gateway(home=home, config=config, arguments=arguments) as gateway:
+        platform.say("hello", message_id="m1")
+        await acknowledged(platform, 1)
+        (request,) = json.loads(await pairing(gateway, "list", "--json"))["requests"]
+        environ = {"HOME": str(tmp_path), "SKERRY_STATE_DIR": str(tmp_path / "other")}
+        elsewhere = ("--owner", "--url", gateway.address.url, "--token", "x")
+        refused = await run_command(
+            "pairing", "approve", request["code"], *elsewhere, environ=environ
+        )
+        assert b"Nobody was approved" in refused.stderr
+        done = await pairing(gateway, "approve", request["code"], "--owner")
+        assert "memory:alice is you" in done
+        stored = json.loads((home / "skerry.json").read_text(encoding="utf-8"))
+        assert stored["commands"]["ownerAllowFrom"] == ["memory:bob", "memory:alice"]
+        platform.say("/whoami", message_id="m2")
+        (_, answer) = await arrived(platform, 2)
+        assert "owner" in answer.text.lower()
+        assert await gateway.stop() == 0
+
+
 @pytest.mark.parametrize("point", POINTS)
 async def test_a_kill_at_any_point_leaves_one_answer(tmp_path: Path, point: str) -> None:
     platform = Platform(tmp_path / "platform")

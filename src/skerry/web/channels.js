@@ -108,6 +108,7 @@ export class Panel {
       "li",
       {},
       make("p", { dir: "auto" }, text),
+      make("p", { className: "help" }, `Is this you? In a terminal: skerry pairing approve ${channel} ${code} --owner`),
       make(
         "div",
         { className: "row" },

@@ -17,6 +17,11 @@ def add(pairing: ArgumentParser) -> None:
     for parser in (approve, reject):
         parser.add_argument("words", nargs="+", metavar="[CHANNEL] CODE", help="as the list has it")
     approve.add_argument("--notify", action="store_true", help="tell the sender in the chat")
+    approve.add_argument(
+        "--owner",
+        action="store_true",
+        help="this is you: also write the id into commands.ownerAllowFrom",
+    )
     remove = command(add, "remove", _RUN, "forget the decision about a sender")
     remove.add_argument("channel", metavar="CHANNEL", help="the platform")
     remove.add_argument("sender", metavar="SENDER", help="the sender's id")

@@ -1,33 +1,45 @@
 """`skerry pairing`: senders of platforms who wait, and the owner's decisions about them."""
 
+import json
 import os
+import shlex
 from argparse import Namespace
 from datetime import UTC, datetime
 from typing import Any, Final
 
 import anyio
 
+from skerry.cli.config import change
 from skerry.cli.render import notice, one_line, show, show_json, table
 from skerry.client.client import GatewayClient
 from skerry.client.discover import find
+from skerry.config.gateway import LOCK
+from skerry.config.load import load_good, locate
+from skerry.infra.lock import owner
 from skerry.model.errors import ClientError
 
 READ: Final = ("operator.read",)
 SCOPES: Final = ("operator.pairing",)
 _MOST_WORDS: Final = 2
+_KEY: Final = "commands.ownerAllowFrom"
 
 
 def run(arguments: Namespace) -> int:
-    """Runs `skerry pairing ...`; returns the exit code."""
-    return anyio.run(_run, arguments)
+    """Runs `skerry pairing ...`; returns the exit code.
 
-
-async def _run(arguments: Namespace) -> int:
-    params = _params(arguments)
-    address = find(os.environ, url=arguments.url, token=arguments.token)
-    scopes = READ if arguments.action == "list" else SCOPES
-    async with GatewayClient(address, scopes=scopes) as client:
-        answer = await client.request(f"channels.pairing.{arguments.action}", params)
+    Raises:
+        ClientError: `--owner` is given for a gateway that does not use the configuration here.
+    """
+    makes_owner = arguments.action == "approve" and arguments.owner
+    if makes_owner:
+        _check_local(arguments)
+    answer = anyio.run(_ask, arguments)
+    if makes_owner:
+        person = _person(answer)
+        code = change({_KEY: _owners(person)}, quiet=True)
+        if code:
+            return code
+        answer["owner"] = person
     if arguments.json:
         show_json(answer)
     elif arguments.action == "list":
@@ -37,6 +49,39 @@ async def _run(arguments: Namespace) -> int:
     else:
         _show_decision(answer)
     return 0
+
+
+async def _ask(arguments: Namespace) -> dict[str, Any]:
+    params = _params(arguments)
+    address = find(os.environ, url=arguments.url, token=arguments.token)
+    scopes = READ if arguments.action == "list" else SCOPES
+    async with GatewayClient(address, scopes=scopes) as client:
+        answer: dict[str, Any] = await client.request(
+            f"channels.pairing.{arguments.action}", params
+        )
+    return answer
+
+
+def _check_local(arguments: Namespace) -> None:
+    """Refuses `--owner` where the configuration here is not that of the gateway that is asked."""
+    state_dir, _ = locate(os.environ)
+    if arguments.url or owner(state_dir / LOCK) is None:
+        raise ClientError(
+            f"--owner changes {_KEY} of this machine, and the gateway that is asked does not use "
+            f"{state_dir}. Nobody was approved.",
+            "Run it where the gateway runs, without --url.",
+        )
+
+
+def _person(answer: dict[str, Any]) -> str:
+    request = answer["request"]
+    return f"{request['channel']}:{request['senderId']}"
+
+
+def _owners(person: str) -> list[str]:
+    """Returns the owners of the configuration with one more."""
+    present = load_good(os.environ, fetch=False).config.commands.owner_allow_from
+    return list(dict.fromkeys([*map(str, present), person]))
 
 
 def _params(arguments: Namespace) -> dict[str, Any]:
@@ -71,7 +116,7 @@ def _coded(words: list[str]) -> dict[str, Any]:
 def _list(answer: dict[str, Any]) -> None:
     requests, senders = answer["requests"], answer["senders"]
     if requests:
-        lines: list[tuple[str, ...]] = [("WAITS: CODE", "CHANNEL", "SENDER", "NAME", "UNTIL")]
+        lines: list[tuple[str, ...]] = [("CODE", "CHANNEL", "SENDER", "NAME", "UNTIL")]
         lines += [(row["code"], *_cells(row), _time(row["expiresAtMs"])) for row in requests]
         show(table(lines))
         show()
@@ -83,6 +128,7 @@ def _list(answer: dict[str, Any]) -> None:
         show("No sender waits, and none was approved or rejected.")
     if requests:
         notice("To approve one: skerry pairing approve CODE. To refuse: skerry pairing reject CODE")
+        notice("If it is you: skerry pairing approve CODE --owner")
 
 
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:
@@ -96,8 +142,11 @@ def _show_decision(answer: dict[str, Any]) -> None:
     where, sender, _ = _cells(request)
     if answer["decision"] == "approved":
         show(f"{sender} may write to {where} in direct chats now.")
-        owner = one_line(f"{request['channel']}:{request['senderId']}")
-        notice(f'If this is you, add "{owner}" to commands.ownerAllowFrom.')
+        if "owner" in answer:
+            show(f"{one_line(answer['owner'])} is you: this chat has your memory and your tools.")
+        else:
+            owners = shlex.quote(one_line(json.dumps(_owners(_person(answer)))))
+            notice(f"If this is you: skerry config set {_KEY} {owners}")
     else:
         show(f"{sender} is refused at {where}, and gets no further code.")
 
