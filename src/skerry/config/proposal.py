@@ -31,9 +31,14 @@ from skerry.config.redact import (
 )
 from skerry.config.references import names
 from skerry.config.remote_write_policy import CONFIRMED, IMPORTED
+from skerry.infra.channels import PLATFORMS
 
 HIDDEN: Final = "(hidden)"
 PROVIDERS: Final = ("models", "providers")
+CHANNELS: Final = ("channels",)
+_TOOLS: Final = frozenset({"tools", "toolsBySender"})
+"""Keys of a platform that give people tools; no import takes them."""
+_NEVER: Final = ("0", "0m", "0s", "0h")
 _ADDRESSES: Final = ("baseUrl", "base_url")
 _MODELS: Final = (
     ("agents", "defaults", "model"),
@@ -139,14 +144,32 @@ def _line(
     if program := next(_fetched(value), None):
         why = f"its secret comes from {program}, which is neither asked nor run"
         return ProposedKey(key_path, shown, KeyOutcome.REFUSED, why)
+    where = _destination(key_path, value, tree, catalogue) if key_path else ""
     agreed = KeyOutcome.TAKEN if show_key_path(key_path) in yes else KeyOutcome.ASKED
-    for pattern, why in CONFIRMED.items():
-        if within(key_path, pattern):
-            return ProposedKey(key_path, shown, agreed, why)
-    if not any(within(key_path, pattern) for pattern in IMPORTED):
-        return ProposedKey(key_path, shown, KeyOutcome.BY_HAND, "an import does not decide this")
-    where = _destination(key_path, value, tree, catalogue)
-    return ProposedKey(key_path, shown, agreed if where else KeyOutcome.TAKEN, where)
+    outcome, why = KeyOutcome.BY_HAND, "an import does not decide this"
+    if confirmed := _consequence(key_path, value):
+        outcome, why = agreed, f"{confirmed}; {where}" if where else confirmed
+    elif _is_off(key_path, value):
+        outcome, why = KeyOutcome.TAKEN, ""
+    elif key_path[:1] == CHANNELS and key_path[1:] and key_path[1] not in PLATFORMS:
+        outcome, why = KeyOutcome.REFUSED, f"this version has no adapter for {key_path[1]}"
+    elif any(within(key_path, pattern) for pattern in IMPORTED):
+        outcome, why = agreed if where else KeyOutcome.TAKEN, where
+    return ProposedKey(key_path, shown, outcome, why)
+
+
+def _consequence(key_path: KeyPath, value: Any) -> str:
+    """Returns the reason why a person is asked for the key itself; empty where nobody is."""
+    of_channel = key_path[:1] == CHANNELS
+    strange = of_channel and not (key_path[1:] and key_path[1] in PLATFORMS)
+    if strange or _is_off(key_path, value) or (of_channel and not _TOOLS.isdisjoint(key_path)):
+        return ""
+    return next((why for pattern, why in CONFIRMED.items() if within(key_path, pattern)), "")
+
+
+def _is_off(key_path: KeyPath, value: Any) -> bool:
+    """Returns whether the key switches heartbeats off, which needs no agreement."""
+    return key_path[-2:] == ("heartbeat", "every") and value in (0, *_NEVER)
 
 
 def _destination(key_path: KeyPath, value: Any, tree: Any, catalogue: Catalogue) -> str:

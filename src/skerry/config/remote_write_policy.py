@@ -52,16 +52,24 @@ unseen."""
 IMPORTED: Final = (
     *ALLOWED,
     *_patterns(
-        "agents.list.*.default", "agents.list.*.id", "hooks.internal.entries.session-memory"
+        "agents.defaults.heartbeat.activeHours",
+        "agents.list.*.default",
+        "agents.list.*.heartbeat.activeHours",
+        "agents.list.*.id",
+        "hooks.internal.entries.session-memory",
     ),
 )
-"""Keys that an import takes: also the list of agents, since their files arrive with them, and the
-bundled hook that only writes notes."""
+"""Keys that an import takes: also the list of agents, since their files arrive with them, the
+bundled hook that only writes notes, and the hours outside of which no heartbeat runs."""
 AGENTS: Final = _patterns("agents.list")
 """Keys that the gateway's own methods about agents change in addition; no client writes their
 text."""
 _COMMANDS: Final = "it decides which commands of agents run unasked on this machine"
+_BY_ITSELF: Final = "the agent does what HEARTBEAT.md of its workspace asks by itself, this often"
 CONFIRMED: Final = {
+    ("agents", "defaults", "heartbeat", "every"): _BY_ITSELF,
+    ("agents", "list", "*", "heartbeat", "every"): _BY_ITSELF,
+    ("channels",): "it decides who may write to your agents, and over which account",
     ("hooks", "internal", "entries", "boot-md"): "BOOT.md of the workspace runs at each start",
     ("agents", "list", "*", "tools", "exec", "ask"): _COMMANDS,
     ("agents", "list", "*", "tools", "exec", "security"): _COMMANDS,

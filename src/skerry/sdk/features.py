@@ -40,6 +40,9 @@ class Features(Struct, frozen=True):
     """Each gives how `skerry gateway call` calls a method that works for long."""
     tools: list[Later] = field(default_factory=list)
     """Each gives a function from a `sdk.tool_host.ToolHost` to tools of the model."""
+    imports: dict[str, Later] = field(default_factory=dict)
+    """Each gives a function from the agents, the default one and the time in milliseconds to a
+    `sdk.importing.Importer`."""
     http: dict[str, Later] = field(default_factory=dict)
     """Each gives a function from the gateway's context to an object whose async `serve` answers
     the HTTP requests beneath a path, such as `/hooks`."""
@@ -131,6 +134,10 @@ class FeatureApi(PluginApi):
         The function gets the client, the parameters and the seconds of `--timeout`, if given.
         """
         self._into.calls[method] = self._later(function)
+
+    def importer(self, make: str) -> None:
+        """Registers what `skerry import` uses to bring the part of this feature over."""
+        self._into.imports[self._feature.name] = self._later(make)
 
     def service(self, run: str) -> None:
         """Registers what runs from the start of the gateway until it stops."""

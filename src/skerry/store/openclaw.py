@@ -1,4 +1,4 @@
-"""Reads the sessions and credentials of the 2026.9 database of an agent of OpenClaw.
+"""Reads the databases of OpenClaw 2026.9: an agent's sessions and credentials, and the jobs.
 
 The database and its log are copied first and the copy is read: the original is never opened.
 """
@@ -17,6 +17,8 @@ from skerry.infra.clock import iso
 from skerry.infra.untrusted_json import UNREADABLE
 
 FILE: Final = "openclaw-agent.sqlite"
+STATE_FILE: Final = "openclaw.sqlite"
+"""Database of what belongs to no agent, in the folder `state` of the home."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +96,12 @@ def profiles(database: sqlite3.Connection) -> dict[str, Any]:
     ).fetchone()
     value = json.loads(row[0]) if row else {}
     return value if isinstance(value, dict) else {}
+
+
+def jobs(database: sqlite3.Connection) -> list[dict[str, Any]]:
+    """Returns the scheduled jobs of the state database, as the file of 2026.2 has them."""
+    rows = database.execute("SELECT job_json FROM cron_jobs ORDER BY sort_order, job_id")
+    return [_object(text) for (text,) in rows]
 
 
 def _object(text: object) -> dict[str, Any]:

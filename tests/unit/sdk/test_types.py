@@ -165,6 +165,7 @@ from skerry.gateway.method import Method
 from skerry.gateway.server import Serves
 from skerry.ports.checks import Check
 from skerry.sdk.features import Installation
+from skerry.sdk.importing import Importer
 from skerry.ports.tool import Tool
 from skerry.ports.sandbox import Sandbox
 from skerry.sdk.slots import MemoryHolder, MemoryHost, SandboxHost
@@ -177,6 +178,7 @@ status_check = Callable[[Mapping[str, Any]], Iterable[Check]]
 service = Callable[[GatewayContext], Coroutine[Any, Any, None]]
 tools = Callable[[ToolHost], Iterable[Tool]]
 http_beneath = Callable[[GatewayContext], Serves]
+importer = Callable[[Iterable[str], str, int], Importer]
 open_slot = (
     Callable[[MemoryHost], AbstractAsyncContextManager[MemoryHolder]]
     | Callable[[SandboxHost], Sandbox]
@@ -213,6 +215,7 @@ def test_what_features_name_has_the_type_of_its_kind(tmp_path: Path) -> None:
         "open_slot",
         "tools",
         "http_beneath",
+        "importer",
     }
     lines = TYPES.strip().splitlines()
     for number, (kind, path) in enumerate(parts):

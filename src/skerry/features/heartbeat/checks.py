@@ -17,7 +17,6 @@ from skerry.features.heartbeat.rules import (
     REPEAT_MS,
     State,
     decoded,
-    has_work,
     is_active,
     judged,
     settings,
@@ -32,6 +31,7 @@ from skerry.model.run import Purpose, RunRequest, RunResult, StopReason
 from skerry.runtime.internal_runs import EndedRun, InternalRuns, Settlement, deliver
 from skerry.store import Unit, archive, retention, routes, tasks, usage
 from skerry.store.usage import By
+from skerry.workspace.heartbeat_file import has_work
 from skerry.workspace.prompt_files import HEARTBEAT, read_text
 
 logger = logging.getLogger(__name__)

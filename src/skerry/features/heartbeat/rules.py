@@ -22,10 +22,6 @@ ALL: Final = "*"
 """Row of the switch of all agents."""
 REPEAT_MS: Final = 86_400_000
 """Time for which the same alert is not repeated."""
-_EMPTY: Final = re.compile(r"(?:#.*|[-*+](?:\s{0,9}\[[ xX]?\])?|\d{1,9}[.)])?")
-"""A line, stripped, that asks for nothing."""
-_COMMENT: Final = re.compile(r"<!--(?:.*?-->|.*)", re.DOTALL)
-"""A comment without an end hides the rest, as in HTML."""
 _EDGE: Final = r"(?:[\s*_`~\"'“”]|</?[a-z]{1,10}>){0,20}"
 """Bounded, so that its time grows with the text alone."""
 _HEAD: Final = re.compile(rf"\A{_EDGE}{TOKEN}{_EDGE}[.!,;:…-]{{0,4}}{_EDGE}")
@@ -77,11 +73,6 @@ def is_active(hours: ActiveHours, now: int, zone: tzinfo | None) -> bool:
     if start <= end:
         return start <= minute < end
     return minute >= start or minute < end
-
-
-def has_work(text: str) -> bool:
-    """Returns whether HEARTBEAT.md names something: more than headings, comments, empty items."""
-    return any(not _EMPTY.fullmatch(line.strip()) for line in _COMMENT.sub("", text).splitlines())
 
 
 def judged(reply: str, most: int) -> tuple[Outcome, str]:

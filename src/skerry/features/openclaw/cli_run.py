@@ -13,6 +13,7 @@ import anyio
 import msgspec
 
 from skerry.app.auth import Entered, Keeper
+from skerry.app.build import open_state
 from skerry.auth.profiles import SECRETS, CredentialKind, is_id
 from skerry.cli.render import notice, one_line
 from skerry.config import source
@@ -20,12 +21,13 @@ from skerry.config.expand import expand
 from skerry.config.gateway import LOCK
 from skerry.config.load import Loaded, checked, load, locate
 from skerry.config.openclaw import fitting, mapped, merged
-from skerry.config.paths import MISSING, lookup, replaced
+from skerry.config.paths import MISSING, KeyPath, lookup, replaced
 from skerry.config.proposal import KeyOutcome, ProposedKey, ProviderDefaults, sorted_out, taken
+from skerry.config.root import Config
 from skerry.config.write import Author, rewrite
 from skerry.features.openclaw import files as openclaw_files
 from skerry.features.openclaw.allowlist import Patterns
-from skerry.features.openclaw.home import agents, inside, is_home, missed, name_the_rest
+from skerry.features.openclaw.home import agents, inside, is_home, jobs, missed, name_the_rest
 from skerry.features.openclaw.report import Report, tell
 from skerry.features.openclaw.sessions import REPAIR, Arriving
 from skerry.infra.atomic import make_private
@@ -34,12 +36,21 @@ from skerry.infra.lock import owner
 from skerry.infra.untrusted_json import UNREADABLE
 from skerry.model.errors import ClientError, CredentialError
 from skerry.providers.builtin_providers import known_provider
+from skerry.sdk.features import registered
+from skerry.sdk.importing import Importer
 from skerry.store import openclaw as database
+from skerry.workspace.prompt_files import BOOT, HEARTBEAT
 
 _BY: Final = "skerry import openclaw"
 _LOST: Final = "its credentials cannot be read"
 _ENTER: Final = "enter them again: skerry auth add PROVIDER"
-_BOOT_KEY: Final = ("hooks", "internal", "entries", "boot-md", "enabled")
+_ACTING: Final = {
+    BOOT: ("hooks", "internal", "entries", "boot-md", "enabled"),
+    HEARTBEAT: ("agents", "defaults", "heartbeat", "every"),
+}
+"""Files of which an agent does by itself what they ask, and the key by which a person agrees."""
+_ASSUMED: Final[dict[str, Any]] = {BOOT: True, HEARTBEAT: "30m"}
+"""Value of the key where the home has the file and not the key, as OpenClaw has it."""
 
 
 def run(arguments: Namespace) -> int:
@@ -67,12 +78,12 @@ def run(arguments: Namespace) -> int:
     report.missed += missed(home, theirs)
     patterns = Patterns(home, report)
     loaded, workspaces = _configuration(home, theirs, arguments, report, patterns)
-    boot = any(
-        line.place == _BOOT_KEY and line.outcome is KeyOutcome.TAKEN for line in report.lines
-    )
-    openclaw_files.copy(workspaces, loaded.config, report, boot=boot)
+    acting = openclaw_files.acting(home, theirs)
+    withheld = {name for name in acting if not _is_agreed(_ACTING[name], report.lines)}
+    openclaw_files.copy(workspaces, loaded.config, report, withheld)
     _credentials(home, loaded, report)
     anyio.run(Arriving(home, loaded.config, report, arguments.mine).bring)
+    anyio.run(_jobs, home, loaded, report)
     if report.applied:
         agreed = [line for line in report.lines if line.outcome is KeyOutcome.TAKEN]
         anyio.run(patterns.bring, loaded.config, agreed)
@@ -94,8 +105,7 @@ def _configuration(
     report.unmapped += mapping.unmapped
     ours = source.read(path).parsed
     tree = patterns.with_modes(mapping.tree)
-    if lookup(tree, _BOOT_KEY) is MISSING and openclaw_files.has_boot(home, theirs):
-        tree = replaced(tree, _BOOT_KEY[:-1], {"enabled": True})
+    tree = _with_acting(home, theirs, tree)
 
     def sort(
         yes: set[str],
@@ -119,12 +129,24 @@ def _configuration(
     both = merged(ours, accepted)[0]
     if not report.applied:
         return _would_be(both, state_dir, path), workspaces
+    make_private(state_dir)
     if both != ours:
-        make_private(state_dir)
         make_private(path.parent)
         author = Author(_BY, os.environ, state_dir)
         rewrite(path, lambda now, _: merged(now.parsed, accepted)[0], author)
     return load(os.environ, fetch=False), workspaces
+
+
+def _with_acting(home: Path, theirs: dict[str, Any], tree: dict[str, Any]) -> dict[str, Any]:
+    """Returns the tree with the keys that the other program assumes where it has such a file."""
+    for name in openclaw_files.acting(home, theirs):
+        if lookup(tree, _ACTING[name]) is MISSING:
+            tree = replaced(tree, _ACTING[name], _ASSUMED[name])
+    return tree
+
+
+def _is_agreed(place: KeyPath, lines: Iterable[ProposedKey]) -> bool:
+    return any(line.place == place and line.outcome is KeyOutcome.TAKEN for line in lines)
 
 
 def _against(
@@ -171,6 +193,26 @@ def _ask(lines: list[ProposedKey]) -> set[str]:
 def _would_be(tree: dict[str, Any], state_dir: Path, path: Path) -> Loaded:
     made = source.Source(path, msgspec.json.encode(tree).decode(), tree, 0o600)
     return checked(made, os.environ, state_dir, fetch=False)
+
+
+def _importer(config: Config) -> Importer:
+    make = registered().imports["cron"]()
+    importer: Importer = make(config.agents.ids, config.agents.default_id, SystemClock().now_ms())
+    return importer
+
+
+async def _jobs(home: Path, loaded: Loaded, report: Report) -> None:
+    """Takes the scheduled jobs over, each switched off."""
+    importer = _importer(loaded.config)
+    importer.read(jobs(home, report))
+    report.jobs += importer.names
+    for name, why in importer.refused:
+        report.leave(f"cron job {name}", why)
+    for name in importer.changed:
+        report.leave(f"receiver of cron job {name}", "the reply goes to the chat you wrote in last")
+    if report.applied and importer.names:
+        async with open_state(loaded.config) as (store, _):
+            await store.write(importer.store)
 
 
 def _credentials(home: Path, loaded: Loaded, report: Report) -> None:

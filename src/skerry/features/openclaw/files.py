@@ -12,12 +12,19 @@ from skerry.features.openclaw.home import inside, workspaces
 from skerry.features.openclaw.report import Report, counted
 from skerry.infra.copying import copy_tree
 from skerry.model.ids import MAIN_AGENT, AgentId, agent_id
-from skerry.workspace.prompt_files import BOOT, BOOTSTRAP, ORDER
+from skerry.workspace.heartbeat_file import has_work
+from skerry.workspace.prompt_files import BOOT, BOOTSTRAP, HEARTBEAT, ORDER
 from skerry.workspace.workspace_init import is_untouched
 
 _HOME: Final = ".openclaw"
 _PRIVATE: Final = frozenset({"agents", "credentials", "devices", "identity", "state"})
-_BOOT: Final = "it runs at each start; say yes to hooks.internal.entries.boot-md.enabled"
+_LARGEST_READ: Final = 1024 * 1024
+"""Bytes of a HEARTBEAT.md that is searched for something to do; a larger one has it."""
+WITHHELD: Final = {
+    BOOT: "it runs at each start; say yes to hooks.internal.entries.boot-md.enabled",
+    HEARTBEAT: "the agent does what it asks by itself; say yes to agents.defaults.heartbeat.every",
+}
+"""Files of which an agent does by itself what they ask, each with what a person can agree to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,22 +48,33 @@ def find(
     ]
 
 
-def has_boot(home: Path, theirs: Mapping[str, Any]) -> bool:
-    """Returns whether a workspace has a file that would run at each start."""
+def acting(home: Path, theirs: Mapping[str, Any]) -> set[str]:
+    """Returns the names of files in a workspace of which an agent would do by itself what they ask.
+
+    A HEARTBEAT.md without anything to do is none.
+    """
     agents = theirs.get("agents", {})
     listed = agents.get("list") if isinstance(agents, dict) else None
     own = [agent for agent in listed if isinstance(agent, dict)] if isinstance(listed, list) else []
     ids = [agent_id(str(agent.get("id"))) for agent in own] or [MAIN_AGENT]
     texts = [text for agent in ids for _, text in _configured(agent, theirs, default=True)]
     folders = [*workspaces(home), *(_moved(home, text) for text in texts)]
-    return any((folder / BOOT).is_file() for folder in folders)
+    return {name for name in WITHHELD for folder in folders if _acts(folder / name)}
 
 
-def copy(spaces: Collection[Workspace], config: Config, report: Report, *, boot: bool) -> None:
-    """Copies the workspaces; `boot`: also the file that runs at each start."""
+def _acts(file: Path) -> bool:
+    if file.name != HEARTBEAT or not file.is_file() or file.stat().st_size > _LARGEST_READ:
+        return file.is_file()
+    return has_work(file.read_text("utf-8", "replace"))
+
+
+def copy(
+    spaces: Collection[Workspace], config: Config, report: Report, withheld: Collection[str]
+) -> None:
+    """Copies the workspaces, but for the files of these names in their roots."""
 
     def skip(relative: Path) -> str:
-        return "" if boot or relative != Path(BOOT) else _BOOT
+        return WITHHELD[str(relative)] if str(relative) in withheld else ""
 
     for workspace in spaces:
         if workspace.line is not None and workspace.line.outcome is not KeyOutcome.TAKEN:

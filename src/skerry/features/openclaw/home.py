@@ -1,6 +1,7 @@
 """Content of an OpenClaw home that is not taken: for people, by name."""
 
-from collections.abc import Iterator, Mapping
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -9,8 +10,10 @@ import msgspec
 from skerry.config.openclaw import foreign_hooks
 from skerry.config.paths import lookup
 from skerry.features.openclaw.report import Missed, Report
+from skerry.infra.channels import PLATFORMS
 from skerry.infra.untrusted_json import UNREADABLE
 from skerry.model.ids import AgentId, agent_id
+from skerry.store import openclaw as database
 
 _HANDLED: Final = frozenset({"openclaw.json", "agents", "exec-approvals.json"})
 _EARLIER: Final = "openclaw.json."
@@ -21,7 +24,7 @@ _WHY: Final = {
     "browser": "profiles of a browser, which this version does not drive",
     "canvas": "this version has no canvas",
     "credentials": "logins and pairings of channels; set each up with skerry channels add",
-    "cron": "jobs are not imported; add them with skerry cron add",
+    "cron": "its jobs arrive switched off; the log of their runs stays behind",
     "delivery-queue": "messages that the other gateway has not delivered",
     "devices": "clients of the other gateway; connect each to this one and approve it",
     "extensions": "plugins of OpenClaw are programs of Node",
@@ -69,15 +72,7 @@ def inside(home: Path, path: Path) -> bool:
 def missed(home: Path, theirs: Mapping[str, Any]) -> Iterator[Missed]:
     """Yields what the person had there and will not have here."""
     if names := _keys(theirs, "channels", without=("defaults", "modelByChannel")):
-        yield Missed(
-            "Channels", names, "Accounts are not imported; add each with skerry channels add."
-        )
-    if names := tuple(_jobs(home)):
-        what = f"{len(names)} scheduled {'job' if len(names) == 1 else 'jobs'}"
-        yield Missed(what, names, "They are not imported; add them with skerry cron add.")
-    if names := tuple(dict.fromkeys(_heartbeats(theirs))):
-        why = "Intervals are not imported; set agents.defaults.heartbeat.every."
-        yield Missed("Heartbeat", names, why)
+        yield Missed("Channels", names, _channels(names))
     if names := tuple(dict.fromkeys(_skills(home))):
         yield Missed("Skills", names, "This version does not run skills.")
     hooks = dict.fromkeys([*foreign_hooks(theirs), *_folders(home / "hooks")])
@@ -113,27 +108,34 @@ def _keys(tree: Mapping[str, Any], *keys: str, without: tuple[str, ...] = ()) ->
     return tuple(name for name in value if name not in without) if isinstance(value, dict) else ()
 
 
-def _jobs(home: Path) -> Iterator[str]:
+def jobs(home: Path, report: Report) -> list[Any]:
+    """Returns the scheduled jobs: of the state database (2026.9), then of the file (2026.2)."""
+    file = home / "state" / database.STATE_FILE
+    stored: list[Any] = []
+    if inside(home, file) and file.is_file():
+        try:
+            with database.opened(file) as opened:
+                stored += database.jobs(opened)
+        except (OSError, sqlite3.Error) as error:
+            report.leave(str(file), f"its scheduled jobs cannot be read: {error}")
     content = _json(home, home / "cron" / "jobs.json")
     listed = content.get("jobs") if isinstance(content, dict) else content
-    for job in listed if isinstance(listed, list) else ():
-        if isinstance(job, dict) and job.get("enabled") is not False:
-            yield str(job.get("name") or job.get("id") or "unnamed")
+    return [*stored, *listed] if isinstance(listed, list) else stored
 
 
-def _heartbeats(theirs: Mapping[str, Any]) -> Iterator[str]:
-    """Yields how often each agent acts by itself, as far as the configuration has it."""
-    listed = lookup(theirs, ("agents", "list"))
-    agents = (
-        [agent for agent in listed if isinstance(agent, dict)] if isinstance(listed, list) else []
-    )
-    defaults = lookup(theirs, ("agents", "defaults", "heartbeat"))
-    for name, heartbeat in [
-        ("", defaults),
-        *((f"{a.get('id')} ", a.get("heartbeat")) for a in agents),
-    ]:
-        if isinstance(heartbeat, dict) and heartbeat.get("every") not in ("0", "0m", "0s"):
-            yield f"{name}every {heartbeat.get('every', '30m')}"
+def _channels(names: Iterable[str]) -> str:
+    """Returns how each platform is connected here, or that it cannot be."""
+    spoken = [name for name in names if name in PLATFORMS]
+    strange = [name for name in names if name not in PLATFORMS]
+    commands = [f"skerry channels add {name}" for name in spoken]
+    texts = []
+    if commands:
+        texts.append("Their settings are taken with your yes to each key, listed below.")
+        texts.append("Stop the other gateway first: two programs cannot use one account.")
+        texts.append(f"To connect one anew: {', '.join(commands)}.")
+    if strange:
+        texts.append(f"This version has no adapter for {', '.join(strange)}.")
+    return " ".join(texts)
 
 
 def _skills(home: Path) -> Iterator[str]:

@@ -45,6 +45,8 @@ class Report:
     """Conversations whose user messages are taken as the owner's."""
     credentials: list[str] = field(default_factory=list)
     """Names of credentials."""
+    jobs: list[str] = field(default_factory=list)
+    """Names of scheduled jobs, which are switched off here."""
     left_out: Counter[str] = field(default_factory=Counter)
     """Parts of sessions that are not taken, by their kind."""
     unmapped: list[Unmapped] = field(default_factory=list)
@@ -129,6 +131,10 @@ def _arrives(report: Report) -> None:
     if report.owners:
         show(f"  your words     {one_line(_named(report.owners))}: user messages count as yours")
     show(f"  credentials    {one_line(', '.join(report.credentials)) or 'none'}")
+    if report.jobs:
+        show(f"  jobs           {one_line(_named(report.jobs))}")
+        show("                 They are switched off. To see them: skerry cron list --all")
+        show("                 To switch one on, while the gateway runs: skerry cron enable JOB")
 
 
 def _asked(report: Report) -> None:

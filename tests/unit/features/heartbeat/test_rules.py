@@ -7,7 +7,8 @@ import pytest
 from pydantic import ValidationError
 
 from skerry.config.heartbeat import ActiveHours, HeartbeatConfig
-from skerry.features.heartbeat.rules import has_work, is_active, judged
+from skerry.features.heartbeat.rules import is_active, judged
+from skerry.workspace.heartbeat_file import has_work
 
 
 def at(text: str) -> int:

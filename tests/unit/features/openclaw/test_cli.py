@@ -133,10 +133,12 @@ def test_a_dry_run_says_it_all_and_writes_nothing(
     left = {one["what"]: one["why"] for one in report["unmapped"]}
     assert {"gateway.port", "cron"} <= left.keys()
     by_hand = {one["key"] for one in report["configuration"] if one["outcome"] == "by hand"}
-    assert {"channels.whatsapp.dmPolicy", "agents.defaults.heartbeat.every"} <= by_hand
+    assert by_hand == {"gateway.auth.token"}
+    asked = {one["key"] for one in report["configuration"] if one["outcome"] == "needs your yes"}
+    assert {"agents.defaults.heartbeat.every", "channels.whatsapp.dmPolicy"} <= asked
     assert "both use 18789" in left["gateway.port"]
     missed = {one["what"]: one["names"] for one in report["missed"]}
-    assert missed == {"Channels": ["whatsapp"], "Heartbeat": ["every 30m"]}
+    assert missed == {"Channels": ["whatsapp"]}
     assert "packed" in left["session packed"]
     assert "link" in left[str(old / "workspace/outside")]
     assert "credential main/openai:odd" in left
@@ -336,15 +338,11 @@ def test_the_report_opens_with_what_will_be_missed_and_counts_what_repeats(
     assert [one.split(":")[0].strip() for one in first if one] == [
         "You will miss",
         "Channels",
-        "1 scheduled job",
-        "Heartbeat",
         "Skills",
         "Hooks",
     ]
     assert "whatsapp" in first[1]
-    assert "Brief" in first[2]
-    assert "every 30m" in first[3]
-    assert "soul" in first[5]
+    assert "soul" in first[3]
     assert "hooks.internal.entries.session-memory.enabled" in shown.out
     assert shown.err.count("model_change") == 1
     assert "5 model_change" in shown.err

@@ -1,0 +1,135 @@
+"""Takes jobs of another installation over: switched off, and with nothing that leads out of it."""
+
+import uuid
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import msgspec
+
+from skerry.features.cron import records, tables
+from skerry.features.cron.editing import made
+from skerry.features.cron.errors import JobError, ScheduleError
+from skerry.features.cron.jobs import Job, decode_job, encode
+from skerry.store import Unit
+
+_SCHEDULE: Final = ("kind", "at", "everyMs", "anchorMs", "expr", "tz", "staggerMs")
+_PAYLOAD: Final = ("kind", "text", "message", "model", "thinking", "timeoutSeconds")
+_PLAIN: Final = {"description": str, "deleteAfterRun": bool}
+_LATEST_MS: Final = 253_402_300_000_000
+"""End of the year 9999, the last that a time can be in."""
+
+
+class Importer:
+    """Jobs of another installation, for the agents of this one.
+
+    A job arrives switched off, and its replies go to the owner's last chat or nowhere: whoever
+    wrote the other file chose neither an hour nor a receiver here.
+    """
+
+    def __init__(self, agents: Iterable[str], default: str, now: int) -> None:
+        self._agents = frozenset(agents)
+        self._default = default
+        self._now = now
+        self.jobs: list[Job] = []
+        self.changed: list[str] = []
+        """Names of jobs whose replies went to a chat or a webhook of their own."""
+        self.refused: list[tuple[str, str]] = []
+        """Name of each job that is not taken, and why."""
+
+    def read(self, listed: Iterable[object]) -> None:
+        """Reads the jobs of a list, whatever else is in it; of several with one id, the first."""
+        for entry in listed:
+            if not isinstance(entry, dict):
+                continue
+            name = str(entry.get("name") or entry.get("id") or "unnamed")
+            if _id(entry, name) in {job.id for job in self.jobs}:
+                continue
+            try:
+                self.jobs.append(self._job(entry, name))
+            except (JobError, ScheduleError) as error:
+                self.refused.append((name, str(error)))
+                continue
+            if _is_addressed(entry):
+                self.changed.append(name)
+
+    @property
+    def names(self) -> list[str]:
+        """Returns the names of the jobs that are taken."""
+        return [job.name for job in self.jobs]
+
+    def store(self, unit: Unit) -> None:
+        """Stores the jobs that are not there yet."""
+        new = [job for job in self.jobs if tables.get(unit, job.id) is None]
+        if tables.count(unit) + len(new) > records.MOST_JOBS:
+            raise JobError(
+                f"There would be more than {records.MOST_JOBS} cron jobs.", "Remove some of them."
+            )
+        for job in new:
+            records.put(unit, job)
+
+    def _job(self, entry: Mapping[str, Any], name: str) -> Job:
+        agent = str(entry.get("agentId") or self._default)
+        if agent not in self._agents:
+            raise JobError(f"There is no agent {agent!r}.", "Add the agent and the job.")
+        schedule, payload = entry.get("schedule"), entry.get("payload")
+        if not (isinstance(schedule, dict) and isinstance(payload, dict)):
+            raise JobError("It has no schedule or no payload.", "Add it with skerry cron add.")
+        plain = {
+            key: entry.get(key) for key, kind in _PLAIN.items() if isinstance(entry.get(key), kind)
+        }
+        fields = plain | {
+            "name": name,
+            "agentId": agent,
+            "enabled": False,
+            "schedule": _schedule(schedule),
+            "payload": _some(payload, _PAYLOAD),
+        }
+        if _is_silent(entry):
+            fields["delivery"] = {"mode": "none"}
+        job = made(_id(entry, name), fields, agent, self._now)
+        try:
+            return decode_job(encode(job))
+        except (msgspec.ValidationError, UnicodeEncodeError) as error:
+            raise JobError(
+                f"It cannot be stored: {error}.", "Add it with skerry cron add."
+            ) from error
+
+
+def _schedule(schedule: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a schedule as it is written here; an earlier form has the time as a number."""
+    given = _some(schedule, _SCHEDULE)
+    at = schedule.get("atMs")
+    if given.get("kind") == "at" and "at" not in given and isinstance(at, int):
+        if not 0 <= at <= _LATEST_MS:
+            raise ScheduleError(f"The time {at} is out of range.", "Give a time that is to come.")
+        given["at"] = datetime.fromtimestamp(at / 1000, UTC).isoformat()
+    return given
+
+
+def _given_delivery(entry: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Returns where replies went; the jobs of earlier versions name it in the payload."""
+    delivery = entry.get("delivery")
+    return delivery if isinstance(delivery, dict) else entry["payload"]
+
+
+def _is_silent(entry: Mapping[str, Any]) -> bool:
+    given = _given_delivery(entry)
+    return given.get("mode") == "none" or given.get("deliver") is False
+
+
+def _is_addressed(entry: Mapping[str, Any]) -> bool:
+    """Returns whether replies went to a chat or a webhook that the job names."""
+    return bool(_given_delivery(entry).get("to")) and not _is_silent(entry)
+
+
+def _id(entry: Mapping[str, Any], name: str) -> str:
+    """Returns an id that is the same at each import of the job."""
+    try:
+        return str(uuid.UUID(str(entry.get("id"))))
+    except ValueError:
+        return str(uuid.uuid5(uuid.NAMESPACE_OID, f"openclaw {entry.get('id')} {name}"))
+
+
+def _some(given: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    return {name: given[name] for name in names if given.get(name) is not None}
