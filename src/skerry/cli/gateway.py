@@ -3,7 +3,7 @@
 import json
 import os
 from argparse import Namespace
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import anyio
@@ -44,6 +44,8 @@ async def _status(arguments: Namespace) -> int:
     ]
     labels = {"version": "version", "model": "modelState", "sessions": "sessions", "up": "uptime"}
     rows += [(label, one_line(str(report[key]))) for label, key in labels.items()]
+    if channels := _channels(report["status"].get("channels", ())):
+        rows.append(("channels", channels))
     rows += _queue(report["status"].get("queue", {}))
     if plugins := _plugins(report["status"].get("plugins", {})):
         rows.append(("plugins", plugins))
@@ -110,8 +112,7 @@ def attention(status: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             f"Functions of plugins that are paused after failures: {', '.join(resting)}.",
             "skerry plugins list",
         )
-    if waiting := status.get("devices", {}).get("pending"):
-        yield f"Devices that wait for approval: {waiting}.", "skerry devices list"
+    yield from _people(status)
     for stuck in status.get("queue", {}).get("stuck", ()):
         yield f"{stuck['what']} was cancelled and still runs.", "skerry doctor"
     for stuck in status.get("budgets", ()):
@@ -120,6 +121,21 @@ def attention(status: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if parts := status.get("undelivered"):
         counted = ", ".join(f"{number} {state}" for state, number in sorted(parts.items()))
         yield f"Parts of replies that did not arrive: {counted}.", "skerry doctor"
+
+
+def _people(status: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yields the devices and senders who wait, and the accounts that are not well."""
+    if waiting := status.get("devices", {}).get("pending"):
+        yield f"Devices that wait for approval: {waiting}.", "skerry devices list"
+    if waiting := status.get("pairing", {}).get("pending"):
+        yield f"Senders on chat platforms who wait for approval: {waiting}.", "skerry pairing list"
+    for row in status.get("channels", ()):
+        if row["enabled"] and row["message"]:
+            name = f"{row['channel']}/{row['account']}"
+            yield (
+                f"The account {name} is {row['state']}: {row['message'].rstrip('.')}.",
+                row["remedy"] or "skerry channels status --probe",
+            )
 
 
 def _storage(storage: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -158,6 +174,14 @@ def _queue(queue: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         lasts = duration(max(0, queue["at"] - since)) if since is not None else ""
         runs = f"runs for {lasts}" if lasts else "waits for a free lane"
         yield one_line(session["key"]), f"{runs}, {session['waiting']} waiting, {session['mode']}"
+
+
+def _channels(rows: Iterable[Mapping[str, Any]]) -> str:
+    """Returns the accounts on chat platforms, each with its state."""
+    return ", ".join(
+        one_line(f"{row['channel']}/{row['account']} {row['state'] if row['enabled'] else 'off'}")
+        for row in rows
+    )
 
 
 def _plugins(plugins: Mapping[str, Any]) -> str:

@@ -95,7 +95,8 @@ class ChannelGate(Struct, frozen=True):
             if sender is None and rules.dm is DmPolicy.PAIRING:
                 await self._ask(message, to)
                 return None
-        logger.info("a message over %s is refused: %s", message.channel, decision.rule)
+        group = "" if message.peer.kind is PeerKind.DIRECT else f" in the group {message.peer.id}"
+        logger.info("a message over %s%s is refused: %s", message.channel, group, decision.rule)
         return None
 
     def group(self, config: Config, message: InboundMessage, agent: AgentId) -> GroupState:

@@ -72,6 +72,18 @@ async def test_status_names_what_waits_for_a_person_and_what_to_do(
         "storage": {"state": "full", "message": "disk is full", "remedy": "Make room."},
         "plugins": plugins,
         "devices": {"pending": 2},
+        "pairing": {"pending": 1},
+        "channels": [
+            {
+                "channel": "telegram",
+                "account": "default",
+                "enabled": True,
+                "state": "needs-login",
+                "message": "Telegram refused the token.",
+                "remedy": "skerry channels login telegram",
+            },
+            {"channel": "irc", "account": "a", "enabled": False, "state": "off", "message": "-"},
+        ],
         "undelivered": {"unknown": 3},
         "budgets": [
             {"budget": "usage.budgets.day", "state": "stopped", "message": "all of it"},
@@ -81,6 +93,7 @@ async def test_status_names_what_waits_for_a_person_and_what_to_do(
     gateway.answer("status", status)
     lines = (await command("status")).stdout.decode().splitlines()
     assert "plugins   1 loaded, 1 failed, 1 resting" in lines
+    assert "channels  telegram/default needs-login, irc/a off" in lines
     assert [line for line in lines if line.startswith("look: ")] == [
         "look: The last good configuration is used. f: - no. Try: Mend it.",
         "look: The storage is full: disk is full. Try: Make room.",
@@ -90,6 +103,11 @@ async def test_status_names_what_waits_for_a_person_and_what_to_do(
             " Try: skerry plugins list"
         ),
         "look: Devices that wait for approval: 2. Try: skerry devices list",
+        "look: Senders on chat platforms who wait for approval: 1. Try: skerry pairing list",
+        (
+            "look: The account telegram/default is needs-login: Telegram refused the token."
+            " Try: skerry channels login telegram"
+        ),
         "look: usage.budgets.day: all of it. Try: skerry usage shows where it went.",
         "look: Parts of replies that did not arrive: 3 unknown. Try: skerry doctor",
     ]
