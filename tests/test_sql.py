@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from skerry.infra import sqlite
-from skerry.store.schema import STEPS
+from skerry.store.migrating import migrate
 from tests.support.sql import (
     ENGINE,
     OTHERS,
@@ -62,6 +62,6 @@ def test_sqlite_takes_every_statement_as_the_tables_are(tmp_path: Path) -> None:
     found = [*travelling(), *statements("store/text_index.py")]
     assert len(found) > 200
     with closing(sqlite.connect(path)) as connection:
-        sqlite.migrate(connection, path, STEPS)
+        migrate(connection, path)
         for one in found:
             connection.execute(f"EXPLAIN {one.sql}", (None,) * one.sql.count("?")).fetchall()

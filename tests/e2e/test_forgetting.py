@@ -97,6 +97,39 @@ async def test_it_is_in_no_byte_of_any_file_and_the_rest_stays(tmp_path: Path) -
     assert list(holding(home, b"zebra", b"quokka")) == []
 
 
+async def test_copied_files_jobs_and_their_log_are_reached(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    async with (
+        whole_gateway(home, Hooks()) as (_, address),
+        connected(address.url, auth={"token": address.token}) as wire,
+    ):
+        sent, received = home / "media/outbound", home / "media/inbound"
+        for folder in (sent, received):
+            folder.mkdir(parents=True)
+        (sent / "00000000000000a1-locker.txt").write_text(f"Dear Ann, {FACT}")
+        (sent / "00000000000000a2-utf.txt").write_text(FACT, "utf-16")
+        picture = received / "00000000000000a3-photo.jpg"
+        other = received / "00000000000000a4-boat.jpg"
+        for path in (picture, other):
+            path.write_bytes(b"\xff\xd8\xff of no words")
+        await say(wire, f"{FACT}\n\n[Image photo.jpg, 16 bytes: stored as {picture}]")
+        await say(wire, f"A boat.\n\n[Image boat.jpg, 16 bytes: stored as {other}]")
+        job = {"name": "Locker", "schedule": {"kind": "every", "everyMs": 3_600_000}}
+        payload = {"kind": "agentTurn", "message": f"Remind me. {FACT} Say it."}
+        added = await wire.call(
+            "cron.add", {**job, "payload": payload, "sessionTarget": "isolated"}
+        )
+        before = await wire.call("memory.forget", {"phrases": ["zebra quokka"], "dryRun": True})
+        assert (before["records"], before["media"]) == (1, 2)
+        done = await wire.call("memory.forget", {"phrases": ["zebra quokka"]})
+        assert (done["records"], done["media"]) == (1, 3)
+        left = await wire.call("cron.get", {"id": added["id"]})
+        assert left["payload"]["message"] == "Remind me. [forgotten] Say it."
+        assert left["schedule"] == added["schedule"]
+        assert [path.name for path in home.glob("media/*/*")] == [other.name]
+    assert list(holding(home, b"zebra", b"quokka")) == []
+
+
 @pytest.mark.full("ten seconds")
 async def test_what_a_reader_of_the_database_held_up_is_done_soon_after_it_has_ended(
     tmp_path: Path, caplog: pytest.LogCaptureFixture

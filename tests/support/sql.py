@@ -11,7 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from skerry.store import forgetting, listing, usage
+from skerry.store import forgetting_tables, listing, usage
 
 SOURCE: Final = Path("src")
 _STATEMENT: Final = re.compile(r"\s*(SELECT|INSERT INTO|UPDATE \w+ SET|DELETE FROM|WITH \w+ AS) ?")
@@ -70,7 +70,7 @@ CHOICES: Final[Mapping[str, Mapping[str, list[Any]]]] = MappingProxyType(
     {
         "store/devices.py": {"of_one": ["", " WHERE device_id = ?"]},
         "store/forgetting.py": {
-            "table": list(forgetting._TABLES),
+            "table": list(forgetting_tables.tables()),
             "agent": [None, "main"],
         },
         "store/frozen.py": {"where": ["session_id = ?", "session_id = ? AND audience = ?"]},
@@ -82,7 +82,16 @@ CHOICES: Final[Mapping[str, Mapping[str, list[Any]]]] = MappingProxyType(
         "store/outbox.py": {"where": [f"state IN ({_TWO})"], "some": ["ab"]},
         "store/hits.py": {"some": ["ab"]},
         "store/search.py": {"column": ["agent_id", "key"]},
-        "store/settled.py": {"no_run": ["NOT EXISTS (SELECT 1 FROM run WHERE run.run_id ="]},
+        "store/settled.py": {
+            "some": ["ab"],
+            "none": ["NOT EXISTS (SELECT 1 FROM run WHERE run.run_id ="],
+            "over": [
+                (
+                    "state IN ('sent', 'dropped') AND updated_at < ?"
+                    " AND NOT EXISTS (SELECT 1 FROM run WHERE run.run_id = outbox.run_id)"
+                )
+            ],
+        },
         "store/tally.py": {"ids": ["ab"]},
         "store/usage.py": {
             "name": [usage._GROUP.get(by, by.value) for by in usage.By if by != "session"],

@@ -48,6 +48,10 @@ class Forgotten(Struct, frozen=True):
     """Stored answers to repeated requests."""
     labels: int = 0
     """Names of conversations."""
+    records: int = 0
+    """Jobs and their log, names of sub-agents and of senders, last heartbeats."""
+    media: int = 0
+    """Copies of files that people sent or got."""
     conversations: int = 0
     """Conversations that contained it."""
     documents: int = 0
@@ -66,7 +70,7 @@ class Forgotten(Struct, frozen=True):
     def rows(self) -> int:
         """Returns the number of rows of the database that had it."""
         entries = self.messages + self.summaries + self.labels
-        return entries + self.runs + self.replies + self.answers
+        return entries + self.runs + self.replies + self.answers + self.records
 
 
 def told(

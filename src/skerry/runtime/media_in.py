@@ -129,11 +129,21 @@ class MediaFolder(Struct, frozen=True):
     def _write(self, path: Path, data: bytes) -> None:
         make_private(self.folder)
         make_private(path.parent)
-        expired = self.clock.now_ms() - LASTS_MS
-        for old in path.parent.iterdir():
-            if old.stat().st_mtime * 1000 < expired:
-                old.unlink(missing_ok=True)
+        drop_expired(path.parent, self.clock.now_ms())
         write_atomic(path, data)
+
+
+def expire(folder: Path, now: int) -> None:
+    """Deletes the copies of files, sent and received, that are older than a week. Blocks."""
+    for beneath in folder.iterdir() if folder.is_dir() else ():
+        drop_expired(beneath, now)
+
+
+def drop_expired(folder: Path, now: int) -> None:
+    """Deletes the files of a folder that are older than a week. Blocks."""
+    for old in folder.iterdir():
+        if old.stat().st_mtime * 1000 < now - LASTS_MS:
+            old.unlink(missing_ok=True)
 
 
 async def with_files(

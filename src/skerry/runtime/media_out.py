@@ -25,7 +25,7 @@ from skerry.model.undelivered import MediaError
 from skerry.policy.taint import guarded_act, reason
 from skerry.policy.tool_policy import ToolPolicy
 from skerry.ports.tool import ToolContext, call_of, permission
-from skerry.runtime.media_in import LASTS_MS, clean_name
+from skerry.runtime.media_in import clean_name, drop_expired
 from skerry.runtime.run_context import MEDIA, RunPlan, named_file, relative_path
 
 OUTBOUND: Final = "outbound"
@@ -171,10 +171,7 @@ class Outbox(Struct, frozen=True):
         try:
             make_private(folder.parent)
             make_private(folder)
-            expired = self.clock.now_ms() - LASTS_MS
-            for old in folder.iterdir():
-                if old.stat().st_mtime * 1000 < expired:
-                    old.unlink(missing_ok=True)
+            drop_expired(folder, self.clock.now_ms())
             write_atomic(path, file.data)
         except OSError as error:
             raise MediaError(f"it cannot be copied: {error.strerror}") from error

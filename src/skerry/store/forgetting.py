@@ -5,7 +5,7 @@ Ids, numbers and times stay: a transcript keeps its shape, and a repeated reques
 end the database is written anew, so that no page that is not used any more has the text.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, Final
@@ -19,11 +19,14 @@ from skerry.model import message
 from skerry.model.ids import AgentId
 from skerry.model.redaction import Redaction
 from skerry.store import engine, frozen, tally, text_index
+from skerry.store.forgetting_tables import Table, copies, tables
 from skerry.store.redacted import Redacted
 from skerry.store.store import Store
 from skerry.store.unit import Reader, Unit
 from skerry.store.words import indexed
 
+Discard = Callable[[Collection[str]], Awaitable[int]]
+"""Function that deletes copies of files by their names, and returns how many there were."""
 BATCH: Final = 100
 """Rows in one unit: other units wait behind it."""
 PASSES: Final = 5
@@ -71,17 +74,25 @@ def begun_at(reader: Reader) -> int | None:
 def found(reader: Reader, agent: AgentId, redaction: Redaction) -> Redacted:
     """Returns where statements stand, without a change of anything."""
     counted = Redacted()
-    for table in _TABLES:
+    for table in tables():
         for row in _rows(reader, table, agent, redaction):
             counted += table.counted(row)
     return counted
 
 
-async def redact(store: Store, agent: AgentId, redaction: Redaction) -> Redacted:
+async def keep(_names: Collection[str]) -> int:
+    """Deletes no copy of a file; returns 0."""
+    return 0
+
+
+async def redact(
+    store: Store, agent: AgentId, redaction: Redaction, discard: Discard = keep
+) -> Redacted:
     """Takes the statements out of everything that the agent's conversations have.
 
     It reads all of it, and writes a hundred rows in a unit; what comes meanwhile is looked at
-    again.
+    again. `discard` deletes the copies of files that came or went with the words, before the rows
+    change that name them.
 
     Raises:
         StateError: it could not be written; what is written down is gone on with at the next start.
@@ -89,17 +100,24 @@ async def redact(store: Store, agent: AgentId, redaction: Redaction) -> Redacted
     done = Redacted()
     for _ in range(PASSES):
         now = Redacted()
-        for table in _TABLES:
+        for table in tables():
 
-            def look(reader: Reader, table: "_Table" = table) -> list[tuple[Any, ...]]:
-                return [table.key(row) for row in _rows(reader, table, agent, redaction)]
+            def look(
+                reader: Reader, table: Table = table
+            ) -> tuple[list[tuple[Any, ...]], set[str]]:
+                keys, names = list[tuple[Any, ...]](), set[str]()
+                for row in _rows(reader, table, agent, redaction):
+                    keys.append(table.key(row))
+                    names |= copies(row[len(table.keys) :])
+                return keys, names
 
-            keys = await store.scan(look)
+            keys, names = await store.scan(look)
+            now += Redacted(media=await discard(names) if names else 0)
             for at in range(0, len(keys), BATCH):
                 part = keys[at : at + BATCH]
 
                 def change(
-                    unit: Unit, table: "_Table" = table, part: list[tuple[Any, ...]] = part
+                    unit: Unit, table: Table = table, part: list[tuple[Any, ...]] = part
                 ) -> Redacted:
                     return _change(unit, table, part, redaction)
 
@@ -131,7 +149,7 @@ def holds(path: Path, redaction: Redaction) -> bool:
     """
     with closing(sqlite.connect(path, read_only=True)) as connection:
         reader = Reader(connection)
-        for table in _TABLES:
+        for table in tables():
             columns = engine.columns(reader, table.name)
             older = replace(table, keys=(), texts=tuple(sorted(columns.intersection(table.texts))))
             if older.texts and next(_rows(reader, older, None, redaction), None) is not None:
@@ -157,109 +175,8 @@ def _begun(reader: Reader) -> list[list[str]]:
     return [msgspec.json.decode(phrases, type=list[str]) for (phrases,) in rows]
 
 
-class _Table(Struct, frozen=True):
-    """Table with text, and the owner of its rows."""
-
-    name: str
-    keys: tuple[str, ...]
-    texts: tuple[str, ...]
-    """Columns of JSON (BLOB) or plain text."""
-    owner: str
-    """A condition with the agent as `?`; `TRUE` where rows are nobody's."""
-    count: Callable[[Sequence[str]], Redacted]
-    """Function that counts a row, by its keys and texts."""
-
-    @property
-    def columns(self) -> str:
-        return ", ".join((*self.keys, *self.texts))
-
-    @property
-    def named(self) -> str:
-        """Returns the condition that names one row."""
-        return " AND ".join(f"{name} = ?" for name in self.keys if name != "kind")
-
-    @property
-    def changed(self) -> str:
-        return ", ".join(f"{name} = ?" for name in self.texts)
-
-    def owned(self, agent: AgentId | None) -> str:
-        return "TRUE" if agent is None else self.owner
-
-    def key(self, row: tuple[Any, ...]) -> tuple[Any, ...]:
-        return row[: len(self.keys)]
-
-    def counted(self, row: tuple[Any, ...]) -> Redacted:
-        return self.count(row)
-
-
-def _entry(row: Sequence[Any]) -> Redacted:
-    summary = row[2] is not None
-    return Redacted(entries=not summary, summaries=summary, sessions=(row[0],))
-
-
-def _label(row: Sequence[Any]) -> Redacted:
-    return Redacted(labels=1, sessions=(row[0],))
-
-
-_OF_SESSION: Final = "session_id IN (SELECT session_id FROM session WHERE agent_id = ?)"
-_TABLES: Final = (
-    _Table("entry", ("session_id", "seq", "kind"), ("body",), _OF_SESSION, _entry),
-    _Table(
-        "run",
-        ("serial",),
-        ("request", "partial", "result"),
-        _OF_SESSION,
-        lambda _: Redacted(runs=1),
-    ),
-    _Table(
-        "outbox",
-        ("serial",),
-        ("text", "error", "more"),
-        "run_id IN (SELECT run_id FROM run JOIN session USING (session_id) WHERE agent_id = ?)"
-        " OR run_id LIKE 'approval-request-%'",
-        lambda _: Redacted(replies=1),
-    ),
-    # An approval, and a request for it in a chat, name their agent in no column either.
-    _Table(
-        "approval",
-        ("approval_id",),
-        ("call", "subject", "outcome"),
-        "TRUE",
-        lambda _: Redacted(approvals=1),
-    ),
-    _Table(
-        "allowlist",
-        ("agent", "pattern"),
-        ("last_command", "last_path"),
-        "agent IN (?, '*')",
-        lambda _: Redacted(approvals=1),
-    ),
-    _Table("audit", ("seq",), ("body",), "TRUE", lambda _: Redacted(approvals=1)),
-    # Their requests name no agent in a column: what is the same is forgotten for all of them.
-    _Table("answered", ("serial",), ("answer",), "TRUE", lambda _: Redacted(answers=1)),
-    _Table("session", ("session_id",), ("label",), "agent_id = ?", _label),
-    _Table("held_message", ("serial",), ("body",), "TRUE", lambda _: Redacted(runs=1)),
-    _Table("group_message", ("serial",), ("sender", "text"), "TRUE", lambda _: Redacted(runs=1)),
-    _Table(
-        "frozen_text",
-        ("digest",),
-        ("text",),
-        "digest IN (SELECT digest FROM frozen_part JOIN session USING (session_id)"
-        " WHERE agent_id = ?)",
-        lambda _: Redacted(prompts=1),
-    ),
-    _Table(
-        "frozen_note",
-        ("session_id", "seq"),
-        ("text",),
-        _OF_SESSION,
-        lambda _: Redacted(prompts=1),
-    ),
-)
-
-
 def _rows(
-    reader: Reader, table: _Table, agent: AgentId | None, redaction: Redaction
+    reader: Reader, table: Table, agent: AgentId | None, redaction: Redaction
 ) -> Iterator[tuple[Any, ...]]:
     """Gives the rows with statements in them."""
     for row in reader.each(
@@ -267,12 +184,12 @@ def _rows(
         (agent,) * table.owned(agent).count("?"),
     ):
         texts = row[len(table.keys) :]
-        if any(text is not None and _redacted(text, redaction) != text for text in texts):
+        if any(table.redacted(text, redaction) != text for text in texts):
             yield row
 
 
 def _change(
-    unit: Unit, table: _Table, keys: list[tuple[Any, ...]], redaction: Redaction
+    unit: Unit, table: Table, keys: list[tuple[Any, ...]], redaction: Redaction
 ) -> Redacted:
     engine.overwrite_deleted(unit)
     changed = Redacted()
@@ -282,11 +199,11 @@ def _change(
         if values is None:
             continue
         row = values[len(table.keys) :]
-        texts = tuple(None if text is None else _redacted(text, redaction) for text in row)
+        texts = tuple(table.redacted(text, redaction) for text in row)
         if texts == row:
             continue
         if table.name == "entry" and key[2] is None:
-            _index_anew(unit, key, bytes(row[0]), redaction)
+            _index_anew(unit, key, bytes(row[0]), texts[0])
         unit.execute(
             f"UPDATE {table.name} SET {table.changed} WHERE {table.named}",  # noqa: S608 - names of ours
             (*texts, *whose),
@@ -296,7 +213,7 @@ def _change(
     return changed
 
 
-def _follow(unit: Unit, table: _Table, key: tuple[Any, ...], old: Any, new: Any) -> None:
+def _follow(unit: Unit, table: Table, key: tuple[Any, ...], old: Any, new: Any) -> None:
     """Changes what was made of a row that changed."""
     match table.name:
         case "entry":
@@ -322,7 +239,7 @@ def _called(body: Any) -> list[str]:
     return []
 
 
-def _index_anew(unit: Unit, key: tuple[Any, ...], old: bytes, redaction: Redaction) -> None:
+def _index_anew(unit: Unit, key: tuple[Any, ...], old: bytes, new: Any) -> None:
     session_id, seq, _ = key
     row = unit.one("SELECT serial, seq FROM entry_indexed WHERE session_id = ?", (session_id,))
     if row is None or row[1] < seq:
@@ -339,7 +256,7 @@ def _index_anew(unit: Unit, key: tuple[Any, ...], old: bytes, redaction: Redacti
             answer = message.decode(following[0])
     if text := indexed(message.decode(old), answer):
         text_index.remove(unit, [(rowid, text)])
-    if text := indexed(message.decode(_redacted(old, redaction)), answer):
+    if text := indexed(message.decode(new), answer):
         text_index.add(unit, [(rowid, text)])
 
 
@@ -350,14 +267,3 @@ def _blank(unit: Unit, serial: int) -> None:
 
 def _finish(unit: Unit, serial: int) -> None:
     unit.execute("DELETE FROM forgetting WHERE serial = ?", (serial,))
-
-
-def _redacted(stored: bytes | str, redaction: Redaction) -> bytes | str:
-    """Returns the stored text, or JSON, without the statements; itself where it has none."""
-    if isinstance(stored, str):
-        return redaction.text(stored) if redaction.may_be_in(stored) else stored
-    if not redaction.may_be_in(stored.decode("utf-8", "replace")):
-        return stored
-    value = msgspec.json.decode(stored)
-    new = redaction.value(value)
-    return stored if new is value else msgspec.json.encode(new)

@@ -22,6 +22,10 @@ class Redacted(Struct, frozen=True):
     """Texts that system prompts began with, and notes of what changed since."""
     approvals: int = 0
     """Approvals of tool calls, notes of the last use of patterns, entries of the audit log."""
+    records: int = 0
+    """Jobs and their log, names of sub-agents and of senders, last heartbeats."""
+    media: int = 0
+    """Copies of files that came or went with the words."""
     sessions: tuple[str, ...] = ()
     """Ids of the sessions whose transcripts changed."""
 
@@ -42,5 +46,7 @@ class Redacted(Struct, frozen=True):
             self.labels + other.labels,
             self.prompts + other.prompts,
             self.approvals + other.approvals,
+            self.records + other.records,
+            self.media + other.media,
             tuple(dict.fromkeys((*self.sessions, *other.sessions))),
         )

@@ -11,9 +11,10 @@ from typing import Any, Final
 
 import msgspec
 
+from skerry.infra.clock import DAY_MS
 from skerry.infra.untrusted_json import UNREADABLE
 from skerry.store import engine, keys
-from skerry.store.unit import Row, Unit
+from skerry.store.unit import Row, Unit, marks
 
 BATCH: Final = 500
 """Runs in one unit: other units wait behind it."""
@@ -51,24 +52,41 @@ def remove(unit: Unit) -> bool:
     if before <= 0:
         return False
     engine.overwrite_deleted(unit)
-    deleted = unit.execute(
-        "DELETE FROM run WHERE serial IN (SELECT serial FROM run WHERE settled = TRUE"
+    rows = unit.all(
+        "SELECT run_id FROM run WHERE settled = TRUE"
         " AND quarter < ? AND result IS NOT NULL AND digest IS NULL"
         " AND NOT EXISTS (SELECT 1 FROM outbox WHERE outbox.run_id = run.run_id"
         " AND state NOT IN ('sent', 'dropped'))"
         " AND (NOT noticed OR session_id NOT IN (SELECT session_id FROM session))"
-        " LIMIT ?)",
+        " LIMIT ?",
         (before, BATCH),
     )
-    if deleted == BATCH:
-        return True
-    if deleted:
-        no_run = "NOT EXISTS (SELECT 1 FROM run WHERE run.run_id ="
-        unit.execute(
-            f"DELETE FROM outbox WHERE state IN ('sent', 'dropped') AND {no_run} outbox.run_id)"  # noqa: S608 - a constant
-        )
-        unit.execute(f"DELETE FROM inbound WHERE {no_run} inbound.run_id)")  # noqa: S608 - as above
-    return False
+    if rows:
+        unit.executemany("DELETE FROM outbox WHERE run_id = ?", rows)
+        some = tuple(run_id for (run_id,) in rows)
+        unit.execute(f"DELETE FROM inbound WHERE run_id IN ({marks(some)})", some)  # noqa: S608 - placeholders
+        unit.executemany("DELETE FROM run WHERE run_id = ?", rows)
+    return len(rows) == BATCH
+
+
+def drop_without_run(unit: Unit, now: int) -> None:
+    """Takes the texts out of sent parts of no run after a day, and the rows away after a week.
+
+    Such parts are what clients send with `send` and `poll`, and notices. Messages without a run are
+    those of groups that were not addressed to an agent, and of senders who were asked to pair.
+    """
+    engine.overwrite_deleted(unit)
+    none = "NOT EXISTS (SELECT 1 FROM run WHERE run.run_id ="
+    over = f"state IN ('sent', 'dropped') AND updated_at < ? AND {none} outbox.run_id)"
+    unit.execute(f"DELETE FROM outbox WHERE {over}", (now - 7 * DAY_MS,))  # noqa: S608 - constants
+    unit.execute(
+        f"UPDATE outbox SET text = '', error = '', more = NULL WHERE text <> '' AND {over}",  # noqa: S608 - constants
+        (now - DAY_MS,),
+    )
+    unit.execute(
+        f"DELETE FROM inbound WHERE received_at < ? AND {none} inbound.run_id)",  # noqa: S608 - constants
+        (now - 7 * DAY_MS,),
+    )
 
 
 def forget_session(unit: Unit, session_id: str) -> None:

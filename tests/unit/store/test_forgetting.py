@@ -10,8 +10,16 @@ from skerry.infra import sqlite
 from skerry.infra.atomic import make_private
 from skerry.model import message
 from skerry.model.approval import ApprovalState, Verdict
-from skerry.model.ids import AgentId, RunId, SessionId, SessionKey
-from skerry.model.message import COMPACTION, CompactionMessage, TextBlock, Usage
+from skerry.model.ids import AccountId, AgentId, ChannelId, RunId, SessionId, SessionKey
+from skerry.model.inbound import Peer, PeerKind, ReplyTo
+from skerry.model.message import (
+    COMPACTION,
+    CompactionMessage,
+    ImageBlock,
+    TextBlock,
+    Usage,
+    UserMessage,
+)
 from skerry.model.redaction import MARK, Redaction
 from skerry.model.run import RunRequest
 from skerry.model.tool import ToolResult
@@ -24,6 +32,7 @@ from skerry.store import (
     audit,
     backups,
     open_store,
+    outbox,
     runs,
     sessions,
 )
@@ -122,6 +131,46 @@ async def test_a_statement_goes_from_every_table_and_everything_else_stays(tmp_p
         )
         kept = f"I like tea. {MARK} It rains."
         assert texts == ["hello", kept, "bye", f"They talked. {kept}", SAID]
+
+
+async def test_what_no_run_sent_goes_and_what_another_agent_sent_stays(tmp_path: Path) -> None:
+    async with open_store(tmp_path / DATABASE) as store:
+        await everywhere(store)
+        peer = Peer(PeerKind.DIRECT, "ann")
+        to = ReplyTo(ChannelId("c"), AccountId("a"), peer, "")
+
+        def write(unit: Unit) -> None:
+            runs.add(
+                unit, RunRequest(RunId("run2"), OTHER, "x"), SessionId("agent-other-main"), 2, 1
+            )
+            for run_id in ("send-1", "undelivered-1", "run2"):
+                outbox.add(unit, RunId(run_id), 0, to, [SAID], 1)
+
+        await store.write(write)
+        await redact(store, AGENT, Redaction([WORD]))
+        rows = await store.read(
+            lambda reader: reader.all("SELECT run_id FROM outbox WHERE text = ?", (SAID,))
+        )
+        assert rows == [("run2",)]
+
+
+async def test_pictures_go_with_the_words_of_their_message(tmp_path: Path) -> None:
+    picture = ImageBlock("eA==", "image/png")
+    async with open_store(tmp_path / DATABASE) as store:
+        with_words = UserMessage((TextBlock(SAID), picture), 1)
+        without = UserMessage((TextBlock("A boat."), picture), 1)
+
+        def write(unit: Unit) -> None:
+            session_id, tail = sessions.ensure(unit, MAIN, SessionId("s1"), 1)
+            sessions.append(unit, session_id, tail, "r", [with_words, without], 1, heard=2)
+
+        await store.write(write)
+        await redact(store, AGENT, Redaction([WORD]))
+        bodies = await store.read(lambda reader: reader.all("SELECT body FROM entry ORDER BY seq"))
+        first, second = (message.decode(body) for (body,) in bodies)
+        assert isinstance(first, UserMessage)
+        assert first.content == (TextBlock(f"I like tea. {MARK} It rains."),)
+        assert second == without
 
 
 async def test_the_search_finds_the_rest_of_what_was_said_and_not_what_is_gone(

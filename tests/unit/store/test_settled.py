@@ -273,3 +273,29 @@ async def test_a_run_that_ends_after_its_key_was_free_loses_its_texts_all_the_sa
         await store.write(lambda unit: runs.finish(unit, ended("r0", WORD)))
         await passed(store, 1)
         assert await copies(store) == 0
+
+
+async def test_rows_of_no_run_outlast_those_of_runs_and_end_after_a_week(tmp_path: Path) -> None:
+    async with open_store(tmp_path / DATABASE) as store:
+        await store.write(spoke)
+
+        def send(unit: Unit) -> None:
+            deliver(unit, PartState.SENT, PartState.SENT)
+            for number, run_id in enumerate(("send-1", "send-2")):
+                outbox.add(unit, RunId(run_id), 0, TO, [f"{WORD} {number}"], 10)
+            outbox.mark(unit, 3, PartState.SENT, 10)
+            inbound.take(unit, replace(ARRIVED, message_id="m2", received_at=10), RunId("group-1"))
+
+        await store.write(send)
+        await passed(store, keys.COUNTED_QUARTERS + 2)
+        counted = ("run", "outbox", "inbound")
+        assert [await rows(store, table) for table in counted] == [0, 2, 1]
+        texts = "SELECT state, text FROM outbox ORDER BY serial"
+        await store.write(lambda unit: settled.drop_without_run(unit, 9 + DAY_MS))
+        assert (await store.read(lambda reader: reader.all(texts)))[0] == ("sent", f"{WORD} 0")
+        await store.write(lambda unit: settled.drop_without_run(unit, 11 + DAY_MS))
+        assert (await store.read(lambda reader: reader.all(texts)))[0] == ("sent", "")
+        await store.write(lambda unit: settled.drop_without_run(unit, 11 + 7 * DAY_MS))
+        left = [("pending", f"{WORD} 1")]
+        assert await store.read(lambda reader: reader.all(texts)) == left
+        assert await rows(store, "inbound") == 0

@@ -37,6 +37,17 @@ STEPS: tuple[str, ...] = (
     CREATE INDEX cron_run_post ON cron_run (retry_at) WHERE post IS NOT NULL
     """,
 )
+TEXTS = (
+    (
+        ("cron_job", ("job_id",), ("body",), "agent = ?"),
+        (("name", "description", "text", "message"), ()),
+    ),
+    (
+        ("cron_run", ("job_id", "due_at"), ("body",), "agent = ?"),
+        (("summary", "error", "deliveryError"), ()),
+    ),
+)
+"""Columns with words of people, which an erasure looks through (`store.forgetting_tables`)."""
 
 
 def any_work(reader: Reader) -> bool:

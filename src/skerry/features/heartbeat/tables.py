@@ -5,6 +5,8 @@ from skerry.store.unit import Reader, Unit
 STEPS: tuple[str, ...] = (
     "CREATE TABLE heartbeat_state (agent TEXT PRIMARY KEY, body BLOB NOT NULL) WITHOUT ROWID",
 )
+TEXTS = ((("heartbeat_state", ("agent",), ("body",), "agent = ?"), (("preview",), ("digest",))),)
+"""Columns with words of people, which an erasure looks through (`store.forgetting_tables`)."""
 
 
 def get(reader: Reader, agent: str) -> bytes | None:

@@ -69,6 +69,8 @@ def summary(done: Forgotten) -> str:
             (done.messages, "message", "messages"),
             (done.summaries, "summary", "summaries"),
             (done.replies, "reply", "replies"),
+            (done.records, "record of a job or a sender", "records of jobs and senders"),
+            (done.media, "copied file", "copied files"),
         )
         if count
     ]

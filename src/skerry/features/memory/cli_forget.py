@@ -18,6 +18,8 @@ _PLACES: Final = (
     ("replies", "reply of the outbox", "replies of the outbox"),
     ("answers", "kept answer", "kept answers"),
     ("labels", "name of a conversation", "names of conversations"),
+    ("records", "record of a job or a sender", "records of jobs and senders"),
+    ("media", "copied file", "copied files"),
     ("documents", "document of the index", "documents of the index"),
 )
 

@@ -37,6 +37,7 @@ from skerry.workspace.prompt_files import ORDER
 
 if TYPE_CHECKING:  # loaded when something is to be forgotten, not with each start
     from skerry.features.memory.forgetting import FileEraser
+    from skerry.features.memory.media import MediaCopies
 
 logger = logging.getLogger(__name__)
 
@@ -73,7 +74,8 @@ class Forgetter(Struct):
         redaction = Redaction(phrases)
         rows = await self.store.scan(lambda reader: found(reader, agent, redaction))
         cleaning = await anyio.to_thread.run_sync(self._files(agent).find, redaction)
-        report = replace(_counted(rows), lines=cleaning.lines, left=cleaning.left)
+        held = await anyio.to_thread.run_sync(self._media().holding, redaction)
+        report = replace(_counted(rows), lines=cleaning.lines, left=cleaning.left, media=len(held))
         return await self._with_backups(report, redaction)
 
     async def forget(
@@ -170,7 +172,10 @@ class Forgetter(Struct):
         It may be broken off and begun again at any point.
         """
         async with self._sweeping:
-            rows = await redact(self.store, job.agent, redaction)
+            media = self._media()
+            held = await anyio.to_thread.run_sync(media.clean, redaction)
+            rows = await redact(self.store, job.agent, redaction, media.discard)
+            rows += Redacted(media=held)
             self.reach("forget.redacted")
             if self.live is not None:
                 self.live.histories.clear()
@@ -203,6 +208,11 @@ class Forgetter(Struct):
         places = Places(config.workspace(agent), tuple(map(Path, paths)))
         return FileEraser(places, ORDER, gate(config), extra)
 
+    def _media(self) -> "MediaCopies":
+        from skerry.features.memory.media import MediaCopies  # noqa: PLC0415 - at first use
+
+        return MediaCopies(self.config().state_dir)
+
     def _strays(self, agent: AgentId, sessions: Sequence[str], redaction: Redaction) -> None:
         """Cleans what no memory and no mirror looks after any more."""
         from skerry.features.memory.qmd_program import QmdHome  # noqa: PLC0415 - at first use
@@ -231,6 +241,8 @@ def _counted(rows: Redacted) -> Forgotten:
         replies=rows.replies,
         answers=rows.answers,
         labels=rows.labels,
+        records=rows.records,
+        media=rows.media,
         conversations=len(rows.sessions),
     )
 

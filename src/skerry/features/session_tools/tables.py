@@ -27,6 +27,8 @@ STEPS: Final = (
     CREATE INDEX session_tools_exchanges_of_run ON session_tools_exchanges (run_id)
     """,
 )
+TEXTS: Final = ()
+"""No column has words of people; an erasure asks."""
 _COLUMNS: Final = "id, asker, target, request, turn, stage, run_id"
 _requests: Final = msgspec.json.Decoder(RunRequest)
 

@@ -33,6 +33,18 @@ STEPS: Final = (
     CREATE INDEX subagents_of_session ON subagents (session_key)
     """,
 )
+TEXTS: Final = (
+    (
+        (
+            "subagents",
+            ("run_id",),
+            ("label", "request"),
+            "session_id IN (SELECT session_id FROM session WHERE agent_id = ?)",
+        ),
+        ((), ()),
+    ),
+)
+"""Columns with words of people, which an erasure looks through (`store.forgetting_tables`)."""
 _COLUMNS: Final = (
     "run_id, session_key, session_id, parent_key, request, label, cleanup, state, status,"
     " created_at, ended_at, archive_at"

@@ -14,6 +14,8 @@ STEPS: Final = (
     CREATE INDEX webhooks_signature_at ON webhooks_signature (at)
     """,
 )
+TEXTS: Final = ()
+"""No column has words of people; an erasure asks."""
 KEPT_DAYS: Final = 30
 _DAY_MS: Final = 86_400_000
 

@@ -10,6 +10,8 @@ const COUNTS = {
   labels: ["name of a conversation", "names of conversations"],
   runs: ["run of the ledger", "runs of the ledger"],
   replies: ["undelivered reply", "undelivered replies"],
+  records: ["record of a job or a sender", "records of jobs and senders"],
+  media: ["copied file", "copied files"],
   answers: ["stored answer", "stored answers"],
   documents: ["document of the index", "documents of the index"],
 };

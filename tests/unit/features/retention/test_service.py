@@ -1,5 +1,6 @@
 """A conversation that upkeep put away: its person hears of it, and gets it back."""
 
+import os
 from pathlib import Path
 
 from skerry.config.root import Config
@@ -67,3 +68,17 @@ async def test_nothing_is_said_where_somebody_deleted_it(tmp_path: Path) -> None
         await core.store.write(lambda unit: archive.delete(unit, ALICE, now))
         await receive(core, "hello", "a3")
         assert all("put away" not in text for text in await told(core, ALICE))
+
+
+async def test_copies_of_files_end_after_a_week_also_where_no_other_comes(tmp_path: Path) -> None:
+    opened = Opened(tmp_path)
+    async with opened as core:
+        now = opened.clock.now_ms() + 40 * 24 * HOUR
+        for name, age in (("old", 8), ("new", 6)):
+            for folder in ("inbound", "outbound"):
+                path = tmp_path / "media" / folder / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text("x")
+                os.utime(path, (now / 1000 - age * 86_400,) * 2)
+        await put_away(opened, core, tmp_path)
+        assert {path.name for path in tmp_path.glob("media/*/*")} == {"new"}

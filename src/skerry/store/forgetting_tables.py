@@ -1,0 +1,204 @@
+"""Tables of the state database whose rows have words of people, which an erasure looks through."""
+
+import re
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from skerry.infra.features import FEATURES
+from skerry.model.ids import AgentId
+from skerry.model.redaction import MARK, Redaction
+from skerry.store.redacted import Redacted
+
+_COPY: Final = re.compile(r"[/\\\\](?:in|out)bound[/\\\\]([0-9a-f]{16}-[\w.-]+)")
+"""Path of the copy of a file, in a line about it or in the row of its part."""
+
+
+class Table(Struct, frozen=True):
+    """Table with text, and the owner of its rows."""
+
+    name: str
+    keys: tuple[str, ...]
+    texts: tuple[str, ...]
+    """Columns of JSON (BLOB) or plain text."""
+    owner: str
+    """A condition with the agent as `?`; `TRUE` where rows are nobody's."""
+    count: Callable[[Sequence[str]], Redacted]
+    """Function that counts a row, by its keys and texts."""
+    fields: tuple[str, ...] = ()
+    """Fields of JSON that have words of people; none for JSON in which anything may have some."""
+    dropped: tuple[str, ...] = ()
+    """Fields of JSON that go with the words, such as a hash of them."""
+
+    @property
+    def columns(self) -> str:
+        """Returns the columns for a SELECT."""
+        return ", ".join((*self.keys, *self.texts))
+
+    @property
+    def named(self) -> str:
+        """Returns the condition that names one row."""
+        return " AND ".join(f"{name} = ?" for name in self.keys if name != "kind")
+
+    @property
+    def changed(self) -> str:
+        """Returns the assignments of an UPDATE."""
+        return ", ".join(f"{name} = ?" for name in self.texts)
+
+    def owned(self, agent: AgentId | None) -> str:
+        """Returns the condition that its rows are of an agent; None is every agent."""
+        return "TRUE" if agent is None else self.owner
+
+    def key(self, row: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Returns the keys of a row that was read."""
+        return row[: len(self.keys)]
+
+    def counted(self, row: tuple[Any, ...]) -> Redacted:
+        """Returns the count of a row."""
+        return self.count(row)
+
+    def redacted(self, stored: bytes | str | None, redaction: Redaction) -> bytes | str | None:
+        """Returns the stored text, or JSON, without the statements; itself where it has none."""
+        if stored is None:
+            return None
+        if isinstance(stored, str):
+            return redaction.text(stored) if redaction.may_be_in(stored) else stored
+        if not redaction.may_be_in(stored.decode("utf-8", "replace")):
+            return stored
+        value = msgspec.json.decode(stored)
+        new = self._within(value, redaction) if self.fields else redaction.value(value)
+        return stored if new == value else msgspec.json.encode(_without_images(new))
+
+    def _within(self, value: Any, redaction: Redaction) -> Any:
+        """Returns the value with its `fields` redacted; all else keeps its form."""
+        if not isinstance(value, dict):
+            return value
+        new = {
+            key: redaction.value(field) if key in self.fields else self._within(field, redaction)
+            for key, field in value.items()
+        }
+        if new == value:
+            return value
+        return {key: field for key, field in new.items() if key not in self.dropped}
+
+
+def copies(texts: Sequence[bytes | str | None]) -> set[str]:
+    """Returns the names of the copied files that the columns of a row name."""
+    read = (text.decode("utf-8", "replace") if isinstance(text, bytes) else text for text in texts)
+    return {name for text in read if text and "bound" in text for name in _COPY.findall(text)}
+
+
+def _without_images(value: Any) -> Any:
+    """Returns a message, or a request, without its images: they go with its words."""
+    if not isinstance(value, dict):
+        return value
+    if value.get("images"):
+        value = value | {"images": []}
+    content = value.get("content")
+    if isinstance(content, list):
+        kept = [
+            one for one in content if not (isinstance(one, dict) and one.get("type") == "image")
+        ]
+        if len(kept) < len(content):
+            value = value | {"content": kept or [{"type": "text", "text": MARK}]}
+    return value
+
+
+def _entry(row: Sequence[Any]) -> Redacted:
+    summary = row[2] is not None
+    return Redacted(entries=not summary, summaries=summary, sessions=(row[0],))
+
+
+def _record(_row: Sequence[str]) -> Redacted:
+    return Redacted(records=1)
+
+
+def _label(row: Sequence[Any]) -> Redacted:
+    return Redacted(labels=1, sessions=(row[0],))
+
+
+_OF_SESSION: Final = "session_id IN (SELECT session_id FROM session WHERE agent_id = ?)"
+_OWN: Final = (
+    Table("entry", ("session_id", "seq", "kind"), ("body",), _OF_SESSION, _entry),
+    Table(
+        "run",
+        ("serial",),
+        ("request", "partial", "result"),
+        _OF_SESSION,
+        lambda _: Redacted(runs=1),
+    ),
+    Table(
+        "outbox",
+        ("serial",),
+        ("text", "error", "more"),
+        # A part of no run, such as what a client or a schedule sent, is of no agent: it goes too.
+        "NOT EXISTS (SELECT 1 FROM run JOIN session USING (session_id)"
+        " WHERE run.run_id = outbox.run_id AND agent_id <> ?)",
+        lambda _: Redacted(replies=1),
+    ),
+    # An approval, and a request for it in a chat, name their agent in no column either.
+    Table(
+        "approval",
+        ("approval_id",),
+        ("call", "subject", "outcome"),
+        "TRUE",
+        lambda _: Redacted(approvals=1),
+    ),
+    Table(
+        "allowlist",
+        ("agent", "pattern"),
+        ("last_command", "last_path"),
+        "agent IN (?, '*')",
+        lambda _: Redacted(approvals=1),
+    ),
+    Table("audit", ("seq",), ("body",), "TRUE", lambda _: Redacted(approvals=1)),
+    # Their requests name no agent in a column: what is the same is forgotten for all of them.
+    Table("answered", ("serial",), ("answer",), "TRUE", lambda _: Redacted(answers=1)),
+    Table("session", ("session_id",), ("label",), "agent_id = ?", _label),
+    Table(
+        "pairing_request",
+        ("channel", "account", "sender_id"),
+        ("sender_name", "sender_username"),
+        "TRUE",
+        _record,
+    ),
+    Table(
+        "paired_sender",
+        ("channel", "account", "sender_id"),
+        ("sender_name", "sender_username"),
+        "TRUE",
+        _record,
+    ),
+    Table("held_message", ("serial",), ("body",), "TRUE", lambda _: Redacted(runs=1)),
+    Table("group_message", ("serial",), ("sender", "text"), "TRUE", lambda _: Redacted(runs=1)),
+    Table(
+        "frozen_text",
+        ("digest",),
+        ("text",),
+        "digest IN (SELECT digest FROM frozen_part JOIN session USING (session_id)"
+        " WHERE agent_id = ?)",
+        lambda _: Redacted(prompts=1),
+    ),
+    Table(
+        "frozen_note",
+        ("session_id", "seq"),
+        ("text",),
+        _OF_SESSION,
+        lambda _: Redacted(prompts=1),
+    ),
+)
+
+
+@cache
+def tables() -> tuple[Table, ...]:
+    """Returns the tables of the kernel, then those of features (`tables.TEXTS` of each)."""
+    theirs = [
+        Table(name, keys, texts, owner, _record, words, dropped)
+        for feature in FEATURES
+        if feature.tables
+        for (name, keys, texts, owner), (words, dropped) in feature.load("tables:TEXTS")
+    ]
+    return (*_OWN, *theirs)
