@@ -49,6 +49,42 @@ async def test_each_group_has_its_own_prompt_else_that_of_all_groups(tmp_path: P
     assert told == [(True, False), (False, True), (False, False)]
 
 
+async def test_a_topic_has_rules_of_its_own_and_takes_the_others_from_its_group(
+    tmp_path: Path,
+) -> None:
+    topics = {
+        "1": {"requireMention": False},
+        "40": {"requireMention": False, "systemPrompt": "Speak of sails.", "agentId": "work"},
+        "50": {"enabled": False},
+    }
+    boats = {"systemPrompt": "Speak like a sailor.", "topics": topics}
+    config = {
+        "agents": {"list": [{"id": "main", "default": True}, {"id": "work"}]},
+        "channels": {"memory": {**OPEN, "groups": {"boats": boats}}},
+    }
+    platform, model = Platform(tmp_path / "platform"), ScriptedModel(echo)
+    async with whole_gateway(tmp_path / "home", Hooks(), platform, config, model=model) as (
+        application,
+        _,
+    ):
+        for number, thread in enumerate(("50", "60", None, "40")):
+            platform.say(
+                f"in {thread}", peer="boats", kind="group", message_id=f"m{number}",
+                sender="ada", thread_id=thread,
+            )  # fmt: skip
+        # Answers of different conversations come in any order.
+        texts = await answered(platform, 2)
+        assert {text.splitlines()[-1] for text in texts} == {"echo: in None", "echo: in 40"}
+        assert await keys(application) == [
+            "agent:main:memory:group:boats",
+            "agent:work:memory:group:boats:thread:40",
+        ]
+    told = {
+        ("sails" in seen.request.system, "sailor" in seen.request.system) for seen in model.seen
+    }
+    assert told == {(False, True), (True, True)}
+
+
 @pytest.mark.requirement("session-identity-links")
 async def test_a_person_who_is_linked_goes_on_in_another_app(tmp_path: Path) -> None:
     config = {

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated, Self
 
+from msgspec.structs import replace
 from pydantic import BeforeValidator, Field, model_validator
 
 from skerry.config.base import Section
@@ -13,6 +14,39 @@ Person = Annotated[
 ]
 """The platform's id of a sender, with or without `channel:`; some are written as numbers."""
 People = Annotated[tuple[Person, ...], Field(max_length=1000)]
+SkillName = Annotated[str, Field(min_length=1, max_length=64)]
+
+
+class TopicConfig(Section):
+    """Settings of one topic of a group; what it leaves out is that of the group."""
+
+    enabled: bool | None = None
+    """Reads the topic at all."""
+    allow_from: People | None = None
+    """Ids of senders who may write there; `*` is everybody."""
+    require_mention: bool | None = None
+    """Answers only messages that mention the agent or reply to it."""
+    system_prompt: str = Field(default="", max_length=10_000)
+    """Text that the system prompt has in this topic, after that of the group."""
+    agent_id: str = Field(default="", max_length=64)
+    """Id of the agent that answers there, whatever the bindings say."""
+    skills: tuple[SkillName, ...] | None = Field(default=None, max_length=256)
+    """It has no effect yet: there are no skills."""
+
+    def over(self, group: GroupAccess, topic: str) -> GroupAccess:
+        """Returns the access to the topic of a group."""
+        prompts = (group.system_prompt, self.system_prompt)
+        return replace(
+            group,
+            enabled=group.enabled if self.enabled is None else self.enabled,
+            allow_from=group.allow_from if self.allow_from is None else frozenset(self.allow_from),
+            require_mention=(
+                group.require_mention if self.require_mention is None else self.require_mention
+            ),
+            system_prompt="\n\n".join(text for text in prompts if text),
+            agent=self.agent_id,
+            topic=topic,
+        )
 
 
 class GroupAccessConfig(Section):
@@ -27,12 +61,19 @@ class GroupAccessConfig(Section):
     model as history, once, with the next one that does."""
     system_prompt: str = Field(default="", max_length=10_000)
     """Text that the system prompt has in this group."""
+    topics: dict[str, TopicConfig] = Field(default_factory=dict, max_length=1000)
+    """Settings by id of a topic or thread of the group; `*` is every one, and `1` the topic
+    General of Telegram, whose messages have no id of a topic."""
+    skills: tuple[SkillName, ...] | None = Field(default=None, max_length=256)
+    """It has no effect yet: there are no skills."""
 
     @property
     def access(self) -> GroupAccess:
         """Returns it as the policy reads it."""
         allowed = None if self.allow_from is None else frozenset(self.allow_from)
-        return GroupAccess(self.enabled, allowed, self.require_mention, self.system_prompt)
+        group = GroupAccess(self.enabled, allowed, self.require_mention, self.system_prompt)
+        topics = {id_: topic.over(group, id_) for id_, topic in self.topics.items()}
+        return replace(group, topics=topics)
 
 
 class AccessConfig(Section):

@@ -14,6 +14,8 @@ from msgspec import Struct
 from skerry.model.inbound import InboundMessage, PeerKind
 
 ANY: Final = "*"
+GENERAL: Final = "1"
+"""Topic of the messages of a group that name none."""
 
 
 class DmPolicy(StrEnum):
@@ -59,6 +61,12 @@ class GroupAccess(Struct, frozen=True):
     """Answers only what is addressed to the agent."""
     system_prompt: str = ""
     """Added to the system prompt in this group."""
+    agent: str = ""
+    """Id of the agent that answers there; empty where the bindings say it."""
+    topic: str = ""
+    """Key of the topic that these rules are of; empty for a whole group."""
+    topics: Mapping[str, "GroupAccess"] = MappingProxyType({})
+    """Rules by id of a topic, those of the group included; `*` is every topic."""
 
 
 class AccessRules(Struct, frozen=True):
@@ -114,7 +122,8 @@ def _group(message: InboundMessage, rules: AccessRules, *, is_owner: bool) -> De
         return Decision(Verdict.REFUSE, policy)
     group = group_of(message, rules)
     if group is not None and not group.enabled:
-        return Decision(Verdict.REFUSE, f"{rules.path}.groups.{message.peer.id}.enabled")
+        topic = f".topics.{group.topic}" if group.topic else ""
+        return Decision(Verdict.REFUSE, f"{rules.path}.groups.{message.peer.id}{topic}.enabled")
     senders = group.allow_from if group else None
     if senders is None:
         senders = rules.group_allow_from
@@ -128,8 +137,17 @@ def _group(message: InboundMessage, rules: AccessRules, *, is_owner: bool) -> De
 
 
 def group_of(message: InboundMessage, rules: AccessRules) -> GroupAccess | None:
-    """Returns the rules of the message's group: by its id, then those of every group."""
-    return rules.groups.get(message.peer.id) or rules.groups.get(ANY)
+    """Returns the rules of the message's topic, or of its group, or those of every group."""
+    group = rules.groups.get(message.peer.id) or rules.groups.get(ANY)
+    if group is None or not group.topics:
+        return group
+    return group.topics.get(message.thread_id or GENERAL) or group.topics.get(ANY) or group
+
+
+def topic_agent(message: InboundMessage, rules: AccessRules) -> str:
+    """Returns the id of the agent that the message's topic names; empty where it names none."""
+    group = None if message.peer.kind is PeerKind.DIRECT else group_of(message, rules)
+    return group.agent if group else ""
 
 
 def group_prompt(message: InboundMessage, rules: AccessRules) -> str:

@@ -11,6 +11,7 @@ from skerry.config.bindings import Binding, Match, PeerMatch
 from skerry.config.root import Config
 from skerry.model.ids import AgentId, agent_id
 from skerry.model.inbound import InboundMessage, Peer, PeerKind
+from skerry.policy.channel_access import topic_agent
 
 ANY = "*"
 BROADCAST = "broadcast"
@@ -20,6 +21,8 @@ _SHARED = frozenset({PeerKind.GROUP, PeerKind.CHANNEL})
 class MatchedBy(StrEnum):
     """Specificity of the binding, the most specific first."""
 
+    TOPIC = "topic"
+    """The topic's own settings name the agent (`channels.<name>.groups.<id>.topics`)."""
     PEER = "binding.peer"
     PARENT = "binding.peer.parent"
     KIND = "binding.peer.wildcard"
@@ -99,8 +102,19 @@ def addressees(message: InboundMessage, config: Config) -> tuple[AgentId, ...]:
     listed = broadcast(message, config)
     if listed is not None:
         return listed
-    agents, origin = config.agents, MessageOrigin.of(message)
-    return (route(origin, config.bindings, agents.ids, agents.default_id).agent,)
+    return (chosen(message, config).agent,)
+
+
+def chosen(message: InboundMessage, config: Config) -> Route:
+    """Returns the agent that the topic of a message names, else the bound one."""
+    agents, section = config.agents, config.channel(message.channel)
+    if section is not None and message.peer.kind is not PeerKind.DIRECT:
+        rules = section.access_rules(f"channels.{message.channel}", message.account)
+        if named := topic_agent(message, rules):
+            agent = agent_id(named)
+            return Route(agent if agent in agents.ids else agents.default_id, MatchedBy.TOPIC)
+    origin = MessageOrigin.of(message)
+    return route(origin, config.bindings, agents.ids, agents.default_id)
 
 
 def specificity(match: Match, origin: MessageOrigin) -> MatchedBy | None:

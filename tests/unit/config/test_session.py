@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from skerry.config.channels import ChannelConfig
 from skerry.config.commands import CommandsConfig
 from skerry.config.session import MaintenanceConfig, SessionConfig
 from skerry.config.warnings import without_effect
@@ -72,3 +73,14 @@ def test_keys_that_say_nothing_here_are_named() -> None:
     found = without_effect({"session": {"mainKey": "x", "store": "y", "scope": "global"}})
     assert [one.path for one in found] == ["session.mainKey", "session.store"]
     assert without_effect({"session": {}}) == without_effect({}) == []
+
+
+def test_skills_of_groups_and_topics_are_taken_and_said_to_have_no_effect() -> None:
+    group = {"skills": ["a"], "topics": {"7": {"skills": []}}}
+    found = without_effect({"channels": {"telegram": {"groups": {"-100": group}}}})
+    keys = [issue.path for issue in found]
+    assert keys == [
+        "channels.telegram.groups.-100.skills",
+        "channels.telegram.groups.-100.topics.7.skills",
+    ]
+    ChannelConfig.model_validate({"groups": {"-100": group}})

@@ -5,7 +5,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
+from skerry.config.channel_access import GroupAccessConfig
 from skerry.model.ids import AccountId, ChannelId
 from skerry.model.inbound import InboundMessage, Peer, PeerKind
 from skerry.policy.channel_access import (
@@ -15,6 +17,9 @@ from skerry.policy.channel_access import (
     GroupPolicy,
     Verdict,
     decide,
+    group_prompt,
+    requires_mention,
+    topic_agent,
 )
 
 ADMIT, PAIRED, REFUSE = Verdict.ADMIT, Verdict.PAIRED, Verdict.REFUSE
@@ -120,3 +125,37 @@ def test_a_pairing_never_decides_about_a_group(
 ) -> None:
     arrived = group(sender, peer)
     assert decide(arrived, given_rules, is_owner=False).verdict is not PAIRED
+
+
+def test_a_topic_counts_before_every_topic_and_before_its_group() -> None:
+    section = GroupAccessConfig.model_validate(
+        {
+            "allowFrom": ["42"],
+            "systemPrompt": "G",
+            "topics": {
+                "7": {"allowFrom": ["9"], "agentId": "work", "requireMention": False},
+                "8": {"enabled": False},
+                "*": {"systemPrompt": "T"},
+            },
+        }
+    )
+    rules = AccessRules("channels.telegram", groups={"-100": section.access})
+
+    def asked(thread: str | None, sender: str = "42") -> tuple[Verdict, str, str, bool]:
+        arrived = structs.replace(group(sender), thread_id=thread)
+        return (
+            decide(arrived, rules, is_owner=False).verdict,
+            topic_agent(arrived, rules),
+            group_prompt(arrived, rules),
+            requires_mention(arrived, rules),
+        )
+
+    assert asked("7") == (REFUSE, "work", "G", False)
+    assert asked("7", "9") == (ADMIT, "work", "G", False)
+    assert asked("8") == (REFUSE, "", "G", True)
+    assert asked("3") == asked(None) == (ADMIT, "", "G\n\nT", True)
+    off = structs.replace(group(), thread_id="8")
+    assert decide(off, rules, is_owner=True).rule == (
+        "channels.telegram.groups.-100.topics.8.enabled"
+    )
+    assert topic_agent(message(), rules) == ""

@@ -7,7 +7,7 @@ from msgspec import Struct
 from skerry.config.root import Config
 from skerry.model.ids import AccountId, ChannelId
 from skerry.model.inbound import InboundMessage, Peer, PeerKind
-from skerry.routing.bindings import BROADCAST, MessageOrigin, addressees, broadcast, route
+from skerry.routing.bindings import BROADCAST, addressees, broadcast, chosen
 from skerry.routing.owner import is_owner
 from skerry.routing.routing import session_key
 
@@ -67,15 +67,14 @@ def explain(question: Question, config: Config) -> dict[str, Any]:
         team_id=question.team,
         roles=question.roles,
     )
-    agents, owns = config.agents, is_owner(message, config.commands.owner_allow_from)
+    owns = is_owner(message, config.commands.owner_allow_from)
     listed = addressees(message, config)
     keys = [str(session_key(message, agent, config.session, is_owner=owns)) for agent in listed]
-    chosen = route(MessageOrigin.of(message), config.bindings, agents.ids, agents.default_id)
     is_broadcast = broadcast(message, config) is not None
     answer: dict[str, Any] = {
         "agentId": listed[0],
         "sessionKey": keys[0],
-        "matchedBy": BROADCAST if is_broadcast else chosen.matched_by.value,
+        "matchedBy": BROADCAST if is_broadcast else chosen(message, config).matched_by.value,
     }
     if is_broadcast:
         pairs = zip(listed, keys, strict=True)
