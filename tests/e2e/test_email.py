@@ -1,14 +1,19 @@
 """E-mail through a whole gateway: a conversation, and kills that sent mail settles."""
 
+import json
+import re
+import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.abc
 import pytest
 
 from skerry.testing.gateway import running_gateway
 from skerry.testing.mail_server import ADDRESS, MailServer
+from tests.support.oauth_server import StubOAuthServer
 
 ALICE = "alice@people.example"
 
@@ -87,3 +92,46 @@ async def test_a_kill_at_any_point_leaves_one_answer(tmp_path: Path, point: str)
         assert [one.text for one in server.delivered] == ["echo: hello", "echo: again"]
         assert {one.mail["From"] for one in server.delivered} == {ADDRESS}
         assert server.faults == []
+
+
+async def test_a_mailbox_is_added_by_a_sign_in_in_the_browser(tmp_path: Path) -> None:
+    async with StubOAuthServer() as issuer, MailServer(tokens=issuer.access) as mail:
+        settings = {**mail.settings, "dmPolicy": "open", "allowFrom": ["*"]}
+        del settings["password"]
+        config = {"channels": {"email": settings}}
+        async with running_gateway(home=tmp_path, config=config) as gateway:
+            environ = {
+                "HOME": str(tmp_path),
+                "SKERRY_STATE_DIR": str(tmp_path),
+                "SKERRY_GATEWAY_URL": gateway.address.url,
+                "SKERRY_GATEWAY_TOKEN": gateway.address.token or "",
+            }
+            command = ["-m", "skerry", "channels", "add", "email", "--oauth", "custom", "--json"]
+            for key, value in (
+                ("clientId", "client"),
+                ("tokenUrl", issuer.token_url),
+                ("authorizeUrl", issuer.authorize_url),
+            ):
+                command += ["--set", f"oauth.{key}={value}"]
+            async with await anyio.open_process([sys.executable, *command], env=environ) as process:
+                assert process.stdin is not None
+                with anyio.fail_after(60):
+                    back = issuer.approve(await shown_address(process))
+                    # The browser is on another machine: its person pastes where it ended.
+                    await process.stdin.send(f"{back}\n".encode())
+                    assert await process.wait() == 0
+            await idle(mail)
+            mail.say("hello")
+            assert await mail.wait_for(1) == ["echo: hello"]
+        stored = json.loads((tmp_path / "skerry.json").read_text())["channels"]["email"]["oauth"]
+        assert stored["refreshToken"].startswith("refresh-")
+        assert mail.faults == []
+
+
+async def shown_address(process: anyio.abc.Process) -> str:
+    """Returns the address that the command prints for a browser."""
+    shown = ""
+    assert process.stderr is not None
+    while not (match := re.search(r"(http\S+/authorize\S+)\n", shown)):
+        shown += (await process.stderr.receive()).decode()
+    return match[1]

@@ -24,7 +24,9 @@ from skerry.ports.channel import ConnectionState
 from skerry.runtime.delivery import MISSING
 from skerry.sdk.channel_host import ChannelHost, MemoryCursor
 from skerry.testing.gateway import GatewayProcess, running_gateway
+from skerry.testing.http_server import Request, Response, serve
 from tests.support.dovecot import ALICE, BOT, Post, mail_system
+from tests.support.oauth_server import StubOAuthServer
 
 pytestmark = pytest.mark.full("dovecot, aiosmtpd")
 
@@ -172,6 +174,27 @@ async def test_a_kill_at_any_point_leaves_one_answer(
         assert await gateway.stop() == 0
     assert texts[count:] == ["echo: hello", "echo: again"]
     assert max(Counter(post.taken).values()) == 1
+
+
+async def test_dovecot_takes_the_token_of_a_sign_in_and_no_other(post: Post) -> None:
+    async with StubOAuthServer() as issuer:
+
+        async def introspect(request: Request) -> Response:
+            active = request.query.get("token", "") in issuer.access
+            return Response.of({"active": active, "username": BOT})
+
+        async with serve(introspect, post.tokens):
+            oauth = {"clientId": "client", "tokenUrl": issuer.token_url}
+            adapter = opened(post, oauth={**oauth, "refreshToken": issuer.issue()[1]})
+            mail = EmailMessage(SMTP)
+            mail["From"], mail["To"] = ALICE, BOT
+            mail.set_content("by a token")
+            message = await received(adapter, mail, post)
+            assert message.text == "by a token"
+            assert len(issuer.forms) == 1
+            issuer.access.clear()
+            state = await adapter.probe()
+            assert state.state is ConnectionState.NEEDS_LOGIN
 
 
 async def test_kills_at_random_lose_and_double_nothing(tmp_path: Path, post: Post) -> None:

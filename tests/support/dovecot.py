@@ -55,10 +55,15 @@ ssl = yes
 ssl_cert = <{folder}/server.pem
 ssl_key = <{folder}/server.pem
 disable_plaintext_auth = yes
-auth_mechanisms = plain login
+auth_mechanisms = plain login xoauth2
 first_valid_uid = 0
 {rootless}mail_location = sdbox:{folder}/mail/%n
 mail_max_userip_connections = 50
+passdb {{
+  driver = oauth2
+  mechanisms = xoauth2
+  args = {folder}/oauth2.conf
+}}
 passdb {{
   driver = passwd-file
   args = scheme=PLAIN username_format=%u {folder}/users
@@ -90,13 +95,22 @@ service lmtp {{
 }}
 """
 
+_TOKENS: Final = """
+introspection_mode = get
+introspection_url = http://127.0.0.1:{port}/introspect?token=
+username_attribute = username
+active_attribute = active
+active_value = true
+"""
+"""What asks a service whether a token counts, as in RFC 7662."""
+
 
 class Post:
     """The mail system, as people see it."""
 
     def __init__(self, folder: Path, ports: Sequence[int]) -> None:
         self.folder = folder
-        self.imap, self.imaps, self.lmtp, self.smtp = ports
+        self.imap, self.imaps, self.lmtp, self.smtp, self.tokens = ports
         self.certificate = str(folder / "server.pem")
 
     @property
@@ -170,7 +184,7 @@ def mail_system() -> Iterator[Post]:
     python = program("SKERRY_SMTPD_PYTHON", ".venv-aiosmtpd/bin/python")
     user, group = _owner()
     with ExitStack() as stack:
-        ports = [stack.enter_context(reserved()) for _ in range(4)]
+        ports = [stack.enter_context(reserved()) for _ in range(5)]
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="skerry-mail-")))
         post = Post(folder, ports)
         _prepare(post, user, group)
@@ -204,6 +218,7 @@ def _prepare(post: Post, user: str, group: str) -> None:
     for name in ("run", "state", "mail"):
         (folder / name).mkdir(parents=True)
     (folder / "users").write_text("".join(f"{name}:{PASSWORD}\n" for name in (BOT, ALICE)))
+    (folder / "oauth2.conf").write_text(_TOKENS.format(port=post.tokens))
     _make_certificate(Path(post.certificate))
     rootless = "" if os.geteuid() == 0 else _ROOTLESS.format(user=user, group=group)
     names = {"folder": folder, "user": user, "group": group, "rootless": rootless}

@@ -8,7 +8,8 @@ import base64
 import hashlib
 import hmac
 import secrets
-from collections.abc import AsyncGenerator
+import sys
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Final
@@ -19,9 +20,12 @@ import anyio.abc
 import httpx2
 
 from skerry.auth.refresh import TokenRefusedError, Tokens, exchange, exchange_key
+from skerry.infra.clock import Clock
+from skerry.infra.http import HttpClient
 from skerry.model.errors import CredentialError, ModelConnectionError
 
 WAIT_SECONDS: Final = 600.0
+_LONGEST: Final = 16_384
 _HEAD_LIMIT: Final = 16 * 1024
 _HEAD_SECONDS: Final = 10.0
 _DONE: Final = "You are signed in. You can close this page."
@@ -192,6 +196,57 @@ async def callback(port: int, path: str = "/callback") -> AsyncGenerator[Callbac
             tasks.start_soon(listener.serve, serve)
             yield Callback(bound, receive)
             tasks.cancel_scope.cancel()
+
+
+async def obtained(service: Service, clock: Clock, tell: Callable[[str], None]) -> Tokens:
+    """Returns the tokens of a sign-in: prints an address, and waits for the browser or a paste.
+
+    Raises:
+        CredentialError: it was refused, or nobody came back in ten minutes.
+    """
+    try:
+        async with callback(service.port) as waiting, HttpClient() as http:
+            attempt = SignIn(service, waiting.port)
+            tell(f"Open this in a browser:\n\n  {attempt.url}\n")
+            tell(
+                "If the browser is on another machine, it ends at an address that it cannot reach:"
+            )
+            tell("paste that address here.")
+            code = attempt.code(await _answer(waiting))
+            return await attempt.finish(http, code, clock.now_ms())
+    except OSError as error:
+        message = f"Port {service.port} cannot be used: {error.strerror}."
+        raise CredentialError(message, "Stop the program that uses it, and start again.") from error
+
+
+async def _answer(waiting: Callback) -> str:
+    """Returns the answer from the browser or from the keyboard, whichever is first."""
+    queries: list[str] = []
+
+    async def from_browser() -> None:
+        queries.append(await waiting.answer())
+        tasks.cancel_scope.cancel()
+
+    async def from_keyboard() -> None:
+        while not queries:
+            try:
+                await anyio.wait_readable(sys.stdin)
+            except OSError:  # a file or /dev/null: nobody types there
+                return
+            line = sys.stdin.readline(_LONGEST)
+            if not line:  # nothing comes any more; the browser still can
+                return
+            if line.strip():
+                queries.append(line)
+                tasks.cancel_scope.cancel()
+
+    with anyio.move_on_after(WAIT_SECONDS):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(from_browser)
+            tasks.start_soon(from_keyboard)
+    if not queries:
+        raise CredentialError("The browser sent no answer within ten minutes.", "Try again.")
+    return queries[0]
 
 
 async def _hand_over(send: "anyio.abc.ObjectSendStream[str]", target: str) -> None:

@@ -1,6 +1,6 @@
 """Access tokens (OAuth 2.0) by which an account proves itself to its platform."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 from urllib.parse import urlencode
 
@@ -31,6 +31,7 @@ class AccessError(Exception):
 
 class _Answer(Struct, frozen=True):
     access_token: str = ""
+    refresh_token: str = ""
     expires_in: int = 3600
     error: str = ""
     error_description: str = ""
@@ -43,9 +44,19 @@ class AccessToken:
     """The access token of one account, kept until shortly before its end."""
 
     def __init__(
-        self, http: AccountHttp, url: str, form: Callable[[], Mapping[str, str]], clock: Clock
+        self,
+        http: AccountHttp,
+        url: str,
+        form: Callable[[], Mapping[str, str]],
+        clock: Clock,
+        keep: Callable[[str], Awaitable[None]] | None = None,
     ) -> None:
-        """Takes the address that gives tokens, and what makes the form that asks for one."""
+        """Takes the address that gives tokens, and what makes the form that asks for one.
+
+        `keep` stores a refresh token that is given in place of the last, before the access token
+        is used: the provider may take the last one back.
+        """
+        self._keep = keep
         self._http = http
         self._url = url
         self._form = form
@@ -59,6 +70,8 @@ class AccessToken:
         async with self._lock:
             if not self._text or self._clock.now_ms() >= self._until:
                 answer = await self._asked()
+                if answer.refresh_token and self._keep is not None:
+                    await self._keep(answer.refresh_token)
                 self._text = answer.access_token
                 lasting = max(answer.expires_in * 1000 - EARLY_MS, _LEAST_MS)
                 self._until = self._clock.now_ms() + lasting

@@ -100,7 +100,7 @@ class ImapSession:
 
     async def serve(self) -> None:
         """Answers until the client goes away."""
-        await self._say("* OK [CAPABILITY IMAP4rev1 AUTH=PLAIN] ready")
+        await self._say(f"* OK [CAPABILITY IMAP4rev1 {self._ways}] ready")
         while True:
             tag, _, line = (await self._conversation.line()).decode().partition(" ")
             verb = line.partition(" ")[0].upper()
@@ -120,14 +120,30 @@ class ImapSession:
         match verb:
             case "CAPABILITY":
                 idle = " IDLE" if self._server.has_idle else ""
-                await self._say(f"* CAPABILITY IMAP4rev1 AUTH=PLAIN SPECIAL-USE{idle}")
+                await self._say(f"* CAPABILITY IMAP4rev1 {self._ways} SPECIAL-USE{idle}")
                 return "OK"
+            case "AUTHENTICATE" if line == "AUTHENTICATE XOAUTH2":
+                return await self._sign_in()
             case "AUTHENTICATE":
                 await self._say("+ ")
                 token = (await self._conversation.line()).decode()
                 self._is_in = self._server.opens(token)
                 return "OK in" if self._is_in else "NO [AUTHENTICATIONFAILED] wrong"
         return await self._work(verb, line) if self._is_in else "BAD not logged in"
+
+    @property
+    def _ways(self) -> str:
+        return "AUTH=PLAIN" if self._server.tokens is None else "AUTH=XOAUTH2"
+
+    async def _sign_in(self) -> str:
+        await self._say("+ ")
+        self._is_in = self._server.admits((await self._conversation.line()).decode())
+        if self._is_in:
+            return "OK in"
+        await self._say("+ eyJzdGF0dXMiOiI0MDAifQ==")
+        if await self._conversation.line():
+            return "BAD no empty line"
+        return "NO [AUTHENTICATIONFAILED] wrong"
 
     async def _work(self, verb: str, line: str) -> str:
         work = {

@@ -18,6 +18,8 @@ from skerry.testing.mail_imap import Conversation, Gone, ImapSession, Mail
 ADDRESS: Final = "house@agents.example"
 PASSWORD: Final = "wind and tide"  # noqa: S105 - of no mailbox
 AUTHSERV: Final = "mx.agents.example"
+REASON: Final = "eyJzdGF0dXMiOiI0MDAifQ=="
+"""Reason of a refusal, as providers send it: JSON in Base64."""
 _MOST_LINE: Final = 998
 
 
@@ -43,6 +45,8 @@ class MailServer(anyio.AsyncContextManagerMixin):
     imap_port: int = 0
     smtp_port: int = 0
     password: str = PASSWORD
+    tokens: set[str] | None = None
+    """Access tokens that open the mailbox by XOAUTH2; None where it has a password alone."""
     validity: int = 7
     has_idle: bool = True
     inbox: list[Mail] = field(default_factory=list)
@@ -150,6 +154,12 @@ class MailServer(anyio.AsyncContextManagerMixin):
                 await self.changed.wait()
         return [one.text for one in self.delivered]
 
+    def admits(self, answer: str) -> bool:
+        """Returns whether the answer of XOAUTH2 has the name and an access token."""
+        name, _, rest = base64.b64decode(answer).decode().partition("\1")
+        bearer = rest.removesuffix("\1\1").removeprefix("auth=Bearer ")
+        return name == f"user={ADDRESS}" and bearer in (self.tokens or ())
+
     def wake(self) -> None:
         """Tells all who wait that something changed."""
         self.changed.set()
@@ -185,10 +195,10 @@ class MailServer(anyio.AsyncContextManagerMixin):
                 continue
             match verb:
                 case "EHLO":
-                    await conversation.say("250-agents.example", "250-8BITMIME", "250 AUTH PLAIN")
+                    ways = "PLAIN" if self.tokens is None else "XOAUTH2"
+                    await conversation.say("250-agents.example", "250-8BITMIME", f"250 AUTH {ways}")
                 case "AUTH":
-                    is_in = self.opens(line.rpartition(" ")[2])
-                    await conversation.say("235 welcome" if is_in else "535 5.7.8 wrong")
+                    is_in = await self._is_let_in(conversation, line)
                 case "MAIL" | "RCPT" if is_in:
                     envelope.append(line.partition("<")[2].removesuffix(">"))
                     await conversation.say("250 ok")
@@ -202,6 +212,16 @@ class MailServer(anyio.AsyncContextManagerMixin):
     def opens(self, token: str) -> bool:
         """Returns whether a token of SASL PLAIN has the right name and password."""
         return base64.b64decode(token) == f"\0{ADDRESS}\0{self.password}".encode()
+
+    async def _is_let_in(self, conversation: Conversation, line: str) -> bool:
+        answer = line.rpartition(" ")[2]
+        if not line.startswith("AUTH XOAUTH2 "):
+            is_in = self.opens(answer)
+        elif not (is_in := self.admits(answer)):
+            await conversation.say(f"334 {REASON}")
+            self.faults += [line] if await conversation.line() else []
+        await conversation.say("235 welcome" if is_in else "535 5.7.8 wrong")
+        return is_in
 
     async def _take_mail(self, conversation: Conversation, sender: str, recipient: str) -> None:
         await conversation.say("354 go on")

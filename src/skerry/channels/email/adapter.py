@@ -241,8 +241,9 @@ class EmailAdapter:
         self._failures += 1
         name, message = self.state.name, str(error)
         if error.is_login:
+            what = "the sign-in" if self._settings.oauth else "the password"
             remedy = (
-                "Look at the address and the password, then run"
+                f"Look at the address and {what}, then run"
                 f" `skerry channels login email --account {self.account}`."
             )
             self.state = AccountState(ConnectionState.NEEDS_LOGIN, message, remedy, name)
@@ -386,4 +387,4 @@ def open_account(settings: EmailAccount, host: ChannelHost) -> EmailAdapter:
     """Returns the adapter of an account. Raises `ValueError` where it would not be encrypted."""
     if fault := settings.plaintext_fault:
         raise ValueError(fault)
-    return EmailAdapter(settings, host, MailServers(settings))
+    return EmailAdapter(settings, host, MailServers(settings, host))

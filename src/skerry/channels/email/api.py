@@ -1,15 +1,16 @@
 """Work with the two servers of a mailbox: reading, sending, and looking up what was sent."""
 
-from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
 
 from skerry.channels.email import smtp
 from skerry.channels.email.config import EmailAccount
 from skerry.channels.email.imap import Imap, logged_in
 from skerry.channels.email.imap_wire import quoted
-from skerry.channels.email.lines import Door, MailError
+from skerry.channels.email.lines import Door, Login, MailError
+from skerry.channels.email.oauth import MailTokens
 from skerry.channels.email.wire import Head, read_head
-from skerry.sdk.channel_host import AccountHttp
+from skerry.sdk.channel_host import AccountHttp, ChannelHost
 
 HEAD_BYTES = 65_536
 """Bytes of the head of a mail that are read."""
@@ -18,35 +19,49 @@ HEAD_BYTES = 65_536
 class MailServers:
     """The IMAP and the SMTP server of one mailbox."""
 
-    def __init__(self, settings: EmailAccount) -> None:
+    def __init__(self, settings: EmailAccount, host: ChannelHost) -> None:
         sends_at = settings.smtp_host or settings.imap_host
         roots = [
             f"imap://{_bracketed(settings.imap_host)}:{settings.imap_port}",
             f"smtp://{_bracketed(sends_at)}:{settings.smtp_port}",
         ]
+        oauth = settings.oauth if settings.oauth and settings.oauth.is_usable else None
+        if oauth is not None:
+            roots.append(oauth.addresses.token_url)
         http = AccountHttp(roots)
+        self._tokens = MailTokens(http, oauth, host) if oauth is not None else None
         self._settings = settings
         self._imap = Door(http, settings.imap_host, settings.imap_port, settings.imap_security)
         self._smtp = Door(http, sends_at, settings.smtp_port, settings.smtp_security)
         self._name = settings.username or settings.address
         self._password = settings.password.get_secret_value() if settings.password else ""
 
-    def imap(self) -> AbstractAsyncContextManager[Imap]:
+    @asynccontextmanager
+    async def imap(self) -> AsyncGenerator[Imap]:
         """Connects to the IMAP server for the block. Raises `MailError`."""
-        return logged_in(self._imap, self._name, self._password)
+        try:
+            async with logged_in(self._imap, await self._login()) as imap:
+                yield imap
+        except MailError as error:
+            self._judge(error)
+            raise
 
     async def send(
         self, recipient: str, message: bytes, before: Callable[[], Awaitable[None]]
     ) -> None:
         """Sends a mail; see `smtp.send`."""
         envelope = (self._settings.address, recipient)
-        await smtp.send(self._smtp, self._credentials, envelope, message, before)
+        try:
+            await smtp.send(self._smtp, await self._smtp_login(), envelope, message, before)
+        except MailError as error:
+            self._judge(error)
+            raise
 
     async def check(self) -> None:
         """Logs in at both servers. Raises `MailError`."""
         async with self.imap() as imap:
             await imap.select(self._settings.folder, read_only=True)
-        await smtp.check(self._smtp, self._credentials)
+        await smtp.check(self._smtp, await self._smtp_login())
 
     async def keep(self, message: bytes) -> None:
         """Stores a copy of a mail that was sent. Raises `MailError`."""
@@ -75,9 +90,17 @@ class MailServers:
     async def _sent_folder(self, imap: Imap) -> str:
         return self._settings.sent_folder or await imap.sent_folder()
 
-    @property
-    def _credentials(self) -> smtp.Credentials | None:
-        return smtp.Credentials(self._name, self._password) if self._settings.smtp_login else None
+    async def _login(self) -> Login:
+        token = await self._tokens.get() if self._tokens is not None else ""
+        return Login(self._name, self._password, token)
+
+    async def _smtp_login(self) -> Login | None:
+        return await self._login() if self._settings.smtp_login else None
+
+    def _judge(self, error: MailError) -> None:
+        """Drops an access token that was refused, so that the next login has another."""
+        if error.is_login and self._tokens is not None:
+            self._tokens.drop()
 
 
 def _by_id(message_id: str) -> str:

@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, SecretStr, StringConstraints, model_validator
 
+from skerry.config.channel_oauth import OAuthConfig
 from skerry.config.channels import AccountName, ChannelAccount, ChannelConfig
 
 Host = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._:-]*$", max_length=253)]
@@ -33,7 +34,7 @@ class Security(StrEnum):
 class EmailAccount(ChannelAccount):
     """Settings of one mailbox."""
 
-    not_shared: ClassVar[tuple[str, ...]] = ("name", "address", "username", "password")
+    not_shared: ClassVar[tuple[str, ...]] = ("name", "address", "username", "password", "oauth")
     login: ClassVar[tuple[tuple[str, str], ...]] = (
         ("password", "Password of the mailbox, or an app password where the provider makes them"),
     )
@@ -44,6 +45,8 @@ class EmailAccount(ChannelAccount):
     """Name for the login; the address when empty."""
     password: SecretStr | None = None
     """Password of the mailbox."""
+    oauth: OAuthConfig | None = None
+    """Sign-in at the provider, in place of a password."""
     imap_host: Host = ""
     """Server that keeps the mail."""
     imap_port: Port = 993
@@ -106,10 +109,10 @@ class EmailAccount(ChannelAccount):
 
     @property
     def is_configured(self) -> bool:
-        """Returns whether there are an address, a server and a password."""
-        return bool(
-            self.address and self.imap_host and self.password and self.password.get_secret_value()
-        )
+        """Returns whether there are an address, a server, and a password or a sign-in."""
+        password = self.password.get_secret_value() if self.password else ""
+        signed_in = self.oauth is not None and self.oauth.is_usable
+        return bool(self.address and self.imap_host and (password or signed_in))
 
 
 def _is_here(host: str) -> bool:

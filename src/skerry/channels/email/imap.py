@@ -19,7 +19,8 @@ from skerry.channels.email.imap_wire import (
     parse,
     quoted,
 )
-from skerry.channels.email.lines import Door, Lines, MailError, connected, within
+from skerry.channels.email.lines import Door, Lines, Login, MailError, connected, within
+from skerry.channels.email.oauth import xoauth2
 
 SECONDS: Final = 12.0
 """Time for a command, the transfer of an attachment included."""
@@ -74,13 +75,16 @@ class Imap(Struct):
             await self.lines.encrypt()
         await self._ask_capabilities()
 
-    async def log_in(self, name: str, password: str) -> None:
+    async def log_in(self, login: Login) -> None:
         """Logs in.
 
         Raises:
-            MailError: with `is_login` where the server refuses the name or the password.
+            MailError: with `is_login` where the server refuses the name, password or token.
         """
-        if "AUTH=PLAIN" in self.capabilities:
+        name, password = login.name, login.password
+        if login.token:
+            await self._sign_in(xoauth2(name, login.token))
+        elif "AUTH=PLAIN" in self.capabilities:
             answer = base64.b64encode(f"\0{name}\0{password}".encode()).decode()
             self._count += 1
             await self.lines.write(f"a{self._count} AUTHENTICATE PLAIN\r\n".encode())
@@ -100,6 +104,22 @@ class Imap(Struct):
                 raise MailError(str(error), is_login=True) from None
             self._judge_login(await self._ended(command))
         await self._ask_capabilities()
+
+    async def _sign_in(self, answer: str) -> None:
+        if "AUTH=XOAUTH2" not in self.capabilities:
+            message = f"{self._door.name} takes no sign-in by XOAUTH2."
+            raise MailError(message, is_login=True)
+        self._count += 1
+        await self.lines.write(f"a{self._count} AUTHENTICATE XOAUTH2\r\n".encode())
+        with within(SECONDS, self._door):
+            question = await self._ending(_SMALL, stop_at_question=True)
+            if question.tag == "+":
+                await self.lines.write(answer.encode() + b"\r\n")
+                question = await self._ending(_SMALL, stop_at_question=True)
+            if question.tag == "+":  # the reason of a refusal, which wants an answer
+                await self.lines.write(b"\r\n")
+                question = await self._ending(_SMALL)
+        self._judge_login(question)
 
     def _judge_login(self, ending: Response) -> None:
         if ending.name == "OK":
@@ -262,12 +282,12 @@ class Imap(Struct):
 
 
 @asynccontextmanager
-async def logged_in(door: Door, name: str, password: str) -> AsyncGenerator[Imap]:
+async def logged_in(door: Door, login: Login) -> AsyncGenerator[Imap]:
     """Connects and logs in for the block. Raises `MailError`."""
     async with connected(door) as lines:
         imap = Imap(lines)
         await imap.greet()
-        await imap.log_in(name, password)
+        await imap.log_in(login)
         yield imap
 
 

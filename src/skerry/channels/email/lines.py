@@ -45,6 +45,14 @@ class MailError(Exception):
         super().__init__(message)
 
 
+class Login(Struct, frozen=True):
+    """Name, and a password or an access token."""
+
+    name: str
+    password: str
+    token: str = ""
+
+
 class Door(Struct, frozen=True):
     """One server, and the guarded way to it."""
 

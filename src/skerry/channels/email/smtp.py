@@ -8,28 +8,23 @@ from typing import Final
 from msgspec import Struct
 
 from skerry.channels.email.config import Security
-from skerry.channels.email.lines import Door, Lines, MailError, connected, within
+from skerry.channels.email.lines import Door, Lines, Login, MailError, connected, within
+from skerry.channels.email.oauth import xoauth2
 
 SECONDS: Final = 10.0
 """Time for one command."""
 _MOST_LINES: Final = 100
 _FOR_GOOD: Final = 500
+_QUESTION: Final = 334
 _AGAIN: Final = re.compile(r"\bin (\d{1,5}) (second|minute|hour)", re.IGNORECASE)
 _UNITS: Final = {"second": 1, "minute": 60, "hour": 3600}
 _LOGIN: Final = frozenset({530, 534, 535, 538})
 _DOT: Final = re.compile(rb"^\.", re.MULTILINE)
 
 
-class Credentials(Struct, frozen=True):
-    """Name and password; None where a relay asks for none."""
-
-    name: str
-    password: str
-
-
 async def send(
     door: Door,
-    credentials: Credentials | None,
+    credentials: Login | None,
     envelope: tuple[str, str],
     message: bytes,
     before: Callable[[], Awaitable[None]],
@@ -56,13 +51,13 @@ async def send(
         raise
 
 
-async def check(door: Door, credentials: Credentials | None) -> None:
+async def check(door: Door, credentials: Login | None) -> None:
     """Logs in and sends nothing. Raises `MailError`."""
     async with connected(door) as lines:
         await _opened(lines, credentials)
 
 
-async def _opened(lines: Lines, credentials: Credentials | None) -> "_Smtp":
+async def _opened(lines: Lines, credentials: Login | None) -> "_Smtp":
     smtp = _Smtp(lines)
     await smtp.say_hello()
     if credentials is not None:
@@ -88,16 +83,30 @@ class _Smtp(Struct):
         text = await self.command("EHLO [127.0.0.1]")
         self.extensions = frozenset(line.upper() for line in text.splitlines()[1:])
 
-    async def log_in(self, credentials: Credentials) -> None:
+    async def log_in(self, credentials: Login) -> None:
         """Logs in by PLAIN, or by LOGIN where the server has nothing else."""
         methods = [line.split()[1:] for line in self.extensions if line.startswith("AUTH")]
         offered = {method for line in methods for method in line}
         name, password = credentials.name, credentials.password
+        if credentials.token:
+            await self._sign_in(offered, xoauth2(name, credentials.token))
+            return
         if "PLAIN" in offered or "LOGIN" not in offered:
             await self.command(f"AUTH PLAIN {_b64(f'{chr(0)}{name}{chr(0)}{password}')}", "AUTH")
             return
         for text, verb in (("AUTH LOGIN", ""), (_b64(name), "AUTH"), (_b64(password), "AUTH")):
             await self.command(text, verb)
+
+    async def _sign_in(self, offered: set[str], answer: str) -> None:
+        if "XOAUTH2" not in offered:
+            message = f"{self.lines.door.name} takes no sign-in by XOAUTH2."
+            raise MailError(message, is_login=True, is_sent=False)
+        await self.lines.write(f"AUTH XOAUTH2 {answer}\r\n".encode())
+        code, text = await self._reply()
+        if code == _QUESTION:  # the reason of a refusal, which wants an answer
+            await self.lines.write(b"\r\n")
+            code, text = await self._reply()
+        self._judge(code, text, "AUTH", is_login=code in _LOGIN)
 
     async def command(self, text: str, verb: str = "") -> str:
         """Returns the text of the reply. Raises `MailError` when it refuses; nothing was sent."""

@@ -89,7 +89,9 @@ async def channels_logout(call: Call, params: AccountParams) -> Json:
     if platform is None or section is None or settings is None:
         raise unknown_account(channels_of(call), params.channel, account)
     path = _path(platform, account, section)
-    gone = [(*path, name) for name in _credentials(settings)]
+    gone: list[KeyPath] = [(*path, name) for name in _credentials(settings)]
+    if getattr(settings, "oauth", None) is not None:
+        gone.append((*path, "oauth", "refreshToken"))
 
     def edit(before: Source, _: Expanded) -> dict[str, Any]:
         tree: Any = before.parsed

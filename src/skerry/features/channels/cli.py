@@ -25,6 +25,12 @@ def add(channels: ArgumentParser) -> None:
         parser.add_argument(
             "--set", metavar="KEY=VALUE", action="append", default=[], help="a further setting"
         )
+        parser.add_argument(
+            "--oauth",
+            metavar="PROVIDER",
+            choices=("google", "microsoft", "custom"),
+            help="sign in in the browser: google, microsoft, or custom",
+        )
     status.add_argument("channel", nargs="?", metavar="CHANNEL", help="only of this platform")
     status.add_argument("--probe", action="store_true", help="ask each platform now")
     parsers = {

@@ -112,10 +112,19 @@ def _enter(arguments: Namespace) -> int:
         raise FailedError(message, remedy)
     path = _path(platform, arguments.account, section)
     given = dict(_setting(text) for text in arguments.set)
-    values: dict[str, bool | str] = {f"{path}.enabled": True}
-    for number, (key, question) in enumerate(platform.section.login):
-        secret = arguments.secret if number == 0 else None
-        values[f"{path}.{key}"] = given.pop(key, "") or _secret(secret, key, question)
+    settings = section.account(arguments.account) if section else None
+    values: dict[str, Any] = {f"{path}.enabled": True}
+    if arguments.oauth or (is_there and getattr(settings, "oauth", None) is not None):
+        # Imported here: most accounts have a token.
+        from skerry.features.channels.signin import signed_in  # noqa: PLC0415 - at first use
+
+        entered = signed_in(platform, settings, arguments.oauth, given)
+        values |= {f"{path}.{key}": value for key, value in entered.items()}
+        given = {key: text for key, text in given.items() if not key.startswith("oauth.")}
+    else:
+        for number, (key, question) in enumerate(platform.section.login):
+            secret = arguments.secret if number == 0 else None
+            values[f"{path}.{key}"] = given.pop(key, "") or _secret(secret, key, question)
     values |= {f"{path}.{key}": text for key, text in given.items()}
     code = change(values, quiet=True)
     if code != 0:
@@ -163,6 +172,8 @@ def _take_away(arguments: Namespace) -> int:
         raise FailedError(message, "`skerry channels list` shows the accounts.")
     path = _path(platform, arguments.account, section)
     keys: list[str] = [f"{path}.{key}" for key, _ in platform.section.login]
+    if getattr(settings, "oauth", None) is not None:
+        keys.append(f"{path}.oauth.refreshToken")
     if arguments.action == "remove":
         # The settings of the platform stay while other accounts use them.
         whole = arguments.account != DEFAULT or not section.accounts

@@ -1,20 +1,13 @@
 """Signs a person in to a provider: prints an address, waits for the browser or for a paste."""
 
-import sys
 from collections.abc import Callable
-from typing import Final
-
-import anyio
 
 from skerry.app.auth import Entered, Keeper
 from skerry.auth.profiles import CredentialKind, Profile
 from skerry.auth.refresh import Tokens
-from skerry.auth.signin import PRESETS, WAIT_SECONDS, Callback, Service, SignIn, callback
+from skerry.auth.signin import PRESETS, Service, obtained
 from skerry.infra.clock import SystemClock
-from skerry.infra.http import HttpClient
 from skerry.model.errors import CredentialError
-
-_LONGEST: Final = 16_384
 
 
 async def sign_in(keeper: Keeper, provider: str, name: str, tell: Callable[[str], None]) -> Profile:
@@ -26,19 +19,7 @@ async def sign_in(keeper: Keeper, provider: str, name: str, tell: Callable[[str]
     provider, _ = keeper.provider(provider)
     service = service_of(keeper, provider)
     clock = SystemClock()
-    try:
-        async with callback(service.port) as waiting, HttpClient() as http:
-            attempt = SignIn(service, waiting.port)
-            tell(f"Open this in a browser:\n\n  {attempt.url}\n")
-            tell(
-                "If the browser is on another machine, it ends at an address that it cannot reach:"
-            )
-            tell("paste that address here.")
-            code = attempt.code(await _answer(waiting))
-            tokens = await attempt.finish(http, code, clock.now_ms())
-    except OSError as error:
-        message = f"Port {service.port} cannot be used: {error.strerror}."
-        raise CredentialError(message, "Stop the program that uses it, and start again.") from error
+    tokens = await obtained(service, clock, tell)
     return keeper.keep(_entered(service, provider, name, tokens), clock)
 
 
@@ -67,36 +48,6 @@ def service_of(keeper: Keeper, provider: str) -> Service:
             f" auth.providers.{provider}.",
         )
     return preset
-
-
-async def _answer(waiting: Callback) -> str:
-    """Returns the answer from the browser or from the keyboard, whichever is first."""
-    queries: list[str] = []
-
-    async def from_browser() -> None:
-        queries.append(await waiting.answer())
-        tasks.cancel_scope.cancel()
-
-    async def from_keyboard() -> None:
-        while not queries:
-            try:
-                await anyio.wait_readable(sys.stdin)
-            except OSError:  # a file or /dev/null: nobody types there
-                return
-            line = sys.stdin.readline(_LONGEST)
-            if not line:  # nothing comes any more; the browser still can
-                return
-            if line.strip():
-                queries.append(line)
-                tasks.cancel_scope.cancel()
-
-    with anyio.move_on_after(WAIT_SECONDS):
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(from_browser)
-            tasks.start_soon(from_keyboard)
-    if not queries:
-        raise CredentialError("The browser sent no answer within ten minutes.", "Try again.")
-    return queries[0]
 
 
 def _entered(service: Service, provider: str, name: str, tokens: Tokens) -> Entered:
