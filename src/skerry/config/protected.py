@@ -7,6 +7,7 @@ directory, as it does by default, or around it: of the two the inner one decides
 
 import sys
 import unicodedata
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -79,16 +80,21 @@ def protected(config: Config) -> Protected:
     hooks = [home / path.expanduser() for path in config.hooks.internal.load.extra_dirs]
     qmd = Path(config.memory.qmd.command).expanduser()
     programs = [qmd] if qmd.is_absolute() else []
-    installed = (Path(__file__).parents[1], Path(sys.prefix))
     profiles = (config.agent_dir(agent) / PROFILES for agent in config.agents.ids)
     own = (config.path, *config.included, *profiles)
     return Protected(
         state=config.state_dir.resolve(),
         # The place of a link too: the file could be put in its place.
         configuration=frozenset(_both(own)),
-        code=frozenset(_both((*plugins, *hooks, *programs, *installed))),
+        code=frozenset(_both((*plugins, *hooks, *programs))) | _installed(),
         workspaces=frozenset(config.workspace(agent).resolve() for agent in config.agents.ids),
     )
+
+
+@cache
+def _installed() -> frozenset[Path]:
+    """Returns where our code is, which does not change while it runs."""
+    return frozenset(_both((Path(__file__).parents[1], Path(sys.prefix))))
 
 
 def gate(

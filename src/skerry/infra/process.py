@@ -35,9 +35,10 @@ PYTHON: Final = re.compile("PATH|HOME|LANG|PYTHONPATH|VIRTUAL_ENV|LD_LIBRARY_PAT
 OUTPUT_BYTES: Final = 1_000_000
 TAIL_BYTES: Final = 16_384
 """Bytes of standard error that are kept, the last ones."""
+ERROR_BYTES: Final = 64 * 1024 * 1024
+"""Bytes of standard error after which the group is ended."""
 LINGER_SECONDS: Final = 1.0
-"""Seconds to wait for the output of a group that was ended; a process that left the group may hold
-it open."""
+"""Seconds to wait for the output of a group that was ended; who left the group may hold it open."""
 LIFELINE: Final = "@lifeline@"
 """Word of a command that is replaced by the descriptor of the guard, which the program closes."""
 
@@ -84,8 +85,7 @@ class Program(Struct, frozen=True):
     merges: bool = False
     """Sends its standard error to its standard output."""
     filters: bool = False
-    """True for a program without a guard: one that ends with its input and starts no other, or
-    that watches the lifeline itself."""
+    """True for a program without a guard: it ends with its input, or by itself when we die."""
 
     @property
     def name(self) -> str:
@@ -196,9 +196,13 @@ class Child:
             if self._stderr is None:
                 return
             with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
+                total = 0
                 async for part in self._stderr:
                     self._tail += part
                     del self._tail[:-TAIL_BYTES]
+                    total += len(part)
+                    if total > ERROR_BYTES:
+                        self.kill()
         finally:
             self._silent.set()
 
@@ -252,8 +256,7 @@ def _started(
 async def child(program: Program, *, listens: bool = False) -> AsyncGenerator[Child]:
     """Runs the program for the block, whose end ends its whole group.
 
-    One that `listens` has a pipe of ours as its standard input, others have none.
-    Raises `NotStartedError`.
+    One that `listens` has a pipe of ours as its standard input. Raises `NotStartedError`.
     """
     process, lifeline = _started(program, program.streams(listens=listens))
     running = Child(process)
@@ -277,7 +280,6 @@ async def run(
     """Runs the program until it ends, and ends what it left behind; also when it is cancelled.
 
     `seconds` and `most` limit its time and the bytes of its standard output; `stdin` is its input.
-
     Raises `NotStartedError`, `LateError` after `seconds`, `FloodError` beyond `most` bytes.
     """
     out = bytearray()
@@ -314,8 +316,7 @@ def hand_over(command: Sequence[str], *, seconds: float | None = None, silent: b
     """Runs a program that belongs to the person, such as an editor; returns its exit code.
 
     It has the terminal, our group and our environment, and what it starts runs on after it: a
-    browser. Later than `seconds` it alone is ended. `silent` takes the terminal from it.
-    Raises as `run`.
+    browser. Later than `seconds` it alone is ended. `silent` takes its terminal. Raises as `run`.
     """
     stream = subprocess.DEVNULL if silent else None
     try:

@@ -144,6 +144,15 @@ async def test_a_flood_is_stopped_and_of_errors_the_end_is_kept(tmp_path: Path) 
     assert len(done.err) == process.TAIL_BYTES
 
 
+async def test_a_flood_of_errors_ends_the_group(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "ERROR_BYTES", 1_000_000)
+    async with nothing_stays(tmp_path), child(script(tmp_path, "yes >&2")) as running:
+        with anyio.fail_after(60):
+            assert await running.wait() == -signal.SIGKILL
+
+
 async def test_one_that_dies_at_its_start_again_and_again_leaves_nothing(tmp_path: Path) -> None:
     async with nothing_stays(tmp_path):
         for _ in range(5):

@@ -53,16 +53,17 @@ _MASKED: Final = ("/proc/keys", "/proc/key-users", "/proc/timer_list", "/proc/ka
 """Files of `/proc` that tell of the whole machine."""
 _LIMITS: Final = """
 ulimit -c 0 && ulimit -n "$1" && ulimit -f "$2" && ulimit -t "$3" && ulimit -v "$4" || exit 126
-case "$(ulimit -p 2>/dev/null)" in
-  8|"") ulimit -u "$5" || exit 126 ;;
-  *) ulimit -p "$5" || exit 126 ;;
-esac
+{ ulimit -u "$5" || ulimit -p "$5"; } 2>/dev/null || exit 126
 shift 5
-exec "$@"
 """
-"""Sets the limits inside, where the number of processes counts those of this sandbox alone, and
-becomes the command. `ulimit -p` is the number of processes in dash, and the size of a pipe in
-bash."""
+"""Sets the limits inside, where the number of processes counts those of this sandbox alone. dash
+has `ulimit -p` for that number; in bash, which has `-u`, this is the size of a pipe."""
+_STARTED: Final = "."
+_TELLS: Final = f"printf {_STARTED} >&2 || exit 126\nexec 2>&1\n"
+"""Tells us that the command starts, on the standard error, which is the command's output from then
+on. Where we died meanwhile, nobody reads the pipe, and the command does not start: what ends
+bubblewrap with us (`--die-with-parent`) was set before, and may have been set too late."""
+_BECOMES: Final = 'exec "$@"\n'
 _CONTROLLED: Final = (
     "/bin/sh",
     "-c",
@@ -121,10 +122,21 @@ class Bubblewrap:
                     await command.join(await gate.pid())
                     gate.release()
                 yield process
+        failed = command.terminal is None and (process.returncode or 0) > 0
+        if failed and not process.tail.startswith(_STARTED):
+            raise SandboxError(f"bubblewrap did not start the command: {process.tail[-500:]}.")
 
     def _program(self) -> Bwrap | None:
         self._bwrap = self._bwrap or found_program(self._environ)
         return self._bwrap
+
+
+def started(*, tells: bool = True) -> str:
+    """Returns the script that sets the limits, tells us that the command starts, and becomes it.
+
+    A command with a terminal has a guard instead: it has no other standard error.
+    """
+    return _LIMITS + (_TELLS if tells else "") + _BECOMES
 
 
 def found_program(environ: Mapping[str, str]) -> Bwrap | None:
@@ -175,15 +187,16 @@ def _prepared(
         limits.memory_bytes // 1024,
         limits.processes,
     )
-    inner = ["/bin/sh", "-c", _LIMITS, "sh", *map(str, numbers)]
-    inner += [*(() if command.terminal is None else _CONTROLLED), *command.argv]
+    terminal = command.terminal
+    inner = ["/bin/sh", "-c", started(tells=terminal is None), "sh", *map(str, numbers)]
+    inner += [*(() if terminal is None else _CONTROLLED), *command.argv]
     return Program(
         [*words, "--args", str(listed), "--sync-fd", LIFELINE, "--", *inner],
         {"PATH": _PROGRAMS},
         folder=Path("/"),
         descriptors=[*descriptors, *files, listed],
-        terminal=None if command.terminal is None else command.terminal.program_end,
-        merges=True,
+        terminal=None if terminal is None else terminal.program_end,
+        filters=terminal is None,
     )
 
 

@@ -21,6 +21,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -181,7 +182,7 @@ def unmount(folder: Path) -> None:
 
 def _detach(path: Path) -> None:
     """Unmounts a path and removes the empty mount point; what is still mounted is left alone."""
-    ctypes.CDLL(None).umount2(str(path).encode(), _DETACH)
+    _library().umount2(str(path).encode(), _DETACH)
     with suppress(OSError):  # the kernel removes nothing over which something is mounted
         path.rmdir() if path.is_dir() else path.unlink()
 
@@ -263,8 +264,14 @@ def _link(folder: Path) -> str:
         return ""
 
 
+@cache
+def _library() -> ctypes.CDLL:
+    """Returns the library of C; to make it takes longer than most calls of it."""
+    return ctypes.CDLL(None, use_errno=True)
+
+
 def _call(number: int, *arguments: object) -> int:
-    library = ctypes.CDLL(None, use_errno=True)
+    library = _library()
     result: int = library.syscall(ctypes.c_long(number), *arguments)
     if result < 0:
         code = ctypes.get_errno()
@@ -275,7 +282,7 @@ def _call(number: int, *arguments: object) -> int:
 def _mount(
     source: bytes, target: bytes, kind: bytes | None, flags: int, data: bytes | None
 ) -> None:
-    library = ctypes.CDLL(None, use_errno=True)
+    library = _library()
     if library.mount(source, target, kind, ctypes.c_ulong(flags), data) < 0:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))

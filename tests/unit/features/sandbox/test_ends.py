@@ -2,15 +2,18 @@
 
 import os
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
 import anyio
 import pytest
 
+from skerry.features.sandbox import bubblewrap
 from skerry.features.sandbox.canaries import processes
+from skerry.model.errors import SandboxError
 from skerry.model.ids import MAIN_AGENT
-from skerry.ports.sandbox import Limits, SandboxSpec
+from skerry.ports.sandbox import WORKDIR, Limits, SandboxSpec
 from tests.unit.features.sandbox.test_bubblewrap import config_of, output, sandbox_of, script
 
 pytestmark = pytest.mark.anyio
@@ -92,3 +95,23 @@ async def test_a_gateway_that_is_killed_leaves_nothing(workspace: Path) -> None:
             process.send_signal(signal.SIGKILL)
         while processes(mark):  # noqa: ASYNC110 - other processes end
             await anyio.sleep(0.05)
+
+
+def test_a_command_does_not_start_when_the_gateway_is_gone(tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    words = ["/bin/sh", "-c", bubblewrap.started(), "sh", "99", "99", "99", "9999999", "999"]
+    words += ["touch", str(tmp_path / "made")]
+    assert subprocess.run(words, stderr=writing, check=False).returncode == 0
+    assert os.read(reading, 99) == b"."
+    (tmp_path / "made").unlink()
+    os.close(reading)
+    assert subprocess.run(words, stderr=writing, check=False).returncode != 0
+    os.close(writing)
+    assert not (tmp_path / "made").exists()
+
+
+async def test_what_bubblewrap_says_when_it_starts_nothing_is_told(workspace: Path) -> None:
+    sandbox = sandbox_of(config_of(workspace.parent))
+    spec = SandboxSpec(["true"], workspace, MAIN_AGENT, cwd=WORKDIR / "none")
+    with pytest.raises(SandboxError, match=r"did not start the command: .*none"):
+        await output(sandbox, spec)
