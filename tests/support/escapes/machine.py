@@ -97,6 +97,18 @@ def families(context: Context) -> str | None:
     return None
 
 
+def families_high(context: Context) -> str | None:
+    """Makes sockets whose family has bits above its 32, which the kernel drops."""
+    del context
+    for family in set(range(64)) - {int(known) for known in FAMILIES}:
+        high = ctypes.c_ulong(0x5A5A5A5A00000000 | family)
+        number = LIBC.syscall(ctypes.c_long(41 if X86 else 198), high, socket.SOCK_STREAM, 0)
+        if number >= 0:
+            os.close(number)
+            return f"{family}"
+    return None
+
+
 def pairs(context: Context) -> str | None:
     """Makes pairs of sockets of each family but those of the file system."""
     del context
@@ -292,6 +304,7 @@ PROBES: dict[str, Probe] = {
     "tells-any-device": unusual_device,
     "tells-device-elsewhere": device_elsewhere,
     "families": families,
+    "families-high": families_high,
     "family-pairs": pairs,
     "netlink-diagnosis": diagnosed,
     "call-by-int-80": by_old_call,

@@ -10,6 +10,7 @@ from skerry.features.sandbox import seccomp
 _DENIED: Final = "SCMP_ACT_ERRNO"
 _EPERM, _ENOSYS, _EAFNOSUPPORT = 1, 38, 97
 _LAST_FAMILY: Final = 64
+_LOWER_HALF: Final = 0xFFFFFFFF
 
 
 @cache
@@ -55,8 +56,16 @@ def _rule(names: Sequence[str], number: int, *tests: dict[str, Any]) -> dict[str
 
 
 def _equal(argument: int, value: int) -> dict[str, Any]:
-    return {"index": argument, "value": value, "op": "SCMP_CMP_EQ"}
+    """Compares the lower half of an argument: of a number of 32 bits the kernel ignores the rest.
+
+    A plain comparison would let `value` pass with any other bit in the upper half.
+    """
+    return _masked(argument, _LOWER_HALF, value)
 
 
 def _bits(argument: int, bits: int) -> dict[str, Any]:
-    return {"index": argument, "value": bits, "valueTwo": bits, "op": "SCMP_CMP_MASKED_EQ"}
+    return _masked(argument, bits, bits)
+
+
+def _masked(argument: int, mask: int, value: int) -> dict[str, Any]:
+    return {"index": argument, "value": mask, "valueTwo": value, "op": "SCMP_CMP_MASKED_EQ"}

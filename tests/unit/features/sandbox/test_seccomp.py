@@ -127,3 +127,12 @@ def test_containers_get_the_same_rules() -> None:
     assert all(rule["action"] == "SCMP_ACT_ERRNO" for rule in rules)
     asked = {name for rule in rules if rule["args"] for name in rule["names"]}
     assert {"clone", "socket", "ioctl", "fchmodat", "openat", "mknodat"} <= asked
+
+
+def test_containers_compare_the_lower_half_of_numbers_of_32_bits() -> None:
+    """The kernel ignores the upper half, in which any bit would make a plain comparison fail."""
+    for rule in json.loads(profile())["syscalls"]:
+        if {*rule["names"]} & {"ioctl", "socket", "socketpair"}:
+            first = rule["args"][0]
+            assert first["op"] == "SCMP_CMP_MASKED_EQ"
+            assert first["value"] == 0xFFFFFFFF
