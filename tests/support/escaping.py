@@ -63,7 +63,7 @@ class Extended:
 
     def __init__(self, backend: Backend, probes: Path = PROBES) -> None:
         self.name = backend.name
-        self.has_proxy = backend.has_proxy
+        self.shares_network = backend.shares_network
         self._backend = backend
         self._probes = probes
 

@@ -27,18 +27,31 @@ class SandboxLimits(Section):
     image: str = Field(default="skerry-sandbox:latest", min_length=1, max_length=255)
     """Image of containers. It must be on this machine: nothing is fetched."""
     memory: str = "4g"
-    """Memory, such as `512m`. Containers, and bubblewrap under root, count that of all processes;
-    bubblewrap otherwise limits the address space of each."""
+    """Memory, such as `512m`. Containers count that of all processes; bubblewrap limits the address
+    space of each."""
     pids_limit: int = Field(default=256, ge=8, le=32_768)
     """Processes and threads at the same time."""
     cpus: float | None = Field(default=None, gt=0, le=1024, allow_inf_nan=False)
-    """Processors used at the same time. Containers, and bubblewrap under root, can limit that."""
+    """Processors used at the same time. Containers alone can limit that."""
     network: Literal["none", "proxy"] = "none"
     """`none`, or `proxy`: allowed hosts through the gateway's guarded connections. The network of
     the machine or of another container is never shared."""
     binds: tuple[Annotated[str, Field(max_length=4096)], ...] = Field(default=(), max_length=50)
     """Folders of this machine as `/source:/target[:ro|rw]`, read-only without a mode. Where the
     source leads is checked again whenever a command starts."""
+
+    apparmor_profile: str | None = Field(
+        default=None, max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9._:@/-]*$"
+    )
+    """Profile of AppArmor for containers, which must be loaded. Unset, it is that of the engine,
+    where this machine has AppArmor; one that is named is needed."""
+
+    @field_validator("apparmor_profile")
+    @classmethod
+    def _confines(cls, value: str | None) -> str | None:
+        if value is not None and value.rpartition(":")[2].casefold() == "unconfined":
+            raise ValueError("unconfined is no profile: leave it out for that of the engine")
+        return value
 
     @field_validator("memory")
     @classmethod

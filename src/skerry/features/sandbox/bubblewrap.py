@@ -86,7 +86,7 @@ class Bubblewrap:
     """The backend. Implements `holder.Backend`."""
 
     name = "bubblewrap"
-    has_proxy = True
+    shares_network = False
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
@@ -95,7 +95,8 @@ class Bubblewrap:
 
     async def lacks(self, settings: SandboxConfig) -> str:
         """Returns the missing part, with the remedy; empty where it can be tried."""
-        del settings  # all holds for it
+        if settings.docker.apparmor_profile is not None:
+            return "bubblewrap gives commands no profile of AppArmor. Use docker or podman."
         if sys.platform != "linux":
             return "bubblewrap needs Linux. Use docker or podman."
         if self._program() is None:

@@ -1,8 +1,8 @@
 """Check of `skerry doctor` of the sandboxes."""
 
-from pathlib import Path
-
 from skerry.config.root import Config
+from skerry.config.sandbox import SandboxConfig
+from skerry.features.sandbox import apparmor
 from skerry.model.ids import AgentId
 from skerry.ports.checks import Check, Level
 from skerry.sdk.features import Installation
@@ -24,8 +24,9 @@ async def usable(installation: Installation) -> list[Check]:
             continue
         result = await sandbox.usable(agent)
         if result.usable:
-            held = f"{len(result.checks)} checks of isolation hold{_apparmor(result.backend)}"
-            message = f"{name}: {result.backend}, {held}"
+            held = f"{len(result.checks)} checks of isolation hold"
+            besides = _apparmor(result.backend, config.sandbox(agent))
+            message = f"{name}: {result.backend}, {held}{besides}"
             checks.append(Check("sandbox", Level.OK, message))
         else:
             message = f"{name}: commands are refused, since no sandbox is usable."
@@ -33,15 +34,14 @@ async def usable(installation: Installation) -> list[Check]:
     return checks
 
 
-def _apparmor(backend: str) -> str:
+def _apparmor(backend: str, settings: SandboxConfig) -> str:
     """Returns the state of AppArmor, whose profile containers get where there is one."""
     if backend == "bubblewrap":
         return ""
-    try:
-        is_on = Path("/sys/module/apparmor/parameters/enabled").read_text("ascii").startswith("Y")
-    except OSError:
-        is_on = False
-    return ", AppArmor holds besides" if is_on else "; this machine has no AppArmor"
+    if not apparmor.is_on():
+        return "; this machine has no AppArmor"
+    name = apparmor.profile(backend, settings.docker.apparmor_profile) or f"that of {backend}"
+    return f", and the AppArmor profile {name}"
 
 
 def _kinds(config: Config) -> dict[str, AgentId]:

@@ -32,8 +32,11 @@ class Command(Struct, frozen=True):
     """Paths inside that an empty file covers."""
     listens: bool = False
     terminal: Terminal | None = None
-    join: Callable[[int], Awaitable[None]] | None = None
-    """Opens the proxy's port in the network namespace of a process, before the command starts."""
+    join: Callable[[int], Awaitable[Mapping[str, str]]] | None = None
+    """Opens the proxy's port in the network namespace of a process, before the command starts;
+    returns the variables that lead to it."""
+    alone: str = ""
+    """Session with which no other may share a network; empty where it may."""
 
 
 class Running:

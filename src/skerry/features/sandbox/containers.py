@@ -20,7 +20,7 @@ import msgspec
 from msgspec import Struct
 
 from skerry.config.sandbox import SandboxConfig
-from skerry.features.sandbox import seccomp_profile, stage
+from skerry.features.sandbox import apparmor, seccomp_profile, stage
 from skerry.features.sandbox.command import Command
 from skerry.features.sandbox.stage import NOBODY, Maps
 from skerry.infra.atomic import make_private, write_atomic
@@ -38,6 +38,7 @@ AGE_SECONDS: Final = 7 * 24 * 3600.0
 MOST_LEFT: Final = 32
 """Processes, dead ones included, with which a container is still used again."""
 _ENVIRON: Final = re.compile("PATH|HOME|XDG_RUNTIME_DIR|DOCKER_[A-Z_]+|CONTAINER_[A-Z_]+")
+_ADVICE: Final = re.compile(r"\s*$|(Run|See) '.*(--help|help)'")
 _SECONDS: Final = 120.0
 _NOTHING: Final = Path("/dev/null")
 _END: Final = """
@@ -86,7 +87,7 @@ class Kept(Struct, frozen=True):
 class Containers:
     """A backend. Implements `holder.Backend`."""
 
-    has_proxy = False
+    shares_network = True
 
     def __init__(self, name: str, environ: Mapping[str, str], state: Path) -> None:
         self.name = name
@@ -128,8 +129,9 @@ class Containers:
             warm = await self._container(command)
             warm.commands += 1
         try:
+            proxies = {} if command.join is None else await command.join(warm.pid)
             with ExitStack() as stack:
-                start = self._exec(warm, command, mark, stack)
+                start = self._exec(warm, command, {**proxies, "SKERRY_COMMAND": mark}, stack)
                 async with child(start, listens=command.listens) as process:
                     yield process
         finally:
@@ -182,7 +184,9 @@ class Containers:
             for source, mount in zip(sources, command.mounts, strict=True)
         ]
         paths = (command.hidden, command.covered)
-        parts = (os.getpid(), _image(command.settings), mounts, paths, command.limits)
+        docker = command.settings.docker
+        settings = (docker.image, docker.apparmor_profile, command.limits, command.alone)
+        parts = (os.getpid(), settings, mounts, paths)
         data = msgspec.json.encode(parts) + self._state.encode()
         return sha256(data).hexdigest()[:16]
 
@@ -207,17 +211,33 @@ class Containers:
                     sources = await anyio.to_thread.run_sync(stack.enter_context, placed)
                 words = self._options(name, command, [*zip(sources, command.mounts, strict=True)])
                 words += [*_bind(fifo, LIFE, is_writable=False), "--security-opt"]
-                words += [f"seccomp={profile}", "--entrypoint", "/bin/cat"]
+                words += [f"seccomp={profile}", *_apparmor(self.name, command)]
+                words += ["--entrypoint", "/bin/cat"]
                 done = await self._call("run", *words, _image(command.settings), LIFE)
             self._check(done)
-            shown = await self._call("inspect", "--format", "{{.State.Pid}}", name)
-            pid = int(shown.out.decode().strip() or "0")
+            pid = await self._pid(name)
         except BaseException:
             os.close(life)
             fifo.unlink(missing_ok=True)
             raise
         now = time.monotonic()
         return Warm(name, command.scope, life, fifo, pid, now, now)
+
+    async def _pid(self, name: str) -> int:
+        """Returns the first process of a container that has just started.
+
+        Raises:
+            SandboxError: no profile of AppArmor holds, though this machine has it.
+        """
+        shown = await self._call("inspect", "--format", "{{.State.Pid}} {{.AppArmorProfile}}", name)
+        number, _, label = shown.out.decode().strip().partition(" ")
+        if apparmor.is_on() and not apparmor.is_confined(label):
+            await self._call("rm", "--force", name)
+            raise SandboxError(
+                f"{self.name} started a container without a profile of AppArmor.",
+                "Name one that is loaded in sandbox.docker.apparmorProfile.",
+            )
+        return int(number or "0")
 
     def _check(self, done: Finished) -> None:
         if done.code:
@@ -259,8 +279,10 @@ class Containers:
             words += _bind(_NOTHING, path, is_writable=False)
         return words
 
-    def _exec(self, warm: Warm, command: Command, mark: str, stack: ExitStack) -> Program:
-        environ = {**command.environ, "SKERRY_COMMAND": mark}
+    def _exec(
+        self, warm: Warm, command: Command, more: Mapping[str, str], stack: ExitStack
+    ) -> Program:
+        environ = {**command.environ, **more}
         wrong = next((name for name, value in environ.items() if "\n" in name + value), None)
         if wrong is not None:
             raise SandboxError(
@@ -334,8 +356,14 @@ def _bind(source: Path, target: str, *, is_writable: bool) -> list[str]:
     return ["--mount", f"type=bind,source={source},target={target}{mode}"]
 
 
+def _apparmor(engine: str, command: Command) -> list[str]:
+    """Returns the options that name the profile of AppArmor."""
+    name = apparmor.profile(engine, command.settings.docker.apparmor_profile)
+    return [] if name is None else ["--security-opt", f"apparmor={name}"]
+
+
 def _last(done: Finished) -> str:
-    """Returns the last line of its errors."""
-    return (
-        done.err.strip() or done.out.decode(errors="replace").strip() or "no reason"
-    ).splitlines()[-1]
+    """Returns the last line of its errors, less the advice of the engine's program."""
+    text = done.err.strip() or done.out.decode(errors="replace").strip()
+    lines = [line for line in text.splitlines() if not _ADVICE.match(line)]
+    return lines[-1] if lines else "no reason"

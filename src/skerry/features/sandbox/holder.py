@@ -25,7 +25,7 @@ from skerry.config.sandbox import SandboxConfig, size
 from skerry.features.sandbox import binds, view
 from skerry.features.sandbox.command import Command, Running
 from skerry.features.sandbox.containers import Containers
-from skerry.features.sandbox.network import ENVIRON, Hosts, Join, proxied
+from skerry.features.sandbox.network import PORT, Hosts, Join, proxied, variables
 from skerry.features.sandbox.stage import Mount
 from skerry.infra.atomic import make_private
 from skerry.infra.process import Child, NotStartedError
@@ -53,8 +53,8 @@ class Backend(Protocol):
         ...
 
     @property
-    def has_proxy(self) -> bool:
-        """Returns whether it can give a command the network `proxy`."""
+    def shares_network(self) -> bool:
+        """Returns whether commands of one scope have one network, and its ports, together."""
         ...
 
     async def lacks(self, settings: SandboxConfig) -> str:
@@ -96,7 +96,7 @@ class Sandboxes:
         self._host = host
         self._backends = {backend.name: backend for backend in backends}
         self._test = test
-        self._known: dict[tuple[str, str], tuple[SelfTest, float]] = {}
+        self._known: dict[tuple[str, str, str | None], tuple[SelfTest, float]] = {}
         """Results of self-tests, and until when each counts."""
         self._turn = anyio.Lock()
         self._placeholders = view.Placeholders()
@@ -126,7 +126,7 @@ class Sandboxes:
         backend = self._backends.get(name)
         if backend is None:
             return _unavailable(name, f"There is no backend {name} yet.")
-        key = (name, settings.docker.image)
+        key = (name, settings.docker.image, settings.docker.apparmor_profile)
         async with self._turn:
             known = self._known.get(key)
             if known is not None and time.monotonic() < known[1]:
@@ -163,11 +163,13 @@ class Sandboxes:
             try:
                 mounts, opened = await to_thread.run_sync(self._mounts, granted, held, made)
                 join = await self._joined(backend, granted, served)
+                proxies = {} if join is None or backend.shares_network else variables()
                 command = Command(
                     argv=spec.argv,
                     mounts=mounts,
-                    environ={**_BASE, **(ENVIRON if join else {}), **_checked(spec.env)},
+                    environ={**_BASE, **proxies, **_checked(spec.env)},
                     join=join,
+                    alone=spec.session if join else "",
                     limits=granted.limits,
                     cwd=spec.cwd,
                     hidden=opened.hidden,
@@ -200,16 +202,12 @@ class Sandboxes:
         """Returns the function that opens the proxy's port; the stack serves it until its end."""
         if granted.network == "none":
             return None
-        if not backend.has_proxy:
-            raise SandboxError(
-                f"The backend {backend.name} has no network `proxy` yet.",
-                "Use the backend bubblewrap, or agents.defaults.sandbox.docker.network `none`.",
-            )
         rules = granted.config.tools.web.fetch.ssrf_policy.rules
         spec, ask = granted.spec, self._host.ask
         asked = partial(ask, str(spec.agent), spec.session) if ask else None
         hosts = Hosts(granted.settings.allowed_hosts, rules, asked)
-        return await served.enter_async_context(proxied(hosts, self._host.environ))
+        port = 0 if backend.shares_network else PORT
+        return await served.enter_async_context(proxied(hosts, self._host.environ, port))
 
     def granted(self, spec: SandboxSpec) -> Granted:
         """Returns a spec with the grants of the configuration.

@@ -22,18 +22,13 @@ from skerry.policy.network import NetworkRules, check_target, matches_host
 from skerry.policy.urls import Refusal, Target
 
 PORT: Final = 3128
-"""Port inside."""
-_ADDRESS: Final = f"http://127.0.0.1:{PORT}"
+"""Port inside, where a command has a network of its own."""
 _LOCAL: Final = "localhost,127.0.0.1,::1"
-ENVIRON: Final = {
-    **dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), _ADDRESS),
-    **dict.fromkeys(("NO_PROXY", "no_proxy"), _LOCAL),
-}
-"""Variables that lead programs to the proxy."""
 _SECONDS: Final = 20.0
 
-Join = Callable[[int], Awaitable[None]]
-"""Opens the port in the network namespace of a process, which is given by its id."""
+Join = Callable[[int], Awaitable[Mapping[str, str]]]
+"""Opens the port in the network namespace of a process, which is given by its id; returns the
+variables that lead programs to it."""
 
 
 class Hosts(Struct, frozen=True):
@@ -62,8 +57,10 @@ class Hosts(Struct, frozen=True):
 
 
 @asynccontextmanager
-async def proxied(hosts: Hosts, environ: Mapping[str, str]) -> AsyncGenerator[Join]:
-    """Serves one command for a block; gives what opens its port."""
+async def proxied(
+    hosts: Hosts, environ: Mapping[str, str], port: int = PORT
+) -> AsyncGenerator[Join]:
+    """Serves one command for a block; gives what opens its port, any free one for 0."""
     listeners: list[anyio.abc.SocketListener] = []
     is_open = anyio.Event()
     async with SafeClient(hosts.rules, idle_limit=0) as client:
@@ -74,16 +71,27 @@ async def proxied(hosts: Hosts, environ: Mapping[str, str]) -> AsyncGenerator[Jo
             async with listeners[0] as listener:
                 await listener.serve(proxy.serve)
 
-        async def join(pid: int) -> None:
-            listener = await _listener(pid, environ)
+        async def join(pid: int) -> Mapping[str, str]:
+            listener = await _listener(pid, port, environ)
+            number = listener.getsockname()[1]
             listeners.append(await anyio.abc.SocketListener.from_socket(listener))
             is_open.set()
+            return variables(number)
 
         async with beside(serve):
             yield join
 
 
-async def _listener(pid: int, environ: Mapping[str, str]) -> socket.socket:
+def variables(port: int = PORT) -> Mapping[str, str]:
+    """Returns the variables that lead programs to the proxy on a port."""
+    address = f"http://127.0.0.1:{port}"
+    return {
+        **dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), address),
+        **dict.fromkeys(("NO_PROXY", "no_proxy"), _LOCAL),
+    }
+
+
+async def _listener(pid: int, port: int, environ: Mapping[str, str]) -> socket.socket:
     """Returns the listener that a program of ours opened in the namespace of a process.
 
     Raises:
@@ -91,7 +99,7 @@ async def _listener(pid: int, environ: Mapping[str, str]) -> socket.socket:
     """
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        numbers = map(str, (pid, theirs.fileno(), PORT))
+        numbers = map(str, (pid, theirs.fileno(), port))
         program = Program(
             module("skerry.features.sandbox.network_child", *numbers),
             allowed(environ),

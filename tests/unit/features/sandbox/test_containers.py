@@ -12,12 +12,16 @@ import anyio
 import pytest
 
 from skerry.config.check import check
+from skerry.features.sandbox import apparmor
 from skerry.features.sandbox.containers import Containers
 from skerry.features.sandbox.opening import open_sandbox
 from skerry.model.ids import MAIN_AGENT
 from skerry.ports.sandbox import Sandbox, SandboxSpec
 from skerry.sdk.slots import SandboxHost
 from tests.support.escaping import Extended, Outside
+from tests.unit.features.sandbox.test_network import ASK, Server, config_of, server
+
+__all__ = ["server"]  # a fixture
 
 IMAGE = "skerry-sandbox:latest"
 OF_CONTAINERS = {
@@ -25,6 +29,7 @@ OF_CONTAINERS = {
     "same-namespace-user",  # rights are missing all the same, and nothing has the user id 0
     "same-namespace-cgroup",  # the first version of control groups has no namespace
     "tells-proc-key-users",  # numbers, no key
+    "setting-any",  # /proc/pressure, over which docker mounts nothing; it asks to be told of waits
 }
 """Probes that find in a container what is no way out."""
 
@@ -109,3 +114,42 @@ async def test_the_container_ends_with_its_process(folder: Path) -> None:
             process.kill()
         while await engine.kept():  # noqa: ASYNC110 - another process ends
             await anyio.sleep(0.2)
+
+
+async def test_an_allowed_host_is_reached_from_a_container_of_the_session_alone(
+    folder: Path, server: Server
+) -> None:
+    """Each conversation has a network of its own, since each is asked about hosts for itself."""
+    workspace = folder / "workspace"
+    workspace.mkdir(mode=0o700)
+    config = config_of(folder, server.port, backend="docker", allowedHosts=["127.0.0.1"])
+    sandbox = open_sandbox(SandboxHost(lambda: config, os.environ))
+    ask = ASK.replace("3128", "${HTTP_PROXY##*:}")
+    hello, refused = (f"http://127.0.0.1:{port}/page" for port in (server.port, 8080))
+    networks: set[str] = set()
+    for session, url, expected in (
+        ("agent:main:a", hello, "hello"),
+        ("agent:main:b", refused, "address-loopback"),
+        ("agent:main:a", hello, "hello"),
+    ):
+        argv = ["bash", "-c", f"readlink /proc/self/ns/net\n{ask}", "sh", url]
+        spec = SandboxSpec(argv, workspace, MAIN_AGENT, session)
+        data = bytearray()
+        with anyio.fail_after(120):
+            async with sandbox.open(spec) as process:
+                async for part in process.stdout:
+                    data += part
+        network, _, shown = data.decode().partition("\n")
+        networks.add(network)
+        assert expected in shown
+    assert len(networks) == 2
+    assert [head.split(b"\r\n")[0] for head in server.heads] == [b"GET /page HTTP/1.1"] * 2
+
+
+async def test_apparmor_confines_a_command(folder: Path) -> None:
+    if not apparmor.is_on():
+        pytest.skip("the kernel has no AppArmor")
+    workspace = folder / "workspace"
+    workspace.mkdir(mode=0o700)
+    text = await output(sandbox_of(folder), workspace, "cat /proc/self/attr/current")
+    assert apparmor.is_confined(text)

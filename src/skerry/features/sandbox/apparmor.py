@@ -1,0 +1,39 @@
+"""AppArmor of this machine, and the profile that containers get."""
+
+from pathlib import Path
+from typing import Final
+
+from skerry.model.errors import SandboxError
+
+ENABLED: Final = Path("/sys/module/apparmor/parameters/enabled")
+_DOCKERS: Final = "docker-default"
+"""Profile that the daemon of docker loads when it starts."""
+
+
+def is_on() -> bool:
+    """Returns whether this machine has AppArmor."""
+    try:
+        return ENABLED.read_text("ascii").startswith("Y")
+    except (OSError, ValueError):
+        return False
+
+
+def profile(engine: str, configured: str | None) -> str | None:
+    """Returns the profile to name to an engine; None where it chooses, or there is no AppArmor.
+
+    Raises:
+        SandboxError: a profile is configured that cannot hold.
+    """
+    if is_on():
+        return configured or (_DOCKERS if engine == "docker" else None)
+    if configured:
+        raise SandboxError(
+            f"The profile {configured!r} of AppArmor cannot hold: this machine has no AppArmor.",
+            "Remove sandbox.docker.apparmorProfile, or start the machine with AppArmor.",
+        )
+    return None
+
+
+def is_confined(label: str) -> bool:
+    """Returns whether an engine says of a container that a profile holds."""
+    return label.strip() not in {"", "unconfined", "<no value>"}
