@@ -11,8 +11,10 @@ from typing import Any, Final
 import httpx2
 import msgspec
 
+from skerry_recall.statements import STANDARD, TRIVIAL, VITAL
+
 from .errors import DownError
-from .extract import MOST_CHARACTERS, MOST_FACTS, STANDARD, TRIVIAL, VITAL
+from .extract import MOST_CHARACTERS, MOST_FACTS
 from .ports import Fact
 
 SECONDS: Final = 60.0

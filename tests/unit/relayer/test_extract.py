@@ -4,7 +4,8 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from skerry_relayer.extract import MOST_FACTS, Rules, dated, importance, sentences
+from skerry_recall.statements import dated, importance, statements
+from skerry_relayer.extract import MOST_FACTS, Rules
 
 WEDNESDAY = date(2026, 5, 20)
 AT = datetime(2026, 5, 20, 10, tzinfo=UTC)
@@ -43,7 +44,7 @@ def test_statements_are_taken_and_talk_is_not() -> None:
         "- Hello there my friend\nPlease write a poem about it.\nok thanks\n"
         "User: My daughter is called Ada. <b>Bold</b> people live in Oslo."
     )
-    assert list(sentences(text)) == [
+    assert list(statements(text)) == [
         "I prefer TypeScript for my backend services",
         "My daughter is called Ada.",
         "Bold people live in Oslo.",
@@ -77,7 +78,7 @@ def test_statements_are_taken_and_talk_is_not() -> None:
 def test_what_people_say_of_themselves_is_taken_and_what_assistants_say_is_not(
     text: str, facts: list[str]
 ) -> None:
-    assert list(sentences(text)) == facts
+    assert list(statements(text)) == facts
 
 
 async def test_known_and_repeated_facts_are_left_out_and_times_stay_without_a_time() -> None:
