@@ -1,9 +1,9 @@
 """Vectors of texts for the relayer: one model, one calibration, the same on every path."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from skerry_recall.calibrations import VERSION, has_calibration
+from skerry_recall.calibrated import calibrated, cut, relevance_of, role_of, space_of
 from skerry_recall.embed import Embedder, EmbeddingError, EmbeddingRefusedError, Kind
 from skerry_relayer.errors import DownError, RefusedError
 from skerry_relayer.ports import WIDTH
@@ -13,26 +13,19 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-MOST_CHARACTERS: Final = 8192
-"""Characters of a text that are embedded. The model takes seconds of CPU for so many; a text of a
-mebibyte would take minutes, in which no other owner finds anything."""
-
-MOST_QUESTION: Final = 2048
-"""Characters of a question that are embedded."""
-
-
 class Vectors:
     """Embeds texts with one model. `space` names what its vectors may be compared with."""
 
     def __init__(self, embedder: Embedder, dims: int = 384) -> None:
         self._embedder = embedder
+        self._model = str(embedder.model)
         self.dims = dims
-        self.space = self.space_of(str(embedder.model))
+        self.space = self.space_of(self._model)
 
     @staticmethod
     def space_of(model: str) -> str:
         """Returns the space of a model's vectors: its name and the number of its calibration."""
-        return f"{model}#{VERSION if has_calibration(model) else 0}"
+        return space_of(model)
 
     async def of(self, texts: Sequence[str], kind: Kind) -> "NDArray[np.float32]":
         """Returns one row a text, of length 1 and calibrated; of a long text its beginning counts.
@@ -41,28 +34,19 @@ class Vectors:
             RefusedError: the model does not take these texts.
             DownError: it does not answer now.
         """
-        most = MOST_QUESTION if kind is Kind.QUERY else MOST_CHARACTERS
-        some = [text[:most] for text in texts]
-        is_calibrated = has_calibration(str(self._embedder.model))
+        some = [cut(text, kind) for text in texts]
         try:
-            rows = await self._embedder.embed(some, Kind.QUERY if is_calibrated else kind)
+            rows = await self._embedder.embed(some, role_of(self._model, kind))
         except EmbeddingRefusedError as error:
             raise RefusedError("The embedding model does not take the text.") from error
         except EmbeddingError as error:
             raise DownError(f"The embedding model does not answer: {error}") from error
-        if not is_calibrated:
-            return rows
-        from skerry_recall.calibrate import calibration_of  # noqa: PLC0415 - numpy, at first use
-
-        calibration = calibration_of(str(self._embedder.model))
-        return rows if calibration is None else calibration.vectors(rows)
+        return calibrated(self._model, rows)
 
     def distance(self, cosine: float, space: str) -> float:
         """Returns the distance of a cosine of a space: 1 less its relevance, in [0, 2]."""
-        if space == self.space and has_calibration(str(self._embedder.model)):
-            from skerry_recall.calibrate import relevance  # noqa: PLC0415 - numpy, at first use
-
-            cosine = relevance(cosine)
+        if space == self.space:
+            cosine = relevance_of(self._model, cosine)
         return min(2.0, max(0.0, 1.0 - cosine))
 
 

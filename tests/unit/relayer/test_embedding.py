@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from skerry_recall.calibrated import MOST_CHARACTERS, MOST_QUESTION
 from skerry_recall.embed import EmbeddingModel, Kind
-from skerry_relayer.embedding import MOST_CHARACTERS, MOST_QUESTION, Vectors
+from skerry_relayer.embedding import Vectors
 
 
 class Counting:

@@ -1,0 +1,58 @@
+"""Vectors as memories are compared by: of one model, calibrated where there are numbers for it.
+
+Whoever embeds a text for a memory uses these rules, so that a relevance means the same everywhere.
+"""
+
+from typing import TYPE_CHECKING, Final
+
+from skerry_recall.calibrations import VERSION, has_calibration
+from skerry_recall.embed import Kind
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+MOST_CHARACTERS: Final = 8192
+"""Characters of a text that are embedded. The model takes seconds of CPU for so many; a text of a
+mebibyte would take minutes, in which nobody else finds anything."""
+MOST_QUESTION: Final = 2048
+"""Characters of a question that are embedded."""
+
+
+def space_of(model: str) -> str:
+    """Returns the space of a model's vectors: its name and the number of its calibration."""
+    return f"{model}#{VERSION if has_calibration(model) else 0}"
+
+
+def model_of(space: str) -> str:
+    """Returns the model whose vectors a space has."""
+    return space.rpartition("#")[0]
+
+
+def role_of(model: str, kind: Kind) -> Kind:
+    """Returns the role in which a text is embedded: a calibrated model has one role for all."""
+    return Kind.QUERY if has_calibration(model) else kind
+
+
+def cut(text: str, kind: Kind) -> str:
+    """Returns what counts of a text that is embedded."""
+    return text[: MOST_QUESTION if kind is Kind.QUERY else MOST_CHARACTERS]
+
+
+def calibrated(model: str, rows: "NDArray[np.float32]") -> "NDArray[np.float32]":
+    """Returns the rows of a model calibrated; as they are where there are no numbers for it."""
+    if not has_calibration(model):
+        return rows
+    from skerry_recall.calibrate import calibration_of  # noqa: PLC0415 - numpy, at first use
+
+    calibration = calibration_of(model)
+    return rows if calibration is None else calibration.vectors(rows)
+
+
+def relevance_of(model: str, cosine: float) -> float:
+    """Returns the relevance of a cosine of two vectors of a model, at most 1."""
+    if not has_calibration(model):
+        return cosine
+    from skerry_recall.calibrate import relevance  # noqa: PLC0415 - numpy, at first use
+
+    return relevance(cosine)
