@@ -79,13 +79,13 @@ class Chain:
                 return embedder
         return None
 
-    def face(self) -> "Embedder | None":
+    def face(self) -> "Face | None":
         """Returns the chosen model, asked with all that this chain knows; None is by words alone.
 
         What it is may change between two calls; what is returned stays.
         """
         embedder = self.chosen(self._current)
-        return _Face(self, embedder) if embedder else None
+        return Face(self, embedder) if embedder else None
 
     def trouble(self, model: EmbeddingModel | None = None) -> Trouble | None:
         """Returns why `model`, or the first of the chain, is not used now; None where it is."""
@@ -120,7 +120,17 @@ class Chain:
             EmbeddingError: the model is not in the chain, rests, fails, or refuses one of the
                 texts. `chosen` says what next.
         """
-        return await self._ask(self._awake(model), texts, Kind.PASSAGE)
+        return await self.texts(texts, model, Kind.PASSAGE)
+
+    async def texts(
+        self, texts: Sequence[str], model: EmbeddingModel, kind: Kind
+    ) -> "NDArray[np.float32]":
+        """Returns the vectors of texts by `model` in a role, a row each, however long it takes.
+
+        Raises:
+            EmbeddingError: as `passages`.
+        """
+        return await self._ask(self._awake(model), texts, kind)
 
     def _awake(self, model: EmbeddingModel) -> Embedder:
         trouble = self._resting(model)
@@ -167,7 +177,7 @@ class Chain:
         self._trouble[model] = Trouble(model, str(error), error.remedy, failures, until)
 
 
-class _Face:
+class Face:
     """One model of a chain, for those who want one. Implements `embed.Embedder`."""
 
     def __init__(self, chain: Chain, inner: Embedder) -> None:
@@ -179,10 +189,12 @@ class _Face:
 
     @property
     def dims(self) -> int | None:
+        """Returns the length of its vectors; None before the first answer."""
         return self._inner.dims
 
     @property
     def is_loading(self) -> bool:
+        """Returns whether it is being loaded now."""
         return is_loading(self._inner)
 
     async def embed(self, texts: Sequence[str], kind: Kind) -> "NDArray[np.float32]":
@@ -192,3 +204,11 @@ class _Face:
         import numpy as np  # noqa: PLC0415 - 20 MB, once there are vectors
 
         return np.stack([await self._chain.query(text, self.model) for text in texts])
+
+    async def kept(self, texts: Sequence[str], kind: Kind) -> "NDArray[np.float32]":
+        """Returns the vectors of texts to keep, in either role; nobody waits for an answer.
+
+        Raises:
+            EmbeddingError: as of `embed.Embedder`.
+        """
+        return await self._chain.texts(texts, self.model, kind)

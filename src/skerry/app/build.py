@@ -208,7 +208,7 @@ async def open_application(  # noqa: PLR0915 - one for each part, in the order o
                 claims=host.claims,
             )
             connect_features(outside.hooks, tools, parts)
-            plugins = LivePlugins(config, runtime, tools, parts, outside.reach)
+            plugins = LivePlugins(config, runtime, tools, parts, outside.reach, memory.embeddings)
             await plugins.load()
             settings.on_change(plugins.touch)
             hosts = AccountHosts(clock, store, runtime.commands, config)

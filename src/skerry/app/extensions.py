@@ -29,6 +29,7 @@ from skerry.ports.checks import Check
 from skerry.ports.plugins import PluginReport
 from skerry.ports.tool import Tool, verb_of
 from skerry.runtime.run_context import Runtime
+from skerry.sdk.embedding import Embeddings, NoEmbeddings
 from skerry.sdk.features import Features, registered
 from skerry.sdk.host import PluginHost
 from skerry.sdk.http import HttpRoute
@@ -133,8 +134,10 @@ class LivePlugins:
         tools: OwnTools,
         parts: PluginParts,
         reach: Callable[[str], None] = nothing,
+        embeddings: Embeddings | None = None,
     ) -> None:
         self._reach = reach
+        self._embeddings = embeddings or NoEmbeddings()
         self._config = config
         self._runtime = runtime
         self._tools = tools
@@ -158,7 +161,12 @@ class LivePlugins:
             from skerry.plugins.load import Plugins  # noqa: PLC0415 - at first use
 
             runtime = self._runtime
-            host = PluginHost(runtime.clock, Transcripts(runtime.store), reach=self._reach)
+            host = PluginHost(
+                runtime.clock,
+                Transcripts(runtime.store),
+                reach=self._reach,
+                embeddings=self._embeddings,
+            )
             self._loaded = Plugins(
                 runtime.hooks, runtime.commands, self._tools.taken(config), self._parts, host
             )

@@ -79,6 +79,8 @@ class PluginApi(Provides):
         """Gives the time, in milliseconds since 1970; a test sets it."""
         self.reach: Final = host.reach
         """Names a point at which a test may kill the gateway, such as `tea.poured`."""
+        self.embeddings: Final = host.embeddings
+        """Embeds texts with the models of agents; it can be used as long as the plugin runs."""
         self._transcripts = host.transcripts
         self.config = copy.deepcopy(dict(config or {}))
         self._data = data

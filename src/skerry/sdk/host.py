@@ -6,6 +6,7 @@ from msgspec import Struct, field
 
 from skerry.infra.clock import Clock, SystemClock
 from skerry.policy.network import NetworkRules
+from skerry.sdk.embedding import Embeddings, NoEmbeddings
 from skerry.sdk.fetch import LiveRules
 from skerry.sdk.transcripts import Transcripts
 
@@ -23,3 +24,5 @@ class PluginHost(Struct, frozen=True):
     """Returns the present rules for addresses that a plugin fetches."""
     reach: Callable[[str], None] = _reach_nothing
     """Called at each named fault point."""
+    embeddings: Embeddings = field(default_factory=NoEmbeddings)
+    """The embedding models of agents."""

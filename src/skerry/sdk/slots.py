@@ -17,7 +17,7 @@ from skerry.ports.sandbox import Sandbox
 from skerry.ports.tool import Tool
 from skerry.ports.tries import CallTarget, ModelCallEnded
 from skerry.runtime.conversation import ConversationCache
-from skerry.sdk.embedding import EmbeddingProvider
+from skerry.sdk.embedding import EmbeddingProvider, Embeddings, NoEmbeddings
 from skerry.sdk.features import Features, registered
 from skerry.sdk.memory import SlotMemory
 from skerry.sdk.search import SearchProvider
@@ -94,6 +94,8 @@ class MemoryHolder(Struct, frozen=True):
     commands: Callable[[], Sequence[Command]] = tuple
     keep: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
     """Keeps the indexes fresh and completes erasures for the block."""
+    embeddings: Embeddings = field(default_factory=NoEmbeddings)
+    """The embedding models of agents, for plugins."""
 
 
 def open_memory(

@@ -14,7 +14,7 @@ from skerry.sdk.slots import Payer
 
 if TYPE_CHECKING:
     from skerry.features.memory.embedding_models import Embedders
-    from skerry_recall.embed import Embedder
+    from skerry_recall.chain import Face
 
 
 @asynccontextmanager
@@ -25,7 +25,7 @@ async def open_embedding(
     *,
     wanted: bool = True,
     plugins: Mapping[str, EmbeddingProvider] | None = None,
-) -> AsyncGenerator[Callable[[AgentId], "Embedder | None"]]:
+) -> AsyncGenerator[Callable[[AgentId], "Face | None"]]:
     """Gives the function that returns an agent's embedding model; None searches by words alone.
 
     Without `wanted` no agent has one. Leaving the block ends the processes of local models.
@@ -36,7 +36,7 @@ async def open_embedding(
     made: list[Embedders] = []
     async with HttpClient() as http, anyio.create_task_group() as tasks:
 
-        def embedder(agent: AgentId) -> "Embedder | None":
+        def embedder(agent: AgentId) -> "Face | None":
             if not made:
                 from skerry.features.memory.embedding_models import Embedders  # noqa: PLC0415 - 20 ms, with a memory
 

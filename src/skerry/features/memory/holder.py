@@ -6,10 +6,12 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from skerry.commands.table import Command
 from skerry.features.memory.embedding_scope import open_embedding
 from skerry.features.memory.erasure import Forgetter
+from skerry.features.memory.lent_embedding import LentEmbeddings
 from skerry.features.memory.memories import BuiltinMemories, StoredTranscripts
 from skerry.features.memory.service import Service
 from skerry.features.memory.slot_memories import SlotMemories
@@ -38,6 +40,7 @@ class Parts(Struct, frozen=True):
     chains: SlotMemories
     forgets: Forgetter
     service: Service
+    embeddings: LentEmbeddings
 
     @property
     def has_slot(self) -> bool:
@@ -88,7 +91,14 @@ async def open_parts(host: MemoryHost) -> AsyncGenerator[Parts]:
 
                 memories = FallbackMemories(config, claimed, chains, clock)
         forgets = Forgetter(config, store, host.mirror, memories, clock, host.reach, host.live)
-        yield Parts(host, builtin, chains, forgets, Service(memories, config, clock, forgets))
+        yield Parts(
+            host,
+            builtin,
+            chains,
+            forgets,
+            Service(memories, config, clock, forgets),
+            LentEmbeddings(embedder),
+        )
 
 
 @asynccontextmanager
@@ -99,20 +109,16 @@ async def open_memory(host: MemoryHost) -> AsyncGenerator[MemoryHolder]:
     notes in files of the workspace are read and written as before. With `none` it only erases.
     """
     async with open_parts(host) as parts:
+        holder = MemoryHolder(forgets=parts.forgets, keep=parts.keep, embeddings=parts.embeddings)
         if parts.has_slot:
             add_recall(parts.service, host.hooks)
-            tools, commands = (
-                partial(make_tools, parts.service),
-                partial(make_commands, parts.service),
-            )
-            yield MemoryHolder(
-                parts.service, parts.forgets, cache(tools), cache(commands), parts.keep
-            )
+            tools = cache(partial(make_tools, parts.service))
+            commands = cache(partial(make_commands, parts.service))
+            holder = replace(holder, service=parts.service, tools=tools, commands=commands)
         elif host.config().plugins.slots.memory != NONE:
-            commands = partial(make_commands, parts.service)
-            yield MemoryHolder(parts.service, parts.forgets, tuple, cache(commands), parts.keep)
-        else:
-            yield MemoryHolder(forgets=parts.forgets, keep=parts.keep)
+            commands = cache(partial(make_commands, parts.service))
+            holder = replace(holder, service=parts.service, commands=commands)
+        yield holder
 
 
 def add_recall(service: Service, hooks: Hooks) -> None:

@@ -40,6 +40,15 @@ class Since(Words, frozen=True):
     limit: Annotated[int, Meta(ge=1, le=1000)] = 100
 
 
+class Embed(Words, frozen=True):
+    """Parameters of `embeddings.embed`."""
+
+    texts: Annotated[list[str], Meta(max_length=256)]
+    agent: str = "main"
+    is_query: bool = False
+    local_only: bool = False
+
+
 class Serving:
     """Answers for one process."""
 
@@ -73,6 +82,15 @@ class Serving:
             case "transcripts.wait":
                 await self._api.transcripts.wait(msgspec.convert(params, Since).cursor)
                 return None
+            case "embeddings.embed":
+                embed = msgspec.convert(params, Embed)
+                embedded = await self._api.embeddings.embed(
+                    embed.texts,
+                    agent=embed.agent,
+                    is_query=embed.is_query,
+                    local_only=embed.local_only,
+                )
+                return msgspec.structs.asdict(embedded)
             case _:
                 raise PluginError(f"The gateway has no method {method!r} for processes.")
 
