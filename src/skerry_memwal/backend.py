@@ -6,7 +6,7 @@ from typing import Final
 
 from skerry.sdk.memory import MemoryBackendError, Redaction, Remembered, SlotStatus
 from skerry_memwal.client import MemWalError, Recalled
-from skerry_memwal.options import PLUGIN
+from skerry_memwal.options import E2E, PLUGIN
 from skerry_memwal.outbox import Outbox
 from skerry_memwal.relayer import Relayer
 
@@ -66,14 +66,18 @@ class Backend:
     async def every(self, agent: str, queries: Sequence[str] = ()) -> list[Recalled]:
         """Returns the memories of an agent, as far as recalls reach them.
 
-        A server gives the text of a memory only to a query. The queries come first; then each
-        memory that was found is the next query, until none is new or all are there.
+        In mode `e2e` they are listed. Else a server gives the text of a memory only to a query. The
+        queries come first; then each memory that was found is the next query, until none is new or
+        all are there.
 
         Raises:
             MemoryBackendError: the server refused, or did not answer.
         """
         namespace = self._relayer.namespace(agent)
         try:
+            listed = await self._relayer.client(agent).every(namespace)
+            if listed is not None:
+                return list(listed)
             count = (await self._relayer.client(agent).stats(namespace)).memory_count
         except MemWalError as error:
             raise _failed(error) from error
@@ -98,6 +102,7 @@ class Backend:
         try:
             health = await relayer.client(agent).health()
             stats = await relayer.client(agent).stats(namespace)
+            await relayer.client(agent).check()
         except MemWalError as error:
             text = f"{PLUGIN} does not work: {error}"
             if waiting:
@@ -106,7 +111,7 @@ class Backend:
         relayer.answered()
         text = (
             f"{PLUGIN} works: {options.server_url} (version {health.version or 'unknown'}) has"
-            f" {stats.memory_count} memories in the namespace {namespace}."
+            f" {stats.memory_count} memories in the namespace {namespace}{_where(options.mode)}."
         )
         remedy = ""
         if not health.write_ready:
@@ -132,6 +137,10 @@ class Backend:
             return await self._relayer.client(agent).recall(query, limit, namespace)
         except MemWalError as error:
             raise _failed(error) from error
+
+
+def _where(mode: str) -> str:
+    return ", and this gateway encrypts them" if mode == E2E else ""
 
 
 def _failed(error: MemWalError) -> MemoryBackendError:

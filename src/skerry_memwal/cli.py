@@ -12,6 +12,11 @@ from skerry_memwal.options import PLUGIN
 
 MOST_LINES: Final = 100_000
 MOST_FILE: Final = 64 * 1024 * 1024
+_LEFT: Final = {
+    "relayer": "A server gives texts only to queries; export on the server has all.",
+    "e2e": "The others were stored in mode relayer or with another key; export them with these.",
+}
+"""Reason why an export lacks memories, by mode."""
 _STATS: Final = (
     ("Server", "server"),
     ("Status", "status"),
@@ -147,7 +152,7 @@ async def _export(call: CliCall) -> int:
     found, count = len(exported["memories"]), exported["count"]
     if found < count:
         message = f"error: {found} of {count} memories were found."
-        remedy = "A server gives texts only to queries; export on the server has all."
+        remedy = _LEFT[exported["mode"]]
         call.notice(f"{message} {remedy}")
         return 1
     call.notice(f"{found} memories of the namespace {exported['namespace']}.")

@@ -133,10 +133,10 @@ class Client:
     """
 
     def __init__(self, server: PluginServer, url: str, signer: Signer, seconds: float) -> None:
-        self._server = server
-        self._url = url
+        self.server = server
+        self.url = url
         self.signer = signer
-        self._seconds = seconds
+        self.seconds = seconds
         self._package = ""
 
     async def health(self) -> Health:
@@ -225,6 +225,18 @@ class Client:
         reply = await self._signed("POST", "/api/memories/forget", {"ids": list(ids)})
         return self._read(reply, Deleted).deleted
 
+    async def check(self) -> None:
+        """Looks whether what this client needs besides the server is there; nothing, here.
+
+        Raises:
+            MemWalError: it is not.
+        """
+
+    async def every(self, namespace: str) -> Sequence[Recalled] | None:
+        """Returns all memories of a namespace; None where texts are given to queries only."""
+        del namespace
+        return None
+
     async def _signed(
         self,
         method: str,
@@ -249,18 +261,18 @@ class Client:
     async def _send(
         self, method: str, path: str, body: bytes, headers: Mapping[str, str]
     ) -> Fetched:
-        reply = await self._server.fetch(
-            f"{self._url}{path}",
+        reply = await self.server.fetch(
+            f"{self.url}{path}",
             method=method,
             headers=headers,
             body=body,
             max_bytes=MAX_REPLY,
-            seconds=self._seconds,
+            seconds=self.seconds,
         )
         if reply.outcome is not Outcome.ALLOW or reply.status is None:
             reason = reply.reason.rstrip(".")
-            message = f"The MemWal server {self._url} did not answer {path}: {reason}."
-            raise MemWalError(message, _start(self._url), retry=True)
+            message = f"The MemWal server {self.url} did not answer {path}: {reason}."
+            raise MemWalError(message, _start(self.url), retry=True)
         if not _OK <= reply.status < _MULTIPLE:
             raise refusal(path, reply)
         return reply
@@ -271,7 +283,7 @@ class Client:
             return decode(reply.body, type=kind)
         except msgspec.MsgspecError as error:
             raise MemWalError(
-                f"The MemWal server {self._url} answered something else: {error}",
+                f"The MemWal server {self.url} answered something else: {error}",
                 "Check serverUrl: the address must be that of a MemWal server.",
             ) from error
 

@@ -138,7 +138,8 @@ class Methods:
             {"text": memory.text, "blob_id": memory.blob_id, "created_at": memory.created_at}
             for memory in memories
         ]
-        return {"namespace": namespace, "count": count, "memories": rows}
+        mode = self._relayer.options.mode
+        return {"namespace": namespace, "count": count, "memories": rows, "mode": mode}
 
     async def remember(self, params: Params, _: MethodCall) -> dict[str, Any]:
         """Stores a text as it is; the same text is stored once."""

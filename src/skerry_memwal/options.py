@@ -26,8 +26,9 @@ _URL: Final = re.compile(r"https?://[^\s/?#]+\S*")
 _KEY_TEXT: Final = "must be a 64-character hex string (delegate key)"
 _ACCOUNT_TEXT: Final = "must be a Sui object ID (0x...)"
 _NAMESPACE_TEXT: Final = 'must not contain quotes (") or newline characters'
-_MODES: Final = ("relayer",)
-"""`e2e`, in which the plugin encrypts, is refused until it exists."""
+E2E: Final = "e2e"
+"""Mode in which the plugin itself encrypts and embeds."""
+_MODES: Final = ("relayer", E2E)
 
 
 class Keys(Struct, frozen=True):

@@ -5,7 +5,7 @@ from typing import Final
 from skerry.sdk.api import PluginApi
 from skerry_memwal.client import Client, Health, MemWalError
 from skerry_memwal.namespaces import namespace_of
-from skerry_memwal.options import Keys, Options
+from skerry_memwal.options import E2E, Keys, Options
 from skerry_memwal.signing import Signer
 
 MOST_FAILURES: Final = 3
@@ -20,7 +20,8 @@ class Relayer:
         self.logger: Final = api.logger
         self._clock = api.clock
         self._server = api.http.server(api.config["serverUrl"])
-        self._clients: dict[Keys, Client] = {}
+        self._embeddings = api.embeddings
+        self._clients: dict[tuple[Keys, str], Client] = {}
         self._failures = 0
         self.error = ""
         """Reason of the last failure; empty after a success."""
@@ -32,15 +33,26 @@ class Relayer:
 
     def client(self, agent: str) -> Client:
         """Returns the client with the keys of an agent."""
-        keys = self.options.keys_of(agent)
-        client = self._clients.get(keys)
+        keys, is_e2e = self.options.keys_of(agent), self.options.mode == E2E
+        name = keys, agent if is_e2e else ""
+        client = self._clients.get(name)
         if client is None:
             signer = Signer(keys.private_key, keys.account_id, self._clock.now_ms)
             client = Client(
                 self._server, self.options.server_url, signer, self.options.request_seconds
             )
-            self._clients[keys] = client
+            if is_e2e:
+                client = self._sealed(client, keys, agent)
+            self._clients[name] = client
         return client
+
+    def _sealed(self, client: Client, keys: Keys, agent: str) -> Client:
+        # Imported here: the mode is rare.
+        from skerry_memwal.cipher import Cipher  # noqa: PLC0415 - as above
+        from skerry_memwal.sealed import SealedClient  # noqa: PLC0415 - as above
+
+        cipher = Cipher(keys.private_key, keys.account_id)
+        return SealedClient(client, cipher, self._embeddings, agent)
 
     def namespace(self, agent: str) -> str:
         """Returns the namespace of an agent's memories."""

@@ -4,11 +4,13 @@ Facts of `analyze` are the paragraphs of its text. Recall compares words. It is 
 or served in the test's; its log is what deliveries are counted from.
 """
 
+import base64
 import hashlib
 import json
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from operator import mul
 from pathlib import Path
 from typing import Any, Final
 
@@ -40,6 +42,9 @@ class Memory(Struct):
     owner: str
     namespace: str
     text: str
+    """Base64 of the ciphertext where the client encrypted it."""
+    vector: list[float] | None = None
+    """The client's; None where the server sees the text."""
 
 
 class FakeRelayer(Struct):
@@ -80,6 +85,8 @@ class FakeRelayer(Struct):
             return JSONResponse({"error": "down"}, 503)
         if path in _OPEN:
             return JSONResponse(_OPEN[path])
+        if path.startswith("/v1/blobs/"):
+            return self._blob(path.rpartition("/")[2])
         if not _is_signed(request, data):
             return Response(status_code=401)
         return self._signed(path, body, request.headers["x-account-id"])
@@ -119,7 +126,42 @@ class FakeRelayer(Struct):
                     }
                 )
             case _:
+                return self._manual(path, body, owner, namespace)
+
+    def _manual(self, path: str, body: dict[str, Any], owner: str, namespace: str) -> Response:
+        """Answers what a client asks that encrypts by itself."""
+        match path.split("/")[1:]:
+            case ["api", "remember", "manual"]:
+                stored = self._store(owner, namespace, body["encrypted_data"])
+                stored.vector = body["vector"]
+                return JSONResponse({"id": stored.blob_id, "blob_id": stored.blob_id})
+            case ["api", "recall", "manual"]:
+                near = [
+                    {
+                        "blob_id": one.blob_id,
+                        "distance": 1 - sum(map(mul, one.vector, body["vector"])),
+                    }
+                    for one in self.memories
+                    if one.vector is not None and (one.owner, one.namespace) == (owner, namespace)
+                ]
+                near.sort(key=lambda row: row["distance"])
+                return JSONResponse({"results": near[: body["limit"]]})
+            case ["v1", "owners", who, "memories"]:
+                rows = [
+                    {"namespace_id": one.namespace, "blob_id": one.blob_id}
+                    for one in self.memories
+                    if one.owner == who
+                ]
+                return JSONResponse({"memories": rows, "next_cursor": None})
+            case _:
                 return JSONResponse({"error": f"no route {path}"}, 404)
+
+    def _blob(self, blob_id: str) -> Response:
+        for memory in self.memories:
+            if memory.blob_id == blob_id:
+                data = base64.b64decode(memory.text) if memory.vector else memory.text.encode()
+                return Response(data)
+        return JSONResponse({"error": "blob not found"}, 404)
 
     def _once(self, body: dict[str, Any], owner: str, namespace: str) -> list[dict[str, str]]:
         """Returns the facts of a text, which are stored once for one key."""

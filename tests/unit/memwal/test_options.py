@@ -42,7 +42,7 @@ def test_every_wrong_option_is_named_at_once() -> None:
         "autoRecall": 1,
         "maxRecallResults": 21,
         "minRelevance": True,
-        "mode": "e2e",
+        "mode": "e2e2",
         "agents": {"a": {"privateKey": "1", "token": "2"}},
         "colour": "red",
     }
@@ -58,7 +58,7 @@ def test_every_wrong_option_is_named_at_once() -> None:
         "  - autoRecall: must be a boolean",
         "  - maxRecallResults: must be a number between 1 and 20",
         "  - minRelevance: must be a number between 0 and 1",
-        "  - mode: must be one of relayer",
+        "  - mode: must be one of relayer, e2e",
         "  - agents.a.privateKey: must be a 64-character hex string (delegate key)",
         "  - agents.a.token: is not an option of an agent",
     ]

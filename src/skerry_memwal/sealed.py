@@ -1,0 +1,283 @@
+"""Client in mode `e2e`: texts are encrypted and embedded here, and the server gets no plain text.
+
+It sends no certificate either, so the server cannot open what the mode `relayer` stored.
+"""
+
+import re
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from datetime import date, datetime
+from struct import pack, unpack
+from typing import Final
+from urllib.parse import quote, urlencode
+
+import anyio
+from msgspec import Struct
+
+from skerry.sdk.embedding import Embedded, Embeddings
+from skerry.sdk.errors import PluginError
+from skerry.sdk.facts import facts, folded
+from skerry.sdk.fetch import Fetched
+from skerry_memwal.cipher import Cipher, Sealed
+from skerry_memwal.client import Accepted, Client, Fact, MemWalError, Recalled
+
+WIDTH: Final = 1536
+"""Numbers of a vector on the wire; a shorter one is filled with zeros."""
+MOST_HITS: Final = 100
+"""Hits that a server returns."""
+MOST_CHARACTERS: Final = 1000
+"""Characters of one fact."""
+MOST_FACTS: Final = 20
+"""Facts of one text."""
+PAGE: Final = 500
+MOST_PAGES: Final = 200
+"""Pages of the list of memories that are read."""
+AT_ONCE: Final = 4
+"""Blobs that are fetched at the same time."""
+_WIDER: Final = 4
+"""Hits that are asked for, for each that is wanted: those of the mode `relayer` are left out."""
+COMPARED: Final = 8
+"""Memories that a new fact is compared with."""
+_FLOAT: Final = 4
+_SAME: Final = 0.35
+"""Distance up to which a memory is compared with a new fact word by word."""
+_MISSING: Final = 404
+_NUMBERED: Final = re.compile(r"^\d+\. ", re.MULTILINE)
+
+
+class _Bare(Struct, frozen=True):
+    """A hit of `recall/manual`."""
+
+    blob_id: str
+    distance: float
+    created_at: str = ""
+
+
+class _Hits(Struct, frozen=True):
+    results: list[_Bare]
+
+
+class _Stored(Struct, frozen=True):
+    blob_id: str
+
+
+class _Row(Struct, frozen=True):
+    namespace_id: str
+    blob_id: str
+    created_at: str = ""
+
+
+class _Page(Struct, frozen=True):
+    memories: list[_Row]
+    next_cursor: str | None = None
+
+
+class SealedClient(Client):
+    """One agent's account at one server, in mode `e2e`.
+
+    Args:
+        plain: Client of the mode `relayer` with the same account, whose connection is used.
+        cipher: Encrypts with the key of the account.
+        embeddings: Embeds, on this machine.
+        agent: Agent whose embedding model is asked.
+
+    """
+
+    def __init__(self, plain: Client, cipher: Cipher, embeddings: Embeddings, agent: str) -> None:
+        super().__init__(plain.server, plain.url, plain.signer, plain.seconds)
+        self._cipher = cipher
+        self._embeddings = embeddings
+        self._agent = agent
+
+    async def recall(self, query: str, limit: int, namespace: str) -> Sequence[Recalled]:
+        """Returns the memories nearest to a text, the nearest first.
+
+        The order of the server decides which are looked at; the distance is computed here.
+
+        Raises:
+            MemWalError: the server refused or did not answer, or the text is not embedded.
+        """
+        asked = await self._embedded([query], is_query=True)
+        hits = await self._near(asked, min(MOST_HITS, limit * _WIDER), namespace)
+        found: list[Recalled] = []
+        for start in range(0, len(hits), limit):
+            if len(found) >= limit:
+                break
+            found += await self._opened(hits[start : start + limit], namespace, asked)
+        return sorted(found, key=lambda memory: memory.distance)[:limit]
+
+    async def analyze(
+        self, text: str, namespace: str, *, occurred_at: str = "", key: str = ""
+    ) -> Sequence[Fact]:
+        """Stores the facts in a text that are not known yet; they are found by rules, here.
+
+        A text that is sent again stores nothing twice, since its facts are known then.
+
+        Raises:
+            MemWalError: the server refused or did not answer, or the text is not embedded.
+        """
+        del key
+        stored: list[Fact] = []
+        for fact in facts(_NUMBERED.sub("", text), _day(occurred_at))[:MOST_FACTS]:
+            blob_id, is_new = await self._store(fact[:MOST_CHARACTERS], namespace)
+            if is_new:
+                stored.append(Fact(fact[:MOST_CHARACTERS], blob_id, blob_id))
+        return stored
+
+    async def remember(self, text: str, namespace: str, key: str = "") -> Accepted:
+        """Stores a text as it is, unless it is known.
+
+        Raises:
+            MemWalError: the server refused or did not answer, or the text is not embedded.
+        """
+        del key
+        blob_id, _ = await self._store(text, namespace)
+        return Accepted(blob_id, "done")
+
+    async def check(self) -> None:
+        """Looks whether there is an embedding model.
+
+        Raises:
+            MemWalError: there is none on this machine, or it does not answer.
+        """
+        await self._embedded(["check"], is_query=True)
+
+    async def every(self, namespace: str) -> Sequence[Recalled] | None:
+        """Returns all memories of a namespace that this key encrypted.
+
+        Raises:
+            MemWalError: the server refused, or did not answer.
+        """
+        rows = await self._rows(namespace)
+        hits = [_Bare(row.blob_id, 1.0, row.created_at) for row in rows]
+        found: list[Recalled] = []
+        for start in range(0, len(hits), PAGE):
+            found += await self._opened(hits[start : start + PAGE], namespace)
+        return found
+
+    async def _rows(self, namespace: str) -> list[_Row]:
+        owner, rows = (await self.stats(namespace)).owner, []
+        cursor: str | None = None
+        for _ in range(MOST_PAGES):
+            asked = {"limit": str(PAGE)} | ({"updated_after": cursor} if cursor else {})
+            path = f"/v1/owners/{quote(owner, safe='')}/memories?{urlencode(asked)}"
+            page = self._read(await self._signed("GET", path, None), _Page)
+            rows += [row for row in page.memories if row.namespace_id == namespace]
+            if page.next_cursor in {None, cursor}:
+                break
+            cursor = page.next_cursor
+        return rows
+
+    async def _store(self, text: str, namespace: str) -> tuple[str, bool]:
+        """Returns the id of the memory with this text, and whether it was stored now."""
+        embedded = await self._embedded([text])
+        near = await self._near(embedded, COMPARED, namespace)
+        near, words = [hit for hit in near if hit.distance <= _SAME], folded(text)
+        for memory in await self._opened(near, namespace):
+            if folded(memory.text) == words:
+                return memory.blob_id, False
+        (vector,) = embedded.vectors
+        sealed = Sealed(text, embedded.space, pack(f"<{len(vector)}f", *vector))
+        data = self._cipher.encrypt(sealed, namespace)
+        fields = {
+            "encrypted_data": b64encode(data).decode(),
+            "vector": _wide(vector),
+            "namespace": namespace,
+        }
+        reply = await self._signed("POST", "/api/remember/manual", fields)
+        return self._read(reply, _Stored).blob_id, True
+
+    async def _near(self, asked: Embedded, limit: int, namespace: str) -> list[_Bare]:
+        (vector,) = asked.vectors
+        fields = {"vector": _wide(vector), "limit": limit, "namespace": namespace}
+        hits = self._read(await self._signed("POST", "/api/recall/manual", fields), _Hits).results
+        return list({hit.blob_id: hit for hit in hits}.values())[:limit]
+
+    async def _opened(
+        self, hits: Sequence[_Bare], namespace: str, asked: Embedded | None = None
+    ) -> list[Recalled]:
+        """Returns the memories of hits, but those that another key or mode encrypted.
+
+        Those of another model than `asked` cannot be compared with it and are left out.
+        """
+        texts: dict[int, Recalled] = {}
+        errors: list[MemWalError] = []
+        limiter = anyio.CapacityLimiter(AT_ONCE)
+
+        async def open_blob(place: int, hit: _Bare) -> None:
+            async with limiter:
+                try:
+                    memory = await self._blob(hit.blob_id, namespace) if not errors else None
+                except MemWalError as error:
+                    errors.append(error)
+                    return
+            if memory is None or (asked is not None and memory.space != asked.space):
+                return
+            distance = hit.distance if asked is None else self._distance(memory, asked)
+            texts[place] = Recalled(hit.blob_id, memory.text, distance, hit.created_at)
+
+        async with anyio.create_task_group() as tasks:
+            for place, hit in enumerate(hits):
+                tasks.start_soon(open_blob, place, hit)
+        if errors:
+            raise errors[0]
+        return [texts[place] for place in sorted(texts)]
+
+    async def _blob(self, blob_id: str, namespace: str) -> Sealed | None:
+        """Returns a memory; None for a blob that is gone, or not encrypted with this key."""
+        try:
+            reply = await self._send("GET", f"/v1/blobs/{quote(blob_id, safe='')}", b"", {})
+        except MemWalError as error:
+            if error.status == _MISSING:
+                return None
+            raise
+        return self._cipher.decrypt(reply.body, namespace)
+
+    def _distance(self, memory: Sealed, asked: Embedded) -> float:
+        count = len(asked.vectors[0])
+        if len(memory.vector) != count * _FLOAT:
+            return 2.0
+        vector = unpack(f"<{count}f", memory.vector)
+        return 1 - self._embeddings.relevance(asked.space, vector, asked.vectors[0])
+
+    async def _embedded(self, texts: Sequence[str], *, is_query: bool = False) -> Embedded:
+        """Returns the vectors of texts, by a model of this machine.
+
+        Raises:
+            MemWalError: there is no such model, or it does not answer.
+        """
+        try:
+            embedded = await self._embeddings.embed(
+                texts, agent=self._agent, is_query=is_query, local_only=True
+            )
+        except PluginError as error:
+            raise MemWalError(str(error), error.remedy) from error
+        if any(len(vector) > WIDTH for vector in embedded.vectors):
+            raise MemWalError(
+                f"The vectors of {embedded.space} have more than {WIDTH} numbers.",
+                "Use another embedding model for this agent: memorySearch.provider.",
+            )
+        return embedded
+
+    async def _signed(
+        self,
+        method: str,
+        path: str,
+        fields: Mapping[str, object] | None,
+        *,
+        seal: bool = True,
+    ) -> Fetched:
+        """Sends a signed request, without a certificate."""
+        del seal
+        return await super()._signed(method, path, fields, seal=False)
+
+
+def _wide(vector: Sequence[float]) -> list[float]:
+    return [*vector, *([0.0] * (WIDTH - len(vector)))]
+
+
+def _day(text: str) -> date | None:
+    with suppress(ValueError):
+        return datetime.fromisoformat(text).date()
+    return None
