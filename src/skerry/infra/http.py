@@ -6,7 +6,7 @@ only it is looked at. Old ones are closed when a response ends.
 """
 
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import TYPE_CHECKING, Final
@@ -15,7 +15,7 @@ import anyio.lowlevel
 import httpx2
 from msgspec import Struct
 
-from skerry.infra.http11 import Connection
+from skerry.infra.http11 import Connection, Head, PlainRequest
 from skerry.infra.sockets import Connect, StaleConnectionError, connect
 
 if TYPE_CHECKING:
@@ -100,29 +100,56 @@ class PooledTransport(httpx2.AsyncBaseTransport):
         origin = (url.scheme, url.raw_host.decode("ascii"), url.port or _PORTS.get(url.scheme, 0))
         if url.scheme not in _PORTS:
             raise httpx2.UnsupportedProtocol(f"{url.scheme}: only http and https are spoken")
-        idle = self._take(origin)
-        connection = idle or await self._open(origin, request)
-        try:
-            head = await connection.request(request)
-        except StaleConnectionError:
-            if idle is None:
-                raise
-            connection = await self._open(origin, request)
-            head = await connection.request(request)
+        seconds = request.extensions.get("timeout", {}).get("connect")
         limit = request.extensions.get(BODY_LIMIT, _DEFAULT_BODY_LIMIT)
+
+        def send(connection: Connection) -> Awaitable[Head]:
+            return connection.request(request)
+
+        head, body = await self._sent(origin, seconds, limit, send)
         return httpx2.Response(
             status_code=head.status,
             headers=head.headers,
-            stream=_Body(connection, limit, partial(self._release, origin)),
+            stream=body,
             extensions={
                 "http_version": b"HTTP/" + head.version.encode(),
                 "reason_phrase": head.reason,
             },
         )
 
-    async def _open(self, origin: _Origin, request: httpx2.Request) -> Connection:
+    async def exchange(self, plain: PlainRequest) -> tuple[Head, "Body"]:
+        """Sends a request whose parts are bytes, as `handle_async_request` does.
+
+        Raises:
+            httpx2.TransportError: one of its leaves.
+        """
+        origin = (plain.scheme, plain.host, plain.port)
+
+        def send(connection: Connection) -> Awaitable[Head]:
+            return connection.exchange(plain)
+
+        return await self._sent(origin, plain.seconds, plain.limit, send)
+
+    async def _sent(
+        self,
+        origin: _Origin,
+        seconds: float | None,
+        limit: int,
+        send: Callable[[Connection], Awaitable[Head]],
+    ) -> tuple[Head, "Body"]:
+        idle = self._take(origin)
+        connection = idle or await self._open(origin, seconds)
+        try:
+            head = await send(connection)
+        except StaleConnectionError:
+            if idle is None:
+                raise
+            connection = await self._open(origin, seconds)
+            head = await send(connection)
+        return head, Body(connection, limit, partial(self._release, origin))
+
+    async def _open(self, origin: _Origin, seconds: float | None) -> Connection:
         scheme, host, port = origin
-        seconds = request.extensions.get("timeout", {}).get("connect")
         stream = await self._connect(host, port, seconds)
         if scheme == "https":
             if self._tls is None:  # 20 ms of CPU, so once and only when needed
@@ -163,7 +190,7 @@ class PooledTransport(httpx2.AsyncBaseTransport):
         await anyio.lowlevel.checkpoint()  # the loop closes them in its next round
 
 
-class _Body(httpx2.AsyncByteStream):
+class Body(httpx2.AsyncByteStream):
     """A response's bytes; closing it gives the connection back, or closes it when unread."""
 
     def __init__(
@@ -176,9 +203,11 @@ class _Body(httpx2.AsyncByteStream):
         self._closed = False
 
     def __aiter__(self) -> AsyncIterator[bytes]:
+        """Returns itself."""
         return self
 
     async def __anext__(self) -> bytes:
+        """Returns what one network read brought."""
         part = await self._connection.part()
         if part is None:
             raise StopAsyncIteration
@@ -188,6 +217,7 @@ class _Body(httpx2.AsyncByteStream):
         return part
 
     async def aclose(self) -> None:
+        """Ends the request."""
         if not self._closed:  # given back twice, a connection would serve two requests at once
             self._closed = True
             self._release(self._connection)

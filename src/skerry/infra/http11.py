@@ -5,6 +5,7 @@ costs it 400 us of CPU costs a quarter of that here.
 """
 
 import re
+from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Final
 
@@ -32,6 +33,24 @@ class Head(Struct, frozen=True):
     headers: list[tuple[bytes, bytes]]
 
 
+class PlainRequest(Struct, frozen=True):
+    """A request whose parts are bytes: a third of the CPU of one of httpx2's."""
+
+    scheme: str
+    host: str
+    port: int
+    method: str
+    path: bytes
+    """Path and query."""
+    fields: list[tuple[bytes, bytes]]
+    """Headers, among them `host`, and `content-length` where there is a body."""
+    body: bytes
+    limit: int
+    """Bytes that the response may have."""
+    seconds: float
+    """Limit of silence, and of the connecting."""
+
+
 class Connection:
     """Carries one request at a time."""
 
@@ -52,13 +71,30 @@ class Connection:
             httpx2.TransportError: anything else went wrong; the connection is closed then.
         """
         timeout: dict[str, float | None] = request.extensions.get("timeout", {})
-        self._silence = timeout.get("read")
-        self._sent = False
         self._closes = request.headers.get("connection", "").lower() == "close"
-        self._answer = answer = _Answer(bodiless=request.method == "HEAD")
+        answer = self._begin(request.method, timeout.get("read"))
+        return await self._answered(answer, self._send(request, timeout.get("write")))
+
+    async def exchange(self, plain: PlainRequest) -> Head:
+        """Sends a request whose parts are bytes; returns the head of its response.
+
+        Raises:
+            httpx2.TransportError: as of `request`.
+        """
+        self._closes = False
+        answer = self._begin(plain.method, plain.seconds)
+        return await self._answered(answer, self._write(plain))
+
+    def _begin(self, method: str, silence: float | None) -> "_Answer":
+        self._silence = silence
+        self._sent = False
+        self._answer = _Answer(bodiless=method == "HEAD")
+        return self._answer
+
+    async def _answered(self, answer: "_Answer", sending: Coroutine[None, None, None]) -> Head:
         try:
             with suppress(httpx2.WriteError):  # a server may answer, and close, in the middle
-                await self._send(request, timeout.get("write"))
+                await sending
                 self._sent = True
             while answer.head is None:
                 await self._more()
@@ -66,6 +102,12 @@ class Connection:
             self.close()
             raise
         return answer.head
+
+    async def _write(self, plain: PlainRequest) -> None:
+        head = _joined(plain.method.encode(), plain.path, plain.fields)
+        await self._stream.write(head, plain.seconds)
+        if plain.body:
+            await self._stream.write(plain.body, plain.seconds)
 
     async def _send(self, request: httpx2.Request, seconds: float | None) -> None:
         write = self._stream.write
@@ -243,8 +285,12 @@ def _head_of(request: httpx2.Request) -> bytes:
     Raises:
         httpx2.LocalProtocolError: a part of it would be read as something else.
     """
-    line = b"%b %b HTTP/1.1\r\n" % (request.method.encode(), request.url.raw_path)
-    fields = [b"%b: %b\r\n" % pair for pair in request.headers.raw]
+    return _joined(request.method.encode(), request.url.raw_path, request.headers.raw)
+
+
+def _joined(method: bytes, path: bytes, headers: list[tuple[bytes, bytes]]) -> bytes:
+    line = b"%b %b HTTP/1.1\r\n" % (method, path)
+    fields = [b"%b: %b\r\n" % pair for pair in headers]
     if not _LINE.fullmatch(line) or not all(map(_FIELD.fullmatch, fields)):
         raise httpx2.LocalProtocolError("a character that no head of a request can have")
     return b"".join([line, *fields, b"\r\n"])

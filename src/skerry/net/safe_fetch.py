@@ -4,6 +4,7 @@ import re
 import ssl
 from collections.abc import Mapping
 from enum import StrEnum
+from functools import lru_cache
 from types import MappingProxyType, TracebackType
 from typing import Final, Self
 
@@ -11,7 +12,8 @@ import anyio
 import httpx2
 from msgspec import Struct, field
 
-from skerry.infra.http import BODY_LIMIT, BodyTooLargeError, PooledTransport
+from skerry.infra.http import Body, BodyTooLargeError, PooledTransport
+from skerry.infra.http11 import Head, PlainRequest
 from skerry.infra.sockets import connect_addresses
 from skerry.net.connect import CheckedConnect, Dial, RefusedError
 from skerry.net.decode import ACCEPTED, Decoder, EncodingError
@@ -29,6 +31,10 @@ _SLACK: Final = 128 * 1024
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _FIELD: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+:[\t\x20-\x7e]*")
 _MAX_FIELDS: Final = 100
+_BODILESS: Final = frozenset({"GET", "HEAD", "DELETE", "OPTIONS"})
+"""Methods whose requests name no length where they have no body."""
+_PLAIN: Final = re.compile(r"/[\w~%/-]*(?:\?[\w~=&%-]*)?", re.ASCII)
+"""Path and query that are sent as they are: no part of them has two spellings."""
 _REPEATING: Final = frozenset({307, 308})
 _KEPT_ACROSS: Final = frozenset({"accept", "accept-language", "user-agent"})
 """Headers that another origin gets too."""
@@ -38,6 +44,8 @@ _OWN: Final = frozenset(
 )
 """Headers that a caller does not set: they are about the connection."""
 _NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
+_parsed: Final = lru_cache(maxsize=32)(parse_url)
+"""The same few addresses of a server are asked again and again."""
 
 
 class Outcome(StrEnum):
@@ -112,6 +120,8 @@ class SafeClient:
         self.connect: Final = CheckedConnect(rules, resolve or SystemResolver(), dial)
         """Opens single connections under the same policy, for a proxy."""
         self._transport = PooledTransport(connect=self.connect, idle_limit=idle_limit)
+        self._allowed = ("", "", 0)
+        """Origin of the last target that was allowed."""
 
     async def __aenter__(self) -> Self:
         """Returns itself."""
@@ -128,7 +138,7 @@ class SafeClient:
 
     async def fetch(self, request: FetchRequest) -> Fetched:
         """Returns the response, or the rule that refused or ended the fetch."""
-        target = parse_url(request.url)
+        target = _parsed(request.url)
         if isinstance(target, Refusal):
             return Fetched(Outcome.BLOCK, target.rule, target.reason)
         headers = {
@@ -159,35 +169,73 @@ class SafeClient:
 
     async def _follow(self, step: _Step, request: FetchRequest) -> Fetched:
         while True:
-            refusal = check_target(step.target, self._rules)
+            refusal = self._refusal(step.target)
             if refusal is not None:
                 return _blocked(step, refusal)
             step.visited.append(step.target)
-            response = await self._transport.handle_async_request(_built(step, request))
+            head, body = await self._transport.exchange(_built(step, request))
             try:
-                step.status = response.status_code
-                location = response.headers.get("location")
-                if location is None or response.status_code not in REDIRECTS:
-                    return await _read(step, response, request, self._rules)
+                step.status = head.status
+                headers = _headers(head)
+                location = headers.get("location")
+                if location is None or head.status not in REDIRECTS:
+                    return await _read(step, headers, body, request, self._rules)
             finally:
-                await response.aclose()
+                await body.aclose()
             following = next_target(step.visited, location)
             if isinstance(following, Refusal):
                 return _blocked(step, following)
-            _redirect(step, following, response.status_code)
+            _redirect(step, following, head.status)
+
+    def _refusal(self, target: Target) -> Refusal | None:
+        """Returns the rule that refuses a target; where it decided last is not judged again."""
+        origin = target.origin
+        if origin == self._allowed:
+            return None
+        refusal = check_target(target, self._rules)
+        if refusal is None:
+            self._allowed = origin
+        return refusal
 
 
-def _built(step: _Step, request: FetchRequest) -> httpx2.Request:
-    limit = min(request.max_bytes, MAX_BYTES)
-    seconds = min(request.seconds, SECONDS)
-    timeout = dict.fromkeys(("connect", "read", "write"), seconds)
-    return httpx2.Request(
+def _built(step: _Step, request: FetchRequest) -> PlainRequest:
+    target, body = step.target, step.body
+    fields = [(b"host", target.authority.encode()), (b"accept-encoding", ACCEPTED.encode())]
+    fields += [(name.encode(), value.encode()) for name, value in step.headers.items()]
+    if body or step.method not in _BODILESS:
+        fields.append((b"content-length", b"%d" % len(body)))
+    return PlainRequest(
+        *target.origin,
         step.method,
-        step.target.url,
-        headers={**step.headers, "accept-encoding": ACCEPTED},
-        content=step.body or None,
-        extensions={"timeout": timeout, BODY_LIMIT: limit + _SLACK},
+        _path(target),
+        fields,
+        body,
+        min(request.max_bytes, MAX_BYTES) + _SLACK,
+        min(request.seconds, SECONDS),
     )
+
+
+def _path(target: Target) -> bytes:
+    """Returns path and query; one with dots between slashes, or rare characters, is normalised."""
+    if _PLAIN.fullmatch(target.path):
+        return target.path.encode()
+    return httpx2.URL(target.url).raw_path
+
+
+def _headers(head: Head) -> dict[str, str]:
+    """Returns the headers of a response, names in small letters; of one name all, with commas."""
+    headers: dict[str, str] = {}
+    for raw, value in head.headers:
+        name, text = raw.decode("latin-1").lower(), _text(value)
+        headers[name] = f"{headers[name]}, {text}" if name in headers else text
+    return headers
+
+
+def _text(value: bytes) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value.decode("latin-1")
 
 
 def _redirect(step: _Step, target: Target, status: int) -> None:
@@ -204,23 +252,27 @@ def _redirect(step: _Step, target: Target, status: int) -> None:
 
 
 async def _read(
-    step: _Step, response: httpx2.Response, request: FetchRequest, rules: NetworkRules
+    step: _Step,
+    headers: Mapping[str, str],
+    body: Body,
+    request: FetchRequest,
+    rules: NetworkRules,
 ) -> Fetched:
     limit = min(request.max_bytes, MAX_BYTES)
     has_body = step.method != "HEAD"
-    encoding = response.headers.get("content-encoding", "") if has_body else ""
+    encoding = headers.get("content-encoding", "") if has_body else ""
     step.decoder = decoder = Decoder(encoding, limit)
-    async for data in response.aiter_raw():
+    async for data in body:
         if not decoder.feed(data):
             return _aborted(step, "body-limit", f"The body has more than {limit} bytes.")
     decoder.end()
     return Fetched(
         Outcome.ALLOW,
         allowing_rule(step.target, rules),
-        f"{step.target.host} answered {response.status_code}.",
-        status=response.status_code,
+        f"{step.target.host} answered {step.status}.",
+        status=step.status,
         final_url=step.target.url,
-        headers={name.lower(): value for name, value in response.headers.items()},
+        headers=headers,
         body=decoder.body,
     )
 

@@ -92,7 +92,8 @@ class PluginServer:
     def __init__(self, host: str, port: int, rules: LiveRules) -> None:
         self._named = frozenset({(host, port)})
         self._rules = rules
-        self._client = LiveClient(_keeping)
+        self._seen = rules()
+        self._client = self._made(self._seen)
 
     async def fetch(
         self,
@@ -110,14 +111,15 @@ class PluginServer:
         that does.
         """
         rules = self._rules()
-        rules = replace(rules, allowed_hosts=rules.allowed_hosts | self._named)
+        if rules is not self._seen and rules != self._seen:
+            self._seen, self._client = rules, self._made(rules)
         limit = min(max_bytes, MAX_BYTES)
         request = FetchRequest(url, method, headers or {}, body, limit, seconds)
-        return await self._client.fetch(request, rules)
+        return await self._client.fetch(request)
 
-
-def _keeping(rules: NetworkRules) -> SafeClient:
-    return SafeClient(rules, idle_limit=2)
+    def _made(self, rules: NetworkRules) -> SafeClient:
+        rules = replace(rules, allowed_hosts=rules.allowed_hosts | self._named)
+        return SafeClient(rules, idle_limit=2)
 
 
 def texts_of(value: object) -> Iterator[str]:

@@ -34,6 +34,32 @@ async def test_a_page_is_fetched_from_the_address_that_was_checked() -> None:
     assert world.asked[0].headers["host"] == "a.example:8080"
 
 
+@pytest.mark.parametrize(
+    ("given", "sent"),
+    [
+        ("/api/recall?limit=5&cursor=a%20b", "/api/recall?limit=5&cursor=a%20b"),
+        ("/a/./b/../c.html?q=../x", "/a/c.html?q=../x"),
+        ("/caf\u00e9/[1]", "/caf%C3%A9/[1]"),
+        ("", "/"),
+    ],
+)
+async def test_a_path_is_sent_in_one_spelling(given: str, sent: str) -> None:
+    async with lab(a_example=PUBLIC) as world:
+        await world.serve(PUBLIC, 80, reply())
+        await fetch(world, f"http://a.example{given}")
+    assert world.asked[0].path == sent
+
+
+async def test_a_request_names_the_length_of_its_body_and_a_post_always() -> None:
+    async with lab(a_example=PUBLIC) as world:
+        await world.serve(PUBLIC, 80, reply())
+        async with world.client() as client:
+            for method, body in (("GET", b""), ("POST", b""), ("POST", b"two"), ("DELETE", b"")):
+                await client.fetch(FetchRequest("http://a.example/", method, body=body))
+    lengths = [asked.headers.get("content-length") for asked in world.asked]
+    assert lengths == [None, "0", "3", None]
+
+
 @pytest.mark.abuse(96)
 @pytest.mark.requirement("ssrf-dns-pinning")
 @pytest.mark.parametrize(
