@@ -14,7 +14,7 @@ from skerry.model.origin import Origin
 from skerry.policy.access import Verb
 from skerry.policy.decide import Actor, Request, decide
 from skerry.policy.tool_names import CORE
-from skerry.runtime.run_context import tool_layers
+from skerry.runtime.toolbox import tool_layers
 
 ROUNDS = 7
 REPEAT = 200

@@ -20,7 +20,8 @@ from skerry.policy.tool_names import CORE, GROUPS
 from skerry.ports.tool import ToolContext, call_of
 from skerry.routing.owner import is_owner
 from skerry.routing.routing import session_key
-from skerry.runtime.run_context import caller_of, tool_layers
+from skerry.runtime.run_context import caller_of
+from skerry.runtime.toolbox import tool_layers
 from tests.support.tool_rules import HOME, config, effect
 
 ENTRIES = st.sampled_from(

@@ -39,6 +39,7 @@ from skerry.runtime.conversation import ConversationCache
 from skerry.runtime.delivery import Delivery
 from skerry.runtime.dispatcher import Dispatch
 from skerry.runtime.run_context import Runtime
+from skerry.runtime.toolbox import Toolbox
 from skerry.runtime.usage.ledger import Ledger
 from skerry.store import Store, nothing, open_store, sessions
 from skerry.store.calls import CallLog
@@ -170,7 +171,7 @@ async def open_core(  # noqa: PLR0913 - each has a default; a test names what it
         runtime = Runtime(
             store=store,
             models=models,
-            tools={tool.spec.name: tool for tool in tools},
+            tools=Toolbox(lambda: tools),
             config=lambda: configs[-1],
             clock=clock,
             histories=ConversationCache(store),

@@ -7,11 +7,8 @@ from collections.abc import (
     Iterator,
     Mapping,
     Sequence,
-    ValuesView,
 )
 from contextlib import asynccontextmanager
-from functools import cached_property
-from itertools import chain
 from typing import TYPE_CHECKING
 
 import anyio
@@ -29,6 +26,7 @@ from skerry.ports.checks import Check
 from skerry.ports.plugins import PluginReport
 from skerry.ports.tool import Tool, verb_of
 from skerry.runtime.run_context import Runtime
+from skerry.runtime.toolbox import Toolbox
 from skerry.sdk.embedding import Embeddings, NoEmbeddings
 from skerry.sdk.features import Features, registered
 from skerry.sdk.host import PluginHost
@@ -44,8 +42,8 @@ if TYPE_CHECKING:
     from skerry.sdk.tool_host import ToolHost
 
 
-class OwnTools(Mapping[str, Tool]):
-    """Our own tools by name, made when somebody first looks: the first message is soon enough.
+class OwnTools(Toolbox):
+    """The tools of this program: of the kernel, of the memory, and of features.
 
     Raises:
         RuntimeError: a tool declares no verb.
@@ -54,12 +52,11 @@ class OwnTools(Mapping[str, Tool]):
     def __init__(
         self, memory: Callable[[], Iterable[Tool]], features: Features | None = None
     ) -> None:
+        super().__init__(self._made)
         self._memory = memory
         self._features = features
         self._host: ToolHost | None = None
         self.features: list[Tool] = []
-        self.plugins: Mapping[str, Tool] = {}
-        """The tools of plugins, which come and go."""
 
     @property
     def host(self) -> "ToolHost | None":
@@ -69,25 +66,18 @@ class OwnTools(Mapping[str, Tool]):
     @host.setter
     def host(self, host: "ToolHost | None") -> None:
         self._host = host
-        self.__dict__.pop("_made", None)  # tools that were made without it lack those of features
+        self.make_again()  # tools that were made without it lack those of features
 
     def taken(self, config: Config) -> frozenset[str]:
         """Returns the names that no tool of a plugin may have; makes no tool."""
         names = CORE if config.plugins.slots.memory == "memory-core" else CORE - MEMORY_TOOLS
         return names | {tool.spec.name for tool in self.features}
 
-    @cached_property
-    def _made(self) -> dict[str, Tool]:
+    def _made(self) -> Iterable[Tool]:
         from skerry.tools.session_search import SessionSearch  # noqa: PLC0415 - at first use
 
-        ours: tuple[Tool, ...] = (
-            *self._host_tools(),
-            SessionSearch(),
-            *self._memory(),
-            *self.features,
-        )
-        made = {tool.spec.name: tool for tool in ours}
-        if unruled := sorted(name for name, tool in made.items() if verb_of(tool) is None):
+        made = (*self._host_tools(), SessionSearch(), *self._memory(), *self.features)
+        if unruled := sorted(tool.spec.name for tool in made if verb_of(tool) is None):
             raise RuntimeError(f"no verb is declared by: {', '.join(unruled)}")
         return made
 
@@ -95,19 +85,6 @@ class OwnTools(Mapping[str, Tool]):
         if self.host is not None:
             for load in (self._features or registered()).tools:
                 yield from load()(self.host)
-
-    def __getitem__(self, name: str) -> Tool:
-        return self._made[name] if name in self._made else self.plugins[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return chain(self._made, self.plugins)
-
-    def __len__(self) -> int:
-        return len(self._made) + len(self.plugins)
-
-    def values(self) -> ValuesView[Tool]:
-        """Returns the tools, as each turn asks: the mixin's looks up every key."""
-        return {**self._made, **self.plugins}.values() if self.plugins else self._made.values()
 
 
 def connect_features(

@@ -166,7 +166,7 @@ class LateCalls(Struct):
         if tool is None:
             await self.desk.withdraw(stored.id, "no such tool")
             return ToolResult(f"Tool {call.tool} not found", is_error=True)
-        layers = runtime.layers(call.caller, runtime.config(), call.model)
+        layers = runtime.tools.layers(call.caller, runtime.config(), call.model)
         call_gate = CallGate(call.run_id, call.session_id, layers)
         late, began = _LateApproval(self.desk), runtime.clock.now_ms()
         result = await runtime.supervisor.call(

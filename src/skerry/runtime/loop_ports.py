@@ -304,7 +304,7 @@ class RunTools:
         plan = self._plan
         model = (self._speaker.provider, self._speaker.model)
         joined = [guest.request.sender for guest in plan.active.joined]
-        return plan.runtime.layers(plan.caller, plan.config, model, joined)
+        return plan.runtime.tools.layers(plan.caller, plan.config, model, joined)
 
     def context(self) -> ToolContext:
         """Returns the context of a tool; most runs call none, and it takes half a millisecond."""

@@ -37,7 +37,7 @@ async def report(runtime: Runtime, key: SessionKey) -> PromptReport:
         workspace=config.workspace(key.agent),
     )
     request = RunRequest(RunId(""), key, "", origin=Origin.OWNER)
-    tools = runtime.offered(caller_of(request), config, model) if model.supports_tools else ()
+    tools = runtime.tools.offered(caller_of(request), config, model)
     specs = tuple(tool.spec for tool in tools)
     target = PromptTarget(request, session_id, context, looking=True)
     prompt = await runtime.prompts.build(

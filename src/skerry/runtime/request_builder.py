@@ -285,9 +285,7 @@ class RequestBuilder:
         self._put(self._shown)
         history, limit = self._history, model.prompt_limit
         plan = self._plan
-        tools = (
-            self._runtime.offered(plan.caller, plan.config, model) if model.supports_tools else ()
-        )
+        tools = self._runtime.tools.offered(plan.caller, plan.config, model)
         self._specs = specs = tuple([tool.spec for tool in tools])
         built = await self._built(model, specs)
         self._noted = with_context(self._shown, built.note) if built.note else self._shown

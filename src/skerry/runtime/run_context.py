@@ -1,7 +1,7 @@
 """The services of the gateway that runs use, and the frozen plan of each run."""
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -17,7 +17,7 @@ from skerry.infra.clock import Clock
 from skerry.infra.rooted_fs import Beneath, EscapeError
 from skerry.infra.supervise import Supervisor
 from skerry.lanes.running import ActiveRun, Running
-from skerry.model.caller import Asker, Caller
+from skerry.model.caller import Caller
 from skerry.model.errors import StoreFailedError
 from skerry.model.event import RunEvent
 from skerry.model.ids import AgentId, RunId, SessionId, SessionKind
@@ -27,14 +27,13 @@ from skerry.model.run import Purpose, RunRequest
 from skerry.model.session import SessionSettings
 from skerry.model.thinking import ThinkingLevel
 from skerry.policy.records import Records
-from skerry.policy.tool_policy import Situation, ToolPolicy, policy, together
-from skerry.ports.model import ModelInfo, Models
-from skerry.ports.tool import Tool, offered, plugin_of
+from skerry.ports.model import Models
 from skerry.ports.tries import CallTarget
 from skerry.replies.shaping import Show, named
 from skerry.runtime.conversation import ConversationCache
 from skerry.runtime.delivery import Delivery
 from skerry.runtime.model_call import Failover
+from skerry.runtime.toolbox import Toolbox
 from skerry.runtime.usage.ledger import Ledger
 from skerry.sessions.opening import SessionLimits, limits
 from skerry.store import Store
@@ -54,7 +53,7 @@ class Runtime(Struct, frozen=True):
 
     store: Store
     models: Models
-    tools: Mapping[str, Tool]
+    tools: Toolbox
     config: Callable[[], Config]
     """Returns the present configuration. A message is accepted, and a run executed, with the one
     that it found at its beginning."""
@@ -80,30 +79,6 @@ class Runtime(Struct, frozen=True):
     transcriber: "Callable[[], Transcriber | None]" = nobody
     """Returns who makes text of recordings; None where no provider is configured."""
 
-    def offered(self, caller: Caller, config: Config, model: ModelInfo) -> list[Tool]:
-        """Returns the tools that a run of the caller may use while `model` answers."""
-        layers = self.layers(caller, config, (model.provider, model.id))
-        return offered(self.tools.values(), caller, layers)
-
-    def layers(
-        self,
-        caller: Caller,
-        config: Config,
-        model: tuple[str, str],
-        joined: Iterable[tuple[str, ...]] = (),
-    ) -> ToolPolicy:
-        """Returns the layers of the configuration on the tools of a run of the caller.
-
-        Args:
-            caller: Who asks, and where.
-            config: The configuration of the run.
-            model: Provider and id of the model that answers now.
-            joined: Keys of further senders whose messages entered the run.
-
-        """
-        of_plugins = frozenset(tool.spec.name for tool in self.tools.values() if plugin_of(tool))
-        return tool_layers(config, caller, model, of_plugins, joined)
-
     def failover(self, target: CallTarget) -> Failover:
         """Returns who finds a model that answers, within the budgets, with every call booked."""
         return Failover(self.models, target, self.ledger)
@@ -114,30 +89,6 @@ class Runtime(Struct, frozen=True):
             return None
         channel = request.reply_to.channel if request.reply_to else WEBCHAT
         return limits(config.session, request.key, channel)
-
-
-def tool_layers(
-    config: Config,
-    caller: Caller,
-    model: tuple[str, str],
-    plugin_tools: frozenset[str] = frozenset(),
-    joined: Iterable[tuple[str, ...]] = (),
-) -> ToolPolicy:
-    """Returns the layers of the configuration on the tools of a run; see `Runtime.layers`."""
-    key, rules = caller.key, config.tool_rules(caller.key.agent, plugin_tools)
-    is_sandboxed = config.is_sandboxed(key)
-    # The caller's own are the first; further senders, and who asked elsewhere, only take away.
-    here = dict.fromkeys((caller.sender, *joined))
-    askers = (*(Asker(key, caller.channel, sender) for sender in here), *caller.behalf)
-    return together(
-        policy(
-            rules,
-            Situation.of(
-                asker.key, asker.channel, asker.sender, model=model, is_sandboxed=is_sandboxed
-            ),
-        )
-        for asker in askers
-    )
 
 
 class RunPlan(Struct, frozen=True):

@@ -338,7 +338,7 @@ async def test_whoever_is_not_the_owner_is_offered_no_tool_and_can_call_none(
     async with gateway(tmp_path / "home") as application:
         runtime = application.dispatch.runtime
         tools = list(runtime.tools.values())
-        layers = runtime.layers(caller, runtime.config(), ("p", "m"))
+        layers = runtime.tools.layers(caller, runtime.config(), ("p", "m"))
     assert offered(tools, caller, layers) == []
     context = ToolContext(Beneath(tmp_path), caller=caller)
     for tool in tools:

@@ -14,7 +14,7 @@ from skerry.policy.decide import Actor, Request, decide
 from skerry.policy.tool_layers import Notice
 from skerry.policy.tool_names import CORE, GROUPS, SUBAGENT_DENIED
 from skerry.policy.tool_policy import warnings
-from skerry.runtime.run_context import tool_layers
+from skerry.runtime.toolbox import tool_layers
 from tests.support.tool_rules import allowed, answer, config, effect
 
 SUBAGENT = "agent:main:subagent:7"

@@ -21,7 +21,8 @@ from skerry.policy.effect import Effect, strictest
 from skerry.policy.files import Thing, kind_of
 from skerry.policy.tool_layers import Step
 from skerry.policy.tool_names import CORE, GROUPS, canonical
-from skerry.runtime.run_context import caller_of, tool_layers
+from skerry.runtime.run_context import caller_of
+from skerry.runtime.toolbox import tool_layers
 
 _VERBS: Final = {
     "memory_search": Verb.RECALL,

@@ -1,0 +1,89 @@
+"""The tools of a gateway by name, and those that a run is offered."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import chain
+
+from skerry.config.root import Config
+from skerry.model.caller import Asker, Caller
+from skerry.policy.tool_policy import Situation, ToolPolicy, policy, together
+from skerry.ports.model import ModelInfo
+from skerry.ports.tool import Tool, offered, plugin_of
+
+
+class Toolbox(Mapping[str, Tool]):
+    """Our own tools, made when somebody first looks, and those of plugins, which come and go."""
+
+    def __init__(self, make: Callable[[], Iterable[Tool]] = tuple) -> None:
+        self._make = make
+        self.plugins: Mapping[str, Tool] = {}
+        """The tools of plugins."""
+
+    @cached_property
+    def own(self) -> Mapping[str, Tool]:
+        """Returns our own tools."""
+        return {tool.spec.name: tool for tool in self._make()}
+
+    def make_again(self) -> None:
+        """Makes our own tools anew when somebody next looks."""
+        self.__dict__.pop("own", None)
+
+    def __getitem__(self, name: str) -> Tool:
+        return self.own[name] if name in self.own else self.plugins[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return chain(self.own, self.plugins)
+
+    def __len__(self) -> int:
+        return len(self.own) + len(self.plugins)
+
+    def offered(self, caller: Caller, config: Config, model: ModelInfo) -> Sequence[Tool]:
+        """Returns the tools that a run of the caller may use while `model` answers."""
+        if not model.supports_tools:
+            return ()
+        layers = self.layers(caller, config, (model.provider, model.id))
+        return offered(self.values(), caller, layers)
+
+    def layers(
+        self,
+        caller: Caller,
+        config: Config,
+        model: tuple[str, str],
+        joined: Iterable[tuple[str, ...]] = (),
+    ) -> ToolPolicy:
+        """Returns the layers of the configuration on the tools of a run of the caller.
+
+        Args:
+            caller: Who asks, and where.
+            config: The configuration of the run.
+            model: Provider and id of the model that answers now.
+            joined: Keys of further senders whose messages entered the run.
+
+        """
+        tools = (*self.own.values(), *self.plugins.values())
+        of_plugins = frozenset(tool.spec.name for tool in tools if plugin_of(tool))
+        return tool_layers(config, caller, model, of_plugins, joined)
+
+
+def tool_layers(
+    config: Config,
+    caller: Caller,
+    model: tuple[str, str],
+    plugin_tools: frozenset[str] = frozenset(),
+    joined: Iterable[tuple[str, ...]] = (),
+) -> ToolPolicy:
+    """Returns the layers of the configuration on the tools of a run; see `Toolbox.layers`."""
+    key, rules = caller.key, config.tool_rules(caller.key.agent, plugin_tools)
+    is_sandboxed = config.is_sandboxed(key)
+    # The caller's own are the first; further senders, and who asked elsewhere, only take away.
+    here = dict.fromkeys((caller.sender, *joined))
+    askers = (*(Asker(key, caller.channel, sender) for sender in here), *caller.behalf)
+    return together(
+        policy(
+            rules,
+            Situation.of(
+                asker.key, asker.channel, asker.sender, model=model, is_sandboxed=is_sandboxed
+            ),
+        )
+        for asker in askers
+    )
