@@ -3,12 +3,18 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
+from typing import Final
 
 from skerry.config.root import Config
 from skerry.model.caller import Asker, Caller
 from skerry.policy.tool_policy import Situation, ToolPolicy, policy, together
 from skerry.ports.model import ModelInfo
 from skerry.ports.tool import Tool, offered, plugin_of
+
+REMEMBERED: Final = 1000
+"""Answers that are remembered at most."""
+_Question = tuple[Caller, str, str, tuple[str, ...]]
+"""Caller, provider and id of the model, and the names of plugins' tools."""
 
 
 class Toolbox(Mapping[str, Tool]):
@@ -18,6 +24,9 @@ class Toolbox(Mapping[str, Tool]):
         self._make = make
         self.plugins: Mapping[str, Tool] = {}
         """The tools of plugins."""
+        self._config: Config | None = None
+        """Configuration for which `_answers` hold."""
+        self._answers: dict[_Question, list[Tool]] = {}
 
     @cached_property
     def own(self) -> Mapping[str, Tool]:
@@ -27,6 +36,7 @@ class Toolbox(Mapping[str, Tool]):
     def make_again(self) -> None:
         """Makes our own tools anew when somebody next looks."""
         self.__dict__.pop("own", None)
+        self._answers.clear()
 
     def __getitem__(self, name: str) -> Tool:
         return self.own[name] if name in self.own else self.plugins[name]
@@ -38,11 +48,31 @@ class Toolbox(Mapping[str, Tool]):
         return len(self.own) + len(self.plugins)
 
     def offered(self, caller: Caller, config: Config, model: ModelInfo) -> Sequence[Tool]:
-        """Returns the tools that a run of the caller may use while `model` answers."""
+        """Returns the tools that a run of the caller may use while `model` answers.
+
+        For our own it follows from the caller, the configuration and the model, so it is remembered
+        until the configuration changes. The tools of plugins may look at anything: they are asked
+        each time. Whatever is offered, each call is decided again when it is made.
+        """
         if not model.supports_tools:
             return ()
+        if config is not self._config:
+            self._config, self._answers = config, {}
+        question = caller, model.provider, model.id, tuple(self.plugins)
+        answer = self._answers.get(question)
+        if answer is None:
+            if len(self._answers) >= REMEMBERED:
+                self._answers.clear()
+            answer = self._answers[question] = self._offered(self.own, caller, config, model)
+        if not self.plugins:
+            return answer
+        return [*answer, *self._offered(self.plugins, caller, config, model)]
+
+    def _offered(
+        self, tools: Mapping[str, Tool], caller: Caller, config: Config, model: ModelInfo
+    ) -> list[Tool]:
         layers = self.layers(caller, config, (model.provider, model.id))
-        return offered(self.values(), caller, layers)
+        return offered(tools.values(), caller, layers)
 
     def layers(
         self,
