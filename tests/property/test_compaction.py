@@ -40,8 +40,8 @@ from skerry.runtime.compaction.summarizer import Summarizer
 from skerry.runtime.conversation import Conversation, ConversationCache, fenced
 from skerry.sessions import cutting
 from skerry.sessions.cutting import batches, cut, spoken
-from skerry.sessions.summary import chunks, extracted, fitted
-from skerry.sessions.window import budget, tokens
+from skerry.sessions.summary import chunks, extracted
+from skerry.sessions.window import budget, fitted, tokens
 from skerry.store import Reader, Store, Unit, compactions, open_store, sessions
 from skerry.testing.model import MODEL, ScriptedModel, Step
 from tests.support.core import open_core

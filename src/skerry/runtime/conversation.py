@@ -7,16 +7,11 @@ from typing import Final
 import msgspec
 from anyio import to_thread
 from msgspec import Struct, field
-from msgspec.structs import replace
 
-from skerry.config.context import ContextPruning, SoftTrim, seconds
 from skerry.model.ids import SessionId
 from skerry.model.message import (
-    CHARS_PER_TOKEN,
     AssistantMessage,
-    ImageBlock,
     Message,
-    TextBlock,
     ToolResultMessage,
     UserMessage,
     is_command_answer,
@@ -25,13 +20,12 @@ from skerry.model.origin import Origin
 from skerry.model.session import TranscriptEntry
 from skerry.policy import fences
 from skerry.policy.injection import Scan, scan
-from skerry.ports.model import History, ModelInfo
+from skerry.ports.model import History
 from skerry.runtime.message_fences import as_read, within
 from skerry.runtime.run_hooks import with_context
 from skerry.sessions.cutting import mended, spoken
-from skerry.sessions.pruning import pruned, shortened
-from skerry.sessions.summary import fitted, shown
-from skerry.sessions.window import MessageOverlay, TokenBudget
+from skerry.sessions.summary import shown
+from skerry.sessions.window import MessageOverlay
 from skerry.store import Reader, Store, compactions, frozen, sessions
 
 _NOTED: Final = frozenset({Origin.OWNER, Origin.MEMORY, Origin.LOCAL})
@@ -283,83 +277,3 @@ class ConversationCache(Struct):
         # A summary may follow the message that is to be answered: its run began before.
         conversation.tail = max(before - 1, state.seq)
         return numbers
-
-
-def token_count(conversation: Conversation, limits: TokenBudget) -> int:
-    """Returns about how many tokens the next request has: as the model counted last, if more."""
-    history = conversation.history
-    fixed = limits.window - limits.reserve - limits.room
-    ends = history.ends
-    counted = fixed + (ends[-1] if ends else 0) // CHARS_PER_TOKEN
-    for index in reversed(range(conversation.since, len(ends))):
-        message = history.messages[index]
-        if isinstance(message, AssistantMessage) and message.usage.total_tokens:
-            reported = message.usage.total_tokens + (ends[-1] - ends[index]) // CHARS_PER_TOKEN
-            return max(counted, reported)
-    return counted
-
-
-PROMPT_SHARE: Final = 2
-"""A person's message may have so many times what a tool's result may."""
-
-
-def shorten(conversation: Conversation, limits: TokenBudget) -> None:
-    """Lets no message take more of the window than is its share. Costs O(1) while all are short."""
-    history, most = conversation.history, limits.most_chars
-    if not history.ends or history.ends[-1] <= most:
-        return
-    before = 0
-    for index, end in enumerate(history.ends):
-        if end - before > most:
-            message = history.messages[index]
-            short = fit(message, most)
-            if short is not message:
-                conversation.view.replace(history, index, short)
-        before = end
-
-
-def fit(message: Message, most: int) -> Message:
-    """Returns the message with a tool's result, or a person's words, cut to their share."""
-    match message:
-        case ToolResultMessage() if not _has_image(message):
-            form = SoftTrim(max_chars=most, head_chars=most * 2 // 3, tail_chars=most // 4)
-            return shortened(message, form)
-        case UserMessage() if len(message.text) > most * PROMPT_SHARE:
-            text = TextBlock(fitted(message.text, most * PROMPT_SHARE // CHARS_PER_TOKEN))
-            images = (block for block in message.content if isinstance(block, ImageBlock))
-            return replace(message, content=(text, *images))
-    return message
-
-
-def prune(conversation: Conversation, settings: ContextPruning, model: ModelInfo, now: int) -> None:
-    """Shortens old tool results, if the provider's cache of them has expired.
-
-    What was shortened once stays so: else the next request would be another than the one that the
-    provider has cached.
-    """
-    if settings.mode == "off" or not _caches(model.api, model.id):
-        return
-    history = conversation.history
-    last = _last_call(history.messages)
-    if last is None or now - last < seconds(settings.ttl) * 1000:
-        return
-    changed = pruned(conversation.view.shown(history), settings, model.context_window)
-    for index, result in changed.items():
-        conversation.view.replace(history, index, result)
-
-
-def _last_call(messages: list[Message]) -> int | None:
-    """Returns when a model that caches last answered, in milliseconds."""
-    for message in reversed(messages):
-        if isinstance(message, AssistantMessage) and _caches(message.api, message.model):
-            return message.timestamp
-    return None
-
-
-def _caches(api: str, model: str) -> bool:
-    """Returns whether the provider keeps the beginning of a request for some minutes."""
-    return api == "anthropic-messages" or model.startswith("anthropic/")
-
-
-def _has_image(message: ToolResultMessage) -> bool:
-    return any(isinstance(block, ImageBlock) for block in message.content)

@@ -27,11 +27,18 @@ from skerry.model.thinking import ThinkingLevel, nearest
 from skerry.model.tool import ToolSpec
 from skerry.ports.model import History, ModelInfo, ModelRequest
 from skerry.runtime.compaction.compactor import CompactionTask, Compactor, tighter
-from skerry.runtime.conversation import Conversation, prune, shorten, token_count
+from skerry.runtime.conversation import Conversation
 from skerry.runtime.message_fences import as_read
 from skerry.runtime.run_context import RunPlan
 from skerry.runtime.run_hooks import RunHooks, with_context
-from skerry.sessions.window import TokenBudget, budget, first_that_fits
+from skerry.sessions.window import (
+    TokenBudget,
+    budget,
+    first_that_fits,
+    prune,
+    shorten,
+    token_count,
+)
 from skerry.workspace.prompt_builder import Prompt, PromptTarget
 
 ATTEMPTS: Final = 3
@@ -63,7 +70,8 @@ class WindowKeeper(Struct):
             ended, self.ended = self.ended, None
             await self._note(ended, system, limits)
         settings = self.compactor.config.agents.defaults.compaction
-        tokens = token_count(self.conversation, limits)
+        history, since = self.conversation.history, self.conversation.since
+        tokens = token_count(history, since, limits)
         threshold = limits.window - limits.reserve
         task = self._last = CompactionTask(model, limits, system, "threshold", tokens)
         soft = min(settings.memory_flush.soft_threshold_tokens, limits.room // SOFT_SHARE)
@@ -199,7 +207,8 @@ class RequestBuilder:
         await self.keeper.before_call(model, limits, self._system)
         if conversation.compactions != self._compactions:
             await self._begin(model)  # what the question needs may have been summarised just now
-        prune(conversation, defaults.context_pruning, model, self._runtime.clock.now_ms())
+        now = self._runtime.clock.now_ms()
+        prune(self._history, conversation.view, defaults.context_pruning, model, now)
         sent, first, self._sent = self._fitting(model, limits)
         conversation.sent_from = first
         system = await self._pipeline.llm_input(self._system, model, sent.messages)
@@ -225,7 +234,7 @@ class RequestBuilder:
     def _fitting(self, model: ModelInfo, limits: TokenBudget) -> tuple[History, int, int]:
         """Returns the messages that fit, the index of the first, and the number of all tokens."""
         keeper, conversation = self.keeper, self._conversation
-        shorten(conversation, keeper.fitting(limits))
+        shorten(self._history, conversation.view, keeper.fitting(limits))
         sent = conversation.view.of(self._history)
         fixed = len(self._system) // CHARS_PER_TOKEN + self._tools
         room = model.context_window - model.max_tokens - len(self._system) // CHARS_PER_TOKEN
@@ -252,9 +261,8 @@ class RequestBuilder:
         target = self.keeper.compactor.target.target
         _, model = await self._runtime.models.choose(target.reference)
         limits = budget(model.context_window, 0, self._config.agents.defaults.compaction)
-        task = CompactionTask(
-            model, limits, "", "manual", token_count(self._conversation, limits), instructions
-        )
+        tokens = token_count(self._history, self._conversation.since, limits)
+        task = CompactionTask(model, limits, "", "manual", tokens, instructions)
         done = await self.keeper.on_demand(task)
         return f"⚙️ Compacted ({done.before:,} → {done.after:,} tokens). {KEPT}"
 

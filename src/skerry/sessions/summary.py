@@ -16,7 +16,7 @@ from skerry.model.message import (
 )
 from skerry.model.origin import Origin
 from skerry.sessions.cutting import calls_of
-from skerry.sessions.window import tokens
+from skerry.sessions.window import fitted, tokens
 
 RESULT_CHARS: Final = 2000
 """Characters of a tool's result that the summariser reads."""
@@ -40,7 +40,6 @@ _HEAD: Final = (
     "The earlier part of this conversation was summarised to save space. Every message of it is"
     " kept: session_search finds it by its words."
 )
-_GAP: Final = "\n[… left out: {count} characters]\n"
 _WRITES: Final = frozenset({"write", "edit"})
 
 
@@ -110,20 +109,6 @@ def _parts(text: str, room: int) -> Iterable[str]:
         yield text[:half]
         text = text[half:]
     yield text
-
-
-def fitted(text: str, most: int) -> str:
-    """Returns the text in at most `most` tokens: its begin and its end, with a mark between."""
-    if tokens(text) <= most:
-        return text
-    gap = tokens(_GAP) + 4
-    chars = len(text)
-    while chars > 1 and tokens(text[: chars // 2]) + tokens(text[-(chars - chars // 2) :]) > max(
-        most - gap, 2
-    ):
-        chars = chars * 3 // 4
-    head, tail = chars * 2 // 3, chars - chars * 2 // 3
-    return text[:head] + _GAP.format(count=len(text) - chars) + (text[-tail:] if tail else "")
 
 
 def fault(summary: str, replaced: int, most: int) -> str | None:

@@ -8,9 +8,19 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from skerry.config.context import Compaction
-from skerry.model.message import CHARS_PER_TOKEN, Message, UserMessage, size
-from skerry.ports.model import History
+from skerry.config.context import Compaction, ContextPruning, SoftTrim, seconds
+from skerry.model.message import (
+    CHARS_PER_TOKEN,
+    AssistantMessage,
+    ImageBlock,
+    Message,
+    TextBlock,
+    ToolResultMessage,
+    UserMessage,
+    size,
+)
+from skerry.ports.model import History, ModelInfo
+from skerry.sessions.pruning import pruned, shortened
 
 RESERVE_SHARE: Final = 3
 KEEP_SHARE: Final = 3
@@ -21,6 +31,11 @@ RESULT_SHARE: Final = 0.3
 """Share of the room that one message may take (openclaw-behaviour 7.3, 30 %)."""
 LEAST_RESULT: Final = 2000
 """Characters that every message may have in a request."""
+
+
+PROMPT_SHARE: Final = 2
+"""A person's message may have so many times what a tool's result may."""
+_GAP: Final = "\n[… left out: {count} characters]\n"
 
 
 class TokenBudget(Struct, frozen=True):
@@ -72,6 +87,20 @@ def tokens(text: str) -> int:
     """Returns about how many tokens the text has, rather too many: one a non-ASCII character."""
     foreign = 0 if text.isascii() else len(text) - len(text.encode("ascii", "ignore"))
     return (len(text) + (CHARS_PER_TOKEN - 1) * foreign) // CHARS_PER_TOKEN + 1
+
+
+def fitted(text: str, most: int) -> str:
+    """Returns the text in at most `most` tokens: its begin and its end, with a mark between."""
+    if tokens(text) <= most:
+        return text
+    gap = tokens(_GAP) + 4
+    chars = len(text)
+    while chars > 1 and tokens(text[: chars // 2]) + tokens(text[-(chars - chars // 2) :]) > max(
+        most - gap, 2
+    ):
+        chars = chars * 3 // 4
+    head, tail = chars * 2 // 3, chars - chars * 2 // 3
+    return text[:head] + _GAP.format(count=len(text) - chars) + (text[-tail:] if tail else "")
 
 
 def weight(message: Message) -> int:
@@ -152,3 +181,82 @@ def _common(first: list[Message], second: list[Message]) -> int:
         if not same:
             return index
     return min(len(first), len(second))
+
+
+def token_count(history: History, since: int, limits: TokenBudget) -> int:
+    """Returns about how many tokens the next request has: as the model counted last, if more.
+
+    The model's counts of messages before index `since` do not hold any more.
+    """
+    fixed = limits.window - limits.reserve - limits.room
+    ends = history.ends
+    counted = fixed + (ends[-1] if ends else 0) // CHARS_PER_TOKEN
+    for index in reversed(range(since, len(ends))):
+        message = history.messages[index]
+        if isinstance(message, AssistantMessage) and message.usage.total_tokens:
+            reported = message.usage.total_tokens + (ends[-1] - ends[index]) // CHARS_PER_TOKEN
+            return max(counted, reported)
+    return counted
+
+
+def shorten(history: History, view: MessageOverlay, limits: TokenBudget) -> None:
+    """Lets no message take more of the window than is its share. Costs O(1) while all are short."""
+    most = limits.most_chars
+    if not history.ends or history.ends[-1] <= most:
+        return
+    before = 0
+    for index, end in enumerate(history.ends):
+        if end - before > most:
+            message = history.messages[index]
+            short = fit(message, most)
+            if short is not message:
+                view.replace(history, index, short)
+        before = end
+
+
+def fit(message: Message, most: int) -> Message:
+    """Returns the message with a tool's result, or a person's words, cut to their share."""
+    match message:
+        case ToolResultMessage() if not _has_image(message):
+            form = SoftTrim(max_chars=most, head_chars=most * 2 // 3, tail_chars=most // 4)
+            return shortened(message, form)
+        case UserMessage() if len(message.text) > most * PROMPT_SHARE:
+            text = TextBlock(fitted(message.text, most * PROMPT_SHARE // CHARS_PER_TOKEN))
+            images = (block for block in message.content if isinstance(block, ImageBlock))
+            return replace(message, content=(text, *images))
+    return message
+
+
+def prune(
+    history: History, view: MessageOverlay, settings: ContextPruning, model: ModelInfo, now: int
+) -> None:
+    """Shortens old tool results, if the provider's cache of them has expired.
+
+    What was shortened once stays so: else the next request would be another than the one that the
+    provider has cached.
+    """
+    if settings.mode == "off" or not _caches(model.api, model.id):
+        return
+    last = _last_call(history.messages)
+    if last is None or now - last < seconds(settings.ttl) * 1000:
+        return
+    changed = pruned(view.shown(history), settings, model.context_window)
+    for index, result in changed.items():
+        view.replace(history, index, result)
+
+
+def _last_call(messages: list[Message]) -> int | None:
+    """Returns when a model that caches last answered, in milliseconds."""
+    for message in reversed(messages):
+        if isinstance(message, AssistantMessage) and _caches(message.api, message.model):
+            return message.timestamp
+    return None
+
+
+def _caches(api: str, model: str) -> bool:
+    """Returns whether the provider keeps the beginning of a request for some minutes."""
+    return api == "anthropic-messages" or model.startswith("anthropic/")
+
+
+def _has_image(message: ToolResultMessage) -> bool:
+    return any(isinstance(block, ImageBlock) for block in message.content)

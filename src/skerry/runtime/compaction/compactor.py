@@ -26,12 +26,12 @@ from skerry.model.run import CompactionResult, Purpose
 from skerry.ports.model import History, ModelInfo
 from skerry.ports.tool import ToolContext
 from skerry.ports.tries import CallTarget
-from skerry.runtime.conversation import Conversation, taint, token_count, worst
+from skerry.runtime.conversation import Conversation, taint, worst
 from skerry.runtime.run_context import Runtime
 from skerry.runtime.run_hooks import RunHooks, TranscriptHooks
 from skerry.sessions.cutting import CompactionCut, Numbered, cut, spoken
-from skerry.sessions.summary import extracted, files, fitted, shown, with_files
-from skerry.sessions.window import TokenBudget, budget, weight
+from skerry.sessions.summary import extracted, files, shown, with_files
+from skerry.sessions.window import TokenBudget, budget, fitted, token_count, weight
 from skerry.store import Reader, Unit, compactions, sessions
 
 logger = logging.getLogger(__name__)
@@ -302,7 +302,7 @@ async def compact_session(
         _unheard,
     )
     limits = budget(model.context_window, 0, compaction)
-    tokens = token_count(conversation, limits)
+    tokens = token_count(conversation.history, conversation.since, limits)
     done = await compactor.run(
         CompactionTask(model, limits, "", "manual", tokens, instructions), session.tail
     )

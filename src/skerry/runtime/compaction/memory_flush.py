@@ -32,12 +32,12 @@ from skerry.ports.model import History, ModelInfo, ModelRequest
 from skerry.ports.tool import ToolContext
 from skerry.ports.tries import CallTarget
 from skerry.runtime import tool_calls
-from skerry.runtime.conversation import fit, taint, worst
+from skerry.runtime.conversation import taint, worst
 from skerry.runtime.model_call import ModelCall
 from skerry.runtime.run_context import Runtime
 from skerry.runtime.run_hooks import RunHooks
 from skerry.sessions.cutting import batches
-from skerry.sessions.window import LEAST_ROOM, RESULT_SHARE, TokenBudget
+from skerry.sessions.window import LEAST_ROOM, RESULT_SHARE, TokenBudget, fit
 from skerry.workspace.prompt_files import unfenced
 
 logger = logging.getLogger(__name__)

@@ -16,8 +16,8 @@ from skerry.ports.model import History, ModelInfo, ModelRequest
 from skerry.ports.tries import CallTarget
 from skerry.runtime.model_call import ModelCall
 from skerry.runtime.run_context import Runtime
-from skerry.sessions.summary import SYSTEM, chunks, extracted, fault, fitted, lines, request_text
-from skerry.sessions.window import TokenBudget, tokens
+from skerry.sessions.summary import SYSTEM, chunks, extracted, fault, lines, request_text
+from skerry.sessions.window import TokenBudget, fitted, tokens
 
 logger = logging.getLogger(__name__)
 

@@ -14,8 +14,7 @@ from skerry.model.message import AssistantMessage, TextBlock, ToolCall, ToolResu
 from skerry.ports.model import History
 from skerry.providers.anthropic import AnthropicProvider
 from skerry.providers.streaming_call import Endpoint
-from skerry.runtime.conversation import Conversation, fit, prune, shorten
-from skerry.sessions.window import budget
+from skerry.sessions.window import MessageOverlay, budget, fit, prune, shorten
 from skerry.testing.clock import FakeClock
 from skerry.testing.model import MODEL
 from skerry.testing.model_server import StubModelServer
@@ -118,10 +117,10 @@ def test_other_providers_keep_no_cache_that_expires(
     result = ToolResultMessage("1", "read", (TextBlock("long " * 3000),), False, 3)  # noqa: FBT003
     later = replace(answer, content=(TextBlock("so"),), stop_reason="stop", timestamp=4)
     history = History([message.user("hi", 1), answer, result, *[later] * 4])
-    conversation = Conversation(history, 1)
+    view = MessageOverlay()
     pruning = ContextPruning(mode="cache-ttl", soft_trim_ratio=0.0)
-    prune(conversation, pruning, replace(MODEL, api=asked), 10**12)
-    assert (conversation.view.of(history) is not history) is pruned
+    prune(history, view, pruning, replace(MODEL, api=asked), 10**12)
+    assert (view.of(history) is not history) is pruned
 
 
 @pytest.mark.requirement("models-limits-enforced")
@@ -129,9 +128,9 @@ def test_no_message_takes_more_than_its_share_of_the_window() -> None:
     limits = budget(8192, 1000, Compaction())
     long = ToolResultMessage("c", "read", (TextBlock("x" * 100_000),), is_error=False, timestamp=1)
     history = History([message.user("y" * 100_000, 1), long, message.user("short", 1)])
-    conversation = Conversation(history, 3)
-    shorten(conversation, limits)
-    sent = conversation.view.of(history)
+    view = MessageOverlay()
+    shorten(history, view, limits)
+    sent = view.of(history)
     assert len(sent.messages[1].text) < limits.most_chars * 1.1
     assert len(sent.messages[0].text) < limits.most_chars * 2.1
     assert sent.messages[2] is history.messages[2]
