@@ -27,8 +27,7 @@ from skerry.model.thinking import ThinkingLevel, nearest
 from skerry.model.tool import ToolSpec
 from skerry.ports.model import History, ModelInfo, ModelRequest
 from skerry.runtime.compaction.compactor import CompactionTask, Compactor, tighter
-from skerry.runtime.conversation import Conversation
-from skerry.runtime.message_fences import as_read
+from skerry.runtime.conversation import Conversation, as_read
 from skerry.runtime.run_context import RunPlan
 from skerry.runtime.run_hooks import RunHooks, with_context
 from skerry.sessions.window import (
