@@ -101,12 +101,17 @@ class MethodTable:
                 do not fit.
             Exception: whatever the method raises; `shape` makes an answer of it.
         """
-        added = self._added.get(frame.method)
-        unknown = added.need if added else access.UNKNOWN
-        _check_access(self._needs.get(frame.method, unknown), call, frame.method)
+        _check_access(self._need(frame.method), call, frame.method)
         if self._is_left_out(frame.method):
             return self._call_rest(frame, call)
         return self._call(frame, call)
+
+    def _need(self, name: str) -> access.Need:
+        """Returns what the caller of a method needs; a plugin takes no name of ours."""
+        if (need := self._needs.get(name)) is not None:
+            return need
+        added = self._added.get(name)
+        return added.need if added else access.UNKNOWN
 
     async def _call_rest(self, frame: RequestFrame, call: Call) -> Json:
         await anyio.to_thread.run_sync(import_module, _REST)  # the loop must not wait for it
@@ -132,8 +137,10 @@ class MethodTable:
         if self._is_left_out(name):
             self._add(*rest.METHODS, *self._features.added())
             self._is_whole = True
+        if (method := self._methods.get(name)) is not None:
+            return method
         added = self._added.get(name)
-        return self._methods.get(name) or (extension.method(added) if added else None)
+        return extension.method(added) if added else None
 
     def _add(self, *methods: Method[Any]) -> None:
         unruled = {method.name for method in methods} - self._needs.keys()
