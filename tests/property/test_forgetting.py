@@ -52,7 +52,7 @@ def test_no_byte_of_it_is_left_and_what_never_had_it_is_as_it_was(
 async def forget(home: Path, said: list[str], drafts: list[str], label: str) -> None:
     redaction = Redaction([PHRASE])
     mirror = Mirror(home / "agents", home)
-    async with open_store(home / DATABASE, on_commit=mirror.touch) as store:
+    async with open_store(home / DATABASE, on_commit=mirror.touched.add) as store:
         await tell(store, said, drafts, label)
         await fill(store, [ID])
         await mirror.flush(store)

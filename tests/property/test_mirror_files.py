@@ -43,7 +43,7 @@ class MirrorFiles(RuleBasedStateMachine):
         return await self.opened.enter_async_context(opening)
 
     def touch(self, session_ids: list[str]) -> None:
-        self.mirror.touch(session_ids)  # the present one: a start makes another
+        self.mirror.touched.add(session_ids)  # the present one: a start makes another
 
     def file(self, name: str) -> Path:
         return self.home / "agents" / "main" / "sessions" / f"{name}.jsonl"

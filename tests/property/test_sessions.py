@@ -55,7 +55,7 @@ class Conversations(RuleBasedStateMachine):
         self.now = 1
 
     def touch(self, session_ids: list[str]) -> None:
-        self.mirror.touch(session_ids)
+        self.mirror.touched.add(session_ids)
 
     def write(self, work: Any) -> Any:
         self.now += 1

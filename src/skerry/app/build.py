@@ -146,7 +146,7 @@ async def open_application(  # noqa: PLR0915 - one for each part, in the order o
         outside.hooks,
     ):
         store.follow(session_events.touch)
-        store.follow(indexer.touch)
+        store.follow(indexer.touched.add)
         ledger, records, live = await _state_of_runs(store, config, clock)
         host = MemoryHost(
             config,
@@ -310,7 +310,7 @@ async def open_state(
         workspace = config.workspace(config.agents.default_id)
         mirror = Mirror(config.state_dir / "agents", workspace, reach)
         path = config.state_dir / DATABASE
-        opening = open_store(path, on_commit=mirror.touch, reach=reach)
+        opening = open_store(path, on_commit=mirror.touched.add, reach=reach)
         async with opening as store, looked_after(store, orderly=orderly):
             await unless_damaged(store, mirror.repair(store))
             yield store, mirror

@@ -13,7 +13,6 @@ from functools import partial
 from itertools import zip_longest
 from typing import Final
 
-import anyio
 from msgspec import Struct, field
 
 from skerry.infra.untrusted_json import UNREADABLE
@@ -21,7 +20,7 @@ from skerry.model import message
 from skerry.model.errors import StateError
 from skerry.model.message import Message
 from skerry.store import text_index
-from skerry.store.store import Store
+from skerry.store.store import Store, TouchedSessions
 from skerry.store.unit import Reader, Unit
 from skerry.store.words import indexed, may_be_command
 
@@ -36,29 +35,23 @@ BATCH_CHARS: Final = 1 << 20
 
 
 class Indexer(Struct):
-    """Keeps the index filled. `touch` it after commits and keep `run` going."""
+    """Keeps the index filled. Tell `touched` of commits and keep `run` going."""
 
-    _dirty: set[str] = field(default_factory=set)
-    _wake: anyio.Event = field(default_factory=anyio.Event)
-
-    def touch(self, session_ids: list[str]) -> None:
-        """Notes that the sessions have new entries."""
-        self._dirty.update(session_ids)
-        self._wake.set()
+    touched: TouchedSessions = field(default_factory=lambda: TouchedSessions(COLLECT_SECONDS))
+    """Sessions with new entries."""
 
     async def run(self, store: Store) -> None:
         """Indexes what earlier processes left, then what is new, at most every five seconds."""
-        self._dirty.update(await store.read(behind))
+        if left := await store.read(behind):
+            self.touched.add(left)
         while True:
-            if not self._dirty:
-                await self._wake.wait()
-            await anyio.sleep(COLLECT_SECONDS)
-            dirty, self._dirty, self._wake = self._dirty, set(), anyio.Event()
+            await self.touched.due()
+            touched = self.touched.take()
             try:
-                await fill(store, list(dirty))
+                await fill(store, list(touched))
             except StateError as error:
                 logger.warning("the search index is behind; it is tried again: %s", error)
-                self._dirty |= dirty
+                self.touched.add(touched)
 
 
 async def fill(store: Store, session_ids: list[str]) -> None:

@@ -33,7 +33,7 @@ from skerry.model.ids import AgentId
 from skerry.model.session import Archived, SessionEntry, entry_id
 from skerry.store import aside, compactions, legible, reached, session_map, sessions
 from skerry.store.listing import SessionFilter, recent
-from skerry.store.store import Store, nothing
+from skerry.store.store import Store, TouchedSessions, nothing
 from skerry.store.unit import Reader, Unit
 
 logger = logging.getLogger(__name__)
@@ -55,24 +55,19 @@ class _Mark(Struct):
 
 
 class Mirror(Struct):
-    """Writes the files. `touch` it after commits and keep `run` going; `flush` at the end."""
+    """Writes the files. Tell `touched` of commits and keep `run` going; `flush` at the end."""
 
     agents_dir: Path
     cwd: Path
     reach: Callable[[str], None] = nothing
     """Called at each named fault point."""
-    _dirty: set[str] = field(default_factory=set)
+    touched: TouchedSessions = field(default_factory=lambda: TouchedSessions(COLLECT_SECONDS))
+    """Sessions whose files are behind."""
     _stale: set[AgentId] = field(default_factory=set)
     _marks: dict[str, _Mark] = field(default_factory=dict)
     _unsaved: set[str] = field(default_factory=set)
-    _wake: anyio.Event = field(default_factory=anyio.Event)
     _writing: anyio.Lock = field(default_factory=anyio.Lock)
     """Marks and files change together: who saves a mark must not meet one that begins anew."""
-
-    def touch(self, session_ids: list[str]) -> None:
-        """Notes that the sessions have new entries."""
-        self._dirty.update(session_ids)
-        self._wake.set()
 
     async def run(self, store: Store) -> None:
         """Appends what is new, at most every 100 ms; writes the session maps at most every 5 s.
@@ -82,10 +77,9 @@ class Mirror(Struct):
         """
         next_index = anyio.current_time() + INDEX_SECONDS
         while True:
-            behind = self._stale or self._unsaved or self._dirty
+            behind = self._stale or self._unsaved or self.touched.waiting
             with anyio.move_on_after(next_index - anyio.current_time() if behind else None):
-                await self._wake.wait()
-            await anyio.sleep(COLLECT_SECONDS)
+                await self.touched.due()
             await self._append(store)
             if anyio.current_time() >= next_index:
                 began = anyio.current_time()
@@ -103,7 +97,7 @@ class Mirror(Struct):
         except OSError as error:
             # No room, say: a start must not fail of it. What it would keep stays where it is.
             logger.warning("lost messages could not be kept aside; the next start tries: %s", error)
-        self._dirty.update(await store.read(self._behind))
+        self.touched.waiting.update(await store.read(self._behind))
         await self.flush(store)
         await anyio.to_thread.run_sync(self._tell, store)
 
@@ -169,7 +163,7 @@ class Mirror(Struct):
         async with self._writing:  # whoever writes has read what stood there before
             for session_id in session_ids:
                 self._marks[session_id] = _Mark(0, 0)
-            self._dirty.update(session_ids)
+            self.touched.waiting.update(session_ids)
         await self.flush(store)
 
     async def flush(self, store: Store) -> None:
@@ -182,14 +176,13 @@ class Mirror(Struct):
             await self._append_dirty(store)
 
     async def _append_dirty(self, store: Store) -> None:
-        dirty, self._dirty = self._dirty, set()
-        self._wake = anyio.Event()
+        dirty = self.touched.take()
         if not dirty:
             return
         try:
             await anyio.to_thread.run_sync(self._append_files, store, dirty)
         finally:
-            self._dirty |= dirty  # what is left
+            self.touched.waiting |= dirty  # what is left
 
     def _append_files(self, store: Store, dirty: set[str]) -> None:
         """Brings the files of the sessions up to date, and takes those that are out of `dirty`."""
@@ -328,7 +321,7 @@ class Mirror(Struct):
                 raise
             logger.warning("the session map is behind; it is tried again: %s", error)
             return
-        for session_id in unsaved - self._dirty:
+        for session_id in unsaved - self.touched.waiting:
             del self._marks[session_id]  # bounds memory; it is read again when needed
 
     def _write_maps(self, maps: dict[AgentId, dict[str, Any]]) -> None:

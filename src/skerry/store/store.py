@@ -2,7 +2,7 @@
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import asynccontextmanager, closing, nullcontext, suppress
 from functools import partial
 from pathlib import Path
@@ -47,6 +47,38 @@ def _try(unit: Unit) -> None:
 
 def nothing(point: str) -> None:
     """Reaches a fault point where no fault is planted."""
+
+
+class TouchedSessions:
+    """Sessions that were changed and that a follower has not taken yet.
+
+    It is woken a little later than the first change, so that many commits cost it one look.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self.waiting: set[str] = set()
+        self._seconds = seconds
+        self._due = asyncio.Event()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def add(self, session_ids: Iterable[str]) -> None:
+        """Adds sessions; for `Store.follow`."""
+        self.waiting.update(session_ids)
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(self._seconds, self._due.set)
+
+    async def due(self) -> None:
+        """Returns when sessions have waited for long enough."""
+        await self._due.wait()
+
+    def take(self) -> set[str]:
+        """Returns the sessions, and waits for further ones."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._due.clear()
+        taken, self.waiting = self.waiting, set()
+        return taken
 
 
 class Store:

@@ -274,7 +274,7 @@ async def test_our_own_file_comes_back_as_it_was_and_only_once(tmp_path: Path) -
         user("where to?", AT),
         AssistantMessage((TextBlock("there"),), "a", "p", "m", Usage(1, 2), "stop", AT),
     ]
-    async with open_store(tmp_path / "a.sqlite", on_commit=mirror.touch) as store:
+    async with open_store(tmp_path / "a.sqlite", on_commit=mirror.touched.add) as store:
         await store.write(lambda unit: sessions.begin(unit, key, SessionId("s1"), AT))
         await store.write(lambda unit: sessions.append(unit, SessionId("s1"), 0, "r", said, AT))
         await mirror.flush(store)

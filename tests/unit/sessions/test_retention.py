@@ -136,7 +136,7 @@ async def test_what_is_due_is_archived_then_removed_with_its_file_and_its_words(
 ) -> None:
     agents = tmp_path / "agents"
     mirror = Mirror(agents, tmp_path)
-    async with open_store(tmp_path / "state.sqlite", on_commit=mirror.touch) as store:
+    async with open_store(tmp_path / "state.sqlite", on_commit=mirror.touched.add) as store:
         session_id = await store.write(lambda unit: talk(unit, "trip", "blue boat", 1))
         await store.write(lambda unit: talk(unit, "main", "red house", 1))
         await fill(store, [session_id])

@@ -77,7 +77,7 @@ async def test_an_orderly_day_and_a_crash_keep_nothing(files: Files) -> None:
         await files.start(store)
         await store.write(partial(say, texts=["two"]))
         crashed = files.mirror()
-        crashed.touch(["s1"])
+        crashed.touched.add(["s1"])
         await crashed._append(store)  # and no mark: the process is gone
     async with open_store(files.home / "state.sqlite") as store:
         await files.start(store)
@@ -143,7 +143,7 @@ async def test_the_rest_is_added_with_its_summary_where_the_session_ends(files: 
         assert (
             await store.write(lambda unit: recovering.take(unit, kept, 99)) is RecoveryOutcome.ADDED
         )
-        mirror.touch(["s1"])
+        mirror.touched.add(["s1"])
         await mirror.flush(store)
         assert files.file.read_bytes() == whole
         state = await store.read(lambda reader: compactions.state(reader, "s1"))

@@ -39,7 +39,7 @@ async def compacted(store: Store) -> None:
 @pytest.mark.requirement("compaction-persists-summary")
 async def test_the_mirror_has_the_line_of_the_seeds(tmp_path: Path) -> None:
     mirror = Mirror(tmp_path / "agents", tmp_path)
-    async with open_store(tmp_path / "s.sqlite", on_commit=mirror.touch) as store:
+    async with open_store(tmp_path / "s.sqlite", on_commit=mirror.touched.add) as store:
         await compacted(store)
         await mirror.flush(store)
     folder = tmp_path / "agents" / "main" / "sessions"

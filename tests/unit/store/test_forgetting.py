@@ -189,7 +189,7 @@ async def test_no_file_has_the_bytes_when_it_is_finished(tmp_path: Path) -> None
     """Neither the pages that were freed, nor the log, nor the mirror."""
     path = tmp_path / DATABASE
     mirror = Mirror(tmp_path / "agents", tmp_path)
-    async with open_store(path, on_commit=mirror.touch) as store:
+    async with open_store(path, on_commit=mirror.touched.add) as store:
         await everywhere(store)
         await redact(store, AgentId("other"), Redaction([WORD]))  # it had the same words
         await mirror.flush(store)

@@ -93,7 +93,7 @@ async def test_a_crash_between_append_and_mark_doubles_nothing(files: Files) -> 
         await files.start(store)
         await store.write(partial(say, texts=["two"]))
         crashed = files.mirror()
-        crashed.touch(["s1"])
+        crashed.touched.add(["s1"])
         await crashed._append(store)  # and no mark: the process is gone
         assert files.texts() == ["one", "two"]
         await store.write(partial(say, texts=["three"]))
@@ -164,7 +164,7 @@ async def test_what_is_rewritten_while_marks_are_saved_is_not_taken_for_written(
     async with open_store(files.home / "state.sqlite") as store:
         await store.write(partial(say, texts=["one", "two"]))
         mirror = files.mirror()
-        mirror.touch(["s1"])
+        mirror.touched.add(["s1"])
         saving: Any = Slow(store, writes=True)
         rewriting: Any = Slow(store, writes=False)
         with anyio.fail_after(60):

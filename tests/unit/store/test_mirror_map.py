@@ -59,7 +59,7 @@ class Place:
 async def opened(home: Path) -> AsyncGenerator[Place]:
     place = Place(home)
     async with open_store(
-        home / "s.sqlite", on_commit=place.mirror.touch, reach=place.reach
+        home / "s.sqlite", on_commit=place.mirror.touched.add, reach=place.reach
     ) as place.store:
         await place.mirror.repair(place.store)
         yield place

@@ -178,7 +178,7 @@ async def test_the_index_follows_commits(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr("skerry.store.indexing.COLLECT_SECONDS", 0)
     indexer = Indexer()
     async with (
-        open_store(tmp_path / DATABASE, on_commit=indexer.touch) as store,
+        open_store(tmp_path / DATABASE, on_commit=indexer.touched.add) as store,
         anyio.create_task_group() as tasks,
     ):
         tasks.start_soon(partial(indexer.run, store))

@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from skerry.infra.sqlite import quick_check
@@ -18,6 +19,7 @@ from skerry.model.errors import (
 )
 from skerry.model.ids import SessionId, SessionKey
 from skerry.store import Reader, Unit, open_store, sessions
+from skerry.store.store import TouchedSessions
 from tests.support.twice import every_unit
 
 MAIN = SessionKey.main()
@@ -234,3 +236,42 @@ async def test_a_unit_runs_twice_where_that_is_asked_for(
         assert await store.read(count) == 1
         with pytest.raises(AssertionError, match="the second time 2, the first 1"):
             await store.write(remember)
+
+
+async def test_a_follower_takes_all_sessions_that_were_touched_a_little_after_the_first(
+    tmp_path: Path,
+) -> None:
+    touched = TouchedSessions(0)
+    async with open_store(tmp_path / "state.sqlite", on_commit=touched.add) as store:
+
+        def work(unit: Unit, key: SessionKey) -> None:
+            session_id, tail = sessions.ensure(unit, key, SessionId(str(key)), 1)
+            sessions.append(unit, session_id, tail, "r1", [said("hi")], 2)
+
+        other = SessionKey.parse("agent:main:other")
+        for key in (MAIN, other):
+            await store.write(partial(work, key=key))
+        both = {str(MAIN), str(other)}
+        assert touched.waiting == both
+        with anyio.fail_after(60):
+            await touched.due()
+            assert touched.take() == both
+            assert touched.take() == set()
+            touched.add(["c"])
+            await touched.due()
+        assert touched.take() == {"c"}
+
+
+async def test_a_follower_that_took_early_is_woken_by_the_next_change_alone() -> None:
+    touched = TouchedSessions(0)
+    touched.add(["a"])
+    assert touched.take() == {"a"}
+    for _ in range(3):
+        await anyio.lowlevel.checkpoint()
+    with anyio.move_on_after(0) as scope:
+        await touched.due()
+    assert scope.cancelled_caught
+    touched.add(["b"])
+    with anyio.fail_after(60):
+        await touched.due()
+    assert touched.take() == {"b"}
