@@ -131,13 +131,11 @@ async def open_application(  # noqa: PLR0915 - one for each part, in the order o
     """
     check_secret(settings.config)
 
+    config = settings.present
     redact = _hide(settings, environ, outside)
     clock, health, started_ms = outside.clock, Health(), outside.clock.now_ms()
     broadcast = Broadcast(clock)
     session_events, indexer = SessionEvents(broadcast, clock.now_ms), Indexer()
-
-    def config() -> Config:
-        return settings.config
 
     async with (
         open_state(config(), outside.reach, starting=True) as (store, mirror),

@@ -22,7 +22,7 @@ from skerry.config.redact import JSON
 from skerry.config.reload import ReloadMode
 from skerry.config.reload_rules import needs_restart
 from skerry.config.remote_write_policy import Pattern, guard
-from skerry.config.root import Config
+from skerry.config.root import Config, PresentConfig
 from skerry.config.write import META, Author, Edit, Written, rewrite, set_values
 from skerry.gateway.configuration import Applied, ConfigFile
 from skerry.infra.clock import Clock, SystemClock
@@ -42,7 +42,7 @@ class Settings:
     def __init__(
         self, loaded: Loaded, environ: Mapping[str, str], clock: Clock | None = None
     ) -> None:
-        self.config: Config = loaded.config
+        self.present = PresentConfig(loaded.config)
         self.broken: ConfigInvalidError | None = loaded.broken
         self.environ: dict[str, str] = dict(loaded.expanded.environ)
         """The environment with the variables of the file; it follows the file."""
@@ -56,6 +56,11 @@ class Settings:
         self._listeners: list[Callable[[Config], None]] = []
         self._told: list[Callable[[Applied], None]] = []
         self._started_with = loaded.expanded.merged
+
+    @property
+    def config(self) -> Config:
+        """Returns the present configuration."""
+        return self.present.config
 
     @property
     def expanded(self) -> Expanded:
@@ -119,7 +124,7 @@ class Settings:
     def bound(self, port: int) -> None:
         """Notes the port that the gateway really listens on; 0 let the system choose."""
         gateway = self.config.gateway.model_copy(update={"port": port})
-        self.config = self.config.model_copy(update={"gateway": gateway})
+        self.present.config = self.config.model_copy(update={"gateway": gateway})
 
     def started(self) -> None:
         """Keeps the file that the gateway started with as the last good one."""
@@ -206,7 +211,7 @@ class Settings:
             self._use(config)
 
     def _use(self, config: Config) -> None:
-        self.config = config.model_copy(update={"gateway": self._gateway(config)})
+        self.present.config = config.model_copy(update={"gateway": self._gateway(config)})
         for listener in self._listeners:
             listener(self.config)
 

@@ -277,3 +277,16 @@ def with_sections(kernel: type[Config], features: tuple[Feature, ...] = FEATURES
 
 if not TYPE_CHECKING and any(feature.config for feature in FEATURES):
     Config = with_sections(Config)
+
+
+class PresentConfig:
+    """The configuration in force. Parts that follow changes call it at each use."""
+
+    __slots__ = ("config",)
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+
+    def __call__(self) -> Config:
+        """Returns it."""
+        return self.config
