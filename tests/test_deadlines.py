@@ -143,8 +143,6 @@ WITHOUT: Final = {
     "gateway/methods/markdown.py:markdown_render": "in a process that may take 5 s of CPU a text",
     "gateway/methods/runs.py:_agent": RUN,
     "gateway/methods/runs.py:agent_wait": "has `timeoutMs`",
-    "gateway/session_events.py:SessionEvents.run": OWNER,
-    "gateway/session_events.py:SessionEvents.touched": OWNER,
     "gateway/presence.py:Presence.after": OWNER,
     "gateway/connection.py:Accept.__call__": "uvicorn's first message, which is there",
     "gateway/server.py:_WebSockets._accept_first": "imports a module",

@@ -278,7 +278,10 @@ async def running_gateway(  # noqa: PLR0913 - each has a default; a test names w
     models = FakeModels()
     session_events = SessionEvents(broadcast, clock.now_ms)
     hooks = hooks or Hooks()
-    async with hooks, open_store(home / "state.sqlite", on_commit=session_events.touch) as store:
+    async with (
+        hooks,
+        open_store(home / "state.sqlite", on_commit=session_events.touched.add) as store,
+    ):
         context = GatewayContext(
             config=lambda: settings.config,
             dispatcher=dispatcher,

@@ -143,7 +143,7 @@ async def open_application(  # noqa: PLR0915 - one for each part, in the order o
         _models(settings, environ, outside, store) as models,
         outside.hooks,
     ):
-        store.follow(session_events.touch)
+        store.follow(session_events.touched.add)
         store.follow(indexer.touched.add)
         ledger, records, live = await _state_of_runs(store, config, clock)
         host = MemoryHost(

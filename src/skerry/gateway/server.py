@@ -198,7 +198,7 @@ async def _send_presence(context: GatewayContext) -> None:
 
 async def _send_session_events(context: GatewayContext) -> None:
     """Sends changes of sessions in the encoding of version 4: version 3 has no such events."""
-    await context.session_events.touched()  # by a client's subscription, so that one has connected
+    await context.session_events.due()  # by a client's subscription, so that one has connected
     from skerry.gateway.methods.subscriptions import (  # noqa: PLC0415 - at first use
         session_line,
         session_row,

@@ -1,13 +1,13 @@
 """Sends subscribed clients the sessions that changed, and the new messages in them.
 
 A commit only names the sessions that it touched; a little later their changes are read and sent, so
-that many commits cost one read. While no client is subscribed, a commit costs nothing.
+that many commits cost one read. While no client is subscribed, nothing is read.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final
 
-import anyio
 from msgspec import Raw, Struct
 
 from skerry.gateway.broadcast import Broadcast
@@ -15,6 +15,7 @@ from skerry.gateway.frames import Json
 from skerry.model.errors import StateError
 from skerry.model.session import SessionEntry, TranscriptEntry, entry_id
 from skerry.store import Reader, Store, sessions
+from skerry.store.store import TouchedSessions
 
 COLLECT_SECONDS: Final = 0.05
 SESSIONS: Final = "sessions"
@@ -40,14 +41,16 @@ class _Change(Struct, frozen=True):
 
 
 class SessionEvents:
-    """Changes of sessions, for subscribers. `touch` it after commits and keep `run` going."""
+    """Changes of sessions, for subscribers. Tell `touched` of commits and keep `run` going."""
 
     def __init__(self, broadcast: Broadcast, now_ms: Callable[[], int]) -> None:
         self._broadcast = broadcast
         self._now_ms = now_ms
         self._sent: dict[str, dict[str, int]] = {}
-        self._dirty: dict[str, str] = {}
-        self._wake = anyio.Event()
+        self.touched = TouchedSessions(COLLECT_SECONDS)
+        """Sessions that may have changed."""
+        self._reasons: dict[str, str] = {}
+        """Reasons of those changes that are more than new messages."""
 
     def follow(self, key: str, session: SessionEntry | None, *, first: bool) -> None:
         """Begins to send the messages of a conversation that come after the tail of its `session`.
@@ -61,25 +64,30 @@ class SessionEvents:
         sent = self._sent.setdefault(key, {})
         if session.session_id not in sent:
             sent[session.session_id] = session.tail
-            self.touch([session.session_id])  # a message may have arrived since it was read
+            self.touched.add([session.session_id])  # a message may have arrived since it was read
 
     def skip(self, session: SessionEntry) -> None:
         """Marks the session's messages as sent: it is about to be restored."""
         if (sent := self._sent.get(session.key)) is not None:
             sent[session.session_id] = session.tail
 
-    def touch(self, session_ids: list[str], reason: str = "") -> None:
-        """Marks sessions that may have changed; `reason` is empty for new messages."""
-        if not self._broadcast.has_topics:
-            return
-        for session_id in session_ids:
-            if reason or session_id not in self._dirty:
-                self._dirty[session_id] = reason
-        self._wake.set()
+    def changed(self, session_ids: Sequence[str], reason: str) -> None:
+        """Marks sessions that changed by more than new messages."""
+        self._reasons.update(dict.fromkeys(session_ids, reason))
+        self.touched.add(session_ids)
 
-    async def touched(self) -> None:
-        """Returns when a session was touched that has not been read since."""
-        await self._wake.wait()
+    async def due(self) -> None:
+        """Returns when changes are to be sent: some client is subscribed."""
+        while True:
+            await self.touched.due()
+            if self._broadcast.has_topics:
+                return
+            self._take()
+
+    def _take(self) -> tuple[set[str], dict[str, str]]:
+        """Returns the sessions that may have changed, and the reasons."""
+        reasons, self._reasons = self._reasons, {}
+        return self.touched.take(), reasons
 
     async def run(self, store: Store, row: Row, line: Line) -> None:
         """Sends the changes, at most every 50 ms.
@@ -90,15 +98,14 @@ class SessionEvents:
             line: Encodes a message.
         """
         while True:
-            await self._wake.wait()
-            await anyio.sleep(COLLECT_SECONDS)
-            dirty, self._dirty = self._dirty, {}
-            self._wake = anyio.Event()
+            await self.due()
+            touched, reasons = self._take()
             self._forget()
             try:
-                changes = await store.read(lambda reader: self._changes(reader, dirty))  # noqa: B023 - read at once
-            except StateError:
-                self._dirty = dirty | self._dirty  # sent after the next commit
+                changes = await store.read(partial(self._changes, touched, reasons))
+            except StateError:  # they are sent after the next commit
+                self.touched.waiting |= touched
+                self._reasons = reasons | self._reasons
                 raise
             for change in changes:
                 self._send(change, row, line)
@@ -108,9 +115,9 @@ class SessionEvents:
         for key in [key for key in self._sent if not self._broadcast.is_wanted(messages_of(key))]:
             del self._sent[key]
 
-    def _changes(self, reader: Reader, dirty: dict[str, str]) -> list[_Change]:
+    def _changes(self, touched: set[str], reasons: dict[str, str], reader: Reader) -> list[_Change]:
         changes = []
-        for session_id, reason in dirty.items():
+        for session_id in touched:
             session = sessions.get(reader, session_id)
             if session is None:
                 continue
@@ -118,7 +125,7 @@ class SessionEvents:
             if self._broadcast.is_wanted(messages_of(session.key)):
                 sent = self._sent.get(session.key, {}).get(session_id, 0)
                 new = sessions.entries(reader, session_id, limit=_BATCH, after=sent)
-            changes.append(_Change(session, reason, new))
+            changes.append(_Change(session, reasons.get(session_id, ""), new))
         return changes
 
     def _send(self, change: _Change, row: Row, line: Line) -> None:

@@ -154,7 +154,7 @@ async def test_what_cannot_be_told_of_one_session_ends_no_gateway(
     await talk(rig, CHAT, "hi")
     await wire.event("sessions.changed", phase="message")
     await rig.store.write(lambda unit: unit.execute("UPDATE session SET key = 'agent::'"))
-    rig.context.session_events.touch(["id-chat"], "patch")
+    rig.context.session_events.changed(["id-chat"], "patch")
     with anyio.fail_after(60):
         while "could not be sent" not in caplog.text:  # noqa: ASYNC110 - nobody tells of it
             await anyio.sleep(0.01)

@@ -38,7 +38,7 @@ async def sessions_taint_clear(call: Call, params: ClearParams) -> Json:
     before = await context.store.write(lambda unit: taint.clear(unit, key, now, by, params.through))
     if before is None:
         raise _unknown(key)
-    context.session_events.touch([before.session_id], "taint")
+    context.session_events.changed([before.session_id], "taint")
     state = await context.store.read(lambda reader: taint.look(reader, key))
     return {"key": key, **(state or before).as_json()}
 

@@ -208,7 +208,7 @@ async def _shelved(
 async def _patched(call: Call, key: SessionKey, session: SessionEntry) -> Json:
     """Sends the change to clients, and returns the session as it is now."""
     context = call.context
-    context.session_events.touch([session.session_id], "patch")
+    context.session_events.changed([session.session_id], "patch")
     return {
         "ok": True,
         "path": str(context.config().state_dir / DATABASE),
@@ -247,7 +247,7 @@ async def sessions_reset(call: Call, params: SessionsResetParams) -> Json:
     old, session = await context.dispatcher.alone(key, work, stopping=params.reason)
     lifecycle.ended(context.hooks, old, params.reason)
     lifecycle.start(context.hooks, key, session.session_id, old)
-    context.session_events.touch([session.session_id], params.reason)
+    context.session_events.changed([session.session_id], params.reason)
     entry = rows.entry(context, session)
     answer: dict[str, Json] = {"ok": True, "key": str(key), "entry": entry}
     if call.protocol > 3:  # noqa: PLR2004 - the version of the protocol
@@ -276,7 +276,7 @@ async def sessions_delete(call: Call, params: SessionsDeleteParams) -> Json:
         key, lambda: context.store.write(write), stopping="delete"
     )
     if session is not None:
-        context.session_events.touch([session.session_id], "delete")
+        context.session_events.changed([session.session_id], "delete")
     if params.emit_lifecycle_hooks:
         lifecycle.ended(context.hooks, session, "delete")
     return {
@@ -311,7 +311,7 @@ async def sessions_restore(call: Call, params: SessionsRestoreParams) -> Json:
     if restored:
         lifecycle.ended(context.hooks, displaced, "restore")
         lifecycle.start(context.hooks, key, session.session_id, displaced)
-    context.session_events.touch([session.session_id], "restore")
+    context.session_events.changed([session.session_id], "restore")
     return {
         "ok": True,
         "key": session.key,
@@ -332,7 +332,7 @@ async def sessions_compact(call: Call, params: SessionsCompactParams) -> Json:
         return answer | {"reason": "no sessionId"}
     done = await context.dispatcher.compact(key, params.instructions)
     if done is not None:
-        context.session_events.touch([session.session_id], "compact")
+        context.session_events.changed([session.session_id], "compact")
         answer |= {"compacted": True, "kept": done.kept}
         if call.protocol > 3:  # noqa: PLR2004 - the version of the protocol
             answer["result"] = {"tokensBefore": done.before, "tokensAfter": done.after}

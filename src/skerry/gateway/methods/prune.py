@@ -22,7 +22,7 @@ async def sessions_prune(call: Call, params: SessionsPruneParams) -> Json:
     if not params.dry_run:
         agents = config.state_dir / "agents"
         due = await carry_out(context.store, context.hooks, agents, due, now)
-        context.session_events.touch(
+        context.session_events.changed(
             [archived.session.session_id for archived in due.archive], "delete"
         )
     return {"ok": True, "dryRun": params.dry_run, **_shown(due)}
