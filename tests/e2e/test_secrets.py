@@ -5,13 +5,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
+import anyio
 import msgspec
 import pytest
 
+from skerry.client.client import GatewayClient
+from skerry.hooks.hooks import Hooks
 from skerry.infra.atomic import write_atomic
 from skerry.testing.gateway import GatewayProcess, model_config
 from skerry.testing.model_server import Status, StubModelServer
+from skerry.testing.telegram_server import TelegramServer
 from tests.support.cli import run_command_text
+from tests.support.whole import whole_gateway
 from tests.support.wire import Wire, connected, request
 
 PLACES: Final = ("token", "key", "variable", "env", "header", "url", "plugin")
@@ -150,3 +155,34 @@ async def test_no_secret_leaves_its_place(
     ]
     assert leaks == []
     assert {(home / name).stat().st_mode & 0o777 for name in CONFIGURATION} == {0o600}
+
+
+@pytest.mark.abuse(92)
+async def test_a_platform_that_repeats_the_token_of_an_account_shows_it_to_nobody(
+    tmp_path: Path,
+) -> None:
+    async with TelegramServer() as server:
+        telegram = {
+            "botToken": server.token,
+            "apiRoot": server.root,
+            "dmPolicy": "open",
+            "allowFrom": ["*"],
+        }
+        repeated = f"no such method: /bot{server.token}/call"
+        async with whole_gateway(
+            tmp_path / "home", Hooks(), config={"channels": {"telegram": telegram}}
+        ) as (_, address):
+            server.fail("sendMessage", 403, repeated)
+            server.fail("sendMessage", 500, repeated)
+            server.say("one")
+            server.say("two", user=8)
+            async with GatewayClient(address, scopes=("operator.read",)) as client:
+                rows: Any = {}
+                with anyio.fail_after(60):
+                    while json.dumps(rows).count("no such method") < 2:
+                        rows = await client.request("outbox.list")
+                server.fail("getMe", 401, repeated)
+                status = await client.request("channels.status", {"probe": True})
+        shown = json.dumps([status, rows])
+        assert shown.count("no such method: /bot[redacted]/call") >= 3
+        assert server.token not in shown

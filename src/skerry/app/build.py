@@ -164,7 +164,8 @@ async def open_application(  # noqa: PLR0915 - one for each part, in the order o
             tools = OwnTools(memory.tools)
             delivery = Delivery({})
             sender = partial(
-                open_sender, settings, store, clock, outside.reach, outside.hooks, delivery.wake
+                open_sender,
+                *(settings, store, clock, outside.reach, outside.hooks, delivery.wake, redact),
             )
             delivery.senders.update({(a.channel, a.account): sender(a) for a in outside.adapters})
             lanes = Lanes(*_limits(config()))
@@ -209,7 +210,7 @@ async def open_application(  # noqa: PLR0915 - one for each part, in the order o
             plugins = LivePlugins(config, runtime, tools, parts, outside.reach, memory.embeddings)
             await plugins.load()
             settings.on_change(plugins.touch)
-            hosts = AccountHosts(clock, store, runtime.commands, config)
+            hosts = AccountHosts(clock, store, runtime.commands, config, redact)
             channels = LiveChannels(config, delivery, parts.sender, dispatch.receive, hosts)
             channels.open()
             settings.on_change(channels.touch)

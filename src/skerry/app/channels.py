@@ -8,6 +8,7 @@ from typing import Final
 import anyio
 import anyio.abc
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from skerry.app.settings import Settings
 from skerry.commands.table import CommandTable
@@ -193,7 +194,7 @@ class LiveChannels:
                         channel,
                         account,
                         channel,
-                        account_state(sender.adapter),
+                        self._state(sender.adapter),
                         is_configured=False,
                         offers=capabilities(sender.adapter),
                         webhook=_webhook(sender.adapter),
@@ -211,9 +212,9 @@ class LiveChannels:
                 _idle(platform, section, name),
                 is_enabled=False,
             )
-        state = account.failure or AccountState()
+        state = self._shown(account.failure or AccountState())
         if account.adapter is not None and account.failure is None:
-            state = account_state(account.adapter)
+            state = self._state(account.adapter)
         return AccountReport(
             platform.name,
             name,
@@ -229,10 +230,17 @@ class LiveChannels:
         adapter = self.adapter(channel, account)
         if isinstance(adapter, Probes):
             with anyio.move_on_after(PROBE_SECONDS):
-                return await adapter.probe()
+                return self._shown(await adapter.probe())
             message = f"The platform did not answer in {PROBE_SECONDS:g} s."
             return AccountState(ConnectionState.RETRYING, message)
-        return account_state(adapter) if adapter else AccountState(ConnectionState.STOPPED)
+        return self._state(adapter) if adapter else AccountState(ConnectionState.STOPPED)
+
+    def _state(self, adapter: ChannelAdapter) -> AccountState:
+        return self._shown(account_state(adapter))
+
+    def _shown(self, state: AccountState) -> AccountState:
+        """Returns a state without secrets: a platform may repeat in an error what it was sent."""
+        return replace(state, message=self._hosts.redact(state.message))
 
     def restart(self, channel: str, account: str) -> None:
         """Connects an account anew.
@@ -267,6 +275,7 @@ def open_sender(  # noqa: PLR0913, PLR0917 - the parts of a sender, bound one by
     reach: Callable[[str], None],
     hooks: Hooks,
     wake_other: Callable[[ReplyTo], None],
+    redact: Callable[[str], str],
     adapter: ChannelAdapter,
 ) -> Sender:
     """Returns the sender of an account's outbox."""
@@ -277,7 +286,7 @@ def open_sender(  # noqa: PLR0913, PLR0917 - the parts of a sender, bound one by
     def owner() -> ReplyTo | None:
         return settings.config.messages.delivery.owner
 
-    return Sender(adapter, store, clock, reach, hooks, unknown, owner, wake_other)
+    return Sender(adapter, store, clock, reach, hooks, unknown, owner, wake_other, redact)
 
 
 class StoreCursor(Struct, frozen=True):
@@ -319,6 +328,8 @@ class AccountHosts(Struct, frozen=True):
     store: Store
     commands: CommandTable
     config: Callable[[], Config]
+    redact: Callable[[str], str]
+    """Takes secrets out of what people see of an account."""
 
     def adapter(
         self,

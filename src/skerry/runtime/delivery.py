@@ -80,6 +80,8 @@ class Sender(Struct):
     """Returns the chat of the owner for notices of what could not be delivered elsewhere."""
     wake_other: Callable[[ReplyTo], None] = ignored
     """Wakes the sender of the chat of the owner."""
+    redact: Callable[[str], str] = str
+    """Takes secrets out of the reason of a failure: a platform may repeat what it was sent."""
     _reactions: Reactions | None = None
     _wake: anyio.Event = field(default_factory=anyio.Event)
     _held: dict[Peer, float] = field(default_factory=dict)
@@ -119,11 +121,11 @@ class Sender(Struct):
 
         Returns False while it is being sent, so that the platform's report is to be repeated.
         """
-        now = self.clock.now_ms()
+        now, why = self.clock.now_ms(), self.redact(reason)
         channel, account = self.adapter.channel, self.adapter.account
 
         def write(unit: Unit) -> PartState | None:
-            kept = outbox.refuse_sent(unit, channel, account, nonce, reason, now)
+            kept = outbox.refuse_sent(unit, channel, account, nonce, why, now)
             if kept is not None and kept.waiting.state is PartState.SENT:
                 warn_owner(unit, kept.waiting.part, self.owner(), now)
             return kept.waiting.state if kept else None
@@ -235,16 +237,16 @@ class Sender(Struct):
             receipt = await self._hand_over(waiting)
         except DeliveryRefusedError as error:
             logger.warning("%s is refused for good: %s", part.nonce, error)
-            why = str(error)
+            why = self.redact(str(error))
             await self.store.write(lambda unit: outbox.explain(unit, part.serial, why))
             await self._mark(part, PartState.FAILED)
             return None
         except DeliveryDelayedError as error:
-            return await self._put_off(waiting, _named(error), error.seconds, taken=False)
+            return await self._put_off(waiting, error, error.seconds, taken=False)
         except Exception as error:
             # Whatever an adapter raises concerns this part only; the others must go out.
             logger.exception("sending %s failed; it is tried again", part.nonce)
-            return await self._put_off(waiting, _named(error), None, taken=True)
+            return await self._put_off(waiting, error, None, taken=True)
         self.reach("delivery.after-send")
         await self._mark(part, PartState.SENT, receipt)
         return None
@@ -272,10 +274,11 @@ class Sender(Struct):
         return Receipt(tuple(shown))
 
     async def _put_off(
-        self, waiting: WaitingPart, why: str, seconds: float | None, *, taken: bool
+        self, waiting: WaitingPart, error: Exception | str, seconds: float | None, *, taken: bool
     ) -> float:
         """Notes why the part is to be tried again, and when; returns after how many seconds."""
-        pause = RETRIES.delay(waiting.attempts + 1)
+        named = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
+        why, pause = self.redact(named), RETRIES.delay(waiting.attempts + 1)
         if seconds is not None:
             pause = min(max(seconds, 1.0), LONGEST_HINT)
         retry_at = self.clock.now_ms() + round(pause * 1000)
@@ -330,10 +333,6 @@ class Sender(Struct):
                 message_ids=receipt.platform_ids if receipt else (),
             )
         )
-
-
-def _named(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"
 
 
 class Delivery(Struct, frozen=True):

@@ -4,6 +4,7 @@ import base64
 import binascii
 import hashlib
 import hmac
+import re
 import secrets
 from typing import Any, Final
 
@@ -15,6 +16,9 @@ _IV_BYTES: Final = 16
 _RANDOM_IV_BYTES: Final = 8
 """The other half counts blocks, and begins at 0 so that it never runs over."""
 _MOST_ADDRESS: Final = 512
+_ADDRESS: Final = re.compile(
+    r"mxc://(?=[^/]*[A-Za-z0-9])[A-Za-z0-9.:\[\]-]{1,255}/[A-Za-z0-9_-]{1,255}", re.ASCII
+)
 
 
 class _Key(Struct, frozen=True):
@@ -46,7 +50,15 @@ def parsed(content: object) -> EncryptedFile | None:
     except msgspec.ValidationError:
         return None
     fits = file.v == "v2" and file.key.alg == "A256CTR" and len(file.url) <= _MOST_ADDRESS
-    return file if fits and file.url.startswith("mxc://") and "sha256" in file.hashes else None
+    return file if fits and is_address(file.url) and "sha256" in file.hashes else None
+
+
+def is_address(text: str) -> bool:
+    """Returns whether a text names a file of a media repository, and no other thing of a server.
+
+    With the account's token it is asked for a path that is made of it.
+    """
+    return _ADDRESS.fullmatch(text) is not None
 
 
 def handle(file: EncryptedFile) -> str:

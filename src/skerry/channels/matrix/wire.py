@@ -248,7 +248,7 @@ def _body(content: Mapping[str, Any], kind: str, *, is_reply: bool) -> str:
 def _files(content: Mapping[str, Any], kind: str) -> tuple[Attachment, ...]:
     encrypted = attachments.parsed(content["file"]) if "file" in content else None
     address = attachments.handle(encrypted) if encrypted else _text(content.get("url"))
-    if kind not in _KINDS or not (encrypted or address.startswith("mxc://")):
+    if kind not in _KINDS or not (encrypted or attachments.is_address(address)):
         return ()
     info = _mapping(content.get("info"))
     size = info.get("size")

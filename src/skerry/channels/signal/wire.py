@@ -20,6 +20,8 @@ from skerry.sdk.channels import (
 CHANNEL: Final = ChannelId("signal")
 _MOST_NAME: Final = 256
 _MOST_CARDS: Final = 20
+_MOST_MENTIONS: Final = 100
+"""Mentions whose names are put into a text; to put in one takes as long as the text."""
 _MEDIA: Final = {
     "image": AttachmentKind.IMAGE,
     "audio": AttachmentKind.AUDIO,
@@ -220,7 +222,7 @@ def _text(data: Data) -> str:
 
 def _with_mentions(text: str, mentions: Sequence[Mention]) -> str:
     units = text.encode("utf-16-le", "surrogatepass")
-    for mention in sorted(mentions, key=lambda one: -one.start):
+    for mention in sorted(mentions[:_MOST_MENTIONS], key=lambda one: -one.start):
         if mention.start < 0 or mention.length < 0:
             continue
         name = f"@{mention.name or _named(mention)}"[:_MOST_NAME]

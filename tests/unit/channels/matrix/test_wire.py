@@ -98,6 +98,30 @@ def test_a_file_and_its_caption() -> None:
     assert taken(content | {"url": "https://elsewhere/x", "body": "a.png"}) is None
 
 
+@pytest.mark.abuse(96)
+@pytest.mark.parametrize(
+    "address",
+    [
+        "mxc://../..",
+        "mxc://local/..",
+        "mxc://../abc",
+        "mxc://local/../../v3/sync",
+        "mxc://local/..%2F..%2Fv3%2Fsync",
+        "mxc://local/a/b",
+        "mxc://local/",
+        "mxc://user@local/abc",
+        "mxc://local/abc?filter=x",
+        "mxc://local/abc#x",
+    ],
+)
+def test_an_address_that_leads_elsewhere_at_the_server_names_no_file(address: str) -> None:
+    content = {"msgtype": "m.image", "body": "a.png"}
+    assert taken(content | {"url": address}) is None
+    key = {"kty": "oct", "alg": "A256CTR", "k": "x", "ext": True, "key_ops": []}
+    sealed = {"url": address, "key": key, "iv": "x", "hashes": {"sha256": "x"}, "v": "v2"}
+    assert taken(content | {"file": sealed}) is None
+
+
 @pytest.mark.parametrize(
     "content",
     [
