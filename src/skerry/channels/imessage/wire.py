@@ -18,6 +18,12 @@ from skerry.sdk.channels import (
 )
 
 CHANNEL: Final = ChannelId("imessage")
+TEXTED: Final = "sms:"
+"""Begin of the id of a sender whose message did not come by iMessage: anybody can send a text
+message under any number."""
+_SERVICE: Final = "imessage"
+_ANY: Final = "any"
+"""Begin of the ids of chats, since macOS 26, that do not name their service."""
 DIRECT: Final = ";-;"
 """Part of the id of a chat with one person; what is behind it is the address."""
 _GROUP_STYLE: Final = 43
@@ -35,6 +41,7 @@ class Handle(Struct, frozen=True):
     """A person: a phone number or an e-mail address."""
 
     address: str = ""
+    service: str | None = None
 
 
 class Chat(Struct, frozen=True, rename="camel"):
@@ -144,12 +151,13 @@ def inbound(
     files = tuple(_files(one))
     if not (one.words or files):
         return None
+    is_verified = _is_verified(one.handle, chat)
     kind = PeerKind.GROUP if chat.is_group else PeerKind.DIRECT
     return InboundMessage(
         CHANNEL,
         account,
         Peer(kind, chat.guid),
-        sender,
+        sender if is_verified else TEXTED + sender,
         one.words,
         f"{one.guid}:{one.date_edited}" if edited else one.guid,
         now,
@@ -158,7 +166,17 @@ def inbound(
         attachments=files,
         edited=edited,
         sent_at=(one.date_edited if edited else one.date_created) or 0,
+        is_verified=is_verified,
     )
+
+
+def _is_verified(person: Handle | None, chat: Chat) -> bool:
+    """Returns whether Apple vouches for the sender, as it does for iMessage alone."""
+    begin = chat.guid.partition(";")[0].lower()
+    service = ((person.service if person else None) or "").lower()
+    if begin == _ANY:
+        return service == _SERVICE
+    return begin == _SERVICE and service in {"", _SERVICE}
 
 
 def quoted(one: Message) -> Quoted:

@@ -12,6 +12,7 @@ from skerry.model.errors import StateError
 from skerry.model.ids import AccountId
 from skerry.model.inbound import Attachment, AttachmentKind, InboundMessage, Peer, PeerKind
 from skerry.ports.channel import Post
+from skerry.routing.owner import is_owner
 from skerry.testing.bluebubbles_server import BlueBubblesServer
 from skerry.testing.posting import account_served
 from tests.unit.channels.imessage.mac import CHAT, DAY, NOW, SECRET, Rig, running, taken
@@ -36,6 +37,32 @@ def test_a_row_has_its_sender_its_chat_and_its_time() -> None:
         *(PeerKind.GROUP, "ada@x.example"),
         "Team",
     )
+
+
+@pytest.mark.abuse(116)
+@pytest.mark.parametrize(
+    ("chat", "service", "is_verified"),
+    [
+        ("iMessage;-;+491701", None, True),
+        ("iMessage;-;+491701", "iMessage", True),
+        ("any;-;+491701", "iMessage", True),
+        ("any;-;+491701", None, False),
+        ("any;-;+491701", "SMS", False),
+        ("SMS;-;+491701", None, False),
+        ("SMS;-;+491701", "iMessage", False),
+        ("iMessage;-;+491701", "SMS", False),
+        ("RCS;-;+491701", "RCS", False),
+        ("SMS;+;chat7", "SMS", False),
+    ],
+)
+def test_who_writes_a_text_message_is_not_the_person_with_that_number(
+    chat: str, service: str | None, *, is_verified: bool
+) -> None:
+    message = read(chat=chat, handle={"address": "+491701", "service": service})
+    assert message is not None
+    assert message.is_verified is is_verified
+    assert message.sender_id == ("+491701" if is_verified else "sms:+491701")
+    assert is_owner(message, ["imessage:+491701", "imessage:sms:+491701"]) is is_verified
 
 
 @pytest.mark.parametrize(
