@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from msgspec import Struct
 
 from skerry.infra.clock import Clock
+from skerry.infra.untrusted_json import UNREADABLE
 from skerry.model.errors import BusyError
 from skerry.sdk.channel_host import AccountHttp, Outcome
 
@@ -182,7 +183,7 @@ async def verified(authorization: str, keys: Keys, rules: Rules, clock: Clock) -
     try:
         header = _headers.decode(_decoded(head))
         claims = _claims.decode(_decoded(body))
-    except msgspec.DecodeError as error:
+    except UNREADABLE as error:
         raise TokenError("its parts are no JSON of a token") from error
     if header.alg != "RS256" or header.crit is not None:
         raise TokenError("it is not signed with RS256")

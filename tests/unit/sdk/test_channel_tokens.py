@@ -93,6 +93,7 @@ def changed() -> str:
     return f"{head}.{body}.{signature}"
 
 
+DEEP = b'{"crit":' + b"[" * 9000
 FORGED = {
     "nothing": "",
     "another scheme": f"Basic {token(CLAIMS)}",
@@ -119,6 +120,8 @@ FORGED = {
     "issued in time to come": f"Bearer {token(CLAIMS | {'iat': NOW + 301})}",
     "claims that are a list": f"Bearer {listed()}",
     "padding": f"Bearer {token(CLAIMS)}==",
+    "a header that is no text": f"Bearer {encoded(bytes([0x22, 0xFF, 0x22]))}.e30.e30",
+    "a header that is deep": f"Bearer {encoded(DEEP)}.e30.e30",
 }
 
 

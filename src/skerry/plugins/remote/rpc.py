@@ -10,6 +10,7 @@ import anyio.abc
 import msgspec
 from msgspec import Struct, field
 
+from skerry.infra.untrusted_json import UNREADABLE
 from skerry.model.errors import SkerryError
 
 MOST_LINE: Final = 16 * 1024 * 1024
@@ -214,7 +215,7 @@ class Connection:
 def _parsed(text: bytes) -> _Line:
     try:
         return msgspec.json.decode(text, type=_Line)
-    except msgspec.MsgspecError as error:
+    except UNREADABLE as error:
         shown = text[:_SHOWN].decode("utf-8", "replace")
         raise RemoteError(
             f"it wrote a line that is no JSON-RPC: {shown!r}; logs belong to standard error"

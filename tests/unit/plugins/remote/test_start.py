@@ -111,6 +111,10 @@ async def test_the_example_is_told_and_answers_as_one_inside_would(tmp_path: Pat
         ("raise SystemExit(3)", "its process ended with code 3"),
         ("sys.exit('no tea')", "its process ended with code 1: no tea"),
         ("print('hello', flush=True); time.sleep(600)", "no JSON-RPC: 'hello'"),
+        (
+            "sys.stdout.buffer.write(b'\\xff\\n'); sys.stdout.flush(); time.sleep(600)",
+            "no JSON-RPC",
+        ),
         ("time.sleep(600)", "it did not register within 1 s"),
         ("sys.stdout.write('x' * 3000); sys.stdout.flush(); time.sleep(600)", "more than 2048"),
         ("say({'id': line['id'], 'result': 5})", "it registered no JSON object"),
