@@ -38,6 +38,9 @@ logger = logging.getLogger(__name__)
 
 MAX_PENDING: Final = 100
 """Approvals that may wait for people at once; a further call is denied."""
+_BACKTICK: Final = "\\u{60}"
+"""Escape of a backtick, which would end the code that a command is shown in; some platforms show
+another sign there."""
 ABORTED: Final = "abort"
 """Name of whoever denied the calls of a run that was aborted."""
 
@@ -280,19 +283,31 @@ class ApprovalDesk(Struct):
 
 
 def chat_text(approval: StoredApproval) -> str:
-    """Returns the request for a chat, with every hidden character of the command escaped."""
+    """Returns the request for a chat, with every hidden character of the command escaped.
+
+    What the model chose is code in Markdown: elsewhere a link would show its label alone, and
+    what it leads to may be part of the command.
+    """
     view, short = approval.subject, approval.id[:8]
     where = f" on {view.host}" if view.host else ""
-    folder = f" in {escaped(view.cwd)}" if view.cwd else ""
+    folder = f" in {_code(view.cwd)}" if view.cwd else ""
     always = " | allow-always" if view.patterns else ""
     seconds = (approval.expires_at - approval.created_at) // 1000
-    reason = f": {escaped(view.reason)}" if view.reason else ""
+    reason = f": {_code(view.reason)}" if view.reason else ""
     return (
         f"🔒 Approval required (id {short}, within {seconds} s)\n"
-        f"{view.tool}{where}{folder}:\n{escaped(view.command)}\n"
+        f"{view.tool}{where}{folder}:\n```\n{_shown(view.command)}\n```\n"
         f"Rule {view.rule}{reason}\n"
         f"Answer: /approve {short} allow-once{always} | deny"
     )
+
+
+def _code(text: str) -> str:
+    return f"`{_shown(text)}`"
+
+
+def _shown(text: str) -> str:
+    return escaped(text).replace("`", _BACKTICK)
 
 
 def buttons(approval: StoredApproval) -> tuple[Button, ...]:
