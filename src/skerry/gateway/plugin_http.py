@@ -19,6 +19,7 @@ from skerry.gateway.auth import Failures, SecretCheck, check_secret
 from skerry.gateway.context import GatewayContext
 from skerry.gateway.pages import Pages
 from skerry.gateway.peer import peer as peer_of
+from skerry.gateway.request_body import RefusedPost, read_body
 from skerry.sdk.http import HttpRequest, HttpRoute
 from skerry.sdk.parts import Panel
 
@@ -62,10 +63,12 @@ class PluginHttp:
         if request.method not in route.methods:
             allow = {"allow": ", ".join(route.methods)}
             return Response("This route has other methods.\n", 405, allow, _TEXT)
-        body = await _body(request, route)
-        if body is None:
-            message = f"The body has more than {route.max_body} bytes.\n"
-            return Response(message, 413, media_type=_TEXT)
+        try:
+            body = await read_body(request, route.max_body)
+        except RefusedPost as refused:
+            message = str(refused)
+            text = f"{message[:1].upper()}{message[1:]}.\n"
+            return Response(text, refused.status, media_type=_TEXT)
         return await _answer(request, route, body)
 
     async def _refusal(self, request: Request) -> Response | None:
@@ -96,16 +99,6 @@ class PluginHttp:
                 request.scope["path"] = f"/{file}"
                 return await pages.serve(request)
         return Response("Not found.\n", 404, media_type=_TEXT)
-
-
-async def _body(request: Request, route: HttpRoute) -> bytes | None:
-    """Returns the body; None where it is longer than the route takes."""
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > route.max_body:
-            return None
-    return bytes(body)
 
 
 async def _answer(request: Request, route: HttpRoute, body: bytes) -> Response:

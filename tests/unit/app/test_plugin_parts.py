@@ -21,6 +21,7 @@ from skerry.app.tool_host import tool_host
 from skerry.client.client import GatewayClient
 from skerry.client.discover import Address
 from skerry.features.doctor.examine import examine
+from skerry.gateway import request_body
 from skerry.hooks.events import GatewayStart
 from skerry.hooks.hooks import Hooks
 from skerry.infra.features import Feature
@@ -77,6 +78,22 @@ async def reload(home: Path, application: Application, given: Mapping[str, Any])
     with anyio.fail_after(60):
         while application.context.plugins and application.context.plugins.reports is before:  # noqa: ASYNC110 - another task loads them
             await anyio.sleep(0.05)  # the gateway looks at the file each second
+
+
+@pytest.mark.abuse(115)
+async def test_a_public_route_waits_for_no_body_without_an_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(request_body, "BODY_SECONDS", 0.05)
+    async with gateway(tmp_path, config(pond(tmp_path))) as (_, address, _):
+        host, port = address.url.removeprefix("ws://").rstrip("/").split(":")
+        head = (
+            f"POST /plugins/pond/hook HTTP/1.1\r\nhost: {host}:{port}\r\ncontent-length: 9\r\n\r\n"
+        )
+        async with await anyio.connect_tcp(host, int(port)) as stream:
+            await stream.send(f"{head}x".encode())
+            with anyio.fail_after(60):
+                assert (await stream.receive()).startswith(b"HTTP/1.1 408 ")
 
 
 async def test_a_route_wants_the_token_and_has_a_limit(tmp_path: Path) -> None:
