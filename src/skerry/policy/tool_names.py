@@ -30,6 +30,24 @@ _GROUPS: Final = {
     "nodes": ("nodes",),
 }
 _UNGROUPED: Final = ("agents_list", "image", "tts")
+CHOSEN: Final = frozenset(
+    {
+        "agents_list",
+        "cron",
+        "gateway",
+        "image",
+        "message",
+        "session_status",
+        "sessions_history",
+        "sessions_list",
+        "sessions_send",
+        "sessions_spawn",
+        "subagents",
+    }
+)
+"""Tools that are offered only where a profile or a list of tools selects them by name."""
+PLANNED: Final = frozenset({"browser", "canvas", "nodes", "tts"})
+"""Names that rules may have for tools of later versions."""
 MEMORY_TOOLS: Final = frozenset(_GROUPS["memory"])
 CORE: Final = frozenset((*_UNGROUPED, *(name for names in _GROUPS.values() for name in names)))
 """Names of the tools of this program, those of later versions included."""

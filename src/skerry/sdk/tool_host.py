@@ -102,13 +102,7 @@ class ToolHost(Struct, frozen=True, kw_only=True):
 
         Tools whose schemas are too long for every first request are offered only then.
         """
-        config = self.config()
-        lists = tool_lists(config, agent)
-        if lists.profile is not None:
-            profile = PROFILES.get(lists.profile)
-            if profile is None or name in profile:
-                return True
-        return names_tool(config, agent, name)
+        return is_chosen(self.config(), agent, name)
 
     def workspace(self, agent: AgentId) -> Path:
         """Returns the workspace of an agent."""
@@ -126,3 +120,20 @@ def names_tool(config: Config, agent: AgentId, name: str) -> bool:
     """Returns whether `tools.allow` or `tools.alsoAllow` of an agent selects a tool."""
     lists = tool_lists(config, agent)
     return bool(Selection((*(lists.allow or ()), *lists.also_allow)).entry(name))
+
+
+def is_chosen(config: Config, agent: AgentId, name: str) -> bool:
+    """Returns whether a profile or a list of allowed tools of an agent selects a tool by name."""
+    lists = tool_lists(config, agent)
+    if lists.profile is not None:
+        profile = PROFILES.get(lists.profile)
+        if profile is None or name in profile:
+            return True
+    return names_tool(config, agent, name)
+
+
+def names_subagents(config: Config, agent: AgentId) -> bool:
+    """Returns whether a section `subagents` is there, which also chooses `sessions_spawn`."""
+    own = config.agents.by_id.get(agent)
+    named_there = own is not None and "subagents" in own.model_fields_set
+    return named_there or "subagents" in config.agents.defaults.model_fields_set

@@ -15,7 +15,7 @@ from skerry.model.tool import ToolResult, ToolSpec
 from skerry.policy.access import Verb
 from skerry.ports.tool import Tool, ToolContext
 from skerry.sdk.arguments import named
-from skerry.sdk.tool_host import ToolHost
+from skerry.sdk.tool_host import ToolHost, is_chosen, names_subagents
 
 _ALIASES: Final = {
     "agent_id": "agentId",
@@ -58,10 +58,7 @@ class SessionsSpawn:
     def is_offered(self, caller: Caller) -> bool:
         """Returns whether the configuration chooses the tool, or names sub-agents at all."""
         config, agent = self._host.config(), caller.key.agent
-        own = config.agents.by_id.get(agent)
-        named_there = own is not None and "subagents" in own.model_fields_set
-        named_here = "subagents" in config.agents.defaults.model_fields_set
-        return named_there or named_here or self._host.is_chosen(agent, self.spec.name)
+        return names_subagents(config, agent) or is_chosen(config, agent, self.spec.name)
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
         """Returns `{status, childSessionKey, runId, note}` or `{status, error}` as JSON."""

@@ -55,9 +55,10 @@ def _explain(answer: dict[str, Any]) -> None:
     decision = answer["decision"]
     show(f"{one_line(answer['tool'])}: {styled(decision, _STYLES[decision])} ({answer['rule']})")
     if answer["reason"]:
-        show(one_line(answer["reason"]).capitalize() + ".")
+        reason = one_line(answer["reason"])
+        show(f"{reason[:1].upper()}{reason[1:]}.")
     show()
-    show(table([("layer", "effect", "rule"), *map(_row, answer["trail"])]))
+    show(table([("LAYER", "EFFECT", "RULE"), *map(_row, answer["trail"])]))
 
 
 def _row(step: dict[str, str]) -> tuple[str, str, str]:
@@ -66,4 +67,6 @@ def _row(step: dict[str, str]) -> tuple[str, str, str]:
 
 def _list(rows: list[dict[str, Any]]) -> None:
     lines = [(row["tool"], row["decision"], row["rule"]) for row in rows]
-    show(table([("tool", "decision", "rule"), *lines]))
+    show(table([("TOOL", "DECISION", "RULE"), *lines]))
+    if any(row["rule"] == "not-offered" for row in rows):
+        notice("Tools that are not offered have to be named: skerry tools explain TOOL says how.")

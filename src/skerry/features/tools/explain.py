@@ -20,9 +20,10 @@ from skerry.policy.decide import Actor, Decision, Request, decide
 from skerry.policy.effect import Effect, strictest
 from skerry.policy.files import Thing, kind_of
 from skerry.policy.tool_layers import Step
-from skerry.policy.tool_names import CORE, GROUPS, canonical
+from skerry.policy.tool_names import CHOSEN, CORE, GROUPS, PLANNED, canonical
 from skerry.runtime.run_context import caller_of
 from skerry.runtime.toolbox import tool_layers
+from skerry.sdk.tool_host import is_chosen, names_subagents
 
 _VERBS: Final = {
     "memory_search": Verb.RECALL,
@@ -70,7 +71,7 @@ def explain(config: Config, question: Question) -> dict[str, Any]:
         UnknownAgentError: no such agent is configured.
         InvalidSessionKeyError: the session is no key.
     """
-    decision = decided(config, question)
+    decision = outcome(config, question)
     return {
         "tool": question.tool,
         "decision": str(decision.effect),
@@ -85,8 +86,7 @@ def explain(config: Config, question: Question) -> dict[str, Any]:
 
 def decided(config: Config, question: Question) -> Decision:
     """Returns the decision on the call; see `explain`."""
-    agent = agent_id(question.agent) if question.agent else config.agents.default_id
-    key = SessionKey.parse(question.session, agent)
+    key = SessionKey.parse(question.session, _agent(config, question))
     if key.agent not in config.agents.ids:
         known = ", ".join(config.agents.ids)
         raise UnknownAgentError(f"There is no agent {key.agent!r}; there are: {known}.")
@@ -114,8 +114,35 @@ def decided(config: Config, question: Question) -> Decision:
         is_call=True,
     )
     thing = _thing(config, call, key.agent, question.path)
-    decision = decide(replace(call, thing=thing))
-    return _with_file(decision, call, thing)
+    return _with_file(decide(replace(call, thing=thing)), call, thing)
+
+
+def outcome(config: Config, question: Question) -> Decision:
+    """Returns the decision on the call, with the step of the tool itself: offered or not."""
+    decision = decided(config, question)
+    name = canonical(question.tool) or question.tool
+    agent = SessionKey.parse(question.session, _agent(config, question)).agent
+    if name in PLANNED:
+        rule, reason = "no-such-tool", "this version has no such tool"
+    elif (
+        name not in CHOSEN
+        or is_chosen(config, agent, name)
+        or (name == "sessions_spawn" and names_subagents(config, agent))
+    ):
+        return decision
+    else:
+        rule = "not-offered"
+        reason = (
+            f'no profile and no list of tools selects it; name it in tools.alsoAllow: ["{name}"]'
+        )
+    trail = (*decision.trail, Step("offer", Effect.DENY, rule))
+    if decision.effect is Effect.DENY:
+        return replace(decision, trail=trail)
+    return replace(decision, allowed=False, asks=False, rule=rule, reason=reason, trail=trail)
+
+
+def _agent(config: Config, question: Question) -> AgentId:
+    return agent_id(question.agent) if question.agent else config.agents.default_id
 
 
 def _thing(config: Config, call: Request, agent: AgentId, path: str) -> Thing | None:
@@ -153,7 +180,7 @@ def listed(config: Config, question: Question) -> list[dict[str, Any]]:
     """Returns the decision on each known tool, as `skerry tools list --json` prints it."""
     rows: list[dict[str, Any]] = []
     for name in sorted(CORE):
-        decision = decided(config, replace(question, tool=name))
+        decision = outcome(config, replace(question, tool=name))
         groups = sorted(group for group, names in GROUPS.items() if name in names)
         rows.append(
             {
@@ -161,6 +188,7 @@ def listed(config: Config, question: Question) -> list[dict[str, Any]]:
                 "groups": groups,
                 "decision": str(decision.effect),
                 "rule": decision.rule,
+                "reason": decision.reason,
             }
         )
     return rows

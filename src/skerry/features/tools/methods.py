@@ -4,7 +4,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from skerry.features.tools.explain import Question, decided
+from skerry.features.tools.explain import Question, outcome
 from skerry.gateway.frames import Json
 from skerry.gateway.method import Call, Method, Name, Params
 from skerry.policy.tool_names import CORE, GROUPS
@@ -26,7 +26,7 @@ async def tools_list(call: Call, params: ListParams) -> Json:
     question = Question("", agent=call.agent(params.agent_id), session=params.session_key or "main")
     rows: list[Json] = []
     for spec in sorted(call.context.tools(), key=lambda spec: spec.name):
-        decision = decided(config, replace(question, tool=spec.name))
+        decision = outcome(config, replace(question, tool=spec.name))
         row: dict[str, Json] = {
             "tool": spec.name,
             "description": spec.description,

@@ -95,5 +95,5 @@ def test_text_of_mcp_and_of_foreign_files_taints(
     source: str, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     written(home, {})
-    assert main(["tools", "explain", "message", "--taint", source, "--json"]) == 0
+    assert main(["tools", "explain", "memory_write", "--taint", source, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["decision"] == "ask"

@@ -4,11 +4,14 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from skerry.client.client import GatewayClient
 from skerry.hooks.hooks import Hooks
 from skerry.model.errors import SkerryError
+from skerry.policy.tool_names import CHOSEN
+from skerry.testing.model import ScriptedModel, echo
 from tests.support.whole import whole_gateway
 
 CONFIG: dict[str, Any] = {
@@ -54,3 +57,32 @@ async def test_an_agent_has_the_decisions_of_its_own_rules(client: GatewayClient
 async def test_an_unknown_agent_is_refused(client: GatewayClient) -> None:
     with pytest.raises(SkerryError, match="nobody"):
         await listed(client, agentId="nobody")
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {},
+        {"tools": {"alsoAllow": ["cron", "image"]}},
+        {"tools": {"profile": "messaging"}},
+        {"agents": {"defaults": {"subagents": {"maxConcurrent": 2}}}},
+    ],
+    ids=["default", "named", "profile", "subagents"],
+)
+async def test_the_tools_that_are_allowed_are_those_that_a_request_of_the_owner_offers(
+    tmp_path: Path, config: dict[str, Any]
+) -> None:
+    model = ScriptedModel(echo)
+    async with (
+        whole_gateway(tmp_path / "home", Hooks(), config=config, model=model) as (_, address),
+        GatewayClient(address, scopes=("operator.read", "operator.write")) as client,
+    ):
+        rows = await listed(client)
+        await client.request("agent", {"message": "x", "idempotencyKey": "x"})
+        with anyio.fail_after(60):
+            while not model.seen:
+                await anyio.lowlevel.checkpoint()
+    offered = {tool.name for tool in model.seen[0].request.tools}
+    assert {name for name, row in rows.items() if row["decision"] == "allow"} == offered
+    refused = {row["rule"] for name, row in rows.items() if name in CHOSEN - offered}
+    assert refused <= {"not-offered", "tools.profile=messaging: not listed"}
