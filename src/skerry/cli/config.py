@@ -42,7 +42,10 @@ def run(arguments: Namespace) -> int:
         case "set":
             return _set(arguments)
         case "unset":
-            return change({_place(arguments.place): None})
+            code = change({_place(arguments.place): None}, quiet=arguments.json)
+            if arguments.json and code == 0:
+                show_json({"ok": True, "path": arguments.place})
+            return code
         case "validate":
             return _validate(arguments)
         case "schema":

@@ -3,6 +3,7 @@
 With `--json` the same is on stdout too, as one object: `{"ok": false, "error": {...}}`.
 """
 
+import errno
 import os
 import sys
 import traceback
@@ -13,6 +14,12 @@ from skerry.cli.render import notice, plain, show_json, styled
 from skerry.model.errors import GatewayRefusedError, SkerryError
 
 FAILED: Final = 1
+_OF_SYSTEM: Final = {
+    errno.EACCES: "Give this user the right to it, or name another path.",
+    errno.ENOSPC: "Make room on its disk.",
+    errno.EROFS: "Its file system can only be read: mount it for writing, or name another path.",
+}
+_OTHERWISE: Final = "Check the name and its permissions."
 TIMED_OUT: Final = 124
 """The exit code of the command `timeout`."""
 DEBUG: Final = "SKERRY_DEBUG"
@@ -60,7 +67,7 @@ def _texts(error: Exception) -> tuple[str, str]:
             return str(error) or "No answer in time.", "Raise the limit with --timeout."
         case OSError() if error.strerror:
             name = f"{error.filename}: " if error.filename else ""
-            return f"{name}{error.strerror}.", "Check the name and its permissions."
+            return f"{name}{error.strerror}.", _OF_SYSTEM.get(error.errno or 0, _OTHERWISE)
         case _:
             reason = f"An unexpected {type(error).__name__}: {error}"
             return reason, f"Run it again with {DEBUG}=1 and report what it prints."

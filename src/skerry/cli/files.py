@@ -3,12 +3,11 @@
 import os
 import sys
 from argparse import Namespace
-from datetime import UTC, datetime
 from typing import Any, Final
 
 import anyio
 
-from skerry.cli.render import notice, one_line, plain, show, show_json, table
+from skerry.cli.render import local_time, notice, one_line, plain, show, show_json, table
 from skerry.client.client import GatewayClient
 from skerry.client.discover import find
 from skerry.model.errors import ClientError
@@ -83,7 +82,7 @@ def _list(answer: dict[str, Any]) -> None:
 
 def _cells(file: dict[str, Any]) -> tuple[str, str, str, str]:
     at = file["recordedAt"]
-    day = f"{datetime.fromtimestamp(at / 1000, UTC).astimezone():%Y-%m-%d %H:%M}" if at else "-"
+    day = local_time(at) if at else "-"
     writer, reason = file["writer"] or "unknown", file["reason"] or "it has"
     return one_line(file["path"]), one_line(writer), day, one_line(reason)
 

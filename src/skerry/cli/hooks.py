@@ -40,9 +40,12 @@ def run(arguments: Namespace) -> int:
         case "info":
             return _info(report, as_json=arguments.json)
         case "enable":
-            return _enable(report, pin=arguments.pin)
+            code = _enable(report, pin=arguments.pin, quiet=arguments.json)
         case _:
-            return change({f"{_entry(report)}.enabled": False})
+            code = change({f"{_entry(report)}.enabled": False}, quiet=arguments.json)
+    if arguments.json and code == 0:
+        show_json({"ok": True, "hook": report.name, "enabled": arguments.action == "enable"})
+    return code
 
 
 def _records(config: Config) -> Records:
@@ -116,7 +119,7 @@ def _info(report: HookReport, *, as_json: bool) -> int:
     return 0
 
 
-def _enable(report: HookReport, *, pin: bool) -> int:
+def _enable(report: HookReport, *, pin: bool, quiet: bool) -> int:
     """Enables a hook; one in a workspace only with the hash of its present content."""
     values: dict[str, bool | str] = {f"{_entry(report)}.enabled": True}
     if report.place == "workspace" and not pin:
@@ -132,7 +135,7 @@ def _enable(report: HookReport, *, pin: bool) -> int:
             message = f"{report.path}/{HANDLER} cannot be read: {error.strerror}."
             return complain(message, "Only a folder with this file can be pinned.", "skerry hooks")
         values[f"{_entry(report)}.sha256"] = hashlib.sha256(code).hexdigest()
-    return change(values)
+    return change(values, quiet=quiet)
 
 
 def _entry(report: HookReport) -> str:

@@ -207,7 +207,7 @@ def _chat(add: Add) -> None:
 def _agent(add: Add) -> None:
     agent = command(add, "agent", "agent", "send one message and print the answer, for scripts")
     agent.add_argument(
-        "--message", required=True, metavar="TEXT", help="the message; - reads stdin"
+        "-m", "--message", required=True, metavar="TEXT", help="the message; - reads stdin"
     )
     _said(agent, "image for the model; may be repeated")
     agent.add_argument(
@@ -237,7 +237,7 @@ def _config(add: Add) -> None:
     change.add_argument(
         "--json", dest="strict", action="store_true", help="refuse a value that is not JSON"
     )
-    action("unset", "remove one value").add_argument("place", metavar="PATH")
+    output(action("unset", "remove one value")).add_argument("place", metavar="PATH")
     validate = output(action("validate", "check the file and print all errors"))
     validate.add_argument("file", metavar="FILE", nargs="?", help="file to check instead")
     action("schema", "print the JSON Schema of the file")

@@ -74,5 +74,4 @@ def hooks(add: Add) -> None:
             parser.add_argument("name", metavar="HOOK")
         if name == "enable":
             parser.add_argument("--pin", action="store_true", help="load only the present content")
-        elif name != "disable":
-            output(parser)
+        output(parser)

@@ -5,6 +5,7 @@ import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from shutil import get_terminal_size
 from typing import Any, Final, TextIO
 from unicodedata import category, east_asian_width
@@ -105,6 +106,12 @@ def _cut(line: str, edge: int) -> str:
             break
         fitting.append(character)
     return "".join(fitting) + "…"
+
+
+def local_time(milliseconds: int, *, seconds: bool = False) -> str:
+    """Returns a time, in milliseconds since 1970, in the zone of this machine."""
+    at = datetime.fromtimestamp(milliseconds / 1000, UTC).astimezone()
+    return f"{at:%Y-%m-%d %H:%M:%S}" if seconds else f"{at:%Y-%m-%d %H:%M}"
 
 
 def model_line(status: ModelStatus) -> str:

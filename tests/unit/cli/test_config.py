@@ -26,7 +26,8 @@ async def test_a_value_is_set_got_and_removed(command: Command, file: Path) -> N
     assert b"Changed agents.defaults.timeoutSeconds in " in done.stdout
     got = await command("config", "get", "agents.defaults.timeoutSeconds")
     assert json.loads(got.stdout) == 30
-    assert (await command("config", "unset", "agents.defaults.timeoutSeconds")).returncode == 0
+    gone = await command("config", "unset", "agents.defaults.timeoutSeconds", "--json")
+    assert json.loads(gone.stdout) == {"ok": True, "path": "agents.defaults.timeoutSeconds"}
     assert "timeoutSeconds" not in file.read_text()
 
 

@@ -46,7 +46,8 @@ async def test_they_are_listed_switched_on_and_off(state: Path, command: Command
     found = json.loads((await command("hooks", "info", "greet", "--json")).stdout)
     assert (found["status"], found["events"]) == ("enabled", ["command:new"])
     assert "2 of 4 hooks run after" in (await command("hooks", "check")).stdout.decode()
-    await command("hooks", "disable", "boot-md")
+    off = await command("hooks", "disable", "boot-md", "--json")
+    assert json.loads(off.stdout) == {"ok": True, "hook": "boot-md", "enabled": False}
     assert entries(state)["boot-md"] == {"enabled": False}
     assert "1 of 4 hooks run after" in (await command("hooks", "check")).stdout.decode()
 

@@ -2,12 +2,11 @@
 
 import os
 from argparse import Namespace
-from datetime import UTC, datetime
 from typing import Any, Final
 
 import anyio
 
-from skerry.cli.render import one_line, show, show_json, table
+from skerry.cli.render import local_time, one_line, show, show_json, table
 from skerry.client.client import GatewayClient
 from skerry.client.discover import find
 
@@ -61,4 +60,4 @@ def _show(patterns: list[dict[str, Any]]) -> None:
 def _time(milliseconds: int | None) -> str:
     if milliseconds is None:
         return "never"
-    return f"{datetime.fromtimestamp(milliseconds / 1000, UTC).astimezone():%Y-%m-%d %H:%M}"
+    return local_time(milliseconds)

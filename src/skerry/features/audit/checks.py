@@ -14,7 +14,8 @@ async def chain(installation: Installation) -> list[Check]:
     try:
         report = await anyio.to_thread.run_sync(read, installation.state_dir, audit.verify)
     except StateError as error:
-        return [Check("audit", Level.WARNING, str(error), "skerry doctor --repair")]
+        remedy = "See the check of the database; `skerry backup verify` reads the copies."
+        return [Check("audit", Level.WARNING, str(error), remedy)]
     if report is None:
         return []
     if report.broken is not None:

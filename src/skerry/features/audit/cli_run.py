@@ -2,13 +2,12 @@
 
 import os
 from argparse import Namespace
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from skerry.cli.failure import FailedError
-from skerry.cli.render import one_line, show, show_json, table
+from skerry.cli.render import local_time, one_line, show, show_json, table
 from skerry.config.load import locate
 from skerry.features.audit.reading import read
 from skerry.store import audit
@@ -131,4 +130,4 @@ def _facts(entry: AuditEntry) -> str:
 
 
 def _time(milliseconds: int) -> str:
-    return f"{datetime.fromtimestamp(milliseconds / 1000, UTC).astimezone():%Y-%m-%d %H:%M:%S}"
+    return local_time(milliseconds, seconds=True)

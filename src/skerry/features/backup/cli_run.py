@@ -7,11 +7,10 @@ import time
 from argparse import Namespace
 from collections.abc import Callable
 from dataclasses import asdict
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from skerry.cli.render import notice, one_line, show, show_json, table
+from skerry.cli.render import local_time, notice, one_line, show, show_json, table
 from skerry.config.gateway import LOCK
 from skerry.config.load import locate
 from skerry.infra import sqlite
@@ -88,7 +87,7 @@ def _list(state_dir: Path, arguments: Namespace) -> int:
         show("No backup yet. A running gateway makes one a day; now: skerry backup create")
         return 0
     lines = [("BACKUP", "MADE", "KIND", "SIZE")]
-    lines += [(copy.name, _time(copy.made_at), copy.kind, _size(copy.size)) for copy in copies]
+    lines += [(copy.name, local_time(copy.made_at), copy.kind, _size(copy.size)) for copy in copies]
     show(table(lines))
     return 0
 
@@ -154,7 +153,7 @@ def _ask(state_dir: Path, chosen: Backup) -> None:
     """
     if not restore.loses(state_dir, chosen):
         return
-    what = f"The database is sound and has what came after {_time(chosen.made_at)}"
+    what = f"The database is sound and has what came after {local_time(chosen.made_at)}"
     if sys.stdin.isatty():
         notice(f"{what}; it is put aside and can be restored by its name. Restore it anyway?")
         if input("[y/N] ").strip().lower() in {"y", "yes"}:
@@ -194,7 +193,7 @@ def _contents(held: Contents | None) -> object:
 
 def _tell(done: Restored) -> None:
     if done.backup:
-        show(f"Restored {done.backup.name}, made {_time(done.backup.made_at)}.")
+        show(f"Restored {done.backup.name}, made {local_time(done.backup.made_at)}.")
     was = done.before
     before = f" (before: {was.sessions}, {was.entries})" if was else ""
     show(f"Sessions, messages: {done.after.sessions}, {done.after.entries}{before}.")
@@ -217,7 +216,7 @@ def _tell(done: Restored) -> None:
         show("No conversation has a gap.")
     if done.backup and (broken or not done.tables):
         unread = " and could not be read" if broken else ""
-        show(f"What came after {_time(done.backup.made_at)}{unread} is not in it.")
+        show(f"What came after {local_time(done.backup.made_at)}{unread} is not in it.")
     if done.aside:
         notice(
             f"The replaced files are kept. To undo this: skerry backup restore {done.aside.name}"
@@ -260,7 +259,3 @@ def _row(backup: Backup) -> dict[str, object]:
 
 def _size(size: int) -> str:
     return f"{size / (1 << 20):.1f} MiB"
-
-
-def _time(milliseconds: int) -> str:
-    return f"{datetime.fromtimestamp(milliseconds / 1000, UTC).astimezone():%Y-%m-%d %H:%M}"

@@ -201,6 +201,8 @@ async def _ask(arguments: Namespace) -> int:
             if arguments.channel:
                 asked["channel"] = arguments.channel
             answer = await client.request("channels.status", asked)
+            if arguments.channel and arguments.channel not in answer["channelOrder"]:
+                _platform(arguments.channel)
     if arguments.json:
         show_json(answer)
     elif is_restart:

@@ -3,12 +3,11 @@
 import os
 from argparse import Namespace
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Any, Final
 
 import anyio
 
-from skerry.cli.render import notice, one_line, show, show_json, table
+from skerry.cli.render import local_time, notice, one_line, show, show_json, table
 from skerry.client.client import GatewayClient
 from skerry.client.discover import find
 from skerry.config.session import duration, span
@@ -328,7 +327,7 @@ def _last(job: Mapping[str, Any]) -> str:
 
 
 def _time(milliseconds: int) -> str:
-    return f"{datetime.fromtimestamp(milliseconds / 1000, UTC).astimezone():%Y-%m-%d %H:%M:%S}"
+    return local_time(milliseconds, seconds=True)
 
 
 _ACTIONS: Final = {

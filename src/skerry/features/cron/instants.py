@@ -50,8 +50,9 @@ class Expression:
         self.text = " ".join(text.split())
         fields = ALIASES.get(self.text.lower(), self.text).split()
         if len(text) > MAX_CHARS or len(fields) not in {_FIVE, _SIX}:
+            counted = "1 field" if len(fields) == 1 else f"{len(fields)} fields"
             raise ScheduleError(
-                f"The cron expression {text[:MAX_CHARS]!r} has {len(fields)} fields.",
+                f"The cron expression {text[:MAX_CHARS]!r} has {counted}.",
                 "Give five (minute hour day month weekday), or six with the second first.",
             )
         if any(_CHOSEN.search(field) for field in fields):

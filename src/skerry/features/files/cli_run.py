@@ -2,10 +2,9 @@
 
 import os
 from argparse import Namespace
-from datetime import UTC, datetime
 
 from skerry.cli.failure import FailedError
-from skerry.cli.render import notice, one_line, show, show_json, table
+from skerry.cli.render import local_time, notice, one_line, show, show_json, table
 from skerry.config.load import load
 from skerry.features.files.journal import Change
 from skerry.features.files.undoing import Selection, chosen, journal_of, last_turn, row, undone
@@ -48,7 +47,7 @@ def _list(changes: list[Change], *, as_json: bool) -> None:
     lines: list[tuple[str, ...]] = [("WHEN", "AGENT", "TURN", "KIND", "FILE")]
     lines += [
         (
-            f"{datetime.fromtimestamp(change.at / 1000, UTC):%Y-%m-%d %H:%M} UTC",
+            local_time(change.at),
             one_line(change.agent_id),
             one_line(change.turn) or "-",
             change.kind,

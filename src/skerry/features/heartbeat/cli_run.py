@@ -2,12 +2,11 @@
 
 import os
 from argparse import Namespace
-from datetime import UTC, datetime
 from typing import Any, Final
 
 import anyio
 
-from skerry.cli.render import one_line, show, show_json, table
+from skerry.cli.render import local_time, one_line, show, show_json, table
 from skerry.client.client import GatewayClient
 from skerry.client.discover import find
 
@@ -48,7 +47,7 @@ def _show_status(answer: dict[str, Any]) -> None:
         show("No agent has heartbeats. Set agents.defaults.heartbeat.every, such as 30m.")
     lines: list[tuple[str, ...]] = [("AGENT", "EVERY", "STATE", "LAST")]
     for row in answer["agents"]:
-        state = "stopped after failures" if row["stopped"] else "on"
+        state = "stopped after failures" if row["stopped"] else "on" if answer["enabled"] else "off"
         lines.append((row["agentId"], _span(row["everyMs"]), state, _said(row["last"])))
     if answer["agents"]:
         show(table(lines))
@@ -60,6 +59,16 @@ def _show_last(answer: dict[str, Any] | None) -> None:
         show(one_line(answer["preview"]))
 
 
+_REASONS: Final = {
+    "empty-heartbeat-file": "HEARTBEAT.md names nothing to do",
+    "no-heartbeat-file": "there is no HEARTBEAT.md",
+    "unusable-heartbeat-file": "HEARTBEAT.md has words of others",
+    "no-route": "nobody can be told yet: write to the agent in a direct chat of a platform",
+    "quiet-hours": "it is outside of activeHours",
+    "daily-cost": "the checks of the day have cost dailyCost",
+    "too-many-failures": "too many checks in a row failed",
+}
+"""Reasons for people; another one is printed as it is."""
 _NONE: Final = "No heartbeat yet. They begin when HEARTBEAT.md names something to check."
 
 
@@ -67,9 +76,9 @@ def _said(event: dict[str, Any] | None) -> str:
     """Returns time, status and reason of a check; `-` without one."""
     if not event:
         return "-"
-    at = datetime.fromtimestamp(event["ts"] / 1000, UTC).astimezone()
-    why = f": {event['reason']}" if event.get("reason") else ""
-    return f"{at:%Y-%m-%d %H:%M:%S} {event['status']}{why}"
+    reason = event.get("reason")
+    why = f": {_REASONS.get(reason, reason)}" if reason else ""
+    return f"{local_time(event['ts'], seconds=True)} {event['status']}{why}"
 
 
 def _span(milliseconds: int) -> str:

@@ -73,7 +73,7 @@ def _index(inspection: "Inspection | None", agent: AgentId) -> Iterator[Check]:
         remedy = "Nothing is lost: skerry memory index --force makes it anew from the files."
         yield Check(name, Level.FAILURE, f"the index is damaged: {inspection.damage}.", remedy)
         return
-    counts = f"{inspection.files} files, {inspection.passages} passages"
+    counts = f"{_many(inspection.files, 'file')}, {_many(inspection.passages, 'passage')}"
     counts += f", {inspection.vectors} with a vector"
     yield Check(name, Level.OK, f"{counts} of {inspection.model}" if inspection.model else counts)
     if inspection.encodings:
@@ -211,3 +211,7 @@ async def qmd(config: Config, environ: Mapping[str, str]) -> list[Check]:
         return [Check(NAME, Level.WARNING, message, error.remedy)]
     runs = f", Node {program.node}" if program.node else ""
     return [Check(NAME, Level.OK, f"{program.path}{runs}")]
+
+
+def _many(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -8,12 +8,11 @@ import anyio
 
 from skerry.cli.checks import show_checks
 from skerry.cli.failure import FAILED
-from skerry.cli.render import notice, one_line, show, show_json, table
+from skerry.cli.render import local_time, notice, one_line, show, show_json, table
 from skerry.config.load import load_good
 from skerry.features.memory.checks import thorough
 from skerry.features.memory.cli_access import agent_of, memory, nothing
 from skerry.features.memory.cli_progress import Bar
-from skerry.infra.clock import iso
 from skerry.ports.checks import Level
 
 
@@ -42,7 +41,8 @@ async def _files(arguments: Namespace) -> int:
     if not reply["files"]:
         show(nothing(workspace))
         return 0
-    show(table([_row(file, reply.get("backend")) for file in reply["files"]]))
+    head = ("PATH", "SIZE", "STATE", "CHANGED")
+    show(table([head, *(_row(file, reply.get("backend")) for file in reply["files"])]))
     if rest := reply["total"] - len(reply["files"]):
         notice(f"{rest} that changed earlier are left out: --limit shows more.")
     return 0
@@ -58,7 +58,7 @@ def _row(file: dict[str, Any], backend: str | None) -> tuple[str, ...]:
             state += ", by words and meaning" if file["vectors"] == passages else ", by words"
     if file.get("encoding"):
         state += f", read as {file['encoding']}"
-    changed = iso(file["changedAt"]) if file["changedAt"] else ""
+    changed = local_time(file["changedAt"]) if file["changedAt"] else "-"
     return (
         one_line(file["path"]),
         f"{file['size']} B",

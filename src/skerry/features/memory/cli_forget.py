@@ -6,9 +6,8 @@ from typing import Any, Final
 
 import anyio
 
-from skerry.cli.render import notice, one_line, show, show_json, styled
+from skerry.cli.render import local_time, notice, one_line, show, show_json, styled
 from skerry.features.memory.cli_access import memory
-from skerry.infra.clock import iso
 from skerry.model.errors import ClientError
 
 _PLACES: Final = (
@@ -136,6 +135,6 @@ def _left(report: dict[str, Any]) -> list[str]:
 def _backups(report: dict[str, Any]) -> list[str]:
     lines = ["Backups that still have it:"] if report["backups"] else []
     for backup in report["backups"]:
-        until = f", until about {iso(backup['until'])}" if backup["until"] else ""
+        until = f", until about {local_time(backup['until'])}" if backup["until"] else ""
         lines.append(f"  {one_line(backup['name'])}{until}. {one_line(backup['remedy'])}")
     return lines

@@ -7,10 +7,9 @@ from typing import Any
 import anyio
 
 from skerry.cli.gateway import duration
-from skerry.cli.render import notice, one_line, show, show_json, styled, table
+from skerry.cli.render import local_time, notice, one_line, show, show_json, styled, table
 from skerry.features.memory.cli_access import Memory, memory, nothing
 from skerry.features.memory.cli_progress import Bar
-from skerry.infra.clock import iso
 
 
 def run(arguments: Namespace) -> int:
@@ -74,7 +73,7 @@ def _show(status: dict[str, Any], workspace: str) -> None:
         ("model", f"{status['provider']}/{status['model']}" if status["model"] else "none"),
         ("files", str(status["files"])),
         ("passages", f"{status['chunks']}, {status['vectors']} with a vector"),
-        ("indexed", iso(at) if at else "never; now: skerry memory index"),
+        ("indexed", local_time(at) if at else "never; now: skerry memory index"),
         ("index", one_line(status["database"])),
     ]
     show(table(rows))

@@ -9,6 +9,7 @@ from typing import Any
 
 import anyio
 import msgspec
+from pydantic.alias_generators import to_camel
 
 from skerry.app.setup import PRIMARY, gguf
 from skerry.cli.failure import FailedError, complain
@@ -199,4 +200,13 @@ def _who(report: Standing) -> str:
 
 
 def _row(model: ModelInfo) -> dict[str, Any]:
-    return {"ref": model.ref, **msgspec.to_builtins(model), "input": sorted(model.input)}
+    fields: dict[str, Any] = msgspec.to_builtins(model)
+    return _camel({"ref": model.ref, **fields, "input": sorted(model.input)})
+
+
+def _camel(fields: dict[str, Any]) -> dict[str, Any]:
+    """Returns the fields under the names that the configuration and the protocol have."""
+    return {
+        to_camel(name): _camel(value) if isinstance(value, dict) else value
+        for name, value in fields.items()
+    }

@@ -2,12 +2,11 @@
 
 import os
 from argparse import Namespace
-from datetime import UTC, datetime
 from typing import Any, Final
 
 import anyio
 
-from skerry.cli.render import notice, one_line, show, show_json, table
+from skerry.cli.render import local_time, notice, one_line, show, show_json, table
 from skerry.client.client import GatewayClient
 from skerry.client.discover import find
 
@@ -59,7 +58,7 @@ def _line(part: dict[str, Any]) -> tuple[str, ...]:
     return (
         str(part["serial"]),
         part["state"],
-        _time(part["createdAtMs"]),
+        local_time(part["createdAtMs"]),
         str(part["attempts"]),
         _to(part),
         *(one_line(text)[:40] for text in texts),
@@ -75,12 +74,12 @@ async def _show(client: GatewayClient, arguments: Namespace) -> None:
         ("state", part["state"]),
         ("to", _to(part)),
         ("of run", part["runId"]),
-        ("since", _time(part["createdAtMs"])),
+        ("since", local_time(part["createdAtMs"])),
         ("tried", str(part["attempts"])),
         ("why", one_line(part["error"] or "-")),
     ]
     if part["retryAtMs"]:
-        facts.append(("again at", _time(part["retryAtMs"])))
+        facts.append(("again at", local_time(part["retryAtMs"])))
     show(table(facts))
     show()
     show(part["text"])
@@ -105,7 +104,3 @@ async def _decide(client: GatewayClient, arguments: Namespace, action: str) -> N
 
 def _to(part: dict[str, Any]) -> str:
     return one_line("/".join(str(part["to"][key]) for key in ("channel", "account", "peer")))
-
-
-def _time(milliseconds: int) -> str:
-    return f"{datetime.fromtimestamp(milliseconds / 1000, UTC).astimezone():%Y-%m-%d %H:%M}"

@@ -45,7 +45,7 @@ async def outbox_get(call: Call, params: PartParams) -> Json:
     """Returns one part with its whole text."""
     stored = await call.context.store.read(lambda reader: outbox.get(reader, params.serial))
     if stored is None:
-        message = f"the outbox has no part {params.serial}"
+        message = f"The outbox has no part {params.serial}."
         details: dict[str, Json] = {"remedy": "`skerry outbox list` shows their numbers."}
         raise RefusedError(message, details=details)
     return {"part": _row(stored, short=False)}

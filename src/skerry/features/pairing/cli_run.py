@@ -4,13 +4,12 @@ import json
 import os
 import shlex
 from argparse import Namespace
-from datetime import UTC, datetime
 from typing import Any, Final
 
 import anyio
 
 from skerry.cli.config import change
-from skerry.cli.render import notice, one_line, show, show_json, table
+from skerry.cli.render import local_time, notice, one_line, show, show_json, table
 from skerry.client.client import GatewayClient
 from skerry.client.discover import find
 from skerry.config.gateway import LOCK
@@ -117,12 +116,12 @@ def _list(answer: dict[str, Any]) -> None:
     requests, senders = answer["requests"], answer["senders"]
     if requests:
         lines: list[tuple[str, ...]] = [("CODE", "CHANNEL", "SENDER", "NAME", "UNTIL")]
-        lines += [(row["code"], *_cells(row), _time(row["expiresAtMs"])) for row in requests]
+        lines += [(row["code"], *_cells(row), local_time(row["expiresAtMs"])) for row in requests]
         show(table(lines))
         show()
     if senders:
         lines = [("DECIDED", "CHANNEL", "SENDER", "NAME", "SINCE")]
-        lines += [(row["state"], *_cells(row), _time(row["decidedAtMs"])) for row in senders]
+        lines += [(row["state"], *_cells(row), local_time(row["decidedAtMs"])) for row in senders]
         show(table(lines))
     if not (requests or senders):
         show("No sender waits, and none was approved or rejected.")
@@ -149,7 +148,3 @@ def _show_decision(answer: dict[str, Any]) -> None:
             notice(f"If this is you: skerry config set {_KEY} {owners}")
     else:
         show(f"{sender} is refused at {where}, and gets no further code.")
-
-
-def _time(milliseconds: int) -> str:
-    return f"{datetime.fromtimestamp(milliseconds / 1000, UTC).astimezone():%Y-%m-%d %H:%M}"

@@ -133,7 +133,11 @@ def _explain(sandboxes: Sandboxes, config: Config, arguments: Namespace) -> int:
 
 
 def _text(value: object) -> str:
-    return ", ".join(map(str, value)) or "-" if isinstance(value, list) else str(value)
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "-" if value is None else str(value)
 
 
 def _agent(config: Config, arguments: Namespace) -> AgentId:

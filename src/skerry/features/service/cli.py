@@ -18,5 +18,7 @@ def add(group: ArgumentParser) -> None:
     )
     printed = command(add, "show", _RUN, "print the unit and change nothing")
     names = {"install": install, "uninstall": uninstall, "status": status, "show": printed}
+    for parser in (install, uninstall):
+        output(parser)
     for name, parser in names.items():
         parser.set_defaults(action=name)

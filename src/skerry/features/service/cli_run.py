@@ -25,9 +25,9 @@ def run(arguments: Namespace) -> int:
     """Runs `skerry service install`, `uninstall`, `status` or `show`; returns the exit code."""
     match arguments.action:
         case "install":
-            return _install(start=not arguments.no_start)
+            return _install(start=not arguments.no_start, as_json=arguments.json)
         case "uninstall":
-            return _uninstall()
+            return _uninstall(as_json=arguments.json)
         case "status":
             return _status(as_json=arguments.json)
         case _:
@@ -39,7 +39,7 @@ def _unit() -> str:
     return current(configured(os.environ).config)
 
 
-def _install(*, start: bool) -> int:
+def _install(*, start: bool, as_json: bool) -> int:
     text, file = _unit(), path(os.environ)
     _systemctl("show-environment")  # before anything is written: can this user's systemd be asked?
     before = file.read_bytes() if file.exists() else None
@@ -55,9 +55,13 @@ def _install(*, start: bool) -> int:
             write_atomic(file, before)
         error.remedy = f"Nothing was installed. {error.remedy}"
         raise
-    show(f"Wrote {file}")
     if start:
         _systemctl("restart", NAME)
+    if as_json:
+        show_json({"ok": True, "path": str(file), "started": start})
+        return 0
+    show(f"Wrote {file}")
+    if start:
         show(f"{styled('Running', 'green')}, and started at each login and after a crash.")
     else:
         show(f"It starts at the next login. Now: systemctl --user start {NAME}")
@@ -92,15 +96,19 @@ def _hint_at_linger() -> None:
         notice(f"To keep it running when nobody is logged in: loginctl enable-linger {user}")
 
 
-def _uninstall() -> int:
+def _uninstall(*, as_json: bool) -> int:
     file = path(os.environ)
-    if not file.exists():
+    is_there = file.exists()
+    if is_there:
+        _systemctl("disable", "--now", NAME)
+        file.unlink()
+        _systemctl("daemon-reload")
+    if as_json:
+        show_json({"ok": True, "path": str(file), "removed": is_there})
+    elif is_there:
+        show(f"Stopped, and removed {file}. State and configuration are untouched.")
+    else:
         show(f"Nothing to remove: there is no {file}")
-        return 0
-    _systemctl("disable", "--now", NAME)
-    file.unlink()
-    _systemctl("daemon-reload")
-    show(f"Stopped, and removed {file}. State and configuration are untouched.")
     return 0
 
 

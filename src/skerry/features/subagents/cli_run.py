@@ -2,12 +2,11 @@
 
 import os
 from argparse import Namespace
-from datetime import UTC, datetime
 from typing import Any, Final
 
 import anyio
 
-from skerry.cli.render import one_line, show, show_json, table
+from skerry.cli.render import local_time, one_line, show, show_json, table
 from skerry.client.client import GatewayClient
 from skerry.client.discover import find
 
@@ -54,7 +53,7 @@ def _list(rows: list[dict[str, Any]], arguments: Namespace) -> None:
         (
             row["key"].rpartition(":")[2][:8],
             "running" if row["state"] == "running" else row["status"] or row["state"],
-            _time(row["createdAtMs"]),
+            local_time(row["createdAtMs"]),
             one_line(row["parentKey"]),
             one_line(row["label"] or "-"),
             one_line(row["task"])[:_WIDTH],
@@ -86,7 +85,3 @@ def _shown(answer: dict[str, Any], arguments: Namespace) -> int:
             stopped = answer["stopped"]
             show(f"Stopped {stopped[0]}." if stopped else "It does not run.")
     return 1 if failed else 0
-
-
-def _time(milliseconds: int) -> str:
-    return f"{datetime.fromtimestamp(milliseconds / 1000, UTC).astimezone():%Y-%m-%d %H:%M}"

@@ -79,7 +79,7 @@ class Control(Struct, frozen=True):
         what = "Several sub-agents have" if named else "No sub-agent has"
         ids = ", ".join(_short(row.subagent) for row in rows[:10]) or "none"
         error = UnknownSubagentError(f"{what} the name {target!r}. Ids: {ids}.")
-        error.remedy = "Give the beginning of an id."
+        error.remedy = "`skerry subagents list` shows the ids; the beginning of one is enough."
         raise error
 
     def kill(self, subagent: Subagent) -> bool:

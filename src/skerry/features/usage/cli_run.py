@@ -38,7 +38,7 @@ def _show(used: dict[str, Any]) -> None:
     if used["rows"]:
         show()
         rows: list[tuple[str, ...]] = [
-            (used["by"], "calls", "in", "out", "cache read", "cache write", "cost")
+            (used["by"].upper(), "CALLS", "IN", "OUT", "CACHE READ", "CACHE WRITE", "COST")
         ]
         rows += [_row(row["name"], row) for row in used["rows"]]
         if len(used["rows"]) > 1:

@@ -52,7 +52,9 @@ async def webhooks_test(call: Call, params: TestParams) -> Json:
     mapping = next((row for row in config.hooks.mappings if row.name == params.name), None)
     if mapping is None:
         known = ", ".join(row.name for row in config.hooks.mappings) or "none"
-        raise RefusedError(f"No webhook {params.name!r} in hooks.mappings. Webhooks: {known}.")
+        message = f"No webhook {params.name!r} in hooks.mappings. Webhooks: {known}."
+        details: dict[str, Json] = {"remedy": "`skerry webhooks list` shows them."}
+        raise RefusedError(message, details=details)
     try:
         payload = payload_of(params.body.encode())
     except BodyError as error:

@@ -84,7 +84,7 @@ async def test_files_that_cannot_be_indexed_or_changed_since_are_named(tmp_path:
     assert told["memory watcher"].message == "as the files are; no gateway runs."
     assert told["memory model"].message == "none: only words are searched."
     first, failed = await index(config, MAIN)
-    assert (first.level, first.message) == (Level.OK, "1 files, 1 passages, 0 with a vector")
+    assert (first.level, first.message) == (Level.OK, "1 file, 1 passage, 0 with a vector")
     assert (failed.level, "memory/bad.md: it has a zero byte" in failed.message) == (
         Level.WARNING,
         True,

@@ -156,7 +156,7 @@ async def test_the_catalogue_is_listed_with_what_each_model_needs(command: Comma
     assert {row["provider"] for row in rows} == {"anthropic"}
     assert {row["note"] for row in rows} == {"Needs ANTHROPIC_API_KEY."}
     sonnet = next(row for row in rows if row["id"] == "claude-sonnet-5-5")
-    assert (sonnet["context_window"], sonnet["cost"]["output"]) == (1_000_000, 10)
+    assert (sonnet["contextWindow"], sonnet["cost"]["output"]) == (1_000_000, 10)
     shown = await command("models", "list", "--offline", "--provider", "openai")
     assert b"openai/gpt-5.4-mini" in shown.stdout
 
@@ -235,7 +235,7 @@ async def test_the_list_has_what_the_provider_says_it_has(
         file.write_text(json.dumps({"models": {"mode": "replace", "providers": {"lab": lab}}}))
         listed = json.loads((await command("models", "list", "--json")).stdout)
         wide = next(one for one in listed if one["ref"] == "lab/wide")
-        assert (wide["context_window"], wide["input"]) == (65_536, ["image", "text"])
+        assert (wide["contextWindow"], wide["input"]) == (65_536, ["image", "text"])
         assert not any("embed" in one["id"] for one in listed)
         shown = (await command("models", "list")).stdout.decode()
         (line,) = [line for line in shown.splitlines() if line.startswith("lab/wide")]
