@@ -16,7 +16,7 @@ from tests.support.synapse import Person, synapse
 pytestmark = pytest.mark.full("Synapse")
 
 KILLS = int(os.environ.get("SKERRY_KILLS", "8"))
-"""Number of kills; the figure in the guide is of 100."""
+"""Number of kills; the figure in the guide is of 200."""
 
 
 @pytest.fixture(scope="module")

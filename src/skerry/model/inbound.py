@@ -95,6 +95,8 @@ class InboundMessage(Struct, frozen=True):
     command."""
     passed_on: str = ""
     """Words of others that the sender passes on below `text`, as one quotes in a mail; data too."""
+    deletes: str = ""
+    """Id of an earlier message that was deleted; such an event has no text and no id."""
     parent: Peer | None = None
     """The conversation in which its thread began, where a binding may name the thread itself."""
     guild_id: str = ""

@@ -118,6 +118,8 @@ class ConversationChangedError(RequestError):
         super().__init__(f"Nothing was sent to {key}: {what}.")
 
 
+BY_SENDER: Final = "sender"
+"""Who stops a run whose message was deleted on its platform."""
 BY_PARENT: Final = "parent"
 """Name under which a sub-agent is stopped because its parent is."""
 

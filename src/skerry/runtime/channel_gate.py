@@ -126,7 +126,9 @@ class ChannelGate(Struct, frozen=True):
 
         def write(unit: Unit) -> None:
             if inbound.take(unit, message, run_id) is None:
-                group_history.add(unit, str(key), sender, text, now, limit=group.limit)
+                group_history.add(
+                    unit, str(key), sender, text, now, limit=group.limit, run_id=run_id
+                )
 
         await self.store.write(write)
 

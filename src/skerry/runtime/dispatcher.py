@@ -53,6 +53,7 @@ from skerry.runtime.media_in import with_files
 from skerry.runtime.queue import Queue
 from skerry.runtime.reactions import acknowledges
 from skerry.runtime.run_context import Runtime, run_context
+from skerry.runtime.withdrawal import withdraw
 from skerry.sessions import lifecycle
 from skerry.store import Unit, inbound, runs
 from skerry.store.held import HeldMessage
@@ -92,6 +93,9 @@ class Dispatch:
         of a sender who is not admitted goes no further than the gate.
         """
         arrived = normalized(arrived)
+        if arrived.deletes:
+            await withdraw(self.runtime, arrived, self.abort)
+            return
         if not arrived.text.strip() and not arrived.attachments:
             logger.info("a message without text arrived over %s", arrived.channel)
             return

@@ -9,12 +9,14 @@ _ROUND = 64
 """Rows after which the limit over all groups is applied."""
 
 
-def add(unit: Unit, key: str, sender: str, text: str, at: int, *, limit: int) -> None:
+def add(  # noqa: PLR0913 - the columns of a row
+    unit: Unit, key: str, sender: str, text: str, at: int, *, limit: int, run_id: str = ""
+) -> None:
     """Adds a message to the history of a conversation, and drops those beyond its limit."""
     row = unit.one(
-        "INSERT INTO group_message (session_key, sender, text, at) VALUES (?, ?, ?, ?)"
+        "INSERT INTO group_message (session_key, sender, text, at, run_id) VALUES (?, ?, ?, ?, ?)"
         " RETURNING serial",
-        (key, storable(sender), storable(text), at),
+        (key, storable(sender), storable(text), at, run_id),
     )
     serial = int(row[0]) if row else 0
     unit.execute(
@@ -34,6 +36,11 @@ def read(reader: Reader, key: str, limit: int) -> list[tuple[int, str, str]]:
         (key, limit),
     )
     return [(int(serial), str(sender), str(text)) for serial, sender, text in reversed(rows)]
+
+
+def drop(unit: Unit, run_id: str) -> None:
+    """Deletes a message: its sender deleted it on the platform."""
+    unit.execute("DELETE FROM group_message WHERE run_id = ?", (run_id,))
 
 
 def take(unit: Unit, key: str, last: int) -> None:

@@ -1,5 +1,6 @@
 """Messages of platforms that are taken and wait for more of the same sender."""
 
+from collections.abc import Collection
 from typing import Final
 
 import msgspec
@@ -50,6 +51,13 @@ def senders(reader: Reader) -> list[tuple[str, str]]:
         " ORDER BY min(serial)"
     )
     return [(str(key), str(sender)) for key, sender in rows]
+
+
+def drop(unit: Unit, run_ids: Collection[str]) -> None:
+    """Deletes messages by the runs in their rows of the ledger; few are held at a time."""
+    rows = unit.all("SELECT serial, body FROM held_message")
+    gone = [(serial,) for serial, body in rows if _decode(body).run_id in run_ids]
+    unit.executemany("DELETE FROM held_message WHERE serial = ?", gone)
 
 
 def take(unit: Unit, key: str, sender: str, last: int) -> None:

@@ -32,6 +32,23 @@ def take(unit: Unit, message: InboundMessage, run_id: RunId) -> RunId | None:
     return RunId(row[0]) if row else None
 
 
+def runs_of(reader: Reader, message: InboundMessage, message_id: str) -> list[RunId]:
+    """Returns the runs of a message of the same chat, of its edits, and of all its agents.
+
+    The id of an edit continues with `:`, that of a further agent with `@`.
+    """
+    rows = reader.all(
+        "SELECT run_id FROM inbound WHERE channel = ? AND account = ? AND peer = ?"
+        " AND (message_id = ? OR (message_id >= ? AND message_id < ?)"
+        " OR (message_id >= ? AND message_id < ?))",
+        (
+            *(message.channel, message.account, message.peer.id, message_id),
+            *(f"{message_id}:", f"{message_id};", f"{message_id}@", f"{message_id}A"),
+        ),
+    )
+    return [RunId(run_id) for (run_id,) in rows]
+
+
 def source(reader: Reader, run_id: str, kind: PeerKind) -> ReplyTo | None:
     """Returns where the message of a run came from; it reads the whole ledger, which is rare."""
     row = reader.one(

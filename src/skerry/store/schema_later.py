@@ -231,4 +231,6 @@ LATER: Final = (
         UNIQUE (channel, account, kind, name)
     )
     """,
+    # The run in whose row of the ledger a message of a group is, by which a deleted one is found.
+    "ALTER TABLE group_message ADD COLUMN run_id TEXT NOT NULL DEFAULT ''",
 )

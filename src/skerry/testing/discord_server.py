@@ -90,6 +90,12 @@ class DiscordServer(anyio.AsyncContextManagerMixin):
         message |= {"content": text, "edited_timestamp": edited}
         self.gateway.dispatch("MESSAGE_UPDATE", message | self._extra(message["channel_id"]))
 
+    def delete(self, number: str) -> None:
+        """Lets a person delete a message."""
+        message = self.stored[number]
+        gone = {"id": number, "channel_id": message["channel_id"]}
+        self.gateway.dispatch("MESSAGE_DELETE", gone | self._extra(message["channel_id"]))
+
     def press(self, number: str, command: str, user: str = "7") -> str:
         """Lets a person press a button below a message of the bot; returns the interaction's id."""
         message = self.stored[number]

@@ -36,7 +36,9 @@ _MOST_PAGES: Final = 10
 _HIDDEN: Final = frozenset({403, 404})
 _CHANGED: Final = frozenset({"CHANNEL_UPDATE", "CHANNEL_DELETE", "THREAD_UPDATE", "THREAD_DELETE"})
 _TAKEN: Final = frozenset(
-    {"READY", "RESUMED", "MESSAGE_CREATE", "MESSAGE_UPDATE", "INTERACTION_CREATE"} | _CHANGED
+    {"READY", "RESUMED", "MESSAGE_CREATE", "MESSAGE_UPDATE", "INTERACTION_CREATE"}
+    | {"MESSAGE_DELETE", "MESSAGE_DELETE_BULK"}
+    | _CHANGED
 )
 
 
@@ -167,13 +169,15 @@ class Receiver:
                 if frame.t == "MESSAGE_UPDATE" and not message.edited_timestamp:
                     return False  # a preview of a link was added
                 return await self._hand_in(message, inbox)
+            case "MESSAGE_DELETE" | "MESSAGE_DELETE_BULK":
+                return await self._delete(wire.deleted.decode(frame.d), inbox)
             case "INTERACTION_CREATE":
                 return await self._act(wire.interaction.decode(frame.d), inbox)
             case None:
-                return False
+                pass
             case _:
                 self._places.forget(wire.conversation.decode(frame.d).id)
-                return False
+        return False
 
     async def _hand_in(self, message: wire.Message, inbox: Inbox) -> bool:
         """Hands in a message; returns whether it was one that a person wrote."""
@@ -192,6 +196,15 @@ class Receiver:
             if len(read) > _MOST_READ:
                 del read[next(iter(read))]
         return True
+
+    async def _delete(self, gone: wire.Deleted, inbox: Inbox) -> bool:
+        where = await self._places.get(gone.channel_id)
+        now = self._host.clock.now_ms()
+        for number in gone.numbers:
+            withdrawn = wire.withdrawn(number, where, self._host.account, now)
+            if withdrawn is not None:
+                await inbox(withdrawn)
+        return False
 
     async def _catch_up(self, inbox: Inbox) -> None:
         """Takes what was written while there was no session that could be resumed."""

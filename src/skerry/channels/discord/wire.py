@@ -143,6 +143,19 @@ class Message(Struct, frozen=True):
     poll: _Poll | None = None
 
 
+class Deleted(Struct, frozen=True):
+    """Messages that were deleted: one, or some at once."""
+
+    channel_id: str = ""
+    id: str = ""
+    ids: tuple[str, ...] = ()
+
+    @property
+    def numbers(self) -> list[str]:
+        """Returns their ids."""
+        return [one for one in (self.id, *self.ids) if _SNOWFLAKE.fullmatch(one)]
+
+
 class _Option(Struct, frozen=True):
     value: str | int | float | bool = ""
 
@@ -228,6 +241,7 @@ member = msgspec.json.Decoder(Member)
 conversation = msgspec.json.Decoder(Conversation)
 message = msgspec.json.Decoder(Message)
 messages = msgspec.json.Decoder(tuple[Raw, ...])
+deleted = msgspec.json.Decoder(Deleted)
 interaction = msgspec.json.Decoder(Interaction)
 
 
@@ -290,6 +304,17 @@ def place(where: Conversation, person: User) -> tuple[Peer, str | None, Peer | N
         parent = Peer(PeerKind.CHANNEL, where.parent_id or "")
         return parent, where.id, parent
     return Peer(PeerKind.CHANNEL, where.id), None, None
+
+
+def withdrawn(
+    number: str, where: Conversation, account: AccountId, now: int
+) -> InboundMessage | None:
+    """Returns the deletion of a message; None in a direct chat whose person is not known."""
+    person = where.recipients[0] if where.recipients else User()
+    peer, thread, _ = place(where, person)
+    if not peer.id:
+        return None
+    return InboundMessage(CHANNEL, account, peer, "", "", "", now, thread, deletes=number)
 
 
 def acted(act: Interaction, where: Conversation, account: AccountId, now: int) -> InboundMessage:

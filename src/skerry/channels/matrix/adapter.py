@@ -192,6 +192,10 @@ class MatrixAdapter:
             opened = await self._unread.read(room_id, event)
         if opened is not None and opened.type == wire.MESSAGE:
             await self._hand_in_message(room_id, opened, inbox)
+        elif event.deleted:
+            room, now = await self._rooms.get(room_id), self._host.clock.now_ms()
+            if (gone := wire.withdrawn(event, room, self.account, now)) is not None:
+                await inbox(gone)
         self._taken[event.event_id] = None
 
     async def _hand_in_message(self, room_id: str, event: wire.Event, inbox: Inbox) -> None:

@@ -22,6 +22,7 @@ from skerry.sdk.channels import (
 CHANNEL: Final = ChannelId("matrix")
 MESSAGE: Final = "m.room.message"
 ENCRYPTED: Final = "m.room.encrypted"
+REDACTION: Final = "m.room.redaction"
 ENCRYPTION: Final = "m.room.encryption"
 MEMBER: Final = "m.room.member"
 PART: Final = "skerry.part"
@@ -47,6 +48,12 @@ class Event(Struct, frozen=True):
     content: dict[str, Any] = field(default_factory=dict)
     unsigned: dict[str, Any] = field(default_factory=dict)
     state_key: str | None = None
+    redacts: str = ""
+
+    @property
+    def deleted(self) -> str:
+        """Returns the event that a redaction is about; newer rooms have it in the content."""
+        return _text(self.content.get("redacts")) or self.redacts if self.type == REDACTION else ""
 
 
 class Timeline(Struct, frozen=True):
@@ -209,6 +216,15 @@ def inbound(
         attachments=files,
         edited=is_edit,
         sent_at=message.origin_server_ts,
+    )
+
+
+def withdrawn(message: Event, room: Room, account: AccountId, now: int) -> InboundMessage | None:
+    """Returns the deletion of a message; None for another event."""
+    if not message.deleted:
+        return None
+    return InboundMessage(
+        CHANNEL, account, room.peer, message.sender, "", "", now, deletes=message.deleted
     )
 
 

@@ -137,6 +137,12 @@ def inbound(event: Activity, account: AccountId, now: int) -> InboundMessage | N
     """Returns the message of an activity; None where it is nothing that a person wrote to us."""
     data = event.channel_data or ChannelData()
     edited = event.type == "messageUpdate" and data.event_type == "editMessage"
+    if event.type == "messageDelete" and event.id:
+        chat, thread = peer(event)
+        who = event.from_.aad_object_id or event.from_.id
+        return InboundMessage(
+            CHANNEL, account, chat, who, "", "", now, thread_id=thread, deletes=event.id
+        )
     if event.type != "message" and not edited:
         return None
     sender = event.from_

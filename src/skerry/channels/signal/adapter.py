@@ -122,7 +122,8 @@ class SignalAdapter:
     async def _hand_in(self, text: str, inbox: Inbox) -> None:
         message = self._message(text)
         if message is not None:
-            self._remember(message)
+            if not message.deletes:
+                self._remember(message)
             await inbox(message)
 
     def _message(self, text: str) -> InboundMessage | None:

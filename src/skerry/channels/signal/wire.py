@@ -116,6 +116,13 @@ class Data(Struct, frozen=True, rename="camel"):
     contacts: tuple[Card, ...] | None = None
     poll_create: Poll | None = None
     group_info: Group | None = None
+    remote_delete: "Deletion | None" = None
+
+
+class Deletion(Struct, frozen=True):
+    """A message that its sender deleted; the time is that at which it was sent."""
+
+    timestamp: int = 0
 
 
 class Edit(Struct, frozen=True, rename="camel"):
@@ -155,6 +162,9 @@ def inbound(one: Event, own: str, account: AccountId, now: int) -> InboundMessag
         return None
     group = data.group_info
     peer = Peer(PeerKind.GROUP, group.group_id) if group else Peer(PeerKind.DIRECT, sender)
+    if data.remote_delete is not None and data.remote_delete.timestamp:
+        gone = message_id(data.remote_delete.timestamp, sender)
+        return InboundMessage(CHANNEL, account, peer, sender, "", "", now, deletes=gone)
     text, files = _text(data), _files(data.attachments or (), peer)
     if not data.timestamp or not (text or files):
         return None

@@ -154,7 +154,9 @@ class SlackAdapter:
     async def _take(self, envelope: wire.Envelope, inbox: Inbox) -> None:
         """Hands in the message of an envelope, with the names of its sender."""
         message = self._message(envelope)
-        if message is not None:
+        if message is not None and message.deletes:
+            await inbox(message)
+        elif message is not None:
             person = await self._person(message.sender_id)
             names = (person.real_name[:_MOST_NAME], person.name[:_MOST_NAME])
             await inbox(replace(message, sender_name=names[0], sender_username=names[1]))

@@ -66,6 +66,7 @@ class Event(Struct, frozen=True):
     """The new content, where a message was changed."""
     previous_message: "Event | None" = None
     edited: dict[str, str] | None = None
+    deleted_ts: str = ""
 
 
 class Callback(Struct, frozen=True):
@@ -156,6 +157,8 @@ def inbound(outer: Callback, account: AccountId, mine: Me, now: int) -> InboundM
     An `app_mention` repeats a `message` with the same time stamp, so the ledger takes one of them.
     """
     event, edited = outer.event, False
+    if event.type == "message" and event.subtype == "message_deleted":
+        return _deleted(event, account, now)
     if event.subtype == "message_changed" and event.message is not None:
         changed, before = event.message, event.previous_message
         if before is not None and before.text == changed.text:
@@ -188,6 +191,13 @@ def inbound(outer: Callback, account: AccountId, mine: Me, now: int) -> InboundM
         team_id=outer.team_id,
         sent_at=round(float(event.ts) * 1000),
     )
+
+
+def _deleted(event: Event, account: AccountId, now: int) -> InboundMessage | None:
+    if not _STAMP.fullmatch(event.deleted_ts):
+        return None
+    peer, sender = Peer(_kind(event), event.channel), (event.previous_message or Event()).user
+    return InboundMessage(CHANNEL, account, peer, sender, "", "", now, deletes=event.deleted_ts)
 
 
 def _kind(event: Event) -> PeerKind:

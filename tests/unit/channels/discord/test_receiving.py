@@ -294,6 +294,19 @@ async def test_a_menu_that_is_no_longer_wanted_is_taken_away(
             await until(lambda: server.menu == [])
 
 
+async def test_deletions_arrive_in_channels_and_in_direct_chats() -> None:
+    async with discord() as server:
+        bot = Bot(server)
+        async with bot.running():
+            await bot.connected()
+            for channel in (ROOM, "700"):
+                server.delete(server.say("the boat", channel=channel))
+            await bot.taken(4)
+        said, gone = bot.messages[0::2], bot.messages[1::2]
+        assert [one.deletes for one in gone] == [one.message_id for one in said]
+        assert [one.peer for one in gone] == [one.peer for one in said]
+
+
 async def test_an_edit_arrives_once_and_a_preview_does_not() -> None:
     async with discord() as server:
         bot = Bot(server)

@@ -8,7 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skerry.channels.matrix.markup import rendered
-from skerry.channels.matrix.wire import Event, Members, Room, inbound, quoted, read_event, reply_id
+from skerry.channels.matrix.wire import (
+    Event,
+    Members,
+    Room,
+    inbound,
+    quoted,
+    read_event,
+    reply_id,
+    withdrawn,
+)
 from skerry.model.ids import AccountId
 from skerry.model.inbound import InboundMessage, PeerKind
 
@@ -45,6 +54,16 @@ def test_a_room_of_two_is_a_direct_chat_and_one_of_three_a_group() -> None:
         "Crew",
     )
     assert (direct.sent_at, direct.received_at, direct.message_id) == (5, 9, "$e")
+
+
+def test_a_redaction_names_the_message_that_is_gone() -> None:
+    old: dict[str, Any] = {"redacts": "$old"}
+    for content, redacts in ((old, ""), ({}, "$old")):
+        redaction = Event("m.room.redaction", ALICE, "$r", 5, content, redacts=redacts)
+        gone = withdrawn(redaction, DIRECT, AccountId("default"), 9)
+        assert gone is not None
+        assert (gone.deletes, gone.text, gone.peer) == ("$old", "", DIRECT.peer)
+    assert withdrawn(message({"redacts": "$old"}), DIRECT, AccountId("default"), 9) is None
 
 
 def test_mentions_threads_and_edits() -> None:

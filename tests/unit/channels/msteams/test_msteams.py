@@ -200,6 +200,12 @@ def test_what_no_person_wrote_is_no_message(event: dict[str, Any]) -> None:
     assert read(**event) is None
 
 
+def test_a_deletion_names_the_message_that_is_gone() -> None:
+    gone = read(type="messageDelete", text=None, id="7")
+    assert gone is not None
+    assert (gone.deletes, gone.text, gone.message_id) == ("7", "", "")
+
+
 def test_an_edit_is_another_message() -> None:
     edit = read(text="new", type="messageUpdate", channelData={"eventType": "editMessage"}, id="7")
     assert edit is not None

@@ -113,6 +113,12 @@ def test_an_answer_names_what_it_answers() -> None:
     assert message.reply.is_me
 
 
+def test_a_deletion_names_a_message_of_its_sender_alone() -> None:
+    message = read(data(message=None, remoteDelete={"timestamp": 7}))
+    assert message is not None
+    assert (message.deletes, message.text) == ("7/+491701", "")
+
+
 def test_an_edit_is_another_message() -> None:
     message = read({"editMessage": {"targetSentTimestamp": 7, **data()}})
     assert message is not None
@@ -145,7 +151,6 @@ def test_each_kind_of_message_has_words(more: dict[str, Any], text: str) -> None
     "content",
     [
         data(message=None, reaction={"emoji": "👍", "targetSentTimestamp": 1}),
-        data(message=None, remoteDelete={"timestamp": 1}),
         data(message=None, groupInfo={"groupId": "G", "type": "UPDATE"}),
         {"syncMessage": {"sentMessage": {"message": "from my other phone"}}},
         {"receiptMessage": {"when": 1, "isDelivery": True}},

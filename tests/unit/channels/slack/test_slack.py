@@ -101,6 +101,15 @@ def test_what_no_person_wrote_is_no_message(event: dict[str, Any]) -> None:
     assert read(**event) is None
 
 
+def test_a_deletion_names_the_message_that_is_gone() -> None:
+    old = {"type": "message", "user": "U1", "text": "old", "ts": "1700000000.000100"}
+    more = {"deleted_ts": "1700000000.000100", "previous_message": old}
+    gone = read(subtype="message_deleted", text="", **more)
+    assert gone is not None
+    assert (gone.deletes, gone.text, gone.message_id) == ("1700000000.000100", "", "")
+    assert read(subtype="message_deleted", text="", deleted_ts="now") is None
+
+
 def test_an_edit_is_another_message_and_a_preview_is_none() -> None:
     new = {"type": "message", "user": "U1", "text": "new", "ts": "1700000000.000100"}
     old = {**new, "text": "old"}

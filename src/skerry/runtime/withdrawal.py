@@ -1,0 +1,36 @@
+"""Withdraws a message that was deleted on its platform, as far as no model has read it."""
+
+import logging
+from collections.abc import Callable
+
+from skerry.model.ids import RunId, SessionKey
+from skerry.model.inbound import InboundMessage
+from skerry.model.run import BY_SENDER
+from skerry.runtime.run_context import Runtime
+from skerry.store import Unit, group_history, held, inbound
+
+logger = logging.getLogger(__name__)
+
+
+async def withdraw(
+    runtime: Runtime,
+    deleted: InboundMessage,
+    abort: Callable[[SessionKey, RunId | None, str], object],
+) -> None:
+    """Stops the runs that the message began, and drops it where it waits to be read.
+
+    What a model has read of it stays in the transcript.
+    """
+
+    def write(unit: Unit) -> list[RunId]:
+        found = inbound.runs_of(unit, deleted, deleted.deletes)
+        held.drop(unit, found)
+        for run_id in found:
+            group_history.drop(unit, run_id)
+        return found
+
+    for run_id in await runtime.store.write(write):
+        active = runtime.running.get(run_id)
+        if active is not None:
+            logger.info("a message over %s was deleted: its run stops", deleted.channel)
+            abort(active.request.key, run_id, BY_SENDER)
