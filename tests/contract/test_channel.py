@@ -9,6 +9,7 @@ from typing import Final
 
 import pytest
 
+from skerry.infra.channels import PLATFORMS
 from skerry.model.inbound import InboundMessage
 from skerry.model.outbound import OutboundPart, Receipt, Settlement
 from skerry.ports.channel import Capabilities, Inbox
@@ -62,6 +63,19 @@ async def test_an_adapter_does_what_it_names(
 ) -> None:
     async with row(tmp_path) as town:
         await clause(town, tmp_path)
+
+
+@pytest.mark.requirement("gateway-channel-set")
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("whatsapp", "telegram", "slack", "discord", "googlechat", "signal", "imessage"),
+        *("msteams", "matrix"),
+    ],
+)
+def test_each_platform_of_the_seed_is_there_and_is_tried(name: str) -> None:
+    assert callable(PLATFORMS[name].load("adapter:open_account"))
+    assert name in TROUBLED or name == "matrix", "Matrix is tried at a real homeserver"
 
 
 class Eager(MemoryChannel):

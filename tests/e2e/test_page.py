@@ -37,6 +37,7 @@ def answering(**replies: Sequence[HttpStep]) -> Callable[[dict[str, Any]], Seque
 
 
 @pytest.mark.requirement("webchat-static-ui")
+@pytest.mark.requirement("gateway-channel-set")
 async def test_an_answer_appears_as_it_is_written_and_survives_a_reload(browser: Chromium) -> None:
     gate = Gate()
     script = answering(island=["A skerry is ", gate, "a small island."])

@@ -49,10 +49,18 @@ def test_the_files_stand_in_the_order_of_the_seed() -> None:
     )
 
 
+@pytest.mark.requirement("identity-subagent-files")
 @pytest.mark.parametrize("key", ["agent:main:subagent:1", "agent:main:main"])
 def test_a_sub_agent_gets_agents_and_tools_alone(key: str) -> None:
     request = asked(key, Purpose.SUBAGENT)
     assert prompt_names(request, ritual=True) == ("AGENTS.md", "TOOLS.md")
+
+
+@pytest.mark.requirement("identity-file-heartbeat-md")
+@pytest.mark.parametrize("purpose", [one for one in Purpose if one is not Purpose.HEARTBEAT])
+def test_the_checklist_of_heartbeats_is_in_no_other_prompt(purpose: Purpose) -> None:
+    assert "HEARTBEAT.md" not in prompt_names(asked("main", purpose), ritual=True)
+    assert "HEARTBEAT.md" in prompt_names(asked("main", Purpose.HEARTBEAT), ritual=False)
 
 
 def test_who_the_owner_is_and_what_is_on_their_machines_is_told_to_nobody_else() -> None:

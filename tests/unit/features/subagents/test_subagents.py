@@ -15,11 +15,11 @@ from skerry.features.subagents.watch import Watch
 from skerry.infra.rooted_fs import Beneath
 from skerry.model.caller import Caller
 from skerry.model.errors import ToolError
-from skerry.model.ids import AccountId, ChannelId, SessionKey
+from skerry.model.ids import AccountId, ChannelId, RunId, SessionKey
 from skerry.model.inbound import Peer, PeerKind, ReplyTo
 from skerry.model.message import ToolResultMessage
 from skerry.model.origin import Origin
-from skerry.model.run import Purpose
+from skerry.model.run import Purpose, RunRequest
 from skerry.ports.model import ModelRequest
 from skerry.ports.tool import ToolContext
 from skerry.store import sessions
@@ -127,6 +127,28 @@ async def test_a_sub_agent_lacks_the_tools_of_the_list_and_a_call_of_one_is_deni
         }
         rows = await Control(application.dispatch).rows()
         assert len(rows) == 1
+
+
+@pytest.mark.requirement("subagents-new-session-state")
+async def test_a_sub_agent_knows_nothing_of_the_conversation_and_its_calls_stay_with_it(
+    tmp_path: Path,
+) -> None:
+    model = ScriptedModel(echo)
+    async with gateway(tmp_path / "h", config(), model) as application:
+        dispatch = application.dispatch
+        await dispatch.submit(RunRequest(RunId("m1"), MAIN, "The boat is green."))
+        assert await dispatch.wait(RunId("m1"), 60) is not None
+        before = await heard(application)
+        answer = await spawn(application, task='call write {"path": "notes.txt", "content": "a"}')
+        await ended(application, answer["runId"])
+        first = next(seen for seen in model.seen if "call write" in seen.messages[-1].text)
+        assert [one.text for one in first.messages] == [first.messages[-1].text]
+        assert "green" not in first.request.system
+        child = await heard(application, SessionKey.parse(answer["childSessionKey"]))
+        assert any(isinstance(one, ToolResultMessage) for one in child)
+        parent = (await heard(application))[: len(before)]
+        assert parent == before
+        assert not any(isinstance(one, ToolResultMessage) for one in await heard(application))
 
 
 @pytest.mark.requirement("subagents-inherit-model")
