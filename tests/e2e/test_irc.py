@@ -1,5 +1,7 @@
 """The example plugin for IRC through a whole gateway and a real ngircd: conversations and kills."""
 
+import os
+import random
 import shutil
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,9 @@ from skerry.testing.gateway import running_gateway
 from tests.support.irc import EXAMPLE, NICK, ROOM, ngircd, person
 
 pytestmark = pytest.mark.full("ngircd")
+
+KILLS = int(os.environ.get("SKERRY_KILLS", "4"))
+"""Number of kills at random; the figure in the example's guide is of 200."""
 
 
 def plugin(home: Path) -> Path:
@@ -85,3 +90,36 @@ async def test_a_kill_loses_no_message_and_repeats_no_answer(
             await gateway.stop()
         heard = [text if text.startswith("echo") else "NOTICE" for _, text in alice.heard]
         assert heard == texts
+
+
+async def test_kills_at_random_double_nothing_and_lose_only_what_nobody_confirmed(
+    tmp_path: Path,
+) -> None:
+    """IRC keeps nothing for who is away: what reached a gateway in its last moment may be lost."""
+    rng = random.Random(7)  # noqa: S311 - reproducible, no secret
+    said: list[str] = []
+    at_risk: set[str] = set()
+    with ngircd(tmp_path / "ngircd") as port:
+        config = everybody(tmp_path, port)
+        async with (
+            person(port) as alice,
+            running_gateway(home=tmp_path / "home", config=config) as gateway,
+        ):
+            for _ in range(KILLS):
+                await alice.until(lambda: bool(alice.bot))
+                for _ in range(rng.randint(1, 3)):
+                    said.append(f"n{len(said)}.")
+                    alice.say(said[-1])
+                await anyio.sleep(rng.uniform(0, 1.5))
+                await gateway.kill()
+                await alice.until(lambda: not alice.bot)
+                heard = " ".join(text for _, text in alice.heard)
+                at_risk |= {name for name in said[-3:] if name not in heard}
+                await gateway.start()
+            await alice.until(lambda: bool(alice.bot))
+            alice.say("the end")
+            await alice.until(lambda: alice.heard[-1:] == [("alice", "echo: the end")])
+            await gateway.stop()
+    names = [name for _, text in alice.heard for name in said if name in text.split()]
+    assert names == sorted(set(names), key=said.index), "doubled, or out of order"
+    assert set(said) - set(names) <= at_risk

@@ -54,6 +54,8 @@ class TeamsServer(anyio.AsyncContextManagerMixin):
     """Answers that the next requests for a token get instead."""
     secret: str = SECRET
     files: dict[str, bytes] = field(default_factory=dict)
+    stored: dict[str, bytes] = field(default_factory=dict)
+    """Files that the bot uploaded, by the id of the card that offered them."""
     poster: Poster = field(default_factory=Poster)
     tokens: int = 0
     withdrawn: bool = False
@@ -119,6 +121,20 @@ class TeamsServer(anyio.AsyncContextManagerMixin):
             "content-type": "application/json",
         }
 
+    def consent(self, card: "Shown", action: str = "accept", address: str = "") -> dict[str, Any]:
+        """Returns the activity by which the person agrees to the file of a card, or refuses it."""
+        content = card.body["attachments"][-1]["content"]
+        info = {
+            "uploadUrl": address or f"{self.root}/emea/drive/{card.id}",
+            "contentUrl": f"https://t-my.sharepoint.com/{card.id}",
+            "name": card.body["attachments"][-1]["name"],
+            "uniqueId": card.id,
+            "fileType": "pdf",
+        }
+        value = {"type": "fileUpload", "action": action, "context": content[f"{action}Context"]}
+        value |= {"uploadInfo": info} if action == "accept" else {}
+        return self.activity(type="invoke", name="fileConsent/invoke", value=value)
+
     def fail(self, status: int, code: str, **headers: str) -> None:
         """Refuses the next message."""
         body = msgspec.json.encode({"error": {"code": code, "message": "refused"}})
@@ -140,12 +156,14 @@ class TeamsServer(anyio.AsyncContextManagerMixin):
     # What the bot asks.
 
     async def _handle(self, request: Request) -> Response:
-        if request.path == "/metadata":
-            return Response.of({"issuer": ISSUER, "jwks_uri": f"{self.root}/keys"})
-        if request.path == "/keys":
-            return Response.of({"keys": [jwk(endorsements=["msteams", "webchat"])]})
+        if request.path in {"/metadata", "/keys"}:
+            issuer = {"issuer": ISSUER, "jwks_uri": f"{self.root}/keys"}
+            keys = {"keys": [jwk(endorsements=["msteams", "webchat"])]}
+            return Response.of(issuer if request.path == "/metadata" else keys)
         if request.path.endswith("/oauth2/v2.0/token"):
             return self._give_token(request)
+        if request.path.startswith("/emea/drive/"):
+            return self._store(request)
         if request.headers.get("authorization") != f"Bearer token-{self.tokens}" or self.withdrawn:
             self.withdrawn = False
             return Response.of({"error": {"code": "Unauthorized", "message": "no"}}, 401)
@@ -167,6 +185,14 @@ class TeamsServer(anyio.AsyncContextManagerMixin):
             return Response.of({"error": "invalid_client", "error_description": "no"}, 401)
         self.tokens += 1
         return Response.of({"access_token": f"token-{self.tokens}", "expires_in": 3599})
+
+    def _store(self, request: Request) -> Response:
+        size = len(request.body)
+        whole = request.headers.get("content-range") == f"bytes 0-{size - 1}/{size}"
+        if request.method != "PUT" or not whole or "authorization" in request.headers:
+            return self._fault(f"an upload to {request.path}")
+        self.stored[request.path.rpartition("/")[2]] = request.body
+        return Response.of({"id": "1"}, 201)
 
     def _act(self, request: Request) -> Response:
         match = _PATH.fullmatch(request.path)
@@ -202,7 +228,7 @@ class TeamsServer(anyio.AsyncContextManagerMixin):
             and body["conversation"]["id"] == conversation
             and body["textFormat"] == "xml"
             and "<" not in clean
-            and clean != ""
+            and (clean != "" or bool(body.get("attachments")))
             and len(msgspec.json.encode(body)) <= _MOST_BYTES
         )
 

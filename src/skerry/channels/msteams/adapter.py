@@ -7,7 +7,7 @@ from typing import Any, Final
 import anyio
 import msgspec
 
-from skerry.channels.msteams import wire
+from skerry.channels.msteams import files, wire
 from skerry.channels.msteams.api import ApiError, Connector
 from skerry.channels.msteams.config import MsTeamsAccount
 from skerry.channels.msteams.markup import rendered
@@ -19,12 +19,14 @@ from skerry.sdk.channel_tokens import Keys, Rules, Token, TokenError, verified
 from skerry.sdk.channels import (
     AccountState,
     Attachment,
+    AttachmentKind,
     Capabilities,
     ConnectionState,
     DeliveryDelayedError,
     DeliveryRefusedError,
     Inbox,
     MediaError,
+    OutboundMedia,
     OutboundPart,
     Post,
     PostAnswer,
@@ -48,6 +50,7 @@ _REFUSED: Final = range(400, 500)
 _PASSING: Final = frozenset({408, 412, 425, 429})
 _SERVICE: Final = "service"
 _OK: Final = 200
+_STORED: Final = frozenset({200, 201})
 
 
 class MsTeamsAdapter:
@@ -57,7 +60,13 @@ class MsTeamsAdapter:
     text_limit = MOST_TEXT
     text_unit = TextUnit.CHARACTERS
     capabilities = Capabilities(
-        edits=True, buttons=True, threads=True, media_in=True, rich_text=True
+        edits=True,
+        buttons=True,
+        threads=True,
+        media_in=True,
+        media_out=True,
+        rich_text=True,
+        late_refusals=True,  # a file is uploaded when its person agrees
     )
 
     def __init__(self, settings: MsTeamsAccount, host: ChannelHost, api: Connector) -> None:
@@ -126,6 +135,8 @@ class MsTeamsAdapter:
             logger.warning("msteams/%s: an activity is refused: %s", self.account, why)
             return PostAnswer(403, b"the activity is refused")
         await self._note_service(event)
+        if event.type == "invoke":
+            return await self._invoked(event)
         message = wire.inbound(event, self.account, self._host.clock.now_ms())
         if message is not None:
             await self._intake.take([message])
@@ -180,11 +191,50 @@ class MsTeamsAdapter:
         body = self._activity(part.to, part.text)
         if part.more.buttons:
             body["attachments"] = [wire.buttons(part.more.buttons)]
+        if part.more.media is not None:
+            media = await files.attached(part, part.more.media, self._host.cursor)
+            body["attachments"] = [*body.get("attachments", ()), media]
         answer = await self._asked("POST", part.to, [], body)
         try:
             return Receipt((wire.sent.decode(answer).id,))
         except msgspec.DecodeError:
             return Receipt(())  # it was sent; its id is for edits alone
+
+    async def _invoked(self, event: wire.Activity) -> PostAnswer:
+        try:
+            if event.name == files.INVOKE:
+                await self._consented(event)
+        except (DeliveryRefusedError, DeliveryDelayedError) as error:
+            # The person sees that it failed, and may press again.
+            logger.warning("msteams/%s: %s", self.account, error)
+            return PostAnswer(400, b"the file is not uploaded")
+        return PostAnswer(200, b"{}", "application/json")
+
+    async def _consented(self, event: wire.Activity) -> None:
+        """Uploads a file that a person agreed to, and shows it; a repeated answer does nothing."""
+        try:
+            consent = msgspec.convert(event.value, files.Consent)
+        except msgspec.ValidationError as error:
+            logger.warning("msteams/%s: an answer to a card is odd: %s", self.account, error)
+            return
+        chat, thread = wire.peer(event)
+        offered = await files.taken(consent, chat.id, self._host.cursor)
+        if offered is None:
+            return
+        if consent.action == "accept":
+            upload = consent.upload_info
+            await self._upload(offered, upload)
+            to = ReplyTo(self.channel, self.account, chat, event.id, thread)
+            body = self._activity(to, offered.name) | {"attachments": [files.shown(upload)]}
+            await self._asked("POST", to, [], body)
+        await files.done(consent, self._host.cursor)
+
+    async def _upload(self, offered: files.Offered, upload: files.Upload) -> None:
+        data = await files.read(OutboundMedia(AttachmentKind.FILE, offered.path, "", offered.name))
+        fetched = await self._api.upload(upload.upload_url, data)
+        if fetched is None or fetched.outcome is not Outcome.ALLOW or fetched.status not in _STORED:
+            why = "its address is not one of SharePoint" if fetched is None else fetched.reason
+            raise DeliveryRefusedError(f"{offered.name} was not uploaded: {why}")
 
     def _activity(self, to: ReplyTo, text: str) -> dict[str, Any]:
         return {

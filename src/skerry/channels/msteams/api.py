@@ -105,6 +105,17 @@ class Connector:
         }
         return await self.http.fetch(url, method=method, headers=headers, body=body, seconds=10.0)
 
+    async def upload(self, url: str, data: bytes) -> Fetched | None:
+        """Uploads a file in one piece; None where the address is not one of SharePoint."""
+        if not _is_at(url, FILES) and not _is_below(url, self._roots):
+            return None
+        headers = {
+            "content-type": "application/octet-stream",
+            "content-range": f"bytes 0-{len(data) - 1}/{len(data)}",
+        }
+        # The address is the proof; the bot's token is for the connector alone.
+        return await self.http.fetch(url, method="PUT", headers=headers, body=data, seconds=20.0)
+
     async def download(self, url: str, limit: int) -> Fetched | None:
         """Returns a file; None where its address is not one of Teams or SharePoint."""
         headers = {}

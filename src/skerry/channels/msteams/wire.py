@@ -108,6 +108,8 @@ class Activity(Struct, frozen=True, rename="camel"):
     attachments: tuple[File, ...] | None = None
     channel_data: ChannelData | None = None
     value: Any = None
+    name: str = ""
+    """Kind of an invocation."""
 
 
 class Sent(Struct, frozen=True):

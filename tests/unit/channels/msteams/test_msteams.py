@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -16,7 +17,7 @@ from skerry.infra.clock import SystemClock
 from skerry.model.errors import BusyError, DeliveryRefusedError
 from skerry.model.ids import AccountId, RunId
 from skerry.model.inbound import Attachment, AttachmentKind, InboundMessage, Peer, PeerKind, ReplyTo
-from skerry.model.outbound import PLAIN, Additions, Button, OutboundPart, Settlement
+from skerry.model.outbound import PLAIN, Additions, Button, OutboundMedia, OutboundPart, Settlement
 from skerry.model.undelivered import DeliveryDelayedError, MediaError
 from skerry.ports.channel import ConnectionState, Post, PostAnswer
 from skerry.sdk.channel_host import ChannelHost, MemoryCursor
@@ -323,3 +324,71 @@ async def test_files_are_fetched_with_a_token_from_teams_alone() -> None:
         for url in ("http://127.0.0.1:9/f", f"{server.root}/keys", "https://evil.example/f"):
             with pytest.raises(MediaError, match="not at Teams"):
                 await adapter.fetch(Attachment(AttachmentKind.FILE, url, name="f"), 1000)
+
+
+def with_file(path: Path, to: Peer, mime: str = "application/pdf") -> OutboundPart:
+    kind = AttachmentKind.IMAGE if mime.startswith("image/") else AttachmentKind.FILE
+    media = OutboundMedia(kind, str(path), mime, "plan.pdf")
+    return part("", to, more=Additions(media=media))
+
+
+async def test_a_file_is_uploaded_once_when_its_person_agrees(tmp_path: Path) -> None:
+    alice, path, cursor = Peer(PeerKind.DIRECT, "a:alice"), tmp_path / "copy", MemoryCursor()
+    path.write_bytes(b"%PDF-1.4 plan")
+    async with TeamsServer() as server:
+        adapter = opened(server, cursor)
+        async with running(adapter):
+            await post(adapter, server.activity(text="x"), headers(server))
+            await adapter.send(with_file(path, alice))
+            (card,) = server.shown
+            offer = card.body["attachments"][0]
+            assert offer["contentType"].endswith("file.consent")
+            assert offer["content"]["sizeInBytes"] == 13
+            agreed = server.consent(card)
+            elsewhere = {"id": "a:bob", "conversationType": "personal"}
+            await post(adapter, agreed | {"conversation": elsewhere}, headers(server))
+            assert server.stored == {}, "a card is answered in its own chat"
+        restarted = opened(server, cursor)
+        async with running(restarted):
+            for _ in range(2):
+                await post(restarted, agreed, headers(server))
+        assert server.stored == {card.id: b"%PDF-1.4 plan"}
+        (shown,) = server.shown[1].body["attachments"]
+        assert shown["contentType"].endswith("file.info")
+        assert shown["content"] == {"uniqueId": card.id, "fileType": "pdf"}
+        assert (len(server.shown), server.faults) == (2, [])
+
+
+async def test_a_file_is_not_uploaded_without_consent_nor_to_a_strange_address(
+    tmp_path: Path,
+) -> None:
+    alice, path = Peer(PeerKind.DIRECT, "a:alice"), tmp_path / "copy"
+    path.write_bytes(b"%PDF-1.4 plan")
+    async with TeamsServer() as server:
+        adapter = opened(server)
+        async with running(adapter):
+            await post(adapter, server.activity(text="x"), headers(server))
+            await adapter.send(with_file(path, alice))
+            (card,) = server.shown
+            strange = server.consent(card, address="https://files.example.com/up")
+            assert (await post(adapter, strange, headers(server))).status == 400
+            await post(adapter, server.consent(card, "decline"), headers(server))
+            await post(adapter, server.consent(card), headers(server))
+        assert (server.stored, len(server.shown)) == ({}, 1)
+
+
+async def test_pictures_go_within_a_message_and_other_files_to_no_group(tmp_path: Path) -> None:
+    path = tmp_path / "copy"
+    path.write_bytes(b"\x89PNG\r\n\x1a\n")
+    async with TeamsServer() as server:
+        where = {"id": ROOM.id, "conversationType": "channel"}
+        adapter = opened(server)
+        async with running(adapter):
+            await post(adapter, server.activity(text="x", conversation=where), headers(server))
+            await adapter.send(with_file(path, ROOM, "image/png"))
+            (picture,) = server.shown[0].body["attachments"]
+            assert picture["contentUrl"] == "data:image/png;base64,iVBORw0KGgo="
+            path.write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(20_000))
+            with pytest.raises(DeliveryRefusedError, match="personal chats alone"):
+                await adapter.send(with_file(path, ROOM, "image/png"))
+        assert (len(server.shown), server.faults) == (1, [])

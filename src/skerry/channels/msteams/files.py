@@ -1,0 +1,125 @@
+"""Files of the bot: small pictures within a message, others once the person agrees to a card.
+
+Teams lets a bot upload files in personal chats alone: the bot asks by a card, and when the person
+accepts, Teams gives an address in the person's OneDrive to which the bot uploads.
+"""
+
+import base64
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import anyio.to_thread
+import msgspec
+from msgspec import Struct
+
+from skerry.sdk.channel_host import Cursor
+from skerry.sdk.channels import DeliveryRefusedError, OutboundMedia, OutboundPart, PeerKind
+
+MOST_BYTES: Final = 10_000_000
+"""Bytes of a file that is uploaded."""
+MOST_INLINE: Final = 18_000
+"""Bytes of a picture within a message: an activity has 28 KB at most."""
+INVOKE: Final = "fileConsent/invoke"
+_CONSENT: Final = "application/vnd.microsoft.teams.card.file.consent"
+_INFO: Final = "application/vnd.microsoft.teams.card.file.info"
+_INLINE: Final = frozenset({"image/png", "image/jpeg", "image/gif"})
+_OFFERED: Final = "file"
+
+
+class Offered(Struct, frozen=True):
+    """A file that waits for the consent of a person."""
+
+    path: str
+    name: str
+    chat: str
+
+
+class Upload(Struct, frozen=True, rename="camel"):
+    """The place to which a file goes."""
+
+    upload_url: str = ""
+    content_url: str = ""
+    name: str = ""
+    unique_id: str = ""
+    file_type: str = ""
+
+
+class Consent(Struct, frozen=True, rename="camel"):
+    """The answer of a person to the card."""
+
+    action: str = ""
+    context: Any = None
+    upload_info: Upload = Upload()
+
+    @property
+    def part(self) -> str:
+        """Returns the name of the part that the card was about; empty for a strange answer."""
+        named = self.context.get("part") if isinstance(self.context, dict) else None
+        return named if isinstance(named, str) else ""
+
+
+_offered = msgspec.json.Decoder(Offered)
+
+
+async def read(media: OutboundMedia) -> bytes:
+    """Returns the bytes of a copy. Raises `DeliveryRefusedError` where it is gone or too large."""
+    try:
+        data = await anyio.to_thread.run_sync(Path(media.path).read_bytes)
+    except OSError as error:
+        message = f"The file {media.path} cannot be read: {error.strerror}."
+        raise DeliveryRefusedError(message) from None
+    if len(data) > MOST_BYTES:
+        message = f"The file {media.name} has {len(data)} bytes; {MOST_BYTES} can be sent in Teams."
+        raise DeliveryRefusedError(message)
+    return data
+
+
+async def attached(part: OutboundPart, media: OutboundMedia, cursor: Cursor) -> dict[str, Any]:
+    """Returns the attachment by which a file is sent, or offered.
+
+    Raises:
+        DeliveryRefusedError: it is gone or too large, or the conversation takes no files of bots.
+    """
+    data = await read(media)
+    name = media.name or Path(media.path).name
+    if media.mime in _INLINE and len(data) <= MOST_INLINE:
+        url = f"data:{media.mime};base64,{base64.b64encode(data).decode()}"
+        return {"contentType": media.mime, "contentUrl": url, "name": name}
+    if part.to.peer.kind is not PeerKind.DIRECT:
+        raise DeliveryRefusedError(
+            f"{name} cannot be sent here: Teams takes files of bots in personal chats alone, and"
+            f" elsewhere pictures of at most {MOST_INLINE} bytes."
+        )
+    offered = Offered(media.path, name, part.to.peer.id)
+    await cursor.write(f"{_OFFERED}:{part.nonce}", msgspec.json.encode(offered).decode())
+    context = {"part": part.nonce}
+    content = {
+        "description": name,
+        "sizeInBytes": len(data),
+        "acceptContext": context,
+        "declineContext": context,
+    }
+    return {"contentType": _CONSENT, "name": name, "content": content}
+
+
+async def taken(consent: Consent, chat: str, cursor: Cursor) -> Offered | None:
+    """Returns the file that a person agreed to; None for one that was not offered in that chat."""
+    text = await cursor.read(f"{_OFFERED}:{consent.part}") if consent.part else ""
+    offered = _offered.decode(text) if text else None
+    return offered if offered is not None and offered.chat == chat else None
+
+
+async def done(consent: Consent, cursor: Cursor) -> None:
+    """Notes that a file needs no consent any more."""
+    await cursor.write(f"{_OFFERED}:{consent.part}", "")
+
+
+def shown(upload: Upload) -> Mapping[str, Any]:
+    """Returns the attachment that shows an uploaded file."""
+    return {
+        "contentType": _INFO,
+        "contentUrl": upload.content_url,
+        "name": upload.name,
+        "content": {"uniqueId": upload.unique_id, "fileType": upload.file_type},
+    }
