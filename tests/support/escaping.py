@@ -71,18 +71,23 @@ class Extended:
         return await self._backend.lacks(settings)
 
     @asynccontextmanager
-    async def running(self, command: Command) -> AsyncGenerator[Child]:
+    async def running(self, prepare: Callable[[], Command]) -> AsyncGenerator[Child]:
         flags = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
         sources = {"/opt/probes": str(self._probes)}
         if not interpreter().startswith("/usr/"):
             sources[sys.base_prefix] = sys.base_prefix
         with ExitStack() as stack:
-            mounts = list(command.mounts)
+            mounts: list[Mount] = []
             for target, source in sources.items():
                 descriptor = os.open(source, flags)
                 stack.callback(os.close, descriptor)
                 mounts.append(Mount(descriptor, target))
-            async with self._backend.running(replace(command, mounts=mounts)) as child:
+
+            def prepared() -> Command:
+                command = prepare()
+                return replace(command, mounts=[*command.mounts, *mounts])
+
+            async with self._backend.running(prepared) as child:
                 yield child
 
 

