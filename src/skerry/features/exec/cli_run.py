@@ -84,7 +84,7 @@ def run(arguments: Namespace) -> int:
     except _LineError as error:
         raise FailedError(f"The command cannot be read: {error}.", "Write it as UTF-8.") from error
     if arguments.json:
-        show_json({"command": request["command"], **decision.as_json()})
+        show_json({"id": None, "command": request["command"], **decision.as_json()})
     else:
         _show(decision)
     return 0

@@ -2,20 +2,24 @@
 
 from argparse import Namespace
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from skerry.cli.json_lines import BadLine, answer, lines
 from skerry.cli.render import show
 from skerry.policy.fences import about, fence
 from skerry.policy.injection import scan
 
+_UNREADABLE: Final = {"flagged": True, "score": 1.0, "matches": ["unreadable"]}
+"""Answer about what cannot be examined: a gate that cannot read does not let it pass."""
+
 
 def run(arguments: Namespace) -> int:
     """Runs `skerry guard ...`; returns the exit code."""
     respond = _scanned if arguments.action == "scan" else _fenced
     if arguments.stdin:
+        unreadable = _UNREADABLE if arguments.action == "scan" else {}
         for item in lines():
-            answer(item.answer if isinstance(item, BadLine) else respond(item))
+            answer({**item.answer, **unreadable} if isinstance(item, BadLine) else respond(item))
         return 0
     item = {"id": None, "text": arguments.text, "source": getattr(arguments, "source", "text")}
     result = respond(item)
@@ -33,7 +37,7 @@ def run(arguments: Namespace) -> int:
 def _scanned(item: Mapping[str, Any]) -> dict[str, Any]:
     text = item.get("text")
     if not isinstance(text, str):
-        return _refused(item, "text is not a string.")
+        return {**_refused(item, "text is not a string."), **_UNREADABLE}
     result = scan(text)
     return {
         "id": item.get("id"),

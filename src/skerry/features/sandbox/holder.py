@@ -25,6 +25,7 @@ from skerry.config.sandbox import SandboxConfig, size
 from skerry.features.sandbox import binds, view
 from skerry.features.sandbox.command import Command, Running
 from skerry.features.sandbox.containers import Containers
+from skerry.features.sandbox.disk import watched
 from skerry.features.sandbox.network import PORT, Hosts, Join, proxied, variables
 from skerry.features.sandbox.stage import Mount
 from skerry.infra.atomic import make_private
@@ -185,7 +186,10 @@ class Sandboxes:
                         terminal=terminal,
                     )
 
-                async with backend.running(prepare) as child:
+                async with (
+                    backend.running(prepare) as child,
+                    watched(child, _written(granted)),
+                ):
                     yield Running(child, terminal)
             except NotStartedError as error:
                 raise SandboxError(f"The sandbox cannot be started: {error}", REMEDY) from error
@@ -271,6 +275,11 @@ class Sandboxes:
         bound = binds.opened(granted.settings.docker.binds, config, guard, self._host.environ)
         held.callback(binds.close, bound)
         return [*opened.mounts, *bound], opened
+
+
+def _written(granted: Granted) -> Path:
+    """Returns a folder on the disk that the command writes."""
+    return granted.config.state_dir if granted.access == "none" else granted.spec.workspace
 
 
 def _unavailable(name: str, why: str) -> SelfTest:

@@ -20,7 +20,7 @@ def answers(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     action: str,
-    *items: dict[str, Any],
+    *items: Any,
 ) -> list[dict[str, Any]]:
     monkeypatch.setattr("sys.stdin", Input("\n".join(map(json.dumps, items))))
     assert main(["guard", action, "--stdin", "--json"]) == 0
@@ -43,6 +43,15 @@ def test_scan_answers_each_line(
     assert "override-order" in first["matches"]
     assert second == {"id": 2, "flagged": False, "score": second["score"], "matches": []}
     assert third["error"]["code"] == "input"
+    assert (third["flagged"], third["matches"]) == (True, ["unreadable"])
+
+
+def test_a_line_that_cannot_be_read_is_flagged(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (answer,) = answers(monkeypatch, capsys, "scan", ["no object"])
+    assert answer["error"]["code"] == "bad-line"
+    assert (answer["flagged"], answer["score"]) == (True, 1.0)
 
 
 def test_fence_answers_each_line_with_the_marks_first_and_last(
