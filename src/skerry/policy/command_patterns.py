@@ -76,6 +76,8 @@ def problem(text: str) -> str:
         pattern = parse(text)
     except PatternError as error:
         return str(error)
+    if why := _syntax(text):
+        return why
     program = pattern.program.rpartition("/")[2]
     if program in PRIVILEGED:
         return f"{program} runs a command as somebody else, and never unasked"
@@ -83,6 +85,23 @@ def problem(text: str) -> str:
     runs = is_runner((program, "status")) or is_wrapper(program)
     if runs and not pattern.is_exact:
         return f"{program} runs other programs, so its pattern must be the whole command without *"
+    return ""
+
+
+def _syntax(text: str) -> str:
+    """Returns why a pattern is no list of literal words, which alone are compared."""
+    plain = "".join(
+        piece["plain"] or ("x" if not piece["blank"] else " ") for piece in _PIECE.finditer(text)
+    )
+    if found := _OPERATOR.search(plain):
+        return (
+            f"{found[0]} outside quotes is no word: of commands that are joined each is compared"
+            " with the patterns for itself, and redirections and expansions are never covered"
+        )
+    if _ASSIGNMENT.match(plain):
+        return "it begins with a variable: a command that sets one is never covered"
+    if " ~" in plain:
+        return "~ is not expanded behind the first word: write the whole path"
     return ""
 
 
@@ -120,6 +139,8 @@ def _split(text: str) -> list[str]:
     return words
 
 
+_OPERATOR: Final = re.compile(r"&&|\|\||[|&;<>()$`]")
+_ASSIGNMENT: Final = re.compile(r" *[A-Za-z_][A-Za-z0-9_]*=")
 _PIECE: Final = re.compile(
     r"(?P<blank> +)|'(?P<raw>[^']*)'|\"(?P<quoted>(?:\\.|[^\"\\])*)\"|\\(?P<escaped>.)"
     r"|(?P<star>\*)|(?P<open>['\"\\])|(?P<plain>.)"
