@@ -35,7 +35,7 @@ _GREETING: Final = re.compile(
 _TOLD: Final = re.compile(
     r"(?:(?:please|bitte)[,\s]+)?"
     r"(?:remember|note|keep in mind|don'?t forget|do not forget|for the record|just so you know|fyi"
-    r"|merke? dir|vergiss nicht)\b(?: this)?(?:[,\s]+(?:that|dass)\b)?\s*[:,-]*\s*(?=\S)",
+    r"|merke? dir|vergiss nicht)\b(?: this)?(?:[,\s]+(?:that|dass)\b)?\s*(?:[:,-]+\s*)?(?=\S)",
     re.IGNORECASE,
 )
 """Request to remember what follows; the rest is the statement."""

@@ -37,10 +37,10 @@ _KEYS: Final = {
 }
 """Keys that name no program, no file and no other repository."""
 _REMOTE: Final = re.compile(
-    r"\s*(?:\"?(?:https?|ssh|git)://[^\s\"]+\"?|[\w.-]+@[\w.-]+:[^\s\"]*)\s*", re.ASCII
+    r"\A\s*(?:\"?(?:https?|ssh|git)://[^\s\"]+\"?|[\w.-]+@[\w.-]+:[^\s\"]*)\s*", re.ASCII
 )
 """A repository of another machine, at least by its form."""
-_REMOTE_NAME: Final = re.compile(r"\s*[\w-][\w.-]*\s*", re.ASCII)
+_REMOTE_NAME: Final = re.compile(r"\A\s*[\w-][\w.-]*\s*", re.ASCII)
 _FORMS: Final = {
     ("remote", "url"): _REMOTE,
     ("remote", "pushurl"): _REMOTE,
