@@ -59,6 +59,10 @@ class Tree:
         """Returns the resident memory, in MB."""
         return sum(_status(pid, "VmRSS") for pid in self._all())
 
+    def written(self) -> float:
+        """Returns the resident memory that is no page of a file, in MB."""
+        return sum(_status(pid, "RssAnon") for pid in self._all())
+
     def peak(self) -> float:
         """Returns the most resident memory that the process itself ever had, in MB."""
         return _status(self.pid, "VmHWM")

@@ -1,7 +1,8 @@
 """Cost of the memory plugin: CPU of a turn with recall and capture, start and memory of a gateway.
 
 The server is a fake in a process of its own, which stores nothing and answers each recall with two
-memories. The baseline is a gateway without a memory, measured in the same rounds.
+memories. The model answers the same to all, since an echo of the prompt would be longer with
+memories in it. The baseline is a gateway without a memory, measured in the same rounds.
 """
 
 import statistics
@@ -23,6 +24,7 @@ ROUNDS = 5
 TURNS = 200
 SAID = "I prefer the harbour in the morning, and I work on the boats there"
 """A message that is looked up and captured."""
+ANSWER = "I note that you prefer the harbour in the morning, and that you work on the boats"
 
 
 @contextmanager
@@ -53,7 +55,7 @@ async def main() -> None:
     added: list[float] = []
     with (
         server() as url,
-        model_server() as model,
+        model_server("--text", ANSWER) as model,
         started(model.base_url, configured(url)) as (ours, our_start),
         started(model.base_url, none) as (plain, plain_start),
     ):
@@ -90,7 +92,8 @@ async def main() -> None:
             "memory of a gateway with memory-memwal, MB more",
             "<= 4",
             f"{ours.tree.rss() - plain.tree.rss():.1f}",
-            f"without {plain.tree.rss():.0f}",
+            f"without {plain.tree.rss():.0f}; {ours.tree.written() - plain.tree.written():.1f} more"
+            " without pages of files, such as the code of the library that signs",
         )
 
 
