@@ -107,7 +107,7 @@ class MethodTable:
         return self._call(frame, call)
 
     def _need(self, name: str) -> access.Need:
-        """Returns what the caller of a method needs; a plugin takes no name of ours."""
+        """Returns the need of a method; plugins are asked for names that are none of ours."""
         if (need := self._needs.get(name)) is not None:
             return need
         added = self._added.get(name)

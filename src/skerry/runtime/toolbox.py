@@ -11,7 +11,7 @@ from skerry.policy.tool_policy import Situation, ToolPolicy, policy, together
 from skerry.ports.model import ModelInfo
 from skerry.ports.tool import Tool, offered, plugin_of
 
-REMEMBERED: Final = 1000
+REMEMBERED: Final = 256
 """Answers that are remembered at most."""
 _Question = tuple[Caller, str, str, tuple[str, ...]]
 """Caller, provider and id of the model, and the names of plugins' tools."""
