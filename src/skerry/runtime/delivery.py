@@ -34,6 +34,7 @@ from skerry.model.outbound import OutboundPart, Receipt, Settlement, TextUnit
 from skerry.model.undelivered import DeliveryDelayedError
 from skerry.ports.channel import ChannelAdapter, Inbox, capabilities
 from skerry.replies.splitting import split
+from skerry.runtime.preview_streaming import completed
 from skerry.runtime.reactions import Reactions
 from skerry.runtime.undelivered_notice import warn_owner
 from skerry.store import Reader, Store, Unit, outbox
@@ -254,9 +255,6 @@ class Sender(Struct):
     async def _hand_over(self, waiting: WaitingPart) -> Receipt:
         """Lets the adapter send the part; with the mark it may be too long for one message."""
         if waiting.part.more.completes:
-            # It is imported here: most answers have no preview.
-            from skerry.runtime.preview_streaming import completed  # noqa: PLC0415 - at first use
-
             with anyio.fail_after(SEND_SECONDS):
                 receipt = await completed(self.store, self.adapter, waiting.part)
             if receipt is not None:
@@ -306,7 +304,7 @@ class Sender(Struct):
             self._wake_owner()
         is_over = state is PartState.SENT and not capabilities(self.adapter).late_refusals
         if is_over and part.more.media is not None:
-            from skerry.runtime.media_out import discard  # noqa: PLC0415 - at first use
+            from skerry.runtime.media_out import discard  # noqa: PLC0415 - it imports the runtime, which has the deliveries
 
             discard(part.more.media)
         is_told = state in {PartState.SENT, PartState.FAILED} and not part.more.preview

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import anyio
 from msgspec.structs import replace
@@ -51,6 +51,7 @@ from skerry.runtime.block_streaming import BlockStreamer
 from skerry.runtime.call_approvals import RunApprovals
 from skerry.runtime.continuation import going_on
 from skerry.runtime.conversation import Conversation, examined
+from skerry.runtime.media_out import AnswerMedia
 from skerry.runtime.model_call import ModelCall, ResponseDraft
 from skerry.runtime.request_builder import RequestBuilder
 from skerry.runtime.run_context import RunPlan, command_call, run_context
@@ -59,9 +60,6 @@ from skerry.runtime.tool_calls import CallGate, SessionRecall, refusal
 from skerry.runtime.tool_results import Progress, result_message
 from skerry.runtime.usage.limits import RunMeter
 from skerry.store import Unit, runs, sessions
-
-if TYPE_CHECKING:
-    from skerry.runtime.media_out import AnswerMedia
 
 CHECKPOINT_SECONDS: Final = 1.0
 CHECKPOINT_CHARS: Final = 2048
@@ -248,9 +246,6 @@ class RunTools:
         if not self._plan.files.references:
             return [text]
         if self._media is None:
-            # It is imported here: most answers name no file.
-            from skerry.runtime.media_out import AnswerMedia  # noqa: PLC0415 - at first use
-
             self._media = AnswerMedia(self._plan, self.context, self._layers)
         return await self._media.contents(text, voice=voice)
 

@@ -8,7 +8,7 @@ and the text that the run says then completes it. One that was never sent is not
 
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import anyio
 from msgspec.structs import replace
@@ -19,9 +19,11 @@ from skerry.model.inbound import PeerKind, ReplyTo
 from skerry.model.outbound import Additions, Content, OutboundPart, Receipt
 from skerry.model.undelivered import DeliveryDelayedError
 from skerry.ports.channel import ChannelAdapter, Edits, Locates
-from skerry.runtime.delivery import Delivery
 from skerry.store import Reader, Store, outbox
 from skerry.store.outbox import KeptPart
+
+if TYPE_CHECKING:  # it completes previews with this module
+    from skerry.runtime.delivery import Delivery
 
 logger = logging.getLogger(__name__)
 
@@ -47,7 +49,7 @@ class Preview:
     def __init__(
         self,
         store: Store,
-        delivery: Delivery,
+        delivery: "Delivery",
         run_id: RunId,
         to: ReplyTo,
         mode: str,

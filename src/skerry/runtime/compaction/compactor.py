@@ -26,6 +26,8 @@ from skerry.model.run import CompactionResult, Purpose
 from skerry.ports.model import History, ModelInfo
 from skerry.ports.tool import ToolContext
 from skerry.ports.tries import CallTarget
+from skerry.runtime.compaction.memory_flush import MemoryFlushTurn, may_flush
+from skerry.runtime.compaction.summarizer import Summarizer
 from skerry.runtime.conversation import Conversation, taint, worst
 from skerry.runtime.run_context import Runtime
 from skerry.runtime.run_hooks import RunHooks, TranscriptHooks
@@ -169,9 +171,6 @@ class Compactor(Struct, frozen=True):
         session_id: SessionId | None = None,
     ) -> None:
         """Lets the model note what is to last, if notes are kept; of another session if given."""
-        # Imported here, as below: a start, and most runs, need neither.
-        from skerry.runtime.compaction.memory_flush import MemoryFlushTurn, may_flush  # noqa: PLC0415
-
         defaults, target = self.config.agents.defaults, self.target
         enabled = defaults.compaction.memory_flush.enabled
         if not enabled or not may_flush(target.key, target.purpose, target.origin):
@@ -205,8 +204,6 @@ class Compactor(Struct, frozen=True):
         most = task.limits.summary
         # A demonstration model cannot: it would make up what was said.
         if task.model.prompt_limit is None:
-            from skerry.runtime.compaction.summarizer import Summarizer  # noqa: PLC0415
-
             summariser = Summarizer(self.runtime, self.target.target)
             with anyio.move_on_after(SUMMARY_SECONDS):
                 text = await summariser.text(
