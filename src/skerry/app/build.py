@@ -161,7 +161,10 @@ async def open_application(  # noqa: PLR0915 - one for each part, in the order o
             outside.reach,
         )
         async with open_memory(host) as memory:
-            tools = OwnTools(memory.tools)
+            tools = OwnTools(  # made when the first message arrives: by then all parts are there
+                memory.tools,
+                lambda: tool_host(context, environ, delivery, services, host.claims.searches),
+            )
             delivery = Delivery({})
             sender = partial(
                 open_sender,
@@ -243,7 +246,6 @@ async def open_application(  # noqa: PLR0915 - one for each part, in the order o
                 tools=lambda: [tool.spec for tool in tools.values()],
                 channels=channels,
             )
-            tools.host = tool_host(context, environ, delivery, services, host.claims.searches)
             services.start("features", of_features(context))
             async with (
                 plugins.ending(),

@@ -50,23 +50,25 @@ class OwnTools(Toolbox):
     """
 
     def __init__(
-        self, memory: Callable[[], Iterable[Tool]], features: Features | None = None
+        self,
+        memory: Callable[[], Iterable[Tool]],
+        host: "Callable[[], ToolHost] | None" = None,
+        features: Features | None = None,
     ) -> None:
+        """Makes no tool yet.
+
+        Args:
+            memory: Makes the tools of the memory.
+            host: Returns the parts that tools of features get; with None there are no such tools.
+            features: Features that register tools; by default all that are installed.
+
+        """
         super().__init__(self._made)
         self._memory = memory
-        self._features = features
-        self._host: ToolHost | None = None
-        self.features: list[Tool] = []
-
-    @property
-    def host(self) -> "ToolHost | None":
-        """Returns the parts that tools of features get; without them there are no such tools."""
-        return self._host
-
-    @host.setter
-    def host(self, host: "ToolHost | None") -> None:
         self._host = host
-        self.make_again()  # tools that were made without it lack those of features
+        self._registered = features
+        self.features: list[Tool] = []
+        """Tools that features registered as plugins do."""
 
     def taken(self, config: Config) -> frozenset[str]:
         """Returns the names that no tool of a plugin may have; makes no tool."""
@@ -82,9 +84,10 @@ class OwnTools(Toolbox):
         return made
 
     def _host_tools(self) -> Iterator[Tool]:
-        if self.host is not None:
-            for load in (self._features or registered()).tools:
-                yield from load()(self.host)
+        if self._host is not None:
+            host = self._host()
+            for load in (self._registered or registered()).tools:
+                yield from load()(host)
 
 
 def connect_features(

@@ -33,9 +33,8 @@ class Toolbox(Mapping[str, Tool]):
         """Returns our own tools."""
         return {tool.spec.name: tool for tool in self._make()}
 
-    def make_again(self) -> None:
-        """Makes our own tools anew when somebody next looks."""
-        self.__dict__.pop("own", None)
+    def forget(self) -> None:
+        """Drops the answers that are remembered."""
         self._answers.clear()
 
     def __getitem__(self, name: str) -> Tool:

@@ -22,7 +22,7 @@ async def spoken(core: Core, model: ScriptedModel, turn: int) -> Counter[str]:
             await core.dispatch.wait(asked.run_id, 60)
     core.dispatch.runtime.histories.clear()  # they are kept up to a limit of their own
     core.dispatch.runtime.prompts.forget()  # the same
-    core.dispatch.runtime.tools.make_again()  # the same for what its tools answered
+    core.dispatch.runtime.tools.forget()  # the same
     for kept in (model.seen, core.events, core.woken):
         kept.clear()
     gc.collect()

@@ -237,8 +237,8 @@ async def test_tools_of_a_feature_are_made_at_the_first_look_at_the_tools(tmp_pa
 
     async with gateway(tmp_path, config(pond(tmp_path))) as (application, _, _):
         context = application.context
-        tools = OwnTools(tuple, Features(tools=[lambda: make]))
-        tools.host = host = tool_host(context, {"HOME": "/"})
+        host = tool_host(context, {"HOME": "/"})
+        tools = OwnTools(tuple, lambda: host, Features(tools=[lambda: make]))
         assert made == []
         assert "swim" in tools
         assert set(tools) == {*OwnTools(tuple), "swim"}

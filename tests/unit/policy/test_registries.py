@@ -163,14 +163,13 @@ def test_each_tool_declares_its_effect(
 
 def own_tools(home: Path) -> OwnTools:
     """Returns all tools, those of features too."""
-    tools = OwnTools(memory_tools)
-    tools.host = ToolHost(
+    host = ToolHost(
         config=partial(Config, state_dir=home, path=home / "skerry.json"),
         store=None,  # type: ignore[arg-type]  # no tool is called
         environ={},
         clock=FakeClock(),
     )
-    return tools
+    return OwnTools(memory_tools, lambda: host)
 
 
 def memory_tools() -> list[Tool]:

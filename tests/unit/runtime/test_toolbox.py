@@ -93,14 +93,27 @@ def test_a_tool_of_a_plugin_is_asked_each_time_and_comes_and_goes(tmp_path: Path
     assert len(tools) == 1
 
 
-def test_tools_that_are_made_again_are_asked_again(tmp_path: Path) -> None:
-    made, present = [Counting("count")], config(tmp_path)
-    tools = Toolbox(lambda: list(made))
-    assert names(tools.offered(OWNER, present, MODEL)) == ["count"]
-    made.append(Counting("sum"))
-    assert names(tools.offered(OWNER, present, MODEL)) == ["count"]
-    tools.make_again()
-    assert names(tools.offered(OWNER, present, MODEL)) == ["count", "sum"]
+def test_tools_are_made_once_at_the_first_look(tmp_path: Path) -> None:
+    made: list[Tool] = []
+
+    def make() -> list[Tool]:
+        made.append(Counting("count"))
+        return made
+
+    tools = Toolbox(make)
+    assert made == []
+    assert names(tools.offered(OWNER, config(tmp_path), MODEL)) == ["count"]
+    assert list(tools) == ["count"]
+    assert len(made) == 1
+
+
+def test_answers_that_are_forgotten_are_asked_for_again(tmp_path: Path) -> None:
+    tool, present = Counting("count"), config(tmp_path)
+    tools = box(tool)
+    for _ in range(2):
+        tools.offered(OWNER, present, MODEL)
+        tools.forget()
+    assert tool.asked == [OWNER, OWNER]
 
 
 def test_a_model_without_tools_is_offered_none(tmp_path: Path) -> None:
