@@ -256,7 +256,8 @@ def offered(tools: Iterable[Tool], caller: Caller, layers: ToolPolicy = NO_LAYER
 
     The policy is asked first: without a grant they are the owner's alone, and each of the `layers`
     of the configuration takes some away. A tool with an `is_offered(caller)` decides for itself
-    then. What several tools ask alike is asked once.
+    then; one of ours looks at the caller and the configuration alone, since its answer is
+    remembered (`runtime.toolbox`). What several tools ask alike is asked once.
     """
     actor = Actor.of(caller)
 
