@@ -142,7 +142,7 @@ async def test_files_travel_both_ways_and_sent_mail_settles(tmp_path: Path, post
     (sent,) = post.mails()[-1].iter_attachments()
     assert sent.get_content() == file.read_bytes()
     fresh = opened(post)
-    await fresh._host.cursor.write("sending", part.nonce)
+    await fresh.host.cursor.write("sending", part.nonce)
     assert await fresh.settle(part) is Settlement.DELIVERED
 
 

@@ -9,24 +9,28 @@ import msgspec
 from msgspec import Struct
 
 from skerry.infra.clock import Clock
-from skerry.sdk.channel_host import AccountHttp, Outcome
+from skerry.net.safe_fetch import MAX_BYTES
+from skerry.sdk.channel_errors import PlatformError, check_reached, named_wait
+from skerry.sdk.channel_host import AccountHttp, Fetched, Outcome
 
-__all__ = ["AccessError", "AccessToken"]
+__all__ = ["AccessError", "AccessToken", "checked"]
 EARLY_MS: Final = 300_000
 """Time before its end at which a token is replaced."""
 _LEAST_MS: Final = 30_000
 _MOST_REASON: Final = 300
-_OK: Final = 200
-_REFUSED: Final = frozenset({400, 401, 403})
+_OK: Final = range(200, 300)
+_LOGIN: Final = frozenset({400, 401, 403})
+_UNAUTHORIZED: Final = 401
+_LIMITED: Final = 429
+_REFUSED: Final = range(400, 500)
+_PASSING: Final = frozenset({408, 412, 425, 429})
 
 
-class AccessError(Exception):
+class AccessError(PlatformError):
     """No access token was given."""
 
     def __init__(self, message: str, *, is_login: bool = False) -> None:
-        self.is_login = is_login
-        """True when the credentials are refused, so that only a person can help."""
-        super().__init__(message)
+        super().__init__(message, is_login=is_login, is_sent=False)
 
 
 class _Answer(Struct, frozen=True):
@@ -81,6 +85,35 @@ class AccessToken:
         """Forgets a token that was refused."""
         self._text = ""
 
+    async def fetch(
+        self,
+        url: str,
+        *,
+        method: str = "GET",
+        body: bytes = b"",
+        max_bytes: int = MAX_BYTES,
+        seconds: float = 10.0,
+    ) -> Fetched:
+        """Sends a request with the token, and again with a new one where that is refused.
+
+        Raises:
+            AccessError: there is no token.
+        """
+
+        async def send() -> Fetched:
+            headers = {"authorization": f"Bearer {await self.get()}"}
+            if body:
+                headers["content-type"] = "application/json"
+            return await self._http.fetch(
+                url, method=method, headers=headers, body=body, max_bytes=max_bytes, seconds=seconds
+            )
+
+        fetched = await send()
+        if fetched.status == _UNAUTHORIZED:  # it was withdrawn before its end
+            self.drop()
+            fetched = await send()
+        return fetched
+
     async def _asked(self) -> _Answer:
         body = urlencode(self._form()).encode()
         kind = {"content-type": "application/x-www-form-urlencoded"}
@@ -93,9 +126,40 @@ class AccessToken:
             answer = _answers.decode(fetched.body)
         except msgspec.DecodeError:
             answer = _Answer()
-        if fetched.status == _OK and answer.access_token:
+        if fetched.status in _OK and answer.access_token:
             return answer
         why = " ".join(f"{answer.error}: {answer.error_description}".split())[:_MOST_REASON]
-        is_login = fetched.status in _REFUSED and bool(answer.error)
+        is_login = fetched.status in _LOGIN and bool(answer.error)
         message = f"{self._url} gives no token ({fetched.status}) {why}"
         raise AccessError(message, is_login=is_login)
+
+
+def checked(fetched: Fetched, server: str, *, key: str, pause: float) -> bytes:
+    """Returns the body of a response.
+
+    `key` names the code in the JSON of an error; `pause` is the wait where a limit names none.
+
+    Raises:
+        PlatformError: there is no response, or it says that nothing was done.
+    """
+    check_reached(fetched, server)
+    status = fetched.status or 0
+    if status in _OK:
+        return fetched.body
+    raise PlatformError(
+        f"{server} refused it with {status}: {_reason(fetched.body, key)}",
+        status=status,
+        retry_after=named_wait(fetched) or (pause if status == _LIMITED else None),
+        is_login=status == _UNAUTHORIZED,
+        is_sent=status not in _PASSING,
+        is_final=status in _REFUSED and status not in _PASSING,
+    )
+
+
+def _reason(body: bytes, key: str) -> str:
+    try:
+        error = msgspec.json.decode(body)["error"]
+        text = f"{error[key]}: {error['message']}"
+    except (msgspec.DecodeError, KeyError, TypeError):
+        text = "no description"
+    return " ".join(text.split())[:_MOST_REASON]

@@ -1,16 +1,24 @@
 """Messages that arrive by HTTP requests, on their way to the inbox of their account."""
 
 from collections.abc import Sequence
+from typing import Final
 
 import anyio
 import anyio.abc
+import msgspec
 from msgspec import Struct, field
 
 from skerry.model.errors import BusyError
 from skerry.model.inbound import InboundMessage
-from skerry.ports.channel import Inbox
+from skerry.ports.channel import AccountState, Inbox
+from skerry.sdk.channel_account import Account
+from skerry.sdk.channel_errors import PlatformError
+from skerry.sdk.channel_host import ChannelHost
 
-__all__ = ["Intake"]
+__all__ = ["Intake", "PostedAccount"]
+
+LOOK_WAIT: Final = 900.0
+"""Seconds after which working credentials are looked at again."""
 
 
 class _Handed(Struct):
@@ -74,3 +82,42 @@ async def _hand_in(handed: _Handed, inbox: Inbox) -> None:
         handed.error = error
     finally:
         handed.done.set()
+
+
+class PostedAccount(Account):
+    """An account whose platform posts its events; it looks after its credentials meanwhile."""
+
+    def __init__(self, host: ChannelHost) -> None:
+        super().__init__(host)
+        self.intake: Final = Intake()
+
+    async def run(self, inbox: Inbox) -> None:
+        """Takes requests and looks after the credentials until cancelled."""
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self.intake.run, inbox)
+            while True:
+                seconds = await self.look()
+                await anyio.sleep(seconds)
+
+    async def look(self) -> float:
+        """Asks the platform for the account; returns after how many seconds to ask again."""
+        try:
+            name = await self.own_name()
+        except (PlatformError, msgspec.DecodeError) as error:
+            return self.failed(error)
+        self.connected(name)
+        return LOOK_WAIT
+
+    async def own_name(self) -> str:
+        """Returns the name of the account on the platform, once its credentials are proven.
+
+        Raises:
+            PlatformError: the platform refuses them, or does not answer.
+            DecodeError: the platform answers what cannot be read.
+        """
+        raise NotImplementedError
+
+    async def probe(self) -> AccountState:
+        """Returns the state after asking the platform for the account."""
+        await self.look()
+        return self.state

@@ -8,7 +8,8 @@ import msgspec
 from msgspec import Raw
 
 from skerry.channels.discord import wire
-from skerry.channels.discord.api import ApiError, RestApi
+from skerry.channels.discord.api import RestApi
+from skerry.sdk.channel_errors import PlatformError
 from skerry.sdk.channel_host import MenuCommand
 
 logger = logging.getLogger(__name__)
@@ -34,7 +35,7 @@ async def acknowledge(api: RestApi, raw: Raw) -> None:
             answer = {"type": 4, "data": {**shown, "allowed_mentions": {"parse": []}}}
         path = f"/interactions/{act.id}/{act.token}/callback"
         await api.call("POST", path, answer, seconds=ANSWER_SECONDS)
-    except (ApiError, msgspec.DecodeError) as error:
+    except (PlatformError, msgspec.DecodeError) as error:
         logger.info("discord: an interaction is not answered: %s", error)
 
 
@@ -52,7 +53,7 @@ async def set_menu(api: RestApi, entries: list[dict[str, Any]]) -> None:
     """Replaces the bot's menu.
 
     Raises:
-        ApiError: Discord refuses it.
+        PlatformError: Discord refuses it.
         DecodeError: Discord does not say which application the bot is.
     """
     mine = wire.user.decode(await api.call("GET", "/applications/@me"))

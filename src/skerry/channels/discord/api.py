@@ -10,13 +10,13 @@ import msgspec
 from msgspec import Struct
 
 from skerry import __version__
-from skerry.sdk.channel_host import AccountHttp, Fetched, FormFile, Outcome
+from skerry.sdk.channel_errors import PlatformError, check_reached
+from skerry.sdk.channel_host import AccountHttp, Fetched, FormFile
 
-NOT_SENT: Final = frozenset({"connect", "name-unresolved", "name-timeout"})
-"""Rules of a fetch that ended before anything was sent."""
 CHANNEL_HOSTS: Final = ("*.discord.gg", "cdn.discordapp.com", "media.discordapp.net")
 _AGENT: Final = f"DiscordBot (skerry, {__version__})"
 _MOST_LIMITS: Final = 1000
+_FOR_GOOD: Final = frozenset({400, 403, 404, 413})
 _SECONDS: Final = re.compile(r"\d{1,8}(\.\d{1,9})?")
 
 
@@ -28,22 +28,6 @@ class _Refused(Struct, frozen=True):
 
 
 _refused = msgspec.json.Decoder(_Refused)
-
-
-class ApiError(Exception):
-    """Discord did not carry out a request."""
-
-    def __init__(
-        self, message: str, status: int = 0, code: int = 0, retry_after: float | None = None
-    ) -> None:
-        self.status = status
-        """HTTP status; 0 when no answer arrived."""
-        self.code = code
-        """Discord's own number of the error; 0 for none."""
-        self.retry_after = retry_after
-        self.is_sent = True
-        """False when the request certainly did not reach the server."""
-        super().__init__(message)
 
 
 class Limits:
@@ -86,7 +70,7 @@ class RestApi:
         """Returns the answer as JSON; empty where there is none.
 
         Raises:
-            ApiError: it was not carried out.
+            PlatformError: it was not carried out.
         """
         headers, body = dict(self._headers), b""
         if payload is not None:
@@ -112,12 +96,7 @@ class RestApi:
         return await self.http.fetch(url, headers=headers, max_bytes=limit, seconds=30.0)
 
     def _checked(self, fetched: Fetched, method: str, path: str) -> bytes:
-        if fetched.outcome is not Outcome.ALLOW:
-            host = urlsplit(self._root).netloc
-            error = ApiError(f"{host} cannot be reached: {fetched.reason}")
-            refused = fetched.outcome is Outcome.BLOCK or fetched.rule in NOT_SENT
-            error.is_sent = not refused
-            raise error
+        check_reached(fetched, urlsplit(self._root).netloc)
         status, headers = fetched.status or 0, fetched.headers
         if headers.get("x-ratelimit-remaining") == "0":
             seconds = _number(headers.get("x-ratelimit-reset-after", ""))
@@ -135,7 +114,13 @@ class RestApi:
             self.limits.note("" if refused_for.is_global else kind_of(method, path), retry_after)
         more = f" ({refused_for.code})" if refused_for.code else ""
         text = f"Discord answered {status}: {refused_for.message[:200] or 'no message'}{more}"
-        raise ApiError(text, status, refused_for.code, retry_after)
+        raise PlatformError(
+            text,
+            status=status,
+            retry_after=retry_after,
+            is_login=status == 401,  # noqa: PLR2004 - HTTP's Unauthorized
+            is_final=status in _FOR_GOOD,
+        )
 
 
 def kind_of(method: str, path: str) -> str:

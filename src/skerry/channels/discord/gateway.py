@@ -10,8 +10,9 @@ import msgspec
 from msgspec import Struct
 
 from skerry.channels.discord import wire
-from skerry.channels.discord.api import ApiError, RestApi
+from skerry.channels.discord.api import RestApi
 from skerry.infra.supervise import beside
+from skerry.sdk.channel_errors import PlatformError
 from skerry.sdk.channel_socket import AccountSocket, SocketEndedError
 
 INTENTS: Final = 1 << 0 | 1 << 9 | 1 << 12 | 1 << 15
@@ -21,7 +22,7 @@ _SLACK_SECONDS: Final = 15.0
 _MOST_URL: Final = 512
 _NEW_SESSION: Final = frozenset({4003, 4007, 4009})
 """Close codes after which the old session is gone."""
-LOGIN_CODES: Final = {
+_LOGIN_CODES: Final = {
     4004: "the token is refused",
     4010: "the shard is refused",
     4011: "the bot is on so many servers that it must divide them, which is not supported",
@@ -82,7 +83,7 @@ class Link:
 
         Raises:
             SocketEndedError: it broke, or was closed.
-            ApiError: the gateway refuses the bot; `code` is its close code.
+            PlatformError: the gateway refuses the bot; `code` is its close code.
             DecodeError: the gateway does not greet.
         """
         address = (self._session.url if self._session.id else "") or url
@@ -95,10 +96,10 @@ class Link:
                 raise SocketEndedError("The gateway answered no heartbeat.") from error
             if error.code in _NEW_SESSION:
                 self._session.id = ""
-            if error.code in LOGIN_CODES:
+            if error.code in _LOGIN_CODES:
                 self._session.id = ""
-                text = f"Discord's gateway closed with {error.code}: {LOGIN_CODES[error.code]}."
-                raise ApiError(text, code=error.code) from error
+                text = f"Discord's gateway closed with {error.code}: {_LOGIN_CODES[error.code]}."
+                raise PlatformError(text, code=str(error.code), is_login=True) from error
             raise
         finally:
             socket.close()

@@ -5,7 +5,8 @@ from typing import Final
 import msgspec
 
 from skerry.channels.discord import wire
-from skerry.channels.discord.api import ApiError, RestApi
+from skerry.channels.discord.api import RestApi
+from skerry.sdk.channel_errors import PlatformError
 from skerry.sdk.channels import DeliveryRefusedError, PeerKind, ReplyTo
 
 _MOST: Final = 1000
@@ -26,7 +27,7 @@ class Places:
         """Returns the place of a message; one without a server is a direct chat.
 
         Raises:
-            ApiError: the server cannot be asked.
+            PlatformError: the server cannot be asked.
         """
         if message.guild_id is None and message.channel_id not in self._known:
             self.note_direct(message.author.id, message.channel_id)
@@ -43,7 +44,7 @@ class Places:
             return known
         try:
             known = wire.conversation.decode(await self._api.call("GET", f"/channels/{channel_id}"))
-        except ApiError as error:
+        except PlatformError as error:
             if error.status not in _HIDDEN:
                 raise
             known = wire.Conversation(channel_id)
@@ -69,7 +70,7 @@ class Places:
             path = f"/guilds/{guild_id}/members/{person}"
             try:
                 known = wire.member.decode(await self._api.call("GET", path))
-            except ApiError as error:
+            except PlatformError as error:
                 if error.status not in _HIDDEN:
                     raise
                 known = wire.Member()  # who has left has no roles
@@ -85,7 +86,7 @@ class Places:
 
         Raises:
             DeliveryRefusedError: the address is none of Discord.
-            ApiError: the direct chat cannot be opened.
+            PlatformError: the direct chat cannot be opened.
         """
         number = to.thread_id or to.peer.id
         if not wire.is_snowflake(number):

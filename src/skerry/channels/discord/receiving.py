@@ -12,11 +12,12 @@ from msgspec import Raw, Struct, field
 from msgspec.structs import replace
 
 from skerry.channels.discord import acts, wire
-from skerry.channels.discord.api import ApiError, RestApi
+from skerry.channels.discord.api import RestApi
 from skerry.channels.discord.gateway import Link, Op, Session
 from skerry.channels.discord.places import Places
 from skerry.channels.discord.sending import Poster
 from skerry.infra.supervise import beside
+from skerry.sdk.channel_errors import PlatformError
 from skerry.sdk.channel_host import ChannelHost
 from skerry.sdk.channel_socket import SocketEndedError
 from skerry.sdk.channels import Inbox
@@ -85,7 +86,7 @@ class Receiver:
             await self._host.cursor.write(_PROGRESS, text)
 
     async def log_in(self) -> None:
-        """Asks who the bot is, once. Raises `ApiError` and `DecodeError`."""
+        """Asks who the bot is, once. Raises `PlatformError` and `DecodeError`."""
         if not self.me.id:
             self.me = wire.user.decode(await self._api.call("GET", "/users/@me"))
 
@@ -101,14 +102,14 @@ class Receiver:
         limit = address.session_start_limit
         if limit.remaining <= 0 and not session.id:
             text = "Discord allows the bot no further session for now."
-            raise ApiError(text, retry_after=max(limit.reset_after / 1000, 1.0))
+            raise PlatformError(text, retry_after=max(limit.reset_after / 1000, 1.0))
         return address.url
 
     async def receive(self, inbox: Inbox, connected: Callable[[], None]) -> None:
         """Receives over one WebSocket until it ends; calls `connected` once events arrive.
 
         Raises:
-            ApiError: Discord refuses the bot, or does not answer.
+            PlatformError: Discord refuses the bot, or does not answer.
             SocketEndedError: the WebSocket broke.
             DecodeError: Discord says what cannot be understood.
         """
@@ -140,7 +141,7 @@ class Receiver:
             link = Link(self._api, self._token, self._progress.session, dispatch)
             try:
                 await link.run(url)
-            except (ApiError, SocketEndedError, msgspec.DecodeError) as error:
+            except (PlatformError, SocketEndedError, msgspec.DecodeError) as error:
                 ended.append(error)
             tasks.cancel_scope.cancel()
 
@@ -211,7 +212,7 @@ class Receiver:
         for channel_id, last in list(self._progress.read.items()):
             try:
                 await self._read_on(channel_id, last, inbox)
-            except ApiError as error:
+            except PlatformError as error:
                 if error.status not in _HIDDEN:
                     raise
                 logger.warning("discord: %s is not read: %s", channel_id, error)
@@ -253,7 +254,7 @@ class Receiver:
             # On a server everybody can press a button, also who may not answer.
             try:
                 await self._poster.without_buttons(act.message)
-            except ApiError as error:
+            except PlatformError as error:
                 logger.info("discord: the buttons are not taken away: %s", error)
         return True
 
@@ -267,7 +268,7 @@ class Receiver:
                     await acts.set_menu(self._api, entries)
                     self._progress.menu = wanted
                     self._unsaved += 1
-            except (ApiError, msgspec.DecodeError) as error:
+            except (PlatformError, msgspec.DecodeError) as error:
                 logger.warning("discord: the menu of commands is not set: %s", error)
             await anyio.sleep(MENU_SECONDS)
 

@@ -4,24 +4,22 @@ import base64
 import hashlib
 from collections.abc import Mapping
 from math import ceil
-from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
-import anyio.to_thread
 import msgspec
 
 from skerry.channels.discord import wire
-from skerry.channels.discord.api import ApiError, RestApi, kind_of
+from skerry.channels.discord.api import RestApi, kind_of
 from skerry.channels.discord.config import DiscordAccount
 from skerry.channels.discord.markup import DISCORD, gist
 from skerry.channels.discord.places import Places
-from skerry.sdk.channel_host import FormFile
+from skerry.sdk.channel_errors import PlatformError, undelivered
+from skerry.sdk.channel_files import read_file
 from skerry.sdk.channels import (
     Button,
     DeliveryDelayedError,
     DeliveryRefusedError,
-    OutboundMedia,
     OutboundPart,
     Poll,
     Receipt,
@@ -42,8 +40,6 @@ _MOST_COMMAND: Final = 100
 _MOST_ANSWERS: Final = 10
 _MOST_ANSWER: Final = 55
 _MOST_HOURS: Final = 768
-_FOR_GOOD: Final = frozenset({400, 403, 404, 413})
-_NO_TOKEN: Final = 401
 
 
 class Poster:
@@ -61,11 +57,11 @@ class Poster:
         payload = self._payload(part)
         try:
             if part.more.media is not None:
-                file = await _file(part.more.media)
+                file = await read_file(part.more.media)
                 answer = await self._api.upload(path, payload, file)
             else:
                 answer = await self._api.call("POST", path, payload)
-        except ApiError as error:
+        except PlatformError as error:
             raise undelivered(error) from error
         try:
             return Receipt((wire.message.decode(answer).id,))
@@ -99,14 +95,15 @@ class Poster:
     async def _channel(self, to: ReplyTo) -> str:
         try:
             return await self._places.channel(to)
-        except ApiError as error:
-            raise undelivered(error, is_message=False) from error
+        except PlatformError as error:
+            error.is_sent = False  # the message, of which it was to find the channel
+            raise undelivered(error) from error
 
     def _refuse_while_quiet(self, method: str, path: str) -> None:
         """Sends nothing while the server wants no request: refused ones are counted."""
         seconds = self._api.limits.seconds(kind_of(method, path))
         if seconds > 0:
-            raise DeliveryDelayedError("Discord's rate limit is reached.", seconds)
+            raise DeliveryDelayedError("The rate limit of Discord is reached.", seconds)
 
     async def typing(self, to: ReplyTo) -> None:
         """Shows for ten seconds that an answer is being written."""
@@ -124,7 +121,7 @@ class Poster:
         await self._asked("PATCH", path, changed)
 
     async def without_buttons(self, message: wire.Message) -> None:
-        """Takes the buttons of a message of the bot away. Raises `ApiError`."""
+        """Takes the buttons of a message of the bot away. Raises `PlatformError`."""
         path = f"/channels/{message.channel_id}/messages/{message.id}"
         await self._api.call("PATCH", path, {"components": []})
 
@@ -147,7 +144,7 @@ class Poster:
         self._refuse_while_quiet(method, path)
         try:
             return await self._api.call(method, path, payload)
-        except ApiError as error:
+        except PlatformError as error:
             raise undelivered(error) from error
 
     async def settle(self, part: OutboundPart, me: str) -> Settlement:
@@ -172,21 +169,6 @@ def nonce(part: OutboundPart) -> str:
     """Returns the name of a part within the 25 characters that Discord takes."""
     digest = hashlib.sha256(part.nonce.encode()).digest()[:15]
     return base64.b32encode(digest).decode()
-
-
-def undelivered(error: ApiError, *, is_message: bool = True) -> Exception:
-    """Returns the error by which the sender of the outbox decides.
-
-    Without `is_message` the request was one before the message, which certainly was not sent.
-    """
-    if error.retry_after is not None:
-        return DeliveryDelayedError(str(error), error.retry_after)
-    if error.status == _NO_TOKEN or not error.is_sent:
-        return DeliveryDelayedError(str(error))
-    if error.status in _FOR_GOOD:
-        return DeliveryRefusedError(str(error))
-    # Nobody knows whether a message arrived, but `settle` can ask.
-    return error if is_message else DeliveryDelayedError(str(error))
 
 
 def _is_part(stored: wire.Message, part: OutboundPart) -> bool:
@@ -238,15 +220,6 @@ def _poll(poll: Poll) -> Mapping[str, Any]:
         "duration": min(ceil(poll.seconds / 3600), _MOST_HOURS) if poll.seconds else 24,
         "allow_multiselect": poll.most > 1,
     }
-
-
-async def _file(media: OutboundMedia) -> FormFile:
-    try:
-        data = await anyio.to_thread.run_sync(Path(media.path).read_bytes)
-    except OSError as error:
-        message = f"The file {media.path} cannot be read: {error.strerror}."
-        raise DeliveryRefusedError(message) from None
-    return FormFile(media.name or Path(media.path).name, media.mime, data)
 
 
 def _message(platform_id: str) -> str:

@@ -4,11 +4,9 @@ import logging
 import re
 from collections import deque
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Final
 
 import anyio
-import anyio.to_thread
 from msgspec import Struct
 
 from skerry.channels.email import wire
@@ -16,16 +14,17 @@ from skerry.channels.email.api import HEAD_BYTES, MailServers
 from skerry.channels.email.compose import Author, Thread, attach, composed, part_id
 from skerry.channels.email.config import EmailAccount
 from skerry.channels.email.imap import Box, Imap, Stored
-from skerry.channels.email.lines import MailError
+from skerry.channels.email.lines import UnreadableError
 from skerry.channels.email.reading import read_mail
-from skerry.infra.backoff import Backoff
+from skerry.sdk.channel_account import Account
+from skerry.sdk.channel_errors import PlatformError, RateLimit
+from skerry.sdk.channel_files import read_file
 from skerry.sdk.channel_host import ChannelHost
 from skerry.sdk.channels import (
     AccountState,
     Attachment,
     Capabilities,
     ConnectionState,
-    DeliveryDelayedError,
     DeliveryRefusedError,
     InboundMessage,
     Inbox,
@@ -39,9 +38,6 @@ from skerry.sdk.channels import (
 
 logger = logging.getLogger(__name__)
 
-WAITS: Final = Backoff(base=1.0, cap=60.0)
-"""Waits between attempts to reach the server."""
-LOGIN_WAIT: Final = 300.0
 IDLE_SECONDS: Final = 540.0
 """Time after which IDLE begins anew: a server may end it after 29 minutes, and a router forgets a
 silent connection before that."""
@@ -53,7 +49,6 @@ _MOST_THREADS: Final = 500
 _MOST_FILE: Final = 10_000_000
 _UNREADABLE_TIMES: Final = 2
 """Connections that one mail may end by what its server says of it."""
-_REFUSED: Final = 500
 _PLACE: Final = "place"
 _SENDING: Final = "sending"
 _SENT: Final = "sent"
@@ -79,7 +74,7 @@ class _Place(Struct):
         return f"{self.validity} {self.uid} {self.arrived}"
 
 
-class EmailAdapter:
+class EmailAdapter(Account):
     """Implements `ports.channel.ChannelAdapter`, `Fetches` and `Probes`."""
 
     channel = wire.CHANNEL
@@ -88,12 +83,12 @@ class EmailAdapter:
     capabilities = Capabilities(threads=True, media_in=True, media_out=True, rich_text=True)
 
     def __init__(self, settings: EmailAccount, host: ChannelHost, servers: MailServers) -> None:
-        self.account = host.account
-        self.state = AccountState()
+        super().__init__(host)
+        what = "the sign-in" if settings.oauth else "the password"
+        self.login_remedy = f"Look at the address and {what}"
         self._settings = settings
-        self._host = host
         self._servers = servers
-        self._failures = 0
+        self._limit = RateLimit("the mail server", self.failed)
         self._author = Author(settings.address, settings.name)
         self._taken_at: dict[str, deque[int]] = {}
         """Times at which mails of a sender were taken within the last hour."""
@@ -110,32 +105,28 @@ class EmailAdapter:
         while True:
             try:
                 await self._receive(inbox)
-            except MailError as error:
-                await anyio.sleep(self._note(error))
+            except PlatformError as error:
+                await anyio.sleep(self.failed(error))
 
     async def _receive(self, inbox: Inbox) -> None:
         async with self._servers.imap() as imap:
             box = await imap.select(self._settings.folder)
             place = await self._place(imap, box)
-            self._connected()
+            self.connected(self._settings.address)
             while True:
                 imap.has_arrivals = False
                 await self._take_new(imap, place, inbox)
-                self._connected()
+                self.connected(self._settings.address)
                 if imap.has_arrivals:
                     continue
                 if "IDLE" in imap.capabilities:
-                    await imap.idle(IDLE_SECONDS, self._connected)
+                    await imap.idle(IDLE_SECONDS, lambda: self.connected(self._settings.address))
                 else:
                     await anyio.sleep(self._settings.poll_seconds)
 
-    def _connected(self) -> None:
-        self._failures = 0
-        self.state = AccountState(ConnectionState.CONNECTED, name=self._settings.address)
-
     async def _place(self, imap: Imap, box: Box) -> _Place:
         """Returns up to where the folder was read; of a new folder, its present end."""
-        place = _Place.parse(await self._host.cursor.read(_PLACE))
+        place = _Place.parse(await self.host.cursor.read(_PLACE))
         if place is not None and place.validity == box.validity:
             return place
         if place is not None:
@@ -144,8 +135,8 @@ class EmailAdapter:
             logger.warning("email/%s: the folder was numbered anew", self.account)
             return _Place(box.validity, 0, place.arrived)
         last = box.next_uid - 1 if box.next_uid else max(await imap.search("UID *"), default=0)
-        place = _Place(box.validity, last, self._host.clock.now_ms() // 1000)
-        await self._host.cursor.write(_PLACE, str(place))
+        place = _Place(box.validity, last, self.host.clock.now_ms() // 1000)
+        await self.host.cursor.write(_PLACE, str(place))
         return place
 
     async def _take_new(self, imap: Imap, place: _Place, inbox: Inbox) -> None:
@@ -158,7 +149,7 @@ class EmailAdapter:
                 continue  # `*` is the last mail, also when it is not new
             is_taken = await self._take(imap, place, uid, inbox)
             place.uid = uid
-            await self._host.cursor.write(_PLACE, str(place))
+            await self.host.cursor.write(_PLACE, str(place))
             if is_taken and self._settings.mark_seen:
                 await imap.mark_seen(uid)
 
@@ -171,7 +162,7 @@ class EmailAdapter:
         place.arrived = max(place.arrived, stored.arrived)
         try:
             message = await self._read(imap, stored, where)
-        except MailError:
+        except PlatformError:
             raise
         except Exception:
             # Whatever a stranger writes must not hold back the mails of others.
@@ -195,14 +186,13 @@ class EmailAdapter:
             return None
         try:
             return await imap.look(uid, HEAD_BYTES)
-        except MailError as error:
-            if error.is_unreadable:
-                self._unreadable = (where, failures + 1 if last == where else 1)
+        except UnreadableError:
+            self._unreadable = (where, failures + 1 if last == where else 1)
             raise
 
     async def _read(self, imap: Imap, stored: Stored, where: str) -> InboundMessage | None:
         """Returns the message of a mail; None where there is nothing to answer."""
-        now, head = self._host.clock.now_ms(), wire.read_head(stored.head)
+        now, head = self.host.clock.now_ms(), wire.read_head(stored.head)
         why = wire.unanswered(head, self._settings.address) or self._refusal(head, now)
         if why:
             logger.info("email/%s: mail %s is left: %s", self.account, where, why)
@@ -236,46 +226,24 @@ class EmailAdapter:
             self._threads.pop(next(iter(self._threads)))
         self._threads[message_id] = thread
 
-    def _note(self, error: MailError) -> float:
-        """Notes why a server gave nothing; returns for how many seconds to wait."""
-        self._failures += 1
-        name, message = self.state.name, str(error)
-        if error.is_login:
-            what = "the sign-in" if self._settings.oauth else "the password"
-            remedy = (
-                f"Look at the address and {what}, then run"
-                f" `skerry channels login email --account {self.account}`."
-            )
-            self.state = AccountState(ConnectionState.NEEDS_LOGIN, message, remedy, name)
-            logger.error("email/%s: %s", self.account, message)
-            return LOGIN_WAIT
-        remedy = "It is tried again; `skerry channels status --probe` asks at once."
-        self.state = AccountState(ConnectionState.RETRYING, message, remedy, name)
-        if self._failures == 1:
-            logger.warning("email/%s: %s", self.account, message)
-        return WAITS.delay(self._failures)
-
     async def send(self, part: OutboundPart) -> Receipt:
         """Sends one part as a mail, and stores a copy of it where sent mail is."""
         recipient = wire.address_of(part.to.peer.id)
         if not recipient:
             raise DeliveryRefusedError(f"{part.to.peer.id!r} is no address of e-mail.")
-        try:
+        with self._limit.sending():
             thread = await self._thread(part.to)
-            mail = composed(part, self._author, recipient, thread, self._host.clock.now_ms())
+            mail = composed(part, self._author, recipient, thread, self.host.clock.now_ms())
             if part.more.media is not None:
-                media = part.more.media
-                data = await _file(Path(media.path))
-                attach(mail, data, media.mime, media.name or Path(media.path).name)
+                file = await read_file(part.more.media, _MOST_FILE)
+                attach(mail, file.data, file.mime, file.name)
             message = mail.as_bytes()
 
             async def note() -> None:
-                await self._host.cursor.write(_SENDING, part.nonce)
+                await self.host.cursor.write(_SENDING, part.nonce)
 
             await self._servers.send(recipient, message, note)
-        except MailError as error:
-            raise self._undelivered(error) from error
-        await self._host.cursor.write(_SENT, part.nonce)
+        await self.host.cursor.write(_SENT, part.nonce)
         if self._settings.save_sent:
             await self._keep(message)
         return Receipt((part_id(part, self._author),))
@@ -284,7 +252,7 @@ class EmailAdapter:
         try:
             with anyio.fail_after(_KEEP_SECONDS):
                 await self._servers.keep(message)
-        except (MailError, TimeoutError) as error:
+        except (PlatformError, TimeoutError) as error:
             logger.warning("email/%s: a sent mail has no copy: %s", self.account, error)
 
     async def _thread(self, to: ReplyTo) -> Thread:
@@ -297,30 +265,19 @@ class EmailAdapter:
         ids = Thread("", tuple(dict.fromkeys(filter(None, (to.thread_id, to.message_id)))))
         try:
             head = await self._servers.find(to.message_id)
-        except MailError as error:
+        except PlatformError as error:
             logger.info("email/%s: a mail that is answered is not found: %s", self.account, error)
             return ids
         known = Thread(head.subject, _followed(head)) if head else ids
         self._remember(to.message_id, known)
         return known
 
-    def _undelivered(self, error: MailError) -> Exception:
-        """Returns the error by which the sender of the outbox decides."""
-        if error.is_login:
-            self._note(error)
-            return DeliveryDelayedError(str(error))
-        if error.code >= _REFUSED:
-            return DeliveryRefusedError(str(error))
-        if not error.is_sent:
-            return DeliveryDelayedError(str(error), error.retry_after)
-        return error  # nobody knows whether it arrived, but `settle` can look
-
     async def typing(self, to: ReplyTo) -> None:
         """Does nothing: nobody sees a mail being written."""
 
     async def settle(self, part: OutboundPart) -> Settlement:
         """Says whether a mail went out: by what was noted, or by the folder of sent mail."""
-        cursor = self._host.cursor
+        cursor = self.host.cursor
         if await cursor.read(_SENT) == part.nonce:
             return Settlement.DELIVERED
         if await cursor.read(_SENDING) != part.nonce:
@@ -343,7 +300,7 @@ class EmailAdapter:
                 # In base64 with its ends of lines a file is not that long.
                 longest = most * 3 // 2 + 1024
                 data = await imap.content(int(uid), number, longest)
-        except MailError as error:
+        except PlatformError as error:
             raise MediaError(f"{attachment.name} cannot be fetched: {error}") from error
         file = wire.decoded(data, encoding)
         if not data or len(file) > most or len(data) >= longest:
@@ -355,8 +312,8 @@ class EmailAdapter:
         """Returns the state after logging in at both servers."""
         try:
             await self._servers.check()
-        except MailError as error:
-            self._note(error)
+        except PlatformError as error:
+            self.failed(error)
             return self.state
         return AccountState(ConnectionState.CONNECTED, name=self._settings.address)
 
@@ -370,17 +327,6 @@ _MONTHS: Final = (
 def _followed(head: wire.Head) -> tuple[str, ...]:
     """Returns the ids that an answer to a mail refers to."""
     return tuple(dict.fromkeys(filter(None, (*head.references, head.message_id))))
-
-
-async def _file(path: Path) -> bytes:
-    try:
-        data = await anyio.to_thread.run_sync(path.read_bytes)
-    except OSError as error:
-        raise DeliveryRefusedError(f"The file {path} cannot be read: {error.strerror}.") from None
-    if len(data) > _MOST_FILE:
-        message = f"The file {path} has {len(data)} bytes; {_MOST_FILE} can be sent by mail."
-        raise DeliveryRefusedError(message)
-    return data
 
 
 def open_account(settings: EmailAccount, host: ChannelHost) -> EmailAdapter:

@@ -7,9 +7,10 @@ from skerry.channels.email import smtp
 from skerry.channels.email.config import EmailAccount
 from skerry.channels.email.imap import Imap, logged_in
 from skerry.channels.email.imap_wire import quoted
-from skerry.channels.email.lines import Door, Login, MailError
+from skerry.channels.email.lines import Door, Login
 from skerry.channels.email.oauth import MailTokens
 from skerry.channels.email.wire import Head, read_head
+from skerry.sdk.channel_errors import PlatformError
 from skerry.sdk.channel_host import AccountHttp, ChannelHost
 
 HEAD_BYTES = 65_536
@@ -38,11 +39,11 @@ class MailServers:
 
     @asynccontextmanager
     async def imap(self) -> AsyncGenerator[Imap]:
-        """Connects to the IMAP server for the block. Raises `MailError`."""
+        """Connects to the IMAP server for the block. Raises `PlatformError`."""
         try:
             async with logged_in(self._imap, await self._login()) as imap:
                 yield imap
-        except MailError as error:
+        except PlatformError as error:
             self._judge(error)
             raise
 
@@ -53,27 +54,27 @@ class MailServers:
         envelope = (self._settings.address, recipient)
         try:
             await smtp.send(self._smtp, await self._smtp_login(), envelope, message, before)
-        except MailError as error:
+        except PlatformError as error:
             self._judge(error)
             raise
 
     async def check(self) -> None:
-        """Logs in at both servers. Raises `MailError`."""
+        """Logs in at both servers. Raises `PlatformError`."""
         async with self.imap() as imap:
             await imap.select(self._settings.folder, read_only=True)
         await smtp.check(self._smtp, await self._smtp_login())
 
     async def keep(self, message: bytes) -> None:
-        """Stores a copy of a mail that was sent. Raises `MailError`."""
+        """Stores a copy of a mail that was sent. Raises `PlatformError`."""
         async with self.imap() as imap:
             await imap.append(await self._sent_folder(imap), message)
 
     async def has_sent(self, message_id: str) -> bool:
-        """Returns whether the folder of sent mail has a mail. Raises `MailError`."""
+        """Returns whether the folder of sent mail has a mail. Raises `PlatformError`."""
         async with self.imap() as imap:
             try:
                 await imap.select(await self._sent_folder(imap), read_only=True)
-            except MailError:
+            except PlatformError:
                 return False  # there is no such folder before the first mail
             return bool(await imap.search(_by_id(message_id)))
 
@@ -97,7 +98,7 @@ class MailServers:
     async def _smtp_login(self) -> Login | None:
         return await self._login() if self._settings.smtp_login else None
 
-    def _judge(self, error: MailError) -> None:
+    def _judge(self, error: PlatformError) -> None:
         """Drops an access token that was refused, so that the next login has another."""
         if error.is_login and self._tokens is not None:
             self._tokens.drop()

@@ -19,8 +19,16 @@ from skerry.channels.email.imap_wire import (
     parse,
     quoted,
 )
-from skerry.channels.email.lines import Door, Lines, Login, MailError, connected, within
+from skerry.channels.email.lines import (
+    Door,
+    Lines,
+    Login,
+    UnreadableError,
+    connected,
+    within,
+)
 from skerry.channels.email.oauth import xoauth2
+from skerry.sdk.channel_errors import PlatformError
 
 SECONDS: Final = 12.0
 """Time for a command, the transfer of an attachment included."""
@@ -69,7 +77,7 @@ class Imap(Struct):
         with within(SECONDS, self._door):
             greeting = await self._response(_SMALL)
         if greeting.name != "OK":
-            raise MailError(f"{self._door.name} greets with {greeting.text[:200]!r}.")
+            raise PlatformError(f"{self._door.name} greets with {greeting.text[:200]!r}.")
         if self._door.security is Security.STARTTLS:
             await self.command("STARTTLS")
             await self.lines.encrypt()
@@ -79,7 +87,7 @@ class Imap(Struct):
         """Logs in.
 
         Raises:
-            MailError: with `is_login` where the server refuses the name, password or token.
+            PlatformError: with `is_login` where the server refuses the name, password or token.
         """
         name, password = login.name, login.password
         if login.token:
@@ -96,19 +104,19 @@ class Imap(Struct):
             self._judge_login(question)
         elif "LOGINDISABLED" in self.capabilities:
             message = f"{self._door.name} takes no password over this connection."
-            raise MailError(message, is_login=True)
+            raise PlatformError(message, is_login=True)
         else:
             try:
                 command = f"LOGIN {quoted(name)} {quoted(password)}"
             except ImapSyntaxError as error:
-                raise MailError(str(error), is_login=True) from None
+                raise PlatformError(str(error), is_login=True) from None
             self._judge_login(await self._ended(command))
         await self._ask_capabilities()
 
     async def _sign_in(self, answer: str) -> None:
         if "AUTH=XOAUTH2" not in self.capabilities:
             message = f"{self._door.name} takes no sign-in by XOAUTH2."
-            raise MailError(message, is_login=True)
+            raise PlatformError(message, is_login=True)
         self._count += 1
         await self.lines.write(f"a{self._count} AUTHENTICATE XOAUTH2\r\n".encode())
         with within(SECONDS, self._door):
@@ -127,14 +135,14 @@ class Imap(Struct):
         why = ending.text[:200]
         is_passing = any(code in why.upper() for code in _PASSING_CODES)
         is_login = any(code in why.upper() for code in _LOGIN_CODES) or not is_passing
-        raise MailError(f"{self._door.name} refuses the login: {why}", is_login=is_login)
+        raise PlatformError(f"{self._door.name} refuses the login: {why}", is_login=is_login)
 
     async def _ask_capabilities(self) -> None:
         words = [word for news in await self.command("CAPABILITY") for word in news.words]
         self.capabilities = frozenset(word.upper() for word in words if isinstance(word, str))
 
     async def select(self, folder: str, *, read_only: bool = False) -> Box:
-        """Opens a folder. Raises `MailError` when there is none of that name."""
+        """Opens a folder. Raises `PlatformError` when there is none of that name."""
         verb = "EXAMINE" if read_only else "SELECT"
         news = await self.command(f"{verb} {_named(folder)}")
         values = {"UIDVALIDITY": 0, "UIDNEXT": 0}
@@ -196,7 +204,9 @@ class Imap(Struct):
             await self._ended(f"CREATE {_named(folder)}")
             answer = await self._append(folder, message)
         if answer.name != "OK":
-            raise MailError(f"{self._door.name} stores nothing in {folder}: {answer.text[:200]}")
+            raise PlatformError(
+                f"{self._door.name} stores nothing in {folder}: {answer.text[:200]}"
+            )
 
     async def _append(self, folder: str, message: bytes) -> Response:
         head = f"APPEND {_named(folder)} (\\Seen) {{{len(message)}}}"
@@ -219,7 +229,7 @@ class Imap(Struct):
         with within(SECONDS, self._door):
             answer = await self._ending(_SMALL, stop_at_question=True)
         if answer.tag != "+":
-            raise MailError(f"{self._door.name} does not idle: {answer.text[:200]}")
+            raise PlatformError(f"{self._door.name} does not idle: {answer.text[:200]}")
         waiting()
         with anyio.move_on_after(seconds):
             while not self.has_arrivals:
@@ -233,12 +243,12 @@ class Imap(Struct):
         """Returns the untagged responses to a command, with at most `most` bytes of literals.
 
         Raises:
-            MailError: it refuses the command, or does not answer in time.
+            PlatformError: it refuses the command, or does not answer in time.
         """
         ending = await self._ended(text, most)
         if ending.name != "OK":
             verb = " ".join(text.split()[:2])
-            raise MailError(f"{self._door.name} refuses {verb}: {ending.text[:200]}")
+            raise PlatformError(f"{self._door.name} refuses {verb}: {ending.text[:200]}")
         news, self._news = self._news, []
         return news
 
@@ -256,11 +266,11 @@ class Imap(Struct):
             if response.tag == f"a{self._count}" or (stop_at_question and response.tag == "+"):
                 return response
             self._note(response)
-        raise MailError(f"{self._door.name} does not end its answer.")
+        raise PlatformError(f"{self._door.name} does not end its answer.")
 
     def _note(self, response: Response) -> None:
         if response.name == "BYE":
-            raise MailError(f"{self._door.name} ends the connection: {response.text[:200]}")
+            raise PlatformError(f"{self._door.name} ends the connection: {response.text[:200]}")
         self.has_arrivals |= response.name == "EXISTS"
         self._news.append(response)
 
@@ -272,18 +282,18 @@ class Imap(Struct):
             left -= size
             if left < 0:
                 message = f"{self._door.name} sent more than the {most} bytes asked for."
-                raise MailError(message, is_unreadable=True)
+                raise UnreadableError(message)
             pieces.append(await self.lines.exactly(size))
             pieces.append(await self.lines.line())
         try:
             return parse(pieces)
         except ImapSyntaxError as error:
-            raise MailError(f"{self._door.name}: {error}", is_unreadable=True) from error
+            raise UnreadableError(f"{self._door.name}: {error}") from error
 
 
 @asynccontextmanager
 async def logged_in(door: Door, login: Login) -> AsyncGenerator[Imap]:
-    """Connects and logs in for the block. Raises `MailError`."""
+    """Connects and logs in for the block. Raises `PlatformError`."""
     async with connected(door) as lines:
         imap = Imap(lines)
         await imap.greet()
@@ -295,7 +305,7 @@ def _named(folder: str) -> str:
     try:
         return quoted(folder)
     except ImapSyntaxError as error:
-        raise MailError(f"The folder {folder!r} cannot be named: {error}") from error
+        raise PlatformError(f"The folder {folder!r} cannot be named: {error}") from error
 
 
 def _literal(fields: dict[str, Word], name: str) -> bytes:

@@ -12,6 +12,7 @@ from msgspec import Struct, field
 from skerry.channels.email.config import Security
 from skerry.infra.sockets import Stream
 from skerry.net.connect import RefusedError
+from skerry.sdk.channel_errors import PlatformError
 from skerry.sdk.channel_host import AccountHttp
 
 CONNECT_SECONDS: Final = 10.0
@@ -19,30 +20,8 @@ _READ: Final = 65_536
 _MOST_LINE: Final = 1 << 20
 
 
-class MailError(Exception):
-    """A mail server did not do what was asked."""
-
-    def __init__(
-        self,
-        message: str,
-        *,
-        is_login: bool = False,
-        is_sent: bool = True,
-        is_unreadable: bool = False,
-        code: int = 0,
-        retry_after: float | None = None,
-    ) -> None:
-        self.is_login = is_login
-        """True when only a person can help: the credentials are refused."""
-        self.is_sent = is_sent
-        """False when a message that was to be sent certainly was not."""
-        self.is_unreadable = is_unreadable
-        """True when the answer is malformed or too long; the same question gets it again."""
-        self.code = code
-        """Reply code of SMTP; 0 where there is none."""
-        self.retry_after = retry_after
-        """Seconds that the server asks for."""
-        super().__init__(message)
+class UnreadableError(PlatformError):
+    """An answer is malformed or too long; the same question gets it again."""
 
 
 class Login(Struct, frozen=True):
@@ -78,21 +57,21 @@ class Lines(Struct):
         """Returns the next line without its end; nothing of it is lost by a cancellation.
 
         Raises:
-            MailError: the connection ended, or the line has more than a megabyte.
+            PlatformError: the connection ended, or the line has more than a megabyte.
         """
         searched = 0
         while (end := self._buffer.find(b"\n", searched)) < 0:
             searched = len(self._buffer)
             if searched > _MOST_LINE:
                 message = f"{self.door.name} sent a line of more than {_MOST_LINE} bytes."
-                raise MailError(message, is_unreadable=True)
+                raise UnreadableError(message)
             await self._fill()
         line = bytes(self._buffer[:end])
         del self._buffer[: end + 1]
         return line.removesuffix(b"\r")
 
     async def exactly(self, count: int) -> bytes:
-        """Returns as many bytes. Raises `MailError` when the connection ended before."""
+        """Returns as many bytes. Raises `PlatformError` when the connection ended before."""
         while len(self._buffer) < count:
             await self._fill()
         data = bytes(self._buffer[:count])
@@ -100,31 +79,31 @@ class Lines(Struct):
         return data
 
     async def write(self, data: bytes) -> None:
-        """Sends bytes. Raises `MailError` when the connection is broken."""
+        """Sends bytes. Raises `PlatformError` when the connection is broken."""
         try:
             await self.stream.write(data, CONNECT_SECONDS)
         except httpx2.HTTPError as error:
-            raise MailError(f"{self.door.name} closed the connection: {error}") from error
+            raise PlatformError(f"{self.door.name} closed the connection: {error}") from error
         self.stream.flush()
 
     async def encrypt(self) -> None:
         """Encrypts what follows.
 
         Raises:
-            MailError: the server does not prove its name, or said more before it was encrypted,
+            PlatformError: the server does not prove its name, or said more before it was encrypted,
                 which somebody between may have added.
         """
         if self._buffer or self.stream.has_news():
-            raise MailError(f"{self.door.name} said more than it may before the encryption.")
+            raise PlatformError(f"{self.door.name} said more than it may before the encryption.")
         await _encrypt(self.stream, self.door)
 
     async def _fill(self) -> None:
         try:
             data = await self.stream.read(_READ, None)
         except httpx2.HTTPError as error:
-            raise MailError(f"The connection to {self.door.name} broke: {error}") from error
+            raise PlatformError(f"The connection to {self.door.name} broke: {error}") from error
         if not data:
-            raise MailError(f"{self.door.name} closed the connection.")
+            raise PlatformError(f"{self.door.name} closed the connection.")
         self._buffer += data
 
 
@@ -133,13 +112,13 @@ async def connected(door: Door) -> AsyncGenerator[Lines]:
     """Connects for the block, encrypted from the first byte where the settings say so.
 
     Raises:
-        MailError: the server cannot be reached, or does not prove its name.
+        PlatformError: the server cannot be reached, or does not prove its name.
     """
     try:
         stream = await door.http.connect(door.host, door.port, CONNECT_SECONDS)
     except (RefusedError, httpx2.HTTPError) as error:
         message = f"{door.name} cannot be reached: {error}"
-        raise MailError(message, is_sent=False) from error
+        raise PlatformError(message, is_sent=False) from error
     try:
         if door.security is Security.TLS:
             await _encrypt(stream, door)
@@ -153,14 +132,14 @@ async def _encrypt(stream: Stream, door: Door) -> None:
         await stream.start_tls(ssl.create_default_context(), door.host, CONNECT_SECONDS)
     except httpx2.HTTPError as error:
         message = f"{door.name} does not prove its name by a certificate: {error}"
-        raise MailError(message, is_sent=False) from error
+        raise PlatformError(message, is_sent=False) from error
 
 
 @contextmanager
 def within(seconds: float, door: Door) -> Generator[None]:
-    """Limits the time of the block. Raises `MailError` when it is over."""
+    """Limits the time of the block. Raises `PlatformError` when it is over."""
     try:
         with anyio.fail_after(seconds):
             yield
     except TimeoutError as error:
-        raise MailError(f"{door.name} did not answer within {seconds:g} s.") from error
+        raise PlatformError(f"{door.name} did not answer within {seconds:g} s.") from error

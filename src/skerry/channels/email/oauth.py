@@ -11,7 +11,6 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from msgspec import Struct
 
-from skerry.channels.email.lines import MailError
 from skerry.config.channel_oauth import OAuthConfig
 from skerry.sdk.channel_access import AccessError, AccessToken
 from skerry.sdk.channel_host import AccountHttp, ChannelHost, Kept
@@ -45,15 +44,9 @@ class MailTokens:
         self._refresh = ""
 
     async def get(self) -> str:
-        """Returns a valid access token. Raises `MailError`."""
-        try:
-            if not self._refresh:
-                self._refresh = await self._stored() or self._configured
-            return await self._asked()
-        except AccessError as error:
-            raise MailError(str(error), is_login=error.is_login, is_sent=False) from error
-
-    async def _asked(self) -> str:
+        """Returns a valid access token. Raises `AccessError`."""
+        if not self._refresh:
+            self._refresh = await self._stored() or self._configured
         try:
             return await self._access.get()
         except AccessError as error:

@@ -8,8 +8,9 @@ from typing import Final
 from msgspec import Struct
 
 from skerry.channels.email.config import Security
-from skerry.channels.email.lines import Door, Lines, Login, MailError, connected, within
+from skerry.channels.email.lines import Door, Lines, Login, connected, within
 from skerry.channels.email.oauth import xoauth2
+from skerry.sdk.channel_errors import PlatformError
 
 SECONDS: Final = 10.0
 """Time for one command."""
@@ -34,7 +35,7 @@ async def send(
     `before` is called when the server has agreed to take it: what follows may have arrived.
 
     Raises:
-        MailError: it was not sent, or nobody knows; see its fields.
+        PlatformError: it was not sent, or nobody knows; see its fields.
     """
     sender, recipient = envelope
     is_agreed = False
@@ -46,13 +47,13 @@ async def send(
             await before()
             is_agreed = True
             await smtp.give(message)
-    except MailError as error:
+    except PlatformError as error:
         error.is_sent = error.is_sent and is_agreed
         raise
 
 
 async def check(door: Door, credentials: Login | None) -> None:
-    """Logs in and sends nothing. Raises `MailError`."""
+    """Logs in and sends nothing. Raises `PlatformError`."""
     async with connected(door) as lines:
         await _opened(lines, credentials)
 
@@ -100,7 +101,7 @@ class _Smtp(Struct):
     async def _sign_in(self, offered: set[str], answer: str) -> None:
         if "XOAUTH2" not in offered:
             message = f"{self.lines.door.name} takes no sign-in by XOAUTH2."
-            raise MailError(message, is_login=True, is_sent=False)
+            raise PlatformError(message, is_login=True, is_sent=False)
         await self.lines.write(f"AUTH XOAUTH2 {answer}\r\n".encode())
         code, text = await self._reply()
         if code == _QUESTION:  # the reason of a refusal, which wants an answer
@@ -109,7 +110,11 @@ class _Smtp(Struct):
         self._judge(code, text, "AUTH", is_login=code in _LOGIN)
 
     async def command(self, text: str, verb: str = "") -> str:
-        """Returns the text of the reply. Raises `MailError` when it refuses; nothing was sent."""
+        """Returns the text of the reply.
+
+        Raises:
+            PlatformError: the server refuses; nothing was sent.
+        """
         await self.lines.write(text.encode() + b"\r\n")
         code, answer = await self._reply()
         self._judge(code, answer, verb or text.partition(":")[0], is_login=code in _LOGIN)
@@ -133,7 +138,7 @@ class _Smtp(Struct):
                     break
                 if line[3:4] != "-":
                     return int(line[:3]), "\n".join(lines)
-        raise MailError(f"{self.lines.door.name} does not answer as an SMTP server.")
+        raise PlatformError(f"{self.lines.door.name} does not answer as an SMTP server.")
 
     def _judge(self, code: int, answer: str, verb: str = "", *, is_login: bool) -> None:
         if code < 400:  # noqa: PLR2004 - below are those that agree
@@ -142,7 +147,14 @@ class _Smtp(Struct):
         refused = f"{self.lines.door.name} refuses {verb or 'the connection'}: {code} {text}"
         wait = _AGAIN.search(text) if code < _FOR_GOOD else None
         seconds = float(wait[1]) * _UNITS[wait[2].lower()] if wait else None
-        raise MailError(refused, is_login=is_login, is_sent=False, code=code, retry_after=seconds)
+        raise PlatformError(
+            refused,
+            code=str(code),
+            retry_after=seconds,
+            is_login=is_login,
+            is_sent=False,
+            is_final=code >= _FOR_GOOD,
+        )
 
 
 def _b64(text: str) -> str:

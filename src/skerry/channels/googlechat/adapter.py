@@ -3,26 +3,22 @@
 import logging
 from typing import Any, Final
 
-import anyio
 import msgspec
 
 from skerry.channels.googlechat import wire
-from skerry.channels.googlechat.api import ApiError, ChatApi, ServiceAccount
+from skerry.channels.googlechat.api import ChatApi, ServiceAccount
 from skerry.channels.googlechat.config import GoogleChatAccount
 from skerry.channels.googlechat.markup import CHAT
-from skerry.infra.backoff import Backoff
-from skerry.sdk.channel_access import AccessError
-from skerry.sdk.channel_host import ChannelHost, Outcome
-from skerry.sdk.channel_posts import Intake
+from skerry.sdk.channel_errors import PlatformError, RateLimit
+from skerry.sdk.channel_files import byte_limit, fetched_file
+from skerry.sdk.channel_host import ChannelHost
+from skerry.sdk.channel_posts import PostedAccount
 from skerry.sdk.channel_tokens import Keys, Rules, TokenError, verified
 from skerry.sdk.channels import (
     AccountState,
     Attachment,
     Capabilities,
-    ConnectionState,
-    DeliveryDelayedError,
     DeliveryRefusedError,
-    Inbox,
     MediaError,
     OutboundPart,
     Post,
@@ -35,27 +31,20 @@ from skerry.sdk.channels import (
 
 logger = logging.getLogger(__name__)
 
-WAITS: Final = Backoff(base=1.0, cap=60.0)
-"""Waits between attempts to reach the server."""
-LOGIN_WAIT: Final = 300.0
-LOOK_WAIT: Final = 900.0
-"""Seconds after which working credentials are looked at again."""
 MOST_TEXT: Final = 4000
 """Characters of a message: Chat takes 32,000 bytes, of which signs that are guarded take more."""
 SENDER: Final = "chat@system.gserviceaccount.com"
 """Account of Google Chat, which signs or is named in each token."""
 _ACCOUNTS: Final = ("https://accounts.google.com", "accounts.google.com")
-_REFUSED: Final = range(400, 500)
-_PASSING: Final = frozenset({408, 429})
 _GONE: Final = 404
 _KNOWN: Final = 409
-_OK: Final = 200
 
 
-class GoogleChatAdapter:
+class GoogleChatAdapter(PostedAccount):
     """Implements `ports.channel.ChannelAdapter`, `TakesPosts`, `Fetches`, `Edits` and others."""
 
     channel = wire.CHANNEL
+    login_remedy = "Make a new key of the service account"
     text_limit = MOST_TEXT
     text_unit = TextUnit.CHARACTERS
     capabilities = Capabilities(
@@ -63,10 +52,8 @@ class GoogleChatAdapter:
     )
 
     def __init__(self, settings: GoogleChatAccount, host: ChannelHost, api: ChatApi) -> None:
-        self.account = host.account
-        self.state = AccountState()
+        super().__init__(host)
         self._settings = settings
-        self._host = host
         self._api = api
         self._by_address = not settings.audience.isdecimal()
         issuers = _ACCOUNTS if self._by_address else (SENDER,)
@@ -74,46 +61,12 @@ class GoogleChatAdapter:
         document = "oauth2/v3/certs" if self._by_address else f"service_accounts/v1/jwk/{SENDER}"
         url = f"{str(settings.keys_root).rstrip('/')}/{document}"
         self._keys = Keys(api.http, url, host.clock, is_metadata=False)
-        self._intake = Intake()
-        self._failures = 0
-        self._quiet_until = 0.0
-        """Time of the event loop until which the server wants no request."""
+        self._limit = RateLimit("Google Chat", self.failed)
 
-    async def run(self, inbox: Inbox) -> None:
-        """Takes requests and looks after the credentials until cancelled."""
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._intake.run, inbox)
-            while True:
-                seconds = await self._look()
-                await anyio.sleep(seconds)
-
-    async def _look(self) -> float:
-        """Asks for a token; returns after how many seconds to ask again."""
-        try:
-            await self._api.access.get()
-        except AccessError as error:
-            return self._note(str(error), is_login=error.is_login)
-        self._failures = 0
-        self.state = AccountState(ConnectionState.CONNECTED, name=self._api.name)
-        return LOOK_WAIT
-
-    def _note(self, message: str, *, is_login: bool) -> float:
-        """Notes why there is no token; returns for how many seconds to wait."""
-        self._failures += 1
-        name = self.state.name
-        if is_login:
-            remedy = (
-                "Make a new key of the service account, then run"
-                f" `skerry channels login googlechat --account {self.account}`."
-            )
-            self.state = AccountState(ConnectionState.NEEDS_LOGIN, message, remedy, name)
-            logger.error("googlechat/%s: %s", self.account, message)
-            return LOGIN_WAIT
-        remedy = "It is tried again; `skerry channels status --probe` asks at once."
-        self.state = AccountState(ConnectionState.RETRYING, message, remedy, name)
-        if self._failures == 1:
-            logger.warning("googlechat/%s: %s", self.account, message)
-        return WAITS.delay(self._failures)
+    async def own_name(self) -> str:
+        """Returns the address of the service account, once there is a token for it."""
+        await self._api.access.get()
+        return self._api.name
 
     async def posted(self, post: Post) -> PostAnswer:
         """Answers a request of Google, or of whoever found the address."""
@@ -126,9 +79,9 @@ class GoogleChatAdapter:
             # It would be sent again, and be no more readable.
             logger.warning("googlechat/%s: an event is unreadable: %s", self.account, error)
             return PostAnswer()
-        message = wire.inbound(event, self.account, self._host.clock.now_ms())
+        message = wire.inbound(event, self.account, self.host.clock.now_ms())
         if message is not None:
-            await self._intake.take([message])
+            await self.intake.take([message])
         return PostAnswer(200, b"{}", "application/json")
 
     async def refuses(self, post: Post) -> PostAnswer | None:
@@ -143,7 +96,7 @@ class GoogleChatAdapter:
         return None
 
     async def _prove(self, authorization: str) -> None:
-        token = await verified(authorization, self._keys, self._rules, self._host.clock)
+        token = await verified(authorization, self._keys, self._rules, self.host.clock)
         if self._by_address:  # Google signs such tokens for every account that it has
             claims = token.claims
             if claims.get("email") != SENDER or claims.get("email_verified") is not True:
@@ -151,7 +104,7 @@ class GoogleChatAdapter:
 
     async def send(self, part: OutboundPart) -> Receipt:
         """Sends one part under an id of ours; the same part sent again is the same message."""
-        self._refuse_while_quiet()
+        self._limit.refuse()
         space, thread = part.to.peer.id, part.to.thread_id
         if not wire.SPACE.fullmatch(space) or (thread and not wire.THREAD.fullmatch(thread)):
             raise DeliveryRefusedError(f"{space!r} with the thread {thread!r} is no space of Chat.")
@@ -163,32 +116,14 @@ class GoogleChatAdapter:
             body["thread"] = {"name": thread}
         if part.more.buttons:
             body["cardsV2"] = wire.buttons(part.more.buttons)
-        try:
-            answer = await self._api.call("POST", f"{space}/messages", query, body)
-        except ApiError as error:
-            if error.status == _KNOWN:  # it is there already
-                return Receipt((f"{space}/messages/{number}",))
-            raise self._undelivered(error) from error
+        with self._limit.sending():
+            try:
+                answer = await self._api.call("POST", f"{space}/messages", query, body)
+            except PlatformError as error:
+                if error.status != _KNOWN:
+                    raise
+                answer = b""  # it is there already
         return _receipt(answer, f"{space}/messages/{number}")
-
-    def _undelivered(self, error: ApiError) -> Exception:
-        """Returns the error by which the sender of the outbox decides."""
-        if error.retry_after is not None:
-            self._quiet_until = anyio.current_time() + error.retry_after
-            return DeliveryDelayedError(str(error), error.retry_after)
-        if error.is_login:
-            self._note(str(error), is_login=True)
-            return DeliveryDelayedError(str(error))
-        if not error.is_sent or error.status in _PASSING:
-            return DeliveryDelayedError(str(error))
-        if error.status in _REFUSED:
-            return DeliveryRefusedError(str(error))
-        return error  # nobody knows whether it arrived, but `settle` can ask
-
-    def _refuse_while_quiet(self) -> None:
-        seconds = self._quiet_until - anyio.current_time()
-        if seconds > 0:
-            raise DeliveryDelayedError("The rate limit of Google Chat is reached.", seconds)
 
     async def typing(self, to: ReplyTo) -> None:
         """Does nothing: an app cannot show that it writes."""
@@ -205,7 +140,7 @@ class GoogleChatAdapter:
         name = f"{part.to.peer.id}/messages/{wire.client_id(part)}"
         try:
             return _receipt(await self._api.call("GET", name), name)
-        except ApiError as error:
+        except PlatformError as error:
             if error.status == _GONE:
                 return None
             raise
@@ -213,31 +148,25 @@ class GoogleChatAdapter:
     async def edit(self, to: ReplyTo, platform_id: str, text: str) -> None:
         """Replaces the text of a message of the app."""
         del to  # a message is named with its space
-        self._refuse_while_quiet()
+        self._limit.refuse()
         if not wire.MESSAGE.fullmatch(platform_id):
             raise DeliveryRefusedError(f"{platform_id!r} is no message of Chat.")
-        try:
+        with self._limit.sending():
             await self._api.call("PATCH", platform_id, {"updateMask": "text"}, _content(text))
-        except ApiError as error:
-            raise self._undelivered(error) from error
 
     async def fetch(self, attachment: Attachment, limit: int) -> bytes:
         """Returns the bytes of a file that a person sent."""
-        most = min(limit, self._settings.media_max_mb * 1_000_000)
+        most = byte_limit(attachment, limit, self._settings.media_max_mb)
         try:
             fetched = await self._api.download(attachment.handle, most)
-        except AccessError as error:
+        except PlatformError as error:
             raise MediaError(f"{attachment.name} cannot be fetched: {error}") from error
-        if fetched.outcome is not Outcome.ALLOW or fetched.status != _OK or fetched.truncated:
-            reason = f"it has more than {most} bytes" if fetched.truncated else fetched.reason
-            raise MediaError(f"{attachment.name} cannot be fetched: {reason}")
-        return fetched.body
+        return fetched_file(attachment, fetched)
 
     async def probe(self) -> AccountState:
         """Returns the state after asking for a token."""
         self._api.access.drop()
-        await self._look()
-        return self.state
+        return await super().probe()
 
 
 def _content(text: str) -> dict[str, Any]:

@@ -2,37 +2,34 @@
 
 import hmac
 import logging
-from pathlib import Path
 from typing import Any, Final
 
 import anyio
-import anyio.to_thread
 import msgspec
 
 from skerry.channels.imessage import wire
-from skerry.channels.imessage.api import WINDOW, ApiError, BlueBubbles
+from skerry.channels.imessage.api import WINDOW, BlueBubbles
 from skerry.channels.imessage.config import IMessageAccount
 from skerry.channels.imessage.journal import OVERLAP, Journal
 from skerry.channels.imessage.outbound import (
     chat_of,
-    file_name,
     is_there,
     plain,
     receipt_of,
     temp_guid,
 )
-from skerry.infra.backoff import Backoff
-from skerry.sdk.channel_host import ChannelHost, FormFile, Outcome
+from skerry.sdk.channel_account import Account
+from skerry.sdk.channel_errors import PlatformError, RateLimit
+from skerry.sdk.channel_files import byte_limit, fetched_file, read_file
+from skerry.sdk.channel_host import ChannelHost
 from skerry.sdk.channels import (
     AccountState,
     Attachment,
     Capabilities,
-    ConnectionState,
     DeliveryDelayedError,
     DeliveryRefusedError,
     InboundMessage,
     Inbox,
-    MediaError,
     OutboundMedia,
     OutboundPart,
     Post,
@@ -45,9 +42,6 @@ from skerry.sdk.channels import (
 
 logger = logging.getLogger(__name__)
 
-WAITS: Final = Backoff(base=1.0, cap=60.0)
-"""Waits between attempts to reach the server."""
-LOGIN_WAIT: Final = 300.0
 MOST_TEXT: Final = 4000
 """Characters of a message; longer ones are hard to read on a phone."""
 OLDEST_MS: Final = 7 * 86_400_000
@@ -74,22 +68,22 @@ _TAPBACKS: Final = {
 }
 
 
-class IMessageAdapter:
+class IMessageAdapter(Account):
     """Implements `ports.channel.ChannelAdapter`, `TakesPosts`, `Fetches`, `Reacts`, `Probes`."""
 
     channel = wire.CHANNEL
+    login_remedy = "Copy the server's password from BlueBubbles"
+    retry_remedy = "Start BlueBubbles on the Mac; it is tried again at least once a minute."
     text_limit = MOST_TEXT
     text_unit = TextUnit.CHARACTERS
     capabilities = Capabilities(reactions=True, media_in=True, media_out=True)
 
     def __init__(self, settings: IMessageAccount, host: ChannelHost, api: BlueBubbles) -> None:
-        self.account = host.account
-        self.state = AccountState()
+        super().__init__(host)
         self._settings = settings
-        self._host = host
         self._api = api
+        self._limit = RateLimit("the Mac", self.failed)
         self.journal = Journal(host.cursor)
-        self._failures = 0
         self._info: wire.Info | None = None
         self._people: dict[str, str] = {}
         self._tapbacks: dict[str, str] = {}
@@ -110,8 +104,8 @@ class IMessageAdapter:
                 self._wake = anyio.Event()
                 try:
                     await self._read(inbox)
-                except (ApiError, msgspec.DecodeError) as error:
-                    await anyio.sleep(self._note(error))
+                except (PlatformError, msgspec.DecodeError) as error:
+                    await anyio.sleep(self.failed(error))
                     continue
                 with anyio.move_on_after(self._settings.poll_seconds):
                     await self._wake.wait()
@@ -131,9 +125,7 @@ class IMessageAdapter:
             end = start + WINDOW
             rows = await self._api.between(start, end)
             self._wake.set()
-        self._failures = 0
-        name = self._info.detected_imessage or ""
-        self.state = AccountState(ConnectionState.CONNECTED, name=name)
+        self.connected(self._info.detected_imessage or "")
         headed = sorted((wire.heading.decode(raw).row, raw) for raw in rows)
         for row, raw in headed:
             guid = wire.heading.decode(raw).guid
@@ -162,7 +154,7 @@ class IMessageAdapter:
             # A row that BlueBubbles changed must not hold back all others.
             logger.warning("imessage/%s: a message is unreadable: %s", self.account, error)
             return
-        now = self._host.clock.now_ms()
+        now = self.host.clock.now_ms()
         message = wire.inbound(one, self.account, now, edited=edited)
         if message is None:
             return
@@ -178,7 +170,7 @@ class IMessageAdapter:
         if reply is not None:
             try:
                 reply = wire.quoted(wire.message.decode(await self._api.message(reply.id)))
-            except (ApiError, msgspec.DecodeError) as error:
+            except (PlatformError, msgspec.DecodeError) as error:
                 logger.info("imessage/%s: a quote is unknown: %s", self.account, error)
         return msgspec.structs.replace(message, sender_name=name, reply=reply)
 
@@ -188,7 +180,7 @@ class IMessageAdapter:
             try:
                 found = await self._api.contact(address)
                 known = next((wire.contact.decode(raw).name for raw in found), "")
-            except (ApiError, msgspec.DecodeError) as error:
+            except (PlatformError, msgspec.DecodeError) as error:
                 logger.info("imessage/%s: a name is unknown: %s", self.account, error)
                 return ""
             if len(self._people) >= _MOST_PEOPLE:
@@ -204,29 +196,14 @@ class IMessageAdapter:
                 raw = await self._api.message(guid)
                 if wire.message.decode(raw).date_edited:
                     await self._hand_in(raw, inbox, edited=True)
-            except (ApiError, msgspec.DecodeError) as error:
+            except (PlatformError, msgspec.DecodeError) as error:
                 logger.info("imessage/%s: an edit cannot be read: %s", self.account, error)
             self._edits.pop(guid, None)
 
-    def _note(self, error: Exception) -> float:
-        """Notes why the server gave nothing; returns for how many seconds to wait."""
-        self._failures += 1
+    def failed(self, error: Exception) -> float:
+        """Notes why the server gave nothing, and asks anew what it can do."""
         self._info = None
-        name, message = self.state.name, str(error)
-        if isinstance(error, ApiError) and error.needs_login:
-            remedy = (
-                "Copy the server's password from BlueBubbles, then run"
-                f" `skerry channels login imessage --account {self.account}`."
-            )
-            self.state = AccountState(ConnectionState.NEEDS_LOGIN, message, remedy, name)
-            logger.error("imessage/%s: %s", self.account, message)
-            return LOGIN_WAIT
-        remedy = "Start BlueBubbles on the Mac; it is tried again at least once a minute."
-        self.state = AccountState(ConnectionState.RETRYING, message, remedy, name)
-        if self._failures == 1:
-            logger.warning("imessage/%s: %s", self.account, message)
-        retry_after = error.retry_after if isinstance(error, ApiError) else None
-        return retry_after or WAITS.delay(self._failures)
+        return super().failed(error)
 
     async def posted(self, post: Post) -> PostAnswer:
         """Takes a webhook as a sign to look: BlueBubbles signs nothing, and never repeats one."""
@@ -251,15 +228,13 @@ class IMessageAdapter:
         try:
             rows = await self._api.query({"chatGuid": chat, "sort": "DESC", "limit": _LOOKED_AT})
             last = max((wire.heading.decode(raw).row for raw in rows), default=0)
-            await self.journal.begin(part.nonce, last, self._host.clock.now_ms())
-        except (ApiError, msgspec.DecodeError) as error:
+            await self.journal.begin(part.nonce, last, self.host.clock.now_ms())
+        except (PlatformError, msgspec.DecodeError) as error:
             raise DeliveryDelayedError(str(error)) from error  # nothing was sent
-        try:
+        with self._limit.sending():
             if part.more.media is not None:
                 return await self._send_file(part, part.more.media, chat)
             return await self._send_text(part, chat, self._quote(part.to))
-        except ApiError as error:
-            raise self._undelivered(error) from error
 
     def _quote(self, to: ReplyTo) -> dict[str, str]:
         quote = (to.quote or "").partition(":")[0]
@@ -276,23 +251,17 @@ class IMessageAdapter:
 
     async def _send_file(self, part: OutboundPart, media: OutboundMedia, chat: str) -> Receipt:
         """Sends a file, then its text, for which a message with a file has no place."""
-        try:
-            data = await anyio.to_thread.run_sync(Path(media.path).read_bytes)
-        except OSError as error:
-            message = f"The file {media.path} cannot be read: {error.strerror}."
-            raise DeliveryRefusedError(message) from None
-        name = file_name(media)
-        fields = {"chatGuid": chat, "tempGuid": f"{temp_guid(part)}-file", "name": name}
+        file = await read_file(media)
+        fields = {"chatGuid": chat, "tempGuid": f"{temp_guid(part)}-file", "name": file.name}
         fields["method"] = self._method
         if media.voice and self._has_private_api:
             fields["isAudioMessage"] = "true"
-        file = FormFile(name, media.mime, data)
         receipt = receipt_of(await self._api.send_file(fields, file))
         if not part.text.strip():
             return receipt
         try:
             worded = await self._send_text(part, chat, {})
-        except ApiError as error:
+        except PlatformError as error:
             # The file is there, so nothing may be sent again before `settle` has looked.
             raise ConnectionError(f"The text of a file was not sent: {error}") from error
         return Receipt((*receipt.platform_ids, *worded.platform_ids))
@@ -300,15 +269,6 @@ class IMessageAdapter:
     @property
     def _method(self) -> str:
         return "private-api" if self._has_private_api else "apple-script"
-
-    def _undelivered(self, error: ApiError) -> Exception:
-        """Returns the error by which the sender of the outbox decides."""
-        if error.needs_login:
-            self._note(error)
-            return DeliveryDelayedError(str(error))
-        if error.retry_after is not None or not error.is_sent:
-            return DeliveryDelayedError(str(error), error.retry_after)
-        return DeliveryRefusedError(str(error)) if error.is_final else error  # `settle` looks
 
     async def typing(self, to: ReplyTo) -> None:
         """Marks the chat as read and shows that an answer is written, with the Private API."""
@@ -321,7 +281,7 @@ class IMessageAdapter:
         """Looks for the part among the rows of its chat that are newer than its sending.
 
         Raises:
-            ApiError: it is not there yet, and BlueBubbles may still be about to send it.
+            PlatformError: it is not there yet, and BlueBubbles may still be about to send it.
         """
         begun = await self.journal.begun(part.nonce)
         if begun is None:
@@ -331,8 +291,8 @@ class IMessageAdapter:
         newer = [one for one in map(wire.message.decode, rows) if one.row > first]
         mine = [one for one in newer if one.is_from_me and not one.associated_message_type]
         sure = SURE_MS if part.more.media is None else SURE_FILE_MS
-        if not mine and self._host.clock.now_ms() - began_at < sure:
-            raise ApiError("The part is not in its chat yet.")
+        if not mine and self.host.clock.now_ms() - began_at < sure:
+            raise PlatformError("The part is not in its chat yet.")
         if not mine:
             return Settlement.ABSENT if len(newer) < _LOOKED_AT else Settlement.UNKNOWN
         return Settlement.DELIVERED if is_there(part, mine) else Settlement.UNKNOWN
@@ -350,28 +310,20 @@ class IMessageAdapter:
             if len(self._tapbacks) > _MOST_PEOPLE:
                 del self._tapbacks[next(iter(self._tapbacks))]
         body = {"chatGuid": chat_of(to), "selectedMessageGuid": guid}
-        try:
+        with self._limit.sending():
             await self._api.react({**body, "reaction": word if emoji else f"-{word}"})
-        except ApiError as error:
-            raise self._undelivered(error) from error
 
     async def fetch(self, attachment: Attachment, limit: int) -> bytes:
         """Returns the bytes of a file that a person sent."""
-        most = min(limit, self._settings.media_max_mb * 1_000_000)
-        if attachment.size > most:
-            raise MediaError(f"{attachment.name} has {attachment.size} bytes; {most} are taken.")
-        fetched = await self._api.download(attachment.handle, most)
-        if fetched.outcome is not Outcome.ALLOW or fetched.status != 200:  # noqa: PLR2004 - HTTP's OK
-            reason = f"it has more than {most} bytes" if fetched.truncated else fetched.reason
-            raise MediaError(f"{attachment.name} cannot be fetched: {reason}")
-        return fetched.body
+        most = byte_limit(attachment, limit, self._settings.media_max_mb)
+        return fetched_file(attachment, await self._api.download(attachment.handle, most))
 
     async def probe(self) -> AccountState:
         """Returns the state after asking the server who it is."""
         try:
             self._info = wire.info.decode(await self._api.info())
-        except (ApiError, msgspec.DecodeError) as error:
-            self._note(error)
+        except (PlatformError, msgspec.DecodeError) as error:
+            self.failed(error)
         return self.state
 
 

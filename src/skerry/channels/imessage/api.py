@@ -7,10 +7,9 @@ from urllib.parse import quote, urlencode
 import msgspec
 from msgspec import Raw, Struct, field
 
-from skerry.sdk.channel_host import AccountHttp, Fetched, FormFile, Outcome
+from skerry.sdk.channel_errors import PlatformError, check_reached, named_wait
+from skerry.sdk.channel_host import AccountHttp, Fetched, FormFile
 
-NOT_SENT: Final = frozenset({"connect", "name-unresolved", "name-timeout"})
-"""Rules of a fetch that ended before anything was sent."""
 PAGE: Final = 200
 _MOST_PAGES: Final = 20
 WINDOW: Final = 1000
@@ -42,22 +41,6 @@ _rows = msgspec.json.Decoder(_Row | None)
 _lists = msgspec.json.Decoder(list[Raw])
 
 
-class ApiError(Exception):
-    """BlueBubbles did not carry out a request."""
-
-    def __init__(self, message: str, status: int = 0) -> None:
-        self.status = status
-        """HTTP status; 0 when no answer arrived."""
-        self.is_sent = True
-        """False when the request certainly did not reach the server."""
-        self.is_final = False
-        """True when the same request would fail again."""
-        self.needs_login = status in _UNAUTHORIZED
-        self.retry_after: float | None = None
-        """Seconds after which a proxy before the server wants to be asked again."""
-        super().__init__(message)
-
-
 class BlueBubbles:
     """One server."""
 
@@ -67,7 +50,7 @@ class BlueBubbles:
         self.http = AccountHttp([root])
 
     async def info(self) -> bytes:
-        """Returns the description of the server. Raises `ApiError`, as all others do."""
+        """Returns the description of the server. Raises `PlatformError`, as all others do."""
         return self._data(await self.http.fetch(self._url("server/info")), "server/info")
 
     async def query(self, where: Mapping[str, Any]) -> list[Raw]:
@@ -148,37 +131,35 @@ class BlueBubbles:
 
     def _data(self, fetched: Fetched, where: str) -> bytes:
         """Returns the data of an answer. No error repeats the address: it has the password."""
-        if fetched.outcome is not Outcome.ALLOW:
-            error = ApiError(f"{self._root} cannot be reached: {fetched.reason}")
-            error.is_sent = not (fetched.outcome is Outcome.BLOCK or fetched.rule in NOT_SENT)
-            raise error
+        check_reached(fetched, self._root)
         status = fetched.status or 0
         if status == _LIMITED:
-            raise self._limited(fetched, where)
+            message, wait = (
+                f"A limit before {self._root} is reached, at {where}.",
+                named_wait(fetched),
+            )
+            raise PlatformError(message, status=status, retry_after=wait or 30.0)
         try:
             answer = _answers.decode(fetched.body)
         except msgspec.DecodeError:
             message = f"{self._root} answered {status} to {where} without JSON of BlueBubbles."
-            raise ApiError(message, status) from None
+            raise PlatformError(message, status=status, is_login=status in _UNAUTHORIZED) from None
         if status in _OK:
             return bytes(answer.data)
         raise self._failure(status, where, answer)
 
-    def _limited(self, fetched: Fetched, where: str) -> ApiError:
-        error = ApiError(f"A limit before {self._root} is reached, at {where}.", _LIMITED)
-        header = fetched.headers.get("retry-after", "")
-        error.retry_after = float(header) if header.isdecimal() else 30.0
-        return error
-
-    def _failure(self, status: int, where: str, answer: _Answer) -> ApiError:
+    def _failure(self, status: int, where: str, answer: _Answer) -> PlatformError:
         told = [answer.message or "", (answer.error.message if answer.error else "") or ""]
         text = " ".join(" ".join(dict.fromkeys(told)).split())[:300]
-        error = ApiError(f"BlueBubbles answered {status} to {where}: {text}", status)
         try:
             row = _rows.decode(answer.data)
         except msgspec.DecodeError:
             row = None
         # A message with an error code was given to Apple, and is shown as "not delivered".
         has_failed = row is not None and bool(row.error)
-        error.is_final = has_failed or (status in _FOR_GOOD and _QUEUED not in text)
-        return error
+        return PlatformError(
+            f"BlueBubbles answered {status} to {where}: {text}",
+            status=status,
+            is_login=status in _UNAUTHORIZED,
+            is_final=has_failed or (status in _FOR_GOOD and _QUEUED not in text),
+        )

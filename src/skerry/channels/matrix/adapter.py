@@ -12,15 +12,17 @@ import anyio.to_thread
 import msgspec
 
 from skerry.channels.matrix import attachments, wire
-from skerry.channels.matrix.api import CLIENT, ApiError, MatrixApi, path
+from skerry.channels.matrix.api import CLIENT, FOR_GOOD, MatrixApi, path
 from skerry.channels.matrix.config import MatrixAccount
-from skerry.channels.matrix.outgoing import FOR_GOOD, REFUSED_TOKEN, Outgoing
+from skerry.channels.matrix.outgoing import Outgoing
 from skerry.channels.matrix.rooms import RoomReader
 from skerry.channels.matrix.sealing import Sealing, open_sealing
 from skerry.channels.matrix.unread import Unread
-from skerry.infra.backoff import Backoff
 from skerry.infra.untrusted_json import UNREADABLE
-from skerry.sdk.channel_host import ChannelHost, Outcome
+from skerry.sdk.channel_account import Account
+from skerry.sdk.channel_errors import PlatformError
+from skerry.sdk.channel_files import byte_limit, fetched_file
+from skerry.sdk.channel_host import ChannelHost
 from skerry.sdk.channels import (
     AccountState,
     Attachment,
@@ -40,10 +42,6 @@ from skerry.sdk.channels import (
 
 logger = logging.getLogger(__name__)
 
-WAITS: Final = Backoff(base=1.0, cap=60.0)
-"""Waits between attempts to reach the server."""
-LOGIN_WAIT: Final = 300.0
-"""Seconds between two attempts with a token that was refused."""
 MOST_TEXT: Final = 12_000
 """Bytes of a message: an event has 65,536 at most, and the text is in it twice."""
 _SINCE: Final = "since"
@@ -68,10 +66,12 @@ _FILTERS: Final = tuple(
 """Filters of a sync without encryption and with it: who left must get no more keys."""
 
 
-class MatrixAdapter:
+class MatrixAdapter(Account):
     """Implements `ports.channel.ChannelAdapter` and what a channel may do besides."""
 
     channel = wire.CHANNEL
+    login_remedy = "Log in again, set `accessToken` of the account"
+    login_command = "restart"
     text_limit = MOST_TEXT
     text_unit = TextUnit.BYTES
     capabilities = Capabilities(
@@ -81,13 +81,10 @@ class MatrixAdapter:
     def __init__(
         self, settings: MatrixAccount, host: ChannelHost, api: MatrixApi, sealing: Sealing
     ) -> None:
-        self.account = host.account
-        self.state = AccountState()
+        super().__init__(host)
         self._settings = settings
-        self._host = host
         self.api = api
         self._my_id = ""
-        self._failures = 0
         self._logging_in = anyio.Lock()
         self._sealing = sealing
         self._rooms = RoomReader(host.account, api, host.vault, self._sealing)
@@ -104,7 +101,7 @@ class MatrixAdapter:
 
         Messages from before the first connection are not answered.
         """
-        cursor = self._host.cursor
+        cursor = self.host.cursor
         since = await cursor.read(_SINCE)
         self._taken = dict.fromkeys((await cursor.read(_TAKEN)).split())
         try:
@@ -113,10 +110,10 @@ class MatrixAdapter:
                     await self._log_in()
                     synced = await self._sync(since)
                     await self._take(synced, since, inbox)
-                except (ApiError, *UNREADABLE) as error:
-                    await anyio.sleep(self._note(error))
+                except (PlatformError, *UNREADABLE) as error:
+                    await anyio.sleep(self.failed(error))
                     continue
-                self._failures = 0
+                self.failures = 0
                 self.state = self._connected(self._my_id)
                 if synced.next_batch != since:
                     since = synced.next_batch
@@ -179,7 +176,7 @@ class MatrixAdapter:
         """Goes on where the server closes a room to us, which must not hold back all others."""
         try:
             yield
-        except ApiError as error:
+        except PlatformError as error:
             if error.status not in FOR_GOOD:
                 raise
             logger.warning("matrix/%s: %s is not read: %s", self.account, room_id, error)
@@ -193,7 +190,7 @@ class MatrixAdapter:
         if opened is not None and opened.type == wire.MESSAGE:
             await self._hand_in_message(room_id, opened, inbox)
         elif event.deleted:
-            room, now = await self._rooms.get(room_id), self._host.clock.now_ms()
+            room, now = await self._rooms.get(room_id), self.host.clock.now_ms()
             if (gone := wire.withdrawn(event, room, self.account, now)) is not None:
                 await inbox(gone)
         self._taken[event.event_id] = None
@@ -201,7 +198,7 @@ class MatrixAdapter:
     async def _hand_in_message(self, room_id: str, event: wire.Event, inbox: Inbox) -> None:
         room = await self._rooms.get(room_id)
         quoted = await self._rooms.quoted(room, event, self._my_id)
-        now = self._host.clock.now_ms()
+        now = self.host.clock.now_ms()
         message = wire.inbound(event, room, self.account, self._my_id, now, quoted)
         if message is not None:
             await inbox(message)
@@ -211,7 +208,7 @@ class MatrixAdapter:
         try:
             if (await self._rooms.get(room_id)).peer.kind is PeerKind.DIRECT:
                 await self._outgoing.notify(room_id, text, about)
-        except (ApiError, DeliveryDelayedError, DeliveryRefusedError) as error:
+        except (PlatformError, DeliveryDelayedError, DeliveryRefusedError) as error:
             logger.warning("matrix/%s: %s is not told: %s", self.account, room_id, error)
 
     async def _answer_invitation(self, room_id: str, invited: wire.InvitedRoom) -> None:
@@ -221,7 +218,7 @@ class MatrixAdapter:
             return
         try:
             await self.api.post(f"{CLIENT}/join/{path(room_id)}", {})
-        except ApiError as error:
+        except PlatformError as error:
             if error.status not in FOR_GOOD:
                 raise
             logger.warning("matrix/%s: %s cannot be joined: %s", self.account, room_id, error)
@@ -236,25 +233,11 @@ class MatrixAdapter:
                 return event.content.get("is_direct") is True
         return False
 
-    def _note(self, error: Exception) -> float:
-        """Notes why the server gave nothing; returns for how many seconds to wait."""
-        self._failures += 1
-        name, message = self.state.name, str(error)
-        if isinstance(error, ApiError) and error.code in REFUSED_TOKEN:
+    def failed(self, error: Exception) -> float:
+        """Notes why the server gave nothing, and asks who the account is with another token."""
+        if isinstance(error, PlatformError) and error.is_login:
             self._my_id = ""
-            remedy = (
-                "Log in again, set `accessToken` of the account, then run"
-                f" `skerry channels restart matrix --account {self.account}`."
-            )
-            self.state = AccountState(ConnectionState.NEEDS_LOGIN, message, remedy, name)
-            logger.error("matrix/%s: %s", self.account, message)
-            return LOGIN_WAIT
-        remedy = "It is tried again; `skerry channels status --probe` asks at once."
-        self.state = AccountState(ConnectionState.RETRYING, message, remedy, name)
-        if self._failures == 1:
-            logger.warning("matrix/%s: %s", self.account, message)
-        retry_after = error.retry_after if isinstance(error, ApiError) else None
-        return retry_after or WAITS.delay(self._failures)
+        return super().failed(error)
 
     async def send(self, part: OutboundPart) -> Receipt:
         """Sends one part; the same part sent again is the same event."""
@@ -264,7 +247,7 @@ class MatrixAdapter:
     async def _log_in_to_send(self) -> None:
         try:
             await self._log_in()
-        except ApiError as error:
+        except PlatformError as error:
             raise DeliveryDelayedError(str(error), error.retry_after) from error
 
     async def typing(self, to: ReplyTo) -> None:
@@ -296,20 +279,15 @@ class MatrixAdapter:
 
     async def fetch(self, attachment: Attachment, limit: int) -> bytes:
         """Returns the bytes of a file that a person sent."""
-        most = min(limit, self._settings.media_max_mb * 1_000_000)
-        if attachment.size > most:
-            raise MediaError(f"{attachment.name} has {attachment.size} bytes; {most} are taken.")
+        most = byte_limit(attachment, limit, self._settings.media_max_mb)
         encrypted = attachments.of_handle(attachment.handle)
         address = urlsplit(encrypted.url if encrypted else attachment.handle)
         fetched = await self.api.download(address.netloc, address.path.strip("/"), most)
-        if fetched.outcome is not Outcome.ALLOW or fetched.status != 200 or fetched.truncated:  # noqa: PLR2004 - HTTP's OK
-            reason = fetched.reason if fetched.outcome is not Outcome.ALLOW else fetched.status
-            size = f"it has more than {most} bytes" if fetched.truncated else reason
-            raise MediaError(f"{attachment.name} cannot be fetched: {size}")
+        data = fetched_file(attachment, fetched)
         if encrypted is None:
-            return fetched.body
+            return data
         try:
-            return await anyio.to_thread.run_sync(attachments.opened, encrypted, fetched.body)
+            return await anyio.to_thread.run_sync(attachments.opened, encrypted, data)
         except attachments.BrokenFileError as error:
             raise MediaError(f"{attachment.name} cannot be decrypted: {error}.") from None
 
@@ -317,8 +295,8 @@ class MatrixAdapter:
         """Returns the state after asking the server who the account is."""
         try:
             answer = await self.api.get(f"{CLIENT}/account/whoami")
-        except ApiError as error:
-            self._note(error)
+        except PlatformError as error:
+            self.failed(error)
             return self.state
         return self._connected(wire.me.decode(answer).user_id)
 

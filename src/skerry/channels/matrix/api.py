@@ -7,14 +7,16 @@ from urllib.parse import quote, urlencode
 import msgspec
 from msgspec import Struct
 
-from skerry.sdk.channel_host import AccountHttp, Fetched, Outcome
+from skerry.sdk.channel_errors import PlatformError, check_reached, named_wait
+from skerry.sdk.channel_host import AccountHttp, Fetched
 
 _SLACK: Final = 8.0
 """Seconds that a long request may take beyond its own wait."""
 _UPLOAD_SECONDS: Final = 60.0
-NOT_SENT: Final = frozenset({"connect", "name-unresolved", "name-timeout"})
-"""Rules of a fetch that ended before anything was sent."""
 _OK: Final = 200
+_REFUSED_TOKEN: Final = frozenset({"M_UNKNOWN_TOKEN", "M_MISSING_TOKEN", "M_USER_DEACTIVATED"})
+FOR_GOOD: Final = frozenset({400, 403, 404, 413})
+"""Statuses after which the same request would fail again."""
 CLIENT: Final = "/_matrix/client/v3"
 
 
@@ -25,21 +27,6 @@ class _Failure(Struct, frozen=True):
 
 
 _failures = msgspec.json.Decoder(_Failure)
-
-
-class ApiError(Exception):
-    """The homeserver did not carry out a request."""
-
-    def __init__(self, description: str, status: int = 0, code: str = "") -> None:
-        self.status = status
-        """HTTP status; 0 when no answer arrived."""
-        self.code = code
-        """Error code of Matrix, such as `M_FORBIDDEN`."""
-        self.retry_after: float | None = None
-        """Seconds after which the server wants to be asked again."""
-        self.is_sent = True
-        """False when the request certainly did not reach the server."""
-        super().__init__(description)
 
 
 def path(*parts: str) -> str:
@@ -61,7 +48,7 @@ class MatrixApi:
         """Returns the answer; `wait` is for how many seconds the server may be silent.
 
         Raises:
-            ApiError: there is none.
+            PlatformError: there is none.
         """
         url = f"{self.root}{where}" + (f"?{urlencode(query)}" if query else "")
         seconds = wait + _SLACK
@@ -101,27 +88,27 @@ class MatrixApi:
         )
 
     def _answer(self, fetched: Fetched) -> bytes:
-        if fetched.outcome is not Outcome.ALLOW:
-            error = ApiError(f"{self.root} cannot be reached: {fetched.reason}")
-            refused = fetched.outcome is Outcome.BLOCK or fetched.rule in NOT_SENT
-            error.is_sent = not refused
-            raise error
+        check_reached(fetched, self.root)
         if fetched.status == _OK and not fetched.truncated:
             return fetched.body
         if fetched.truncated:
-            raise ApiError(f"{self.root} answered with more bytes than are read.", _OK, "TOO_LONG")
+            raise PlatformError(f"{self.root} answered with more bytes than are read.", status=_OK)
         raise self._failure(fetched)
 
-    def _failure(self, fetched: Fetched) -> ApiError:
+    def _failure(self, fetched: Fetched) -> PlatformError:
         status = fetched.status or 0
         try:
             failure = _failures.decode(fetched.body)
         except msgspec.DecodeError:
             failure = _Failure(error="no error of Matrix")
-        text = f"{self.root} answered {status} {failure.errcode}: {failure.error[:200]}"
-        error = ApiError(text, status, failure.errcode)
+        wait = None
         if status == 429:  # noqa: PLR2004 - HTTP's Too Many Requests
-            seconds = (failure.retry_after_ms or 0) / 1000
-            header = fetched.headers.get("retry-after", "")
-            error.retry_after = max(seconds, float(header) if header.isdecimal() else 0, 1.0)
-        return error
+            wait = max((failure.retry_after_ms or 0) / 1000, named_wait(fetched) or 0, 1.0)
+        return PlatformError(
+            f"{self.root} answered {status} {failure.errcode}: {failure.error[:200]}",
+            status=status,
+            code=failure.errcode,
+            retry_after=wait,
+            is_login=failure.errcode in _REFUSED_TOKEN,
+            is_final=status in FOR_GOOD,
+        )

@@ -2,19 +2,19 @@
 
 import hashlib
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, Final
 
-import anyio
 import anyio.to_thread
 import msgspec
 
 from skerry.channels.matrix import attachments, wire
-from skerry.channels.matrix.api import CLIENT, ApiError, MatrixApi, path
+from skerry.channels.matrix.api import CLIENT, MatrixApi, path
 from skerry.channels.matrix.markup import rendered
 from skerry.channels.matrix.rooms import RoomReader
 from skerry.channels.matrix.sealing import SealedError, Sealing
 from skerry.infra.untrusted_json import UNREADABLE
+from skerry.sdk.channel_errors import RateLimit
+from skerry.sdk.channel_files import read_file
 from skerry.sdk.channels import (
     DeliveryDelayedError,
     DeliveryRefusedError,
@@ -27,8 +27,6 @@ from skerry.sdk.channels import (
 TYPING_MS: Final = 12_000
 _LOOKED_AT: Final = 100
 """Events among which a part is searched."""
-REFUSED_TOKEN: Final = frozenset({"M_UNKNOWN_TOKEN", "M_MISSING_TOKEN", "M_USER_DEACTIVATED"})
-FOR_GOOD: Final = frozenset({400, 403, 404, 413})
 _UNENCRYPTED: Final = frozenset({"m.reaction"})
 """Kinds of events that clients read unencrypted alone."""
 
@@ -47,22 +45,19 @@ class Outgoing:
         self._rooms = rooms
         self._sealing = sealing
         self._is_connected = is_connected
-        self._quiet_until = 0.0
-        """Time of the event loop until which the server wants no request."""
+        self._limit = RateLimit("the homeserver")
 
     async def send(self, part: OutboundPart) -> Receipt:
         """Sends one part; the same part sent again is the same event."""
-        self.refuse_while_quiet()
+        self._limit.refuse()
         room_id = part.to.peer.id
-        try:
+        with self._limit.sending():
             if part.more.media is not None:
                 content = await self._file(room_id, part, part.more.media)
             else:
                 content = _worded("m.text", part.text)
             content |= {wire.PART: part.nonce} | _relation(part.to)
             return await self.put(room_id, wire.MESSAGE, transaction(part), content)
-        except ApiError as error:
-            raise self._undelivered(error) from error
 
     async def put(
         self, room_id: str, kind: str, transaction_id: str, content: dict[str, Any]
@@ -70,7 +65,7 @@ class Outgoing:
         """Sends one event, encrypted if the room is.
 
         Raises:
-            ApiError: the homeserver does not take it.
+            PlatformError: the homeserver does not take it.
             DeliveryRefusedError: the room is encrypted, and the account cannot encrypt.
         """
         encryption = None if kind in _UNENCRYPTED else await self._rooms.encryption(room_id)
@@ -91,12 +86,8 @@ class Outgoing:
             return Receipt(())  # it was sent; its id is for edits alone
 
     async def _file(self, room_id: str, part: OutboundPart, media: OutboundMedia) -> dict[str, Any]:
-        try:
-            data = await anyio.to_thread.run_sync(Path(media.path).read_bytes)
-        except OSError as error:
-            message = f"The file {media.path} cannot be read: {error.strerror}."
-            raise DeliveryRefusedError(message) from None
-        name = media.name or Path(media.path).name
+        file = await read_file(media)
+        data, name = file.data, file.name
         content = _worded(wire.TYPES[media.kind], part.text.strip() or name)
         info = {"mimetype": media.mime, "size": len(data)}
         content |= {"filename": name, "info": info}
@@ -119,26 +110,9 @@ class Outgoing:
         except msgspec.DecodeError as error:
             raise DeliveryDelayedError(f"The upload has no address: {error}") from None
 
-    def _undelivered(self, error: ApiError) -> Exception:
-        """Returns the error by which the sender of the outbox decides."""
-        if error.retry_after is not None:
-            self._quiet_until = anyio.current_time() + error.retry_after
-            return DeliveryDelayedError(str(error), error.retry_after)
-        if error.code in REFUSED_TOKEN or not error.is_sent:
-            return DeliveryDelayedError(str(error))
-        if error.status in FOR_GOOD:
-            return DeliveryRefusedError(str(error))
-        return error  # nobody knows whether it arrived; `settle` looks
-
-    def refuse_while_quiet(self) -> None:
-        """Sends nothing while the server wants no request."""
-        seconds = self._quiet_until - anyio.current_time()
-        if seconds > 0:
-            raise DeliveryDelayedError("The homeserver's rate limit is reached.", seconds)
-
     async def typing(self, to: ReplyTo, my_id: str) -> None:
         """Shows for twelve seconds that an answer is being written."""
-        if self._quiet_until > anyio.current_time() or not my_id:
+        if self._limit.is_reached or not my_id:
             return
         where = f"{CLIENT}/rooms/{path(to.peer.id)}/typing/{path(my_id)}"
         await self._api.put(where, {"typing": True, "timeout": TYPING_MS})
@@ -166,7 +140,7 @@ class Outgoing:
 
     async def edit(self, to: ReplyTo, platform_id: str, text: str) -> None:
         """Replaces the text of a message of the account."""
-        self.refuse_while_quiet()
+        self._limit.refuse()
         content = _worded("m.text", text)
         replaced = content | {
             "body": f"* {text}",
@@ -193,10 +167,8 @@ class Outgoing:
         self, room_id: str, kind: str, content: dict[str, Any], *parts: str
     ) -> None:
         digest = hashlib.sha256("\0".join((kind, *parts)).encode()).hexdigest()[:32]
-        try:
+        with self._limit.sending():
             await self.put(room_id, kind, f"skerry-{digest}", content)
-        except ApiError as error:
-            raise self._undelivered(error) from error
 
 
 def transaction(part: OutboundPart) -> str:

@@ -8,9 +8,10 @@ import msgspec
 from msgspec import Raw
 
 from skerry.channels.matrix import wire
-from skerry.channels.matrix.api import CLIENT, ApiError, MatrixApi, path
+from skerry.channels.matrix.api import CLIENT, MatrixApi, path
 from skerry.channels.matrix.sealing import SealedError, Sealing
 from skerry.infra.untrusted_json import UNREADABLE
+from skerry.sdk.channel_errors import PlatformError
 from skerry.sdk.channel_host import Kept, Vault
 from skerry.sdk.channels import AccountId, Quoted
 
@@ -52,7 +53,7 @@ class RoomReader:
         A room that was encrypted stays so, whatever the homeserver says later.
 
         Raises:
-            ApiError: the server does not show the room.
+            PlatformError: the server does not show the room.
         """
         if room_id not in self._encryption:
             if len(self._encryption) >= _MOST_ROOMS:
@@ -65,7 +66,7 @@ class RoomReader:
         try:
             where = f"{CLIENT}/rooms/{path(room_id)}/state/{wire.ENCRYPTION}"
             answer = await self._api.get(where)
-        except ApiError as error:
+        except PlatformError as error:
             if error.status != _NOT_FOUND:
                 raise
             return msgspec.json.decode(kept, type=dict[str, Any]) if kept else None
@@ -79,7 +80,7 @@ class RoomReader:
         """Returns new events with times that never go back, by which rooms can be merged.
 
         Raises:
-            ApiError: the server does not show the room.
+            PlatformError: the server does not show the room.
         """
         rows: list[tuple[int, str, wire.Event]] = []
         for raw in await self._events(room_id, timeline, since):
@@ -115,7 +116,7 @@ class RoomReader:
         """Returns a room with its members.
 
         Raises:
-            ApiError: the server does not show it.
+            PlatformError: the server does not show it.
         """
         room = self._kept.get(room_id)
         if room is None:
@@ -132,7 +133,7 @@ class RoomReader:
     async def _room_name(self, where: str) -> str:
         try:
             answer = await self._api.get(f"{where}/state/m.room.name")
-        except ApiError as error:
+        except PlatformError as error:
             if error.status == _NOT_FOUND:  # it has none
                 return ""
             raise
@@ -150,6 +151,6 @@ class RoomReader:
             if quoted.type == wire.ENCRYPTED:
                 quoted = await self._sealing.decrypt(room.id, quoted, note=False)
             return wire.quoted(quoted, room, my_id)
-        except (ApiError, SealedError, *UNREADABLE) as error:
+        except (PlatformError, SealedError, *UNREADABLE) as error:
             logger.info("matrix/%s: %s cannot be read: %s", self._account, quoted_id, error)
             return Quoted(quoted_id)

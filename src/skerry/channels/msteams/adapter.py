@@ -4,27 +4,24 @@ import logging
 from collections.abc import Sequence
 from typing import Any, Final
 
-import anyio
 import msgspec
 
 from skerry.channels.msteams import files, wire
-from skerry.channels.msteams.api import ApiError, Connector
+from skerry.channels.msteams.api import Connector
 from skerry.channels.msteams.config import MsTeamsAccount
 from skerry.channels.msteams.markup import rendered
-from skerry.infra.backoff import Backoff
-from skerry.sdk.channel_access import AccessError
+from skerry.sdk.channel_errors import PlatformError, RateLimit
+from skerry.sdk.channel_files import byte_limit, fetched_file
 from skerry.sdk.channel_host import ChannelHost, Outcome
-from skerry.sdk.channel_posts import Intake
+from skerry.sdk.channel_posts import PostedAccount
 from skerry.sdk.channel_tokens import Keys, Rules, Token, TokenError, verified
 from skerry.sdk.channels import (
     AccountState,
     Attachment,
     AttachmentKind,
     Capabilities,
-    ConnectionState,
     DeliveryDelayedError,
     DeliveryRefusedError,
-    Inbox,
     MediaError,
     OutboundMedia,
     OutboundPart,
@@ -38,25 +35,18 @@ from skerry.sdk.channels import (
 
 logger = logging.getLogger(__name__)
 
-WAITS: Final = Backoff(base=1.0, cap=60.0)
-"""Waits between attempts to reach the server."""
-LOGIN_WAIT: Final = 300.0
-LOOK_WAIT: Final = 900.0
-"""Seconds after which working credentials are looked at again."""
 MOST_TEXT: Final = 4000
 """Characters of a message: an activity has 28 KB at most, and marks take some of it."""
 _MOST_SERVICES: Final = 1000
-_REFUSED: Final = range(400, 500)
-_PASSING: Final = frozenset({408, 412, 425, 429})
 _SERVICE: Final = "service"
-_OK: Final = 200
 _STORED: Final = frozenset({200, 201})
 
 
-class MsTeamsAdapter:
+class MsTeamsAdapter(PostedAccount):
     """Implements `ports.channel.ChannelAdapter`, `TakesPosts`, `Fetches`, `Edits` and `Probes`."""
 
     channel = wire.CHANNEL
+    login_remedy = "Look at the bot's ID, its tenant and its client secret in Azure"
     text_limit = MOST_TEXT
     text_unit = TextUnit.CHARACTERS
     capabilities = Capabilities(
@@ -70,55 +60,19 @@ class MsTeamsAdapter:
     )
 
     def __init__(self, settings: MsTeamsAccount, host: ChannelHost, api: Connector) -> None:
-        self.account = host.account
-        self.state = AccountState()
+        super().__init__(host)
         self._settings = settings
-        self._host = host
         self._api = api
         self._keys = Keys(api.http, str(settings.metadata_url), host.clock, is_metadata=True)
         self._rules = Rules(settings.app_id)
-        self._intake = Intake()
         self._services: dict[str, str] = {}
         """Addresses of the connector by conversation, as far as this process knows them."""
-        self._failures = 0
-        self._quiet_until = 0.0
-        """Time of the event loop until which the server wants no request."""
+        self._limit = RateLimit("Teams", self.failed)
 
-    async def run(self, inbox: Inbox) -> None:
-        """Takes requests and looks after the credentials until cancelled."""
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._intake.run, inbox)
-            while True:
-                seconds = await self._look()
-                await anyio.sleep(seconds)
-
-    async def _look(self) -> float:
-        """Asks for a token; returns after how many seconds to ask again."""
-        try:
-            await self._api.access.get()
-        except AccessError as error:
-            return self._note(str(error), is_login=error.is_login)
-        self._failures = 0
-        self.state = AccountState(ConnectionState.CONNECTED, name=self._settings.app_id)
-        return LOOK_WAIT
-
-    def _note(self, message: str, *, is_login: bool) -> float:
-        """Notes why there is no token; returns for how many seconds to wait."""
-        self._failures += 1
-        name = self.state.name
-        if is_login:
-            remedy = (
-                "Look at the bot's ID, its tenant and its client secret in Azure, then run"
-                f" `skerry channels login msteams --account {self.account}`."
-            )
-            self.state = AccountState(ConnectionState.NEEDS_LOGIN, message, remedy, name)
-            logger.error("msteams/%s: %s", self.account, message)
-            return LOGIN_WAIT
-        remedy = "It is tried again; `skerry channels status --probe` asks at once."
-        self.state = AccountState(ConnectionState.RETRYING, message, remedy, name)
-        if self._failures == 1:
-            logger.warning("msteams/%s: %s", self.account, message)
-        return WAITS.delay(self._failures)
+    async def own_name(self) -> str:
+        """Returns the id of the bot, once there is a token for it."""
+        await self._api.access.get()
+        return self._settings.app_id
 
     async def posted(self, post: Post) -> PostAnswer:
         """Answers a request of Microsoft, or of whoever found the address."""
@@ -137,9 +91,9 @@ class MsTeamsAdapter:
         await self._note_service(event)
         if event.type == "invoke":
             return await self._invoked(event)
-        message = wire.inbound(event, self.account, self._host.clock.now_ms())
+        message = wire.inbound(event, self.account, self.host.clock.now_ms())
         if message is not None:
-            await self._intake.take([message])
+            await self.intake.take([message])
         return PostAnswer(200, b"{}", "application/json")
 
     async def refuses(self, post: Post) -> PostAnswer | None:
@@ -152,7 +106,7 @@ class MsTeamsAdapter:
             return PostAnswer(405, b"use POST")
         header = post.headers.get("authorization", "")
         try:
-            return await verified(header, self._keys, self._rules, self._host.clock)
+            return await verified(header, self._keys, self._rules, self.host.clock)
         except TokenError as error:
             logger.info("msteams/%s: a request is refused, its token: %s", self.account, error)
             return PostAnswer(401, b"the token is refused")
@@ -178,21 +132,21 @@ class MsTeamsAdapter:
             if len(self._services) >= _MOST_SERVICES:
                 self._services.clear()
             if await self._service(place) != url:
-                await self._host.cursor.write(f"{_SERVICE}:{place}", url)
+                await self.host.cursor.write(f"{_SERVICE}:{place}", url)
             self._services[place] = url
 
     async def _service(self, place: str) -> str:
         known = self._services.get(place)
-        return known or await self._host.cursor.read(f"{_SERVICE}:{place}")
+        return known or await self.host.cursor.read(f"{_SERVICE}:{place}")
 
     async def send(self, part: OutboundPart) -> Receipt:
         """Sends one part as an activity."""
-        self._refuse_while_quiet()
+        self._limit.refuse()
         body = self._activity(part.to, part.text)
         if part.more.buttons:
             body["attachments"] = [wire.buttons(part.more.buttons)]
         if part.more.media is not None:
-            media = await files.attached(part, part.more.media, self._host.cursor)
+            media = await files.attached(part, part.more.media, self.host.cursor)
             body["attachments"] = [*body.get("attachments", ()), media]
         answer = await self._asked("POST", part.to, [], body)
         try:
@@ -218,7 +172,7 @@ class MsTeamsAdapter:
             logger.warning("msteams/%s: an answer to a card is odd: %s", self.account, error)
             return
         chat, thread = wire.peer(event)
-        offered = await files.taken(consent, chat.id, self._host.cursor)
+        offered = await files.taken(consent, chat.id, self.host.cursor)
         if offered is None:
             return
         if consent.action == "accept":
@@ -227,7 +181,7 @@ class MsTeamsAdapter:
             to = ReplyTo(self.channel, self.account, chat, event.id, thread)
             body = self._activity(to, offered.name) | {"attachments": [files.shown(upload)]}
             await self._asked("POST", to, [], body)
-        await files.done(consent, self._host.cursor)
+        await files.done(consent, self.host.cursor)
 
     async def _upload(self, offered: files.Offered, upload: files.Upload) -> None:
         data = await files.read(OutboundMedia(AttachmentKind.FILE, offered.path, "", offered.name))
@@ -251,33 +205,12 @@ class MsTeamsAdapter:
             message = f"Nobody has written in {to.peer.id} yet, which the bot needs to write there."
             raise DeliveryRefusedError(message)
         conversation = wire.conversation_id(to.peer.id, to.thread_id)
-        try:
+        with self._limit.sending():
             return await self._api.call(method, service, [conversation, "activities", *more], body)
-        except ApiError as error:
-            raise self._undelivered(error) from error
-
-    def _undelivered(self, error: ApiError) -> Exception:
-        """Returns the error by which the sender of the outbox decides."""
-        if error.retry_after is not None:
-            self._quiet_until = anyio.current_time() + error.retry_after
-            return DeliveryDelayedError(str(error), error.retry_after)
-        if error.is_login:
-            self._note(str(error), is_login=True)
-            return DeliveryDelayedError(str(error))
-        if not error.is_sent or error.status in _PASSING:
-            return DeliveryDelayedError(str(error))
-        if error.status in _REFUSED:
-            return DeliveryRefusedError(str(error))
-        return error  # nobody knows whether it arrived
-
-    def _refuse_while_quiet(self) -> None:
-        seconds = self._quiet_until - anyio.current_time()
-        if seconds > 0:
-            raise DeliveryDelayedError("The rate limit of Teams is reached.", seconds)
 
     async def typing(self, to: ReplyTo) -> None:
         """Shows for some seconds that an answer is being written."""
-        if self._quiet_until <= anyio.current_time():
+        if not self._limit.is_reached:
             body = self._activity(to, "") | {"type": "typing"}
             del body["text"], body["textFormat"]
             await self._asked("POST", to, [], body)
@@ -289,29 +222,25 @@ class MsTeamsAdapter:
 
     async def edit(self, to: ReplyTo, platform_id: str, text: str) -> None:
         """Replaces the text of a message of the bot."""
-        self._refuse_while_quiet()
+        self._limit.refuse()
         body = self._activity(to, text) | {"id": platform_id}
         await self._asked("PUT", to, [platform_id], body)
 
     async def fetch(self, attachment: Attachment, limit: int) -> bytes:
         """Returns the bytes of a file that a person sent."""
-        most = min(limit, self._settings.media_max_mb * 1_000_000)
+        most = byte_limit(attachment, limit, self._settings.media_max_mb)
         try:
             fetched = await self._api.download(attachment.handle, most)
-        except AccessError as error:
+        except PlatformError as error:
             raise MediaError(f"{attachment.name} cannot be fetched: {error}") from error
         if fetched is None:
             raise MediaError(f"{attachment.name} cannot be fetched: it is not at Teams.")
-        if fetched.outcome is not Outcome.ALLOW or fetched.status != _OK or fetched.truncated:
-            reason = f"it has more than {most} bytes" if fetched.truncated else fetched.reason
-            raise MediaError(f"{attachment.name} cannot be fetched: {reason}")
-        return fetched.body
+        return fetched_file(attachment, fetched)
 
     async def probe(self) -> AccountState:
         """Returns the state after asking for a token."""
         self._api.access.drop()
-        await self._look()
-        return self.state
+        return await super().probe()
 
 
 def open_account(settings: MsTeamsAccount, host: ChannelHost) -> MsTeamsAdapter:

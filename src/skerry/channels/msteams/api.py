@@ -1,18 +1,17 @@
 """Requests to the Bot Connector, at addresses that its activities name, and its errors."""
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 from urllib.parse import quote, urlsplit
 
 import msgspec
 
 from skerry.channels.msteams.config import MsTeamsAccount
 from skerry.infra.clock import Clock
-from skerry.sdk.channel_access import AccessError, AccessToken
-from skerry.sdk.channel_host import AccountHttp, Fetched, Outcome
+from skerry.sdk.channel_access import AccessToken, checked
+from skerry.sdk.channel_errors import PlatformError
+from skerry.sdk.channel_host import AccountHttp, Fetched
 
-NOT_SENT: Final = frozenset({"connect", "name-unresolved", "name-timeout"})
-"""Rules of a fetch that ended before anything was sent."""
 SERVICES: Final = (
     "smba.trafficmanager.net",
     "smba.infra.gcc.teams.microsoft.com",
@@ -24,32 +23,7 @@ SERVICES: Final = (
 FILES: Final = ("*.sharepoint.com", "*.sharepoint.us")
 """Hosts from which files are fetched without a token: the address is enough."""
 SCOPE: Final = "https://api.botframework.com/.default"
-_LIMITED: Final = 429
-_UNKNOWN_TOKEN: Final = 401
-_OK: Final = range(200, 300)
-_MOST_REASON: Final = 300
 _PAUSE: Final = 10.0
-
-
-class ApiError(Exception):
-    """The connector did not carry out a request."""
-
-    def __init__(
-        self,
-        message: str,
-        status: int = 0,
-        retry_after: float | None = None,
-        *,
-        is_login: bool = False,
-    ) -> None:
-        self.status = status
-        """Status of HTTP; 0 when no answer arrived."""
-        self.retry_after = retry_after
-        self.is_login = is_login
-        """True when only a person can help."""
-        self.is_sent = True
-        """False when the request certainly did not reach the server."""
-        super().__init__(message)
 
 
 class Connector:
@@ -80,30 +54,17 @@ class Connector:
         """Sends a request to the conversation or activity that `path` names; returns the answer.
 
         Raises:
-            ApiError: there is none, or it says that nothing was done.
+            PlatformError: there is none, or it says that nothing was done.
         """
         parts = "/".join(quote(part, safe="") for part in path)
         url = f"{service.rstrip('/')}/v3/conversations/{parts}"
         if not self.is_service(url):
-            raise ApiError(f"{urlsplit(url).hostname} is no server of MS Teams.", 403)
+            raise PlatformError(
+                f"{urlsplit(url).hostname} is no server of MS Teams.", is_final=True
+            )
         data = msgspec.json.encode(body)
-        try:
-            fetched = await self._sent(method, url, data)
-            if fetched.status == _UNKNOWN_TOKEN:  # it was withdrawn before its end
-                self.access.drop()
-                fetched = await self._sent(method, url, data)
-        except AccessError as error:
-            refused = ApiError(str(error), is_login=error.is_login)
-            refused.is_sent = False
-            raise refused from error
-        return _checked(fetched, url)
-
-    async def _sent(self, method: str, url: str, body: bytes) -> Fetched:
-        headers = {
-            "authorization": f"Bearer {await self.access.get()}",
-            "content-type": "application/json",
-        }
-        return await self.http.fetch(url, method=method, headers=headers, body=body, seconds=10.0)
+        fetched = await self.access.fetch(url, method=method, body=data)
+        return checked(fetched, urlsplit(url).hostname or "", key="code", pause=_PAUSE)
 
     async def upload(self, url: str, data: bytes) -> Fetched | None:
         """Uploads a file in one piece; None where the address is not one of SharePoint."""
@@ -118,12 +79,11 @@ class Connector:
 
     async def download(self, url: str, limit: int) -> Fetched | None:
         """Returns a file; None where its address is not one of Teams or SharePoint."""
-        headers = {}
         if self.is_service(url):
-            headers["authorization"] = f"Bearer {await self.access.get()}"
-        elif not _is_at(url, FILES):
+            return await self.access.fetch(url, max_bytes=limit, seconds=30.0)
+        if not _is_at(url, FILES):
             return None
-        return await self.http.fetch(url, headers=headers, max_bytes=limit, seconds=30.0)
+        return await self.http.fetch(url, max_bytes=limit, seconds=30.0)
 
 
 def _is_at(url: str, hosts: Sequence[str]) -> bool:
@@ -143,28 +103,3 @@ def _is_at(url: str, hosts: Sequence[str]) -> bool:
 def _is_below(url: str, roots: Sequence[str]) -> bool:
     """Returns whether an address is one of the roots, or below it."""
     return ".." not in url and any(url == root or url.startswith(f"{root}/") for root in roots)
-
-
-def _checked(fetched: Fetched, url: str) -> bytes:
-    host = urlsplit(url).hostname
-    if fetched.outcome is not Outcome.ALLOW:
-        error = ApiError(f"{host} cannot be reached: {fetched.reason}")
-        error.is_sent = fetched.outcome is not Outcome.BLOCK and fetched.rule not in NOT_SENT
-        raise error
-    status = fetched.status or 0
-    if status in _OK:
-        return fetched.body
-    text = fetched.headers.get("retry-after", "")
-    wait = float(text) if text.isdecimal() else _PAUSE if status == _LIMITED else None
-    why = f"{host} refused it with {status}: {_reason(fetched.body)}"
-    raise ApiError(why, status, wait, is_login=status == _UNKNOWN_TOKEN)
-
-
-def _reason(body: bytes) -> str:
-    try:
-        answer: Any = msgspec.json.decode(body)
-        error = answer["error"]
-        text = f"{error['code']}: {error['message']}"
-    except (msgspec.DecodeError, KeyError, TypeError):
-        text = "no description"
-    return " ".join(text.split())[:_MOST_REASON]

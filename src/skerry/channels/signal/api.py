@@ -4,28 +4,11 @@ from typing import Final, Protocol
 
 from msgspec import Struct
 
-from skerry.sdk.channel_host import Fetched, Outcome
 from skerry.sdk.channels import OutboundPart, Peer
 
-NOT_SENT: Final = frozenset({"connect", "name-unresolved", "name-timeout"})
-"""Rules of a fetch that ended before anything was sent."""
 SILENT_SECONDS: Final = 75.0
 """Seconds without any sign, after which a stream counts as broken: the daemon gives one every 15,
 the bridge every 54."""
-
-
-class ApiError(Exception):
-    """signal-cli did not carry out a request."""
-
-    def __init__(self, message: str) -> None:
-        self.is_sent = True
-        """False when the request certainly did not reach the server."""
-        self.is_final = False
-        """True when the same request would fail again."""
-        self.retry_after: float | None = None
-        self.needs_login = False
-        """True when the server does not have the account."""
-        super().__init__(message)
 
 
 class Quote(Struct, frozen=True):
@@ -69,7 +52,7 @@ class Bridge(Protocol):
     """The program that has the account."""
 
     async def check(self) -> str:
-        """Returns the name and version of the program. Raises `ApiError`."""
+        """Returns the name and version of the program. Raises `PlatformError`."""
         ...
 
     async def events(self) -> Events:
@@ -77,24 +60,21 @@ class Bridge(Protocol):
         ...
 
     async def send(self, part: OutboundPart, quoted: Quote | None, file: File | None) -> int:
-        """Sends a part; returns the time by which Signal knows it. Raises `ApiError`."""
+        """Sends a part; returns the time by which Signal knows it. Raises `PlatformError`."""
         ...
 
     async def typing(self, peer: Peer) -> None:
-        """Shows for some seconds that something is written. Raises `ApiError`."""
+        """Shows for some seconds that something is written. Raises `PlatformError`."""
         ...
 
     async def react(self, peer: Peer, target: tuple[int, str], emoji: str, *, remove: bool) -> None:
-        """Sets or removes a reaction to the message of that time and author. Raises `ApiError`."""
+        """Sets or removes a reaction to the message of that time and author.
+
+        Raises:
+            PlatformError: it was not carried out.
+        """
         ...
 
     async def attachment(self, peer: Peer, file_id: str, limit: int) -> bytes | None:
-        """Returns a file; None where it has more than `limit` bytes. Raises `ApiError`."""
+        """Returns a file; None where it has more than `limit` bytes. Raises `PlatformError`."""
         ...
-
-
-def unreachable(root: str, fetched: Fetched) -> ApiError:
-    """Returns the error of a request that got no answer."""
-    error = ApiError(f"{root} cannot be reached: {fetched.reason}")
-    error.is_sent = not (fetched.outcome is Outcome.BLOCK or fetched.rule in NOT_SENT)
-    return error

@@ -8,10 +8,11 @@ from urllib.parse import quote
 import msgspec
 from msgspec import Raw, Struct, field
 
-from skerry.channels.signal.api import ApiError, File, Quote, unreachable
+from skerry.channels.signal.api import File, Quote
 from skerry.channels.signal.markup import styled
+from skerry.sdk.channel_errors import PlatformError, check_reached
 from skerry.sdk.channel_events import AccountEvents
-from skerry.sdk.channel_host import AccountHttp, Outcome
+from skerry.sdk.channel_host import AccountHttp
 from skerry.sdk.channels import OutboundPart, Peer, PeerKind
 
 _USER_ERROR: Final = -1
@@ -117,11 +118,11 @@ class Daemon:
         try:
             data = base64.b64decode(_encoded.decode(answer).data, validate=True)
         except binascii.Error as error:
-            raise ApiError(f"signal-cli gave a file that is no base64: {error}") from None
+            raise PlatformError(f"signal-cli gave a file that is no base64: {error}") from None
         return data if len(data) <= limit else None
 
     async def _call(self, method: str, params: dict[str, Any], seconds: float = 12.0) -> bytes:
-        """Returns the result as JSON. Raises `ApiError`."""
+        """Returns the result as JSON. Raises `PlatformError`."""
         request = {
             "jsonrpc": "2.0",
             "id": 1,
@@ -130,19 +131,18 @@ class Daemon:
         }
         url = f"{self._root}/api/v1/rpc"
         fetched = await self.http.post_json(url, request, seconds=seconds)
-        if fetched.outcome is not Outcome.ALLOW:
-            raise unreachable(self._root, fetched)
+        check_reached(fetched, self._root)
         try:
             answer = _answers.decode(fetched.body)
         except msgspec.DecodeError:
             message = f"{self._root} answered {fetched.status} without the JSON of signal-cli."
-            raise ApiError(message) from None
+            raise PlatformError(message) from None
         if answer.error is not None:
             raise _failure(method, answer.error)
         return bytes(answer.result)
 
 
-def _failure(method: str, failure: _Error) -> ApiError:
+def _failure(method: str, failure: _Error) -> PlatformError:
     """Returns the error by which the adapter decides."""
     try:
         details = _details.decode(failure.data)
@@ -151,7 +151,7 @@ def _failure(method: str, failure: _Error) -> ApiError:
     results = details.response.results if details and details.response else ()
     kinds = {one.type for one in results if one.type != "SUCCESS"}
     words = f" ({', '.join(sorted(kinds))})" if kinds else ""
-    error = ApiError(f"signal-cli refused {method}: {failure.message[:200]}{words}")
+    error = PlatformError(f"signal-cli refused {method}: {failure.message[:200]}{words}")
     if failure.code in _RATE_LIMIT:
         waits = [one.retry_after_seconds for one in results if one.retry_after_seconds]
         error.retry_after = max(waits, default=_USUAL_WAIT)
@@ -160,8 +160,8 @@ def _failure(method: str, failure: _Error) -> ApiError:
     elif failure.code in {_USER_ERROR, _UNTRUSTED_KEY}:
         error.is_final = True
     elif failure.code == _INVALID_PARAMS:
-        error.needs_login = "account" in failure.message
-        error.is_final = not error.needs_login
+        error.is_login = "account" in failure.message
+        error.is_final = not error.is_login
     return error
 
 

@@ -7,10 +7,11 @@ from urllib.parse import quote
 import msgspec
 from msgspec import Struct
 
-from skerry.channels.signal.api import ApiError, File, Quote, unreachable
+from skerry.channels.signal.api import File, Quote
 from skerry.channels.signal.daemon import data_uri
 from skerry.channels.signal.markup import REST
-from skerry.sdk.channel_host import AccountHttp, Fetched, Outcome
+from skerry.sdk.channel_errors import PlatformError, check_reached, named_wait
+from skerry.sdk.channel_host import AccountHttp, Fetched
 from skerry.sdk.channel_socket import AccountSocket
 from skerry.sdk.channels import OutboundPart, Peer, PeerKind
 
@@ -52,9 +53,8 @@ class Rest:
         """Returns the version of the bridge, once it is known that it has the account."""
         about = _abouts.decode(await self._get("v1/about"))
         if self._account not in _accounts.decode(await self._get("v1/accounts")):
-            error = ApiError(f"{self._root} has no account {self._account}.")
-            error.needs_login = True
-            raise error
+            message = f"{self._root} has no account {self._account}."
+            raise PlatformError(message, is_login=True)
         return f"signal-cli-rest-api {about.version}"
 
     async def events(self) -> AccountSocket:
@@ -113,8 +113,7 @@ class Rest:
         return self._checked(fetched, where.rpartition("/")[0] or where)
 
     def _checked(self, fetched: Fetched, where: str) -> bytes:
-        if fetched.outcome is not Outcome.ALLOW:
-            raise unreachable(self._root, fetched)
+        check_reached(fetched, self._root)
         if fetched.status in _OK:
             return fetched.body
         try:
@@ -122,10 +121,9 @@ class Rest:
         except msgspec.DecodeError:
             said = ""
         text = " ".join(said[:200].split()) or "no error of the bridge"
-        error = ApiError(f"{self._root} answered {fetched.status} to {where}: {text}")
+        error = PlatformError(f"{self._root} answered {fetched.status} to {where}: {text}")
         if fetched.status == _LIMITED:
-            header = fetched.headers.get("retry-after", "")
-            error.retry_after = float(header) if header.isdecimal() else _USUAL_WAIT
+            error.retry_after = named_wait(fetched) or _USUAL_WAIT
         elif fetched.status == _NOT_FOUND or (fetched.status == 400 and said):  # noqa: PLR2004 - HTTP's Bad Request
             # The bridge says 400 to a network failure of signal-cli too.
             error.is_final = "NETWORK_FAILURE" not in said and "IOException" not in said

@@ -9,22 +9,20 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from skerry.channels.slack import files, wire
-from skerry.channels.slack.api import LOGIN, PASSING, ApiError, WebApi
+from skerry.channels.slack.api import WebApi
 from skerry.channels.slack.config import SlackAccount
 from skerry.channels.slack.markup import MRKDWN
-from skerry.infra.backoff import Backoff
-from skerry.sdk.channel_host import ChannelHost, Outcome
+from skerry.sdk.channel_account import Account
+from skerry.sdk.channel_errors import PlatformError, RateLimit
+from skerry.sdk.channel_files import byte_limit, fetched_file
+from skerry.sdk.channel_host import ChannelHost
 from skerry.sdk.channel_socket import AccountSocket, SocketEndedError
 from skerry.sdk.channels import (
     AccountState,
     Attachment,
     Capabilities,
-    ConnectionState,
-    DeliveryDelayedError,
-    DeliveryRefusedError,
     InboundMessage,
     Inbox,
-    MediaError,
     OutboundMedia,
     OutboundPart,
     Receipt,
@@ -35,9 +33,6 @@ from skerry.sdk.channels import (
 
 logger = logging.getLogger(__name__)
 
-WAITS: Final = Backoff(base=1.0, cap=60.0)
-"""Waits between attempts to reach the server."""
-LOGIN_WAIT: Final = 300.0
 SILENT_SECONDS: Final = 90.0
 """Seconds without a message and without a ping, after which a socket counts as broken."""
 MOST_TEXT: Final = 3000
@@ -83,10 +78,11 @@ _sent = msgspec.json.Decoder(_Sent)
 _history = msgspec.json.Decoder(_History)
 
 
-class SlackAdapter:
+class SlackAdapter(Account):
     """Implements `ports.channel.ChannelAdapter` and what a channel may do besides."""
 
     channel = wire.CHANNEL
+    login_remedy = "Look at the app's tokens and scopes at api.slack.com/apps"
     text_limit = MOST_TEXT
     text_unit = TextUnit.CHARACTERS
     capabilities = Capabilities(
@@ -100,28 +96,23 @@ class SlackAdapter:
     )
 
     def __init__(self, settings: SlackAccount, host: ChannelHost, api: WebApi) -> None:
-        self.account = host.account
-        self.state = AccountState()
+        super().__init__(host)
         self._settings = settings
-        self._clock = host.clock
-        self._host = host
         self._api = api
         self._me = wire.Me()
         self._people: dict[str, wire.Profile] = {}
         self._reacted: dict[tuple[str, str], str] = {}
         """Reactions that were set, by channel and time stamp, oldest first."""
-        self._failures = 0
-        self._quiet_until = 0.0
-        """Time of the event loop until which the server wants no message."""
+        self._limit = RateLimit("Slack")
 
     async def run(self, inbox: Inbox) -> None:
         """Receives until cancelled; an envelope is acknowledged after `inbox` has returned."""
         while True:
             try:
                 await self._receive(inbox)
-                await anyio.sleep(WAITS.delay(1))
-            except (ApiError, SocketEndedError, msgspec.DecodeError) as error:
-                await anyio.sleep(self._note(error))
+                await anyio.sleep(self.waits.delay(1))
+            except (PlatformError, SocketEndedError, msgspec.DecodeError) as error:
+                await anyio.sleep(self.failed(error))
 
     async def _receive(self, inbox: Inbox) -> None:
         """Receives over one socket until it ends; Slack ends each after some hours."""
@@ -136,8 +127,7 @@ class SlackAdapter:
                 except msgspec.DecodeError as error:
                     logger.warning("slack/%s: an envelope is unreadable: %s", self.account, error)
                     continue
-                self._failures = 0
-                self.state = AccountState(ConnectionState.CONNECTED, name=f"@{self._me.user}")
+                self.connected(f"@{self._me.user}")
                 if envelope.type == "disconnect":
                     return
                 await self._take(envelope, inbox)
@@ -162,7 +152,7 @@ class SlackAdapter:
             await inbox(replace(message, sender_name=names[0], sender_username=names[1]))
 
     def _message(self, envelope: wire.Envelope) -> InboundMessage | None:
-        now = self._clock.now_ms()
+        now = self.host.clock.now_ms()
         try:
             if envelope.type == "events_api":
                 outer = wire.callback.decode(envelope.payload)
@@ -172,7 +162,7 @@ class SlackAdapter:
                 return wire.pressed(act, self.account, now)
             if envelope.type == "slash_commands":
                 given = wire.slash.decode(envelope.payload)
-                return wire.commanded(given, self.account, self._host.menu().names, now)
+                return wire.commanded(given, self.account, self.host.menu().names, now)
         except msgspec.DecodeError as error:
             # An event that Slack changed must not hold back all others.
             logger.warning("slack/%s: an event is unreadable: %s", self.account, error)
@@ -185,7 +175,7 @@ class SlackAdapter:
             try:
                 answer = await self._api.call("users.info", {"user": user})
                 known = wire.described.decode(answer).user
-            except (ApiError, msgspec.DecodeError) as error:
+            except (PlatformError, msgspec.DecodeError) as error:
                 logger.info("slack/%s: the name of a sender is unknown: %s", self.account, error)
                 return wire.Profile()
             if len(self._people) >= _MOST_PEOPLE:
@@ -193,30 +183,15 @@ class SlackAdapter:
             self._people[user] = known
         return known
 
-    def _note(self, error: Exception) -> float:
-        """Notes why the server gave nothing; returns for how many seconds to wait."""
-        self._failures += 1
-        word = error.error if isinstance(error, ApiError) else ""
-        name, message = self.state.name, str(error)
-        if word in LOGIN:
+    def failed(self, error: Exception) -> float:
+        """Notes why the server gave nothing, and asks who the app is with other tokens."""
+        if isinstance(error, PlatformError) and error.is_login:
             self._me = wire.Me()
-            remedy = (
-                "Look at the app's tokens and scopes at api.slack.com/apps, then run"
-                f" `skerry channels login slack --account {self.account}`."
-            )
-            self.state = AccountState(ConnectionState.NEEDS_LOGIN, message, remedy, name)
-            logger.error("slack/%s: %s", self.account, message)
-            return LOGIN_WAIT
-        remedy = "It is tried again; `skerry channels status --probe` asks at once."
-        self.state = AccountState(ConnectionState.RETRYING, message, remedy, name)
-        if self._failures == 1:
-            logger.warning("slack/%s: %s", self.account, message)
-        retry_after = error.retry_after if isinstance(error, ApiError) else None
-        return retry_after or WAITS.delay(self._failures)
+        return super().failed(error)
 
     async def send(self, part: OutboundPart) -> Receipt:
         """Sends one part, with metadata by which `settle` finds it."""
-        self._refuse_while_quiet()
+        self._limit.refuse()
         if part.more.media is not None:
             return await self._send_file(part, part.more.media)
         text = MRKDWN.render(part.text)
@@ -235,36 +210,16 @@ class SlackAdapter:
         return Receipt((_sent.decode(answer).ts,))
 
     async def _send_file(self, part: OutboundPart, media: OutboundMedia) -> Receipt:
-        try:
+        with self._limit.sending():
             shared = await files.upload(self._api, part, media)
-        except ApiError as error:
-            raise self._undelivered(error) from error
         if part.text.strip():
             shared["initial_comment"] = MRKDWN.render(part.text)
         await self._asked("files.completeUploadExternal", shared)
         return files.receipt(shared)
 
     async def _asked(self, method: str, params: dict[str, Any]) -> bytes:
-        try:
+        with self._limit.sending():
             return await self._api.call(method, params)
-        except ApiError as error:
-            raise self._undelivered(error) from error
-
-    def _undelivered(self, error: ApiError) -> Exception:
-        """Returns the error by which the sender of the outbox decides."""
-        if error.retry_after is not None:
-            self._quiet_until = anyio.current_time() + error.retry_after
-            return DeliveryDelayedError(str(error), error.retry_after)
-        if error.error in LOGIN or not error.is_sent:
-            return DeliveryDelayedError(str(error))
-        if error.error and error.error not in PASSING:
-            return DeliveryRefusedError(str(error))
-        return error  # nobody knows whether it arrived, but `settle` can ask
-
-    def _refuse_while_quiet(self) -> None:
-        seconds = self._quiet_until - anyio.current_time()
-        if seconds > 0:
-            raise DeliveryDelayedError("Slack's rate limit is reached.", seconds)
 
     async def typing(self, to: ReplyTo) -> None:
         """Does nothing: an app cannot show that it writes."""
@@ -297,7 +252,7 @@ class SlackAdapter:
 
     async def edit(self, to: ReplyTo, platform_id: str, text: str) -> None:
         """Replaces the text of a message of the app."""
-        self._refuse_while_quiet()
+        self._limit.refuse()
         params = {"channel": to.peer.id, "ts": platform_id, "text": MRKDWN.render(text)}
         await self._asked("chat.update", params)
 
@@ -315,29 +270,24 @@ class SlackAdapter:
             names = [known] if known else list(_EMOJI.values())
         for name in names:
             method = "reactions.add" if emoji else "reactions.remove"
-            try:
-                await self._api.call(method, {**where, "name": name})
-            except ApiError as error:
-                if error.error not in {"already_reacted", "no_reaction"}:
-                    raise self._undelivered(error) from error
+            with self._limit.sending():
+                try:
+                    await self._api.call(method, {**where, "name": name})
+                except PlatformError as error:
+                    if error.code not in {"already_reacted", "no_reaction"}:
+                        raise
 
     async def fetch(self, attachment: Attachment, limit: int) -> bytes:
         """Returns the bytes of a file that a person sent."""
-        most = min(limit, self._settings.media_max_mb * 1_000_000)
-        if attachment.size > most:
-            raise MediaError(f"{attachment.name} has {attachment.size} bytes; {most} are taken.")
-        fetched = await self._api.download(attachment.handle, most)
-        if fetched.outcome is not Outcome.ALLOW or fetched.status != 200:  # noqa: PLR2004 - HTTP's OK
-            reason = f"it has more than {most} bytes" if fetched.truncated else fetched.reason
-            raise MediaError(f"{attachment.name} cannot be fetched: {reason}")
-        return fetched.body
+        most = byte_limit(attachment, limit, self._settings.media_max_mb)
+        return fetched_file(attachment, await self._api.download(attachment.handle, most))
 
     async def probe(self) -> AccountState:
         """Returns the state after asking the server who the app is."""
         try:
             mine = wire.me.decode(await self._api.call("auth.test"))
-        except (ApiError, msgspec.DecodeError) as error:
-            self._note(error)
+        except (PlatformError, msgspec.DecodeError) as error:
+            self.failed(error)
             return self.state
         name = f"@{mine.user}"
         return self.state if self.state.name == name else AccountState(self.state.state, name=name)

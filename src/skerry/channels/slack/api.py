@@ -7,17 +7,16 @@ from urllib.parse import urlencode
 import msgspec
 from msgspec import Struct
 
+from skerry.sdk.channel_errors import PlatformError, check_reached, named_wait
 from skerry.sdk.channel_host import AccountHttp, Fetched, Outcome
 
-NOT_SENT: Final = frozenset({"connect", "name-unresolved", "name-timeout"})
-"""Rules of a fetch that ended before anything was sent."""
 _UPLOAD_SECONDS: Final = 60.0
-LOGIN: Final = frozenset(
+_LOGIN: Final = frozenset(
     {"account_inactive", "invalid_auth", "not_allowed_token_type", "not_authed", "token_expired"}
     | {"missing_scope", "no_permission", "org_login_required", "token_revoked"}
 )
 """Errors that a person alone can mend."""
-PASSING: Final = frozenset(
+_PASSING: Final = frozenset(
     {"fatal_error", "internal_error", "ratelimited", "request_timeout", "service_unavailable"}
 )
 """Errors after which a request may have been carried out, or may be later."""
@@ -30,17 +29,6 @@ class _Answer(Struct, frozen=True):
 
 
 _answers = msgspec.json.Decoder(_Answer)
-
-
-class ApiError(Exception):
-    """Slack did not carry out a request. `error` is Slack's word, empty when none arrived."""
-
-    def __init__(self, message: str, error: str = "", retry_after: float | None = None) -> None:
-        self.error = error
-        self.retry_after = retry_after
-        self.is_sent = True
-        """False when the request certainly did not reach the server."""
-        super().__init__(message)
 
 
 class WebApi:
@@ -58,7 +46,7 @@ class WebApi:
         """Returns the whole answer as JSON; `as_app` uses the token of the app.
 
         Raises:
-            ApiError: there is none, or it says that nothing was done.
+            PlatformError: there is none, or it says that nothing was done.
         """
         token = self._app_token if as_app else self._bot_token
         headers = {"authorization": f"Bearer {token}"}
@@ -81,7 +69,7 @@ class WebApi:
         """Gives the bytes of a file to the address that Slack named for it.
 
         Raises:
-            ApiError: they were not taken.
+            PlatformError: they were not taken.
         """
         headers = {"content-type": mime or "application/octet-stream"}
         fetched = await self.http.fetch(
@@ -89,7 +77,7 @@ class WebApi:
         )
         if fetched.outcome is not Outcome.ALLOW or fetched.status != 200:  # noqa: PLR2004 - HTTP's OK
             reason = fetched.reason or f"status {fetched.status}"
-            raise ApiError(f"Slack did not take the bytes of a file: {reason}")
+            raise PlatformError(f"Slack did not take the bytes of a file: {reason}")
 
     async def download(self, url: str, limit: int) -> Fetched:
         """Returns a file of a message; `truncated` beyond `limit` bytes."""
@@ -97,21 +85,21 @@ class WebApi:
         return await self.http.fetch(url, headers=headers, max_bytes=limit, seconds=30.0)
 
     def _checked(self, fetched: Fetched, method: str) -> bytes:
-        if fetched.outcome is not Outcome.ALLOW:
-            error = ApiError(f"{self._root} cannot be reached: {fetched.reason}")
-            refused = fetched.outcome is Outcome.BLOCK or fetched.rule in NOT_SENT
-            error.is_sent = not refused
-            raise error
+        check_reached(fetched, self._root)
         if fetched.status == 429:  # noqa: PLR2004 - HTTP's Too Many Requests
-            text = fetched.headers.get("retry-after", "")
-            seconds = float(text) if text.isdigit() else 30.0
-            raise ApiError(f"Slack's rate limit of {method} is reached.", "ratelimited", seconds)
+            text, seconds = f"Slack's rate limit of {method} is reached.", named_wait(fetched)
+            raise PlatformError(text, code="ratelimited", retry_after=seconds or 30.0)
         try:
             answer = _answers.decode(fetched.body)
         except msgspec.DecodeError:
             message = f"{self._root} answered {fetched.status} without the JSON of Slack."
-            raise ApiError(message) from None
+            raise PlatformError(message) from None
         if not answer.ok:
             more = f" (it needs {answer.needed[:80]})" if answer.needed else ""
-            raise ApiError(f"Slack refused {method}: {answer.error[:80]}{more}", answer.error)
+            raise PlatformError(
+                f"Slack refused {method}: {answer.error[:80]}{more}",
+                code=answer.error,
+                is_login=answer.error in _LOGIN,
+                is_final=bool(answer.error) and answer.error not in _PASSING,
+            )
         return fetched.body

@@ -12,16 +12,11 @@ from msgspec import Raw, Struct
 
 from skerry.channels.slack import wire
 from skerry.channels.slack.adapter import SlackAdapter
-from skerry.channels.slack.api import ApiError, WebApi
+from skerry.channels.slack.api import WebApi
 from skerry.channels.slack.config import SlackAccount
+from skerry.sdk.channel_errors import PlatformError
 from skerry.sdk.channel_host import ChannelHost
-from skerry.sdk.channels import (
-    AccountState,
-    ConnectionState,
-    Inbox,
-    Post,
-    PostAnswer,
-)
+from skerry.sdk.channels import Inbox, Post, PostAnswer
 
 logger = logging.getLogger(__name__)
 
@@ -54,9 +49,9 @@ class SlackHttpAdapter(SlackAdapter):
             while not self._me.user_id:
                 try:
                     await self._log_in()
-                except (ApiError, msgspec.DecodeError) as error:
-                    await anyio.sleep(self._note(error))
-            self.state = AccountState(ConnectionState.CONNECTED, name=f"@{self._me.user}")
+                except (PlatformError, msgspec.DecodeError) as error:
+                    await anyio.sleep(self.failed(error))
+            self.connected(f"@{self._me.user}")
             await anyio.sleep_forever()
         finally:
             self._inbox = None
@@ -87,7 +82,7 @@ class SlackHttpAdapter(SlackAdapter):
         stamp = post.headers.get("x-slack-request-timestamp", "")
         if not self._secret or not stamp.isascii() or not stamp.isdigit():
             return "it has no time stamp"
-        if abs(self._clock.now_ms() / 1000 - int(stamp[:15])) > WINDOW_SECONDS:
+        if abs(self.host.clock.now_ms() / 1000 - int(stamp[:15])) > WINDOW_SECONDS:
             return f"its time differs by more than {WINDOW_SECONDS} s"
         signed = f"{_VERSION}:{stamp}:".encode() + post.body
         right = f"{_VERSION}={hmac.new(self._secret, signed, hashlib.sha256).hexdigest()}"

@@ -4,14 +4,14 @@ import hashlib
 from pathlib import Path, PurePath
 from typing import Any, Final
 
-import anyio.to_thread
 import msgspec
 from msgspec import Struct
 
-from skerry.channels.slack.api import ApiError, WebApi
+from skerry.channels.slack.api import WebApi
+from skerry.sdk.channel_errors import PlatformError
+from skerry.sdk.channel_files import read_file
 from skerry.sdk.channels import (
     DeliveryDelayedError,
-    DeliveryRefusedError,
     OutboundMedia,
     OutboundPart,
     Receipt,
@@ -41,22 +41,18 @@ async def upload(api: WebApi, part: OutboundPart, media: OutboundMedia) -> dict[
     Raises:
         DeliveryDelayedError: nothing is shared; it is tried again.
         DeliveryRefusedError: the file is gone, or Slack refuses it.
-        ApiError: Slack refused a request.
+        PlatformError: Slack refused a request.
     """
-    try:
-        data = await anyio.to_thread.run_sync(Path(media.path).read_bytes)
-    except OSError as error:
-        message = f"The file {media.path} cannot be read: {error.strerror}."
-        raise DeliveryRefusedError(message) from None
+    file = await read_file(media)
     name = file_name(part, media)
     try:
-        asked = {"filename": name, "length": str(len(data))}
+        asked = {"filename": name, "length": str(len(file.data))}
         place = _places.decode(await api.call_form("files.getUploadURLExternal", asked))
-        await api.put_file(place.upload_url, data, media.mime)
+        await api.put_file(place.upload_url, file.data, media.mime)
     except msgspec.DecodeError as error:
         raise DeliveryDelayedError(f"Slack gave no address for {name}: {error}") from None
-    except ApiError as error:
-        if error.error and error.retry_after is None:
+    except PlatformError as error:
+        if error.code and error.retry_after is None:
             raise
         raise DeliveryDelayedError(str(error), error.retry_after) from error
     shared: dict[str, Any] = {

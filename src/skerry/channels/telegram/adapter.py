@@ -2,7 +2,6 @@
 
 import logging
 import re
-from pathlib import Path
 from typing import Any, Final
 
 import anyio
@@ -14,15 +13,16 @@ from skerry.channels.telegram import menu, wire
 from skerry.channels.telegram.api import ApiError, BotApi
 from skerry.channels.telegram.config import TelegramAccount
 from skerry.channels.telegram.markup import HTML
-from skerry.infra.backoff import Backoff
-from skerry.sdk.channel_host import ChannelHost, FormFile, Menu, Outcome
+from skerry.sdk.channel_account import Account
+from skerry.sdk.channel_errors import PlatformError, RateLimit
+from skerry.sdk.channel_files import byte_limit, fetched_file, read_file
+from skerry.sdk.channel_host import ChannelHost, Menu
 from skerry.sdk.channels import (
     AccountState,
     Attachment,
     AttachmentKind,
     Capabilities,
     ConnectionState,
-    DeliveryDelayedError,
     DeliveryRefusedError,
     Inbox,
     MediaError,
@@ -37,17 +37,12 @@ from skerry.sdk.channels import (
 
 logger = logging.getLogger(__name__)
 
-WAITS: Final = Backoff(base=1.0, cap=60.0)
-"""Waits between attempts to reach the server."""
-LOGIN_WAIT: Final = 300.0
-"""Seconds between two attempts with a token that was refused."""
 MOST_TEXT: Final = 4000
 """Code units of a message: Telegram takes 4096 without markup, and marks of lists are added."""
 MOST_CAPTION: Final = 1024
 _MOST_DATA: Final = 64
 _MOST_LABEL: Final = 64
-_REFUSED_TOKEN: Final = frozenset({401, 404})
-_FOR_GOOD: Final = frozenset({400, 403, 413})
+_CONFLICT: Final = 409
 _SENDS: Final = {
     AttachmentKind.IMAGE: ("sendPhoto", "photo"),
     AttachmentKind.AUDIO: ("sendAudio", "audio"),
@@ -56,10 +51,11 @@ _SENDS: Final = {
 }
 
 
-class TelegramAdapter:
+class TelegramAdapter(Account):
     """Implements `ports.channel.ChannelAdapter`, `Fetches`, `Edits`, `Reacts` and `Probes`."""
 
     channel = wire.CHANNEL
+    login_remedy = "Ask @BotFather for the bot's token"
     text_limit = MOST_TEXT
     text_unit = TextUnit.UTF16
     capabilities = Capabilities(
@@ -74,18 +70,13 @@ class TelegramAdapter:
     )
 
     def __init__(self, settings: TelegramAccount, host: ChannelHost, api: BotApi) -> None:
-        self.account = host.account
-        self.state = AccountState()
+        super().__init__(host)
         self._settings = settings
-        self._clock = host.clock
-        self._host = host
         self._menu: Menu | None = None
         self._api = api
         self._me = wire.User(0)
         self._offset = 0
-        self._failures = 0
-        self._quiet_until = 0.0
-        """Time of the event loop until which the server wants no request."""
+        self._limit = RateLimit("Telegram")
 
     async def run(self, inbox: Inbox) -> None:
         """Receives until cancelled; an update is confirmed after `inbox` has taken it."""
@@ -96,10 +87,9 @@ class TelegramAdapter:
                     if not self._me.id:
                         await self._log_in()
                     events = await self._next_events()
-                except (ApiError, msgspec.DecodeError) as error:
-                    await anyio.sleep(self._note(error))
+                except (PlatformError, msgspec.DecodeError) as error:
+                    await anyio.sleep(self.failed(error))
                     continue
-                self._failures = 0
                 for event in events:
                     await self._take(event, inbox)
         finally:
@@ -114,36 +104,25 @@ class TelegramAdapter:
         # After a failure the first request does not wait, so that the state is soon true.
         is_back = self.state.state is not ConnectionState.CONNECTED
         wait = 0 if is_back else self._settings.poll_seconds
-        if not is_back and self._menu != (shown := self._host.menu()):
+        if not is_back and self._menu != (shown := self.host.menu()):
             self._menu = shown
-            await menu.show(self._api, shown, self._host.cursor)
+            await menu.show(self._api, shown, self.host.cursor)
         asked = {"offset": self._offset, "timeout": wait, "allowed_updates": wire.UPDATES}
         answer = await self._api.call("getUpdates", asked, wait=wait)
-        self.state = AccountState(ConnectionState.CONNECTED, name=f"@{self._me.username}")
+        self.connected(f"@{self._me.username}")
         return wire.updates.decode(answer)
 
-    def _note(self, error: Exception) -> float:
-        """Notes why the server gave nothing; returns for how many seconds to wait."""
-        self._failures += 1
-        name, message = self.state.name, str(error)
-        code = error.code if isinstance(error, ApiError) else 0
-        if code in _REFUSED_TOKEN:
+    def failed(self, error: Exception) -> float:
+        """Notes why the server gave nothing, and asks who the bot is with another token."""
+        if isinstance(error, PlatformError) and error.is_login:
             self._me = wire.User(0)
-            remedy = (
-                "Ask @BotFather for the bot's token, then run"
-                f" `skerry channels login telegram --account {self.account}`."
-            )
-            self.state = AccountState(ConnectionState.NEEDS_LOGIN, message, remedy, name)
-            logger.error("telegram/%s: %s", self.account, message)
-            return LOGIN_WAIT
-        remedy = "It is tried again; `skerry channels status --probe` asks at once."
-        if code == 409:  # noqa: PLR2004 - HTTP's Conflict
-            remedy = "Another program uses this token. Stop it, or give this account another bot."
-        self.state = AccountState(ConnectionState.RETRYING, message, remedy, name)
-        if self._failures == 1:
-            logger.warning("telegram/%s: %s", self.account, message)
-        retry_after = error.retry_after if isinstance(error, ApiError) else None
-        return retry_after or WAITS.delay(self._failures)
+        return super().failed(error)
+
+    def remedy(self, error: Exception) -> str:
+        """Returns the next step for a person."""
+        if isinstance(error, PlatformError) and error.status == _CONFLICT:
+            return "Another program uses this token. Stop it, or give this account another bot."
+        return super().remedy(error)
 
     async def _take(self, raw: Raw, inbox: Inbox) -> None:
         number = wire.number_of.decode(raw).update_id
@@ -154,7 +133,7 @@ class TelegramAdapter:
             logger.warning("telegram/%s: update %d is unreadable: %s", self.account, number, error)
             self._offset = number + 1
             return
-        message = wire.inbound(event, self.account, self._me, self._clock.now_ms())
+        message = wire.inbound(event, self.account, self._me, self.host.clock.now_ms())
         if message is not None:
             await inbox(message)
         self._offset = number + 1
@@ -172,7 +151,7 @@ class TelegramAdapter:
             if below is not None and below.chat.peer.kind is PeerKind.DIRECT:
                 where = {"chat_id": below.chat.id, "message_id": below.message_id}
                 await self._api.call("editMessageReplyMarkup", where)
-        except ApiError as error:
+        except PlatformError as error:
             logger.info("telegram/%s: a pressed button is not answered: %s", self.account, error)
 
     async def _confirm(self) -> None:
@@ -182,12 +161,12 @@ class TelegramAdapter:
                 try:
                     asked = {"offset": self._offset, "timeout": 0, "limit": 1}
                     await self._api.call("getUpdates", asked)
-                except ApiError as error:
+                except PlatformError as error:
                     logger.info("telegram/%s: not confirmed: %s", self.account, error)
 
     async def send(self, part: OutboundPart) -> Receipt:
         """Sends one part; a text with markup that Telegram refuses goes out without it."""
-        self._refuse_while_quiet()
+        self._limit.refuse()
         if part.more.poll is not None:
             return await self._send_poll(part)
         params = self._addressed(part)
@@ -220,19 +199,11 @@ class TelegramAdapter:
         self, part: OutboundPart, media: OutboundMedia, params: dict[str, Any]
     ) -> Receipt:
         method, field = ("sendVoice", "voice") if media.voice else _SENDS[media.kind]
-        try:
-            data = await anyio.to_thread.run_sync(Path(media.path).read_bytes)
-        except OSError as error:
-            message = f"The file {media.path} cannot be read: {error.strerror}."
-            raise DeliveryRefusedError(message) from None
         if part.text.strip():
             params |= {"caption": HTML.render(part.text), "parse_mode": "HTML"}
-        file = FormFile(media.name or Path(media.path).name, media.mime, data)
-        try:
-            answer = await self._api.upload(method, params, field, file)
-        except ApiError as error:
-            raise self._undelivered(error) from error
-        return _receipt(answer)
+        file = await read_file(media)
+        with self._limit.sending():
+            return _receipt(await self._api.upload(method, params, field, file))
 
     def _addressed(self, part: OutboundPart) -> dict[str, Any]:
         """Returns the parameters that every message has."""
@@ -257,34 +228,18 @@ class TelegramAdapter:
         return params
 
     async def _posted(self, method: str, params: dict[str, Any]) -> Receipt:
-        try:
-            answer = await self._api.call(method, params)
-        except ApiError as error:
-            if error.migrated_to is None or error.migrated_to == params["chat_id"]:
-                raise self._undelivered(error) from error
-            return await self._posted(method, params | {"chat_id": error.migrated_to})
+        with self._limit.sending():
+            try:
+                answer = await self._api.call(method, params)
+            except ApiError as error:
+                if error.migrated_to is None or error.migrated_to == params["chat_id"]:
+                    raise
+                answer = await self._api.call(method, params | {"chat_id": error.migrated_to})
         return _receipt(answer)
-
-    def _undelivered(self, error: ApiError) -> Exception:
-        """Returns the error by which the sender of the outbox decides."""
-        if error.retry_after is not None:
-            self._quiet_until = anyio.current_time() + error.retry_after
-            return DeliveryDelayedError(str(error), error.retry_after)
-        if error.code in _REFUSED_TOKEN or not error.is_sent:
-            return DeliveryDelayedError(str(error))
-        if error.code in _FOR_GOOD:
-            return DeliveryRefusedError(str(error))
-        return error  # nobody knows whether it arrived
-
-    def _refuse_while_quiet(self) -> None:
-        """Sends nothing while the server wants no request: each one would prolong that."""
-        seconds = self._quiet_until - anyio.current_time()
-        if seconds > 0:
-            raise DeliveryDelayedError("Telegram's rate limit is reached.", seconds)
 
     async def typing(self, to: ReplyTo) -> None:
         """Shows for five seconds that an answer is being written."""
-        if self._quiet_until > anyio.current_time():
+        if self._limit.is_reached:
             return
         params: dict[str, Any] = {"chat_id": _chat(to), "action": "typing"}
         if to.thread_id is not None:
@@ -298,7 +253,7 @@ class TelegramAdapter:
 
     async def edit(self, to: ReplyTo, platform_id: str, text: str) -> None:
         """Replaces the text of a message of the bot."""
-        self._refuse_while_quiet()
+        self._limit.refuse()
         where = {"chat_id": _chat(to), "message_id": int(platform_id)}
         try:
             await self._posted("editMessageText", where | {"text": HTML.render(text)} | _HTML_MODE)
@@ -313,33 +268,25 @@ class TelegramAdapter:
             return  # a pressed button is no message
         reaction = [{"type": "emoji", "emoji": emoji}] if emoji else []
         where = {"chat_id": _chat(to), "message_id": number}
-        try:
+        with self._limit.sending():
             await self._api.call("setMessageReaction", where | {"reaction": reaction})
-        except ApiError as error:
-            raise self._undelivered(error) from error
 
     async def fetch(self, attachment: Attachment, limit: int) -> bytes:
         """Returns the bytes of a file that a person sent."""
-        most = min(limit, self._settings.media_max_mb * 1_000_000)
-        if attachment.size > most:
-            raise MediaError(f"{attachment.name} has {attachment.size} bytes; {most} are taken.")
+        most = byte_limit(attachment, limit, self._settings.media_max_mb)
         try:
             answer = await self._api.call("getFile", {"file_id": attachment.handle})
             path = wire.file_path.decode(answer).get("file_path")
-        except (ApiError, msgspec.DecodeError) as error:
+        except (PlatformError, msgspec.DecodeError) as error:
             raise MediaError(f"{attachment.name} cannot be fetched: {error}") from error
-        fetched = await self._api.download(str(path), most)
-        if fetched.outcome is not Outcome.ALLOW or fetched.status != 200:  # noqa: PLR2004 - HTTP's OK
-            size = f"it has more than {most} bytes" if fetched.truncated else fetched.reason
-            raise MediaError(f"{attachment.name} cannot be fetched: {size}")
-        return fetched.body
+        return fetched_file(attachment, await self._api.download(str(path), most))
 
     async def probe(self) -> AccountState:
         """Returns the state after asking the server who the bot is."""
         try:
             me = wire.user.decode(await self._api.call("getMe"))
-        except (ApiError, msgspec.DecodeError) as error:
-            self._note(error)
+        except (PlatformError, msgspec.DecodeError) as error:
+            self.failed(error)
             return self.state
         return AccountState(ConnectionState.CONNECTED, name=f"@{me.username}")
 

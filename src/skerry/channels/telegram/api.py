@@ -6,13 +6,14 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw, Struct
 
-from skerry.sdk.channel_host import AccountHttp, Fetched, FormFile, Outcome
+from skerry.sdk.channel_errors import PlatformError, check_reached
+from skerry.sdk.channel_host import AccountHttp, Fetched, FormFile
 
 _SLACK: Final = 8.0
 """Seconds that a long request may take beyond its own wait."""
 _UPLOAD_SECONDS: Final = 60.0
-NOT_SENT: Final = frozenset({"connect", "name-unresolved", "name-timeout"})
-"""Rules of a fetch that ended before anything was sent."""
+_REFUSED_TOKEN: Final = frozenset({401, 404})
+_FOR_GOOD: Final = frozenset({400, 403, 413})
 
 
 class _Parameters(Struct, frozen=True):
@@ -31,23 +32,18 @@ class _Answer(Struct, frozen=True):
 _answers = msgspec.json.Decoder(_Answer)
 
 
-class ApiError(Exception):
+class ApiError(PlatformError):
     """The Bot API did not carry out a request."""
 
-    def __init__(
-        self,
-        description: str,
-        code: int = 0,
-        retry_after: float | None = None,
-        migrated_to: int | None = None,
-    ) -> None:
-        self.code = code
-        """HTTP status; 0 when no answer of the Bot API arrived."""
-        self.retry_after = retry_after
-        self.migrated_to = migrated_to
-        self.is_sent = True
-        """False when the request certainly did not reach the server."""
-        super().__init__(description)
+    def __init__(self, message: str, status: int, more: _Parameters) -> None:
+        self.migrated_to = more.migrate_to_chat_id
+        super().__init__(
+            message,
+            status=status,
+            retry_after=more.retry_after,
+            is_login=status in _REFUSED_TOKEN,
+            is_final=status in _FOR_GOOD,
+        )
 
 
 class BotApi:
@@ -64,7 +60,7 @@ class BotApi:
         """Returns the result as JSON; `wait` is for how many seconds the server may be silent.
 
         Raises:
-            ApiError: there is none.
+            PlatformError: there is none.
         """
         url = f"{self._root}/bot{self._token}/{method}"
         seconds = wait + _SLACK
@@ -88,19 +84,14 @@ class BotApi:
         return await self.http.fetch(url, max_bytes=limit, seconds=30.0)
 
     def _result(self, fetched: Fetched) -> bytes:
-        if fetched.outcome is not Outcome.ALLOW:
-            error = ApiError(f"{self._root} cannot be reached: {fetched.reason}")
-            refused = fetched.outcome is Outcome.BLOCK or fetched.rule in NOT_SENT
-            error.is_sent = not refused
-            raise error
+        check_reached(fetched, self._root)
         try:
             answer = _answers.decode(fetched.body)
         except msgspec.DecodeError:
             message = f"{self._root} answered {fetched.status} without the JSON of the Bot API."
-            raise ApiError(message, fetched.status or 0) from None
+            raise ApiError(message, fetched.status or 0, _Parameters()) from None
         if answer.ok:
             return bytes(answer.result)
         code = answer.error_code or fetched.status or 0
-        more = answer.parameters
         text = f"Telegram answered {code}: {answer.description[:200] or 'no description'}"
-        raise ApiError(text, code, more.retry_after, more.migrate_to_chat_id)
+        raise ApiError(text, code, answer.parameters)

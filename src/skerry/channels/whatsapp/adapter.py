@@ -3,28 +3,24 @@
 import hashlib
 import hmac
 import logging
-from pathlib import Path
 from typing import Any, Final
 
 import anyio
-import anyio.to_thread
 import msgspec
 
 from skerry.channels.whatsapp import outbound, wire
-from skerry.channels.whatsapp.api import LATER, LOGIN, ApiError, Failure, GraphApi
+from skerry.channels.whatsapp.api import Failure, GraphApi, explained
 from skerry.channels.whatsapp.config import WhatsAppAccount
-from skerry.infra.backoff import Backoff
-from skerry.sdk.channel_host import ChannelHost, FormFile, Outcome
-from skerry.sdk.channel_posts import Intake
+from skerry.sdk.channel_errors import PlatformError, RateLimit
+from skerry.sdk.channel_files import byte_limit, fetched_file, read_file
+from skerry.sdk.channel_host import ChannelHost
+from skerry.sdk.channel_posts import PostedAccount
 from skerry.sdk.channels import (
-    AccountState,
     Attachment,
     Capabilities,
-    ConnectionState,
     DeliveryDelayedError,
     DeliveryRefusedError,
     InboundMessage,
-    Inbox,
     MediaError,
     OutboundMedia,
     OutboundPart,
@@ -38,24 +34,22 @@ from skerry.sdk.channels import (
 
 logger = logging.getLogger(__name__)
 
-WAITS: Final = Backoff(base=1.0, cap=60.0)
-"""Waits between attempts to reach the server."""
-LOGIN_WAIT: Final = 300.0
-"""Seconds between two attempts with a token that was refused."""
-LOOK_WAIT: Final = 900.0
-"""Seconds after which a working token is looked at again."""
 SETTLE_SECONDS: Final = 8.0
 """Seconds for which a report about a part is waited for."""
 OLDEST_SECONDS: Final = 8 * 86_400
 """Age of a message that is not taken any more: Meta repeats a request for up to seven days."""
 _MOST_FATES: Final = 1000
 _MOST_CHALLENGE: Final = 256
+_UNKNOWN_NUMBER: Final = "100"
+_OF_ONE_PERSON: Final = frozenset({"131056", "131000"})
+"""Codes of limits that are about one person alone."""
 
 
-class WhatsAppAdapter:
+class WhatsAppAdapter(PostedAccount):
     """Implements `ports.channel.ChannelAdapter`, `TakesPosts`, `Fetches`, `Reacts`, `Probes`."""
 
     channel = wire.CHANNEL
+    login_remedy = "Make a new token of the system user, and look at the number in WhatsApp Manager"
     text_limit = outbound.MOST_TEXT
     text_unit = TextUnit.UTF16
     capabilities = Capabilities(
@@ -69,60 +63,22 @@ class WhatsAppAdapter:
     settle_seconds = SETTLE_SECONDS
 
     def __init__(self, settings: WhatsAppAccount, host: ChannelHost, api: GraphApi) -> None:
-        self.account = host.account
-        self.state = AccountState()
+        super().__init__(host)
         self._settings = settings
-        self._host = host
         self._api = api
-        self._intake = Intake()
-        self._failures = 0
+        self._limit = RateLimit("WhatsApp", self.failed, _OF_ONE_PERSON)
         self._fates: dict[str, bool] = {}
         """Parts of which a status was reported, oldest first; False for one that failed."""
         self._reported = anyio.Event()
-        self._quiet_until = 0.0
-        """Time of the event loop until which the server wants no request."""
 
-    async def run(self, inbox: Inbox) -> None:
-        """Takes requests and looks after the token until cancelled."""
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._intake.run, inbox)
-            while True:
-                seconds = await self._look()
-                await anyio.sleep(seconds)
-
-    async def _look(self) -> float:
-        """Asks the server for the number; returns after how many seconds to ask again."""
+    async def own_name(self) -> str:
+        """Returns the number and its verified name."""
         try:
             mine = wire.number.decode(await self._api.number())
-        except (ApiError, msgspec.DecodeError) as error:
-            return self._note(error)
-        self._failures = 0
-        name = " ".join(f"{mine.verified_name} {mine.display_phone_number}".split())
-        self.state = AccountState(ConnectionState.CONNECTED, name=name)
-        return LOOK_WAIT
-
-    def _note(self, error: Exception) -> float:
-        """Notes why the server gave nothing; returns for how many seconds to wait."""
-        self._failures += 1
-        name, message = self.state.name, str(error)
-        code = error.code if isinstance(error, ApiError) else -1
-        if code in LOGIN or code == 100:  # noqa: PLR2004 - of a look: there is no such number
-            self._need_login(message)
-            return LOGIN_WAIT
-        remedy = "It is tried again; `skerry channels status --probe` asks at once."
-        self.state = AccountState(ConnectionState.RETRYING, message, remedy, name)
-        if self._failures == 1:
-            logger.warning("whatsapp/%s: %s", self.account, message)
-        retry_after = error.retry_after if isinstance(error, ApiError) else None
-        return retry_after or WAITS.delay(self._failures)
-
-    def _need_login(self, message: str) -> None:
-        remedy = (
-            "Make a new token of the system user, and look at the number in WhatsApp Manager, then"
-            f" run `skerry channels login whatsapp --account {self.account}`."
-        )
-        self.state = AccountState(ConnectionState.NEEDS_LOGIN, message, remedy, self.state.name)
-        logger.error("whatsapp/%s: %s", self.account, message)
+        except PlatformError as error:
+            error.is_login |= error.code == _UNKNOWN_NUMBER
+            raise
+        return " ".join(f"{mine.verified_name} {mine.display_phone_number}".split())
 
     async def posted(self, post: Post) -> PostAnswer:
         """Answers a request of Meta, or of whoever found the address."""
@@ -136,7 +92,7 @@ class WhatsAppAdapter:
             # Meta would send it again for days, and it would be no more readable.
             logger.warning("whatsapp/%s: a request is unreadable: %s", self.account, error)
             return PostAnswer()
-        await self._intake.take([one for value in values for one in self._messages(value)])
+        await self.intake.take([one for value in values for one in self._messages(value)])
         settled = [await self._take_statuses(value) for value in values]
         return PostAnswer() if all(settled) else PostAnswer(503, b"send it again")
 
@@ -170,7 +126,7 @@ class WhatsAppAdapter:
         return False
 
     def _messages(self, value: wire.Value) -> list[InboundMessage]:
-        now, taken = self._host.clock.now_ms(), list[InboundMessage]()
+        now, taken = self.host.clock.now_ms(), list[InboundMessage]()
         for raw in value.messages:
             try:
                 one = wire.message.decode(raw)
@@ -206,69 +162,42 @@ class WhatsAppAdapter:
             self._reported = anyio.Event()
             if failed:
                 failure = status.errors[0] if status.errors else Failure()
-                noted &= await self._host.reports.refused(nonce, _explained(failure))
+                noted &= await self.host.reports.refused(nonce, _explained(failure))
         return noted
 
     async def send(self, part: OutboundPart) -> Receipt:
         """Sends one part, with its name, which comes back with what is reported about it."""
-        self._refuse_while_quiet()
+        self._limit.refuse()
         self._fates.pop(part.nonce, None)  # of an earlier attempt
-        try:
+        with self._limit.sending():
             if part.more.media is not None:
                 content = await self._file(part, part.more.media)
             else:
                 content = outbound.worded(part)
             answer = await self._api.post(outbound.addressed(part) | content)
-        except ApiError as error:
-            raise self._undelivered(error) from error
         try:
             return Receipt(tuple(one.id for one in wire.sent.decode(answer).messages))
         except msgspec.DecodeError:
             return Receipt(())  # it was accepted; nothing needs its id
 
     async def _file(self, part: OutboundPart, media: OutboundMedia) -> dict[str, Any]:
-        try:
-            data = await anyio.to_thread.run_sync(Path(media.path).read_bytes)
-        except OSError as error:
-            message = f"The file {media.path} cannot be read: {error.strerror}."
-            raise DeliveryRefusedError(message) from None
+        file = await read_file(media)
         caption = part.text.strip()
         if len(caption.encode("utf-16-le")) // 2 > outbound.MOST_CAPTION:
             message = f"WhatsApp takes {outbound.MOST_CAPTION} characters below a file."
             raise DeliveryRefusedError(f"{message} Send the text apart.")
-        kind = outbound.sent_as(media, len(data), caption)
-        mime, name = media.mime or "application/octet-stream", media.name or Path(media.path).name
-        answer = await self._api.upload(FormFile(name, mime, data))
+        kind = outbound.sent_as(media, len(file.data), caption)
+        answer = await self._api.upload(file)
         try:
             uploaded = wire.media.decode(answer).id
         except msgspec.DecodeError as error:
-            raise DeliveryDelayedError(f"The upload of {name} has no id: {error}") from None
-        return outbound.file(kind, uploaded, name, caption)
-
-    def _undelivered(self, error: ApiError) -> Exception:
-        """Returns the error by which the sender of the outbox decides."""
-        if error.code in LATER:
-            if error.code not in {131056, 131000}:  # those are about one person alone
-                self._quiet_until = anyio.current_time() + (error.retry_after or 0)
-            return DeliveryDelayedError(str(error), error.retry_after)
-        if error.code in LOGIN:
-            self._need_login(str(error))
-            return DeliveryDelayedError(str(error))
-        if not error.is_sent:
-            return DeliveryDelayedError(str(error))
-        if error.code >= 0:
-            return DeliveryRefusedError(_explained_text(error.code, str(error)))
-        return error  # nobody knows whether it arrived, but a status may tell
-
-    def _refuse_while_quiet(self) -> None:
-        seconds = self._quiet_until - anyio.current_time()
-        if seconds > 0:
-            raise DeliveryDelayedError("WhatsApp's rate limit is reached.", seconds)
+            raise DeliveryDelayedError(f"The upload of {file.name} has no id: {error}") from None
+        return outbound.file(kind, uploaded, file.name, caption)
 
     async def typing(self, to: ReplyTo) -> None:
         """Marks the message as read, and shows for up to 25 seconds that an answer is written."""
         message_id = outbound.plain_id(to.message_id)
-        if self._quiet_until > anyio.current_time() or not message_id:
+        if self._limit.is_reached or not message_id:
             return
         shown = {"status": "read", "message_id": message_id}
         await self._api.post({**shown, "typing_indicator": {"type": "text"}})
@@ -293,46 +222,25 @@ class WhatsAppAdapter:
             return  # the address of a chat, which has no message
         reaction = {"message_id": message_id, "emoji": emoji}
         body = {**outbound.recipient(to), "type": "reaction", "reaction": reaction}
-        try:
+        with self._limit.sending():
             await self._api.post(body)
-        except ApiError as error:
-            raise self._undelivered(error) from error
 
     async def fetch(self, attachment: Attachment, limit: int) -> bytes:
         """Returns the bytes of a file that a person sent."""
-        most = min(limit, self._settings.media_max_mb * 1_000_000)
+        most = byte_limit(attachment, limit, self._settings.media_max_mb)
         name = attachment.name
         try:
             described = wire.media.decode(await self._api.media(attachment.handle))
-        except (ApiError, msgspec.DecodeError) as error:
+        except (PlatformError, msgspec.DecodeError) as error:
             raise MediaError(f"{name} cannot be fetched: {error}") from error
         fetched = await self._api.download(described.url, most)
         if fetched is None:
             raise MediaError(f"{name} cannot be fetched: its address is none of Meta.")
-        if fetched.outcome is not Outcome.ALLOW or fetched.status != 200:  # noqa: PLR2004 - HTTP's OK
-            reason = f"it has more than {most} bytes" if fetched.truncated else fetched.reason
-            raise MediaError(f"{name} cannot be fetched: {reason}")
-        return fetched.body
-
-    async def probe(self) -> AccountState:
-        """Returns the state after asking the server for the number."""
-        await self._look()
-        return self.state
+        return fetched_file(attachment, fetched)
 
 
 def _explained(failure: Failure) -> str:
-    return _explained_text(failure.code, f"WhatsApp did not deliver it, {failure.text}")
-
-
-def _explained_text(code: int, text: str) -> str:
-    """Returns an error with what a person can do about it."""
-    if code == 131047:  # noqa: PLR2004 - Meta's code
-        return (
-            f"{text}. More than 24 hours have passed since the person wrote; they must write first."
-        )
-    if code == 131026:  # noqa: PLR2004 - Meta's code
-        return f"{text}. The number has no WhatsApp, has blocked this one, or is an old version."
-    return text
+    return explained(failure.code, f"WhatsApp did not deliver it, {failure.text}")
 
 
 def open_account(settings: WhatsAppAccount, host: ChannelHost) -> WhatsAppAdapter:

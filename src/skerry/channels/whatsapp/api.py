@@ -7,15 +7,14 @@ from urllib.parse import quote, urlsplit
 import msgspec
 from msgspec import Struct
 
-from skerry.sdk.channel_host import AccountHttp, Fetched, FormFile, Outcome
+from skerry.sdk.channel_errors import PlatformError, check_reached, named_wait
+from skerry.sdk.channel_host import AccountHttp, Fetched, FormFile
 
-NOT_SENT: Final = frozenset({"connect", "name-unresolved", "name-timeout"})
-"""Rules of a fetch that ended before anything was sent."""
-LOGIN: Final = frozenset(
+_LOGIN: Final = frozenset(
     {0, 3, 10, 190, *range(200, 300), 368, 131005, 131031, 131042, 131045, 133010}
 )
 """Codes that a person alone can mend: tokens, permissions, payment, a number that is locked."""
-LATER: Final[Mapping[int, float]] = {
+_LATER: Final[Mapping[int, float]] = {
     1: 30.0,
     2: 30.0,
     4: 300.0,
@@ -64,18 +63,6 @@ class _Answer(Struct, frozen=True):
 _answers = msgspec.json.Decoder(_Answer)
 
 
-class ApiError(Exception):
-    """The Graph API did not carry out a request."""
-
-    def __init__(self, message: str, code: int = -1, retry_after: float | None = None) -> None:
-        self.code = code
-        """Code of Meta; -1 when no error of the API arrived."""
-        self.retry_after = retry_after
-        self.is_sent = True
-        """False when the request certainly did not reach the server."""
-        super().__init__(message)
-
-
 class GraphApi:
     """One business number at one server."""
 
@@ -89,7 +76,7 @@ class GraphApi:
         """Returns the description of the number.
 
         Raises:
-            ApiError: there is no answer, or it says that nothing was done.
+            PlatformError: there is no answer, or it says that nothing was done.
         """
         url = f"{self._root}/{self._number}?fields=display_phone_number,verified_name"
         return self._checked(await self.http.fetch(url, headers=self._headers))
@@ -104,7 +91,7 @@ class GraphApi:
         """Uploads a file; returns and raises as `number`."""
         fields: dict[str, str | FormFile] = {
             "messaging_product": "whatsapp",
-            "type": file.mime,
+            "type": file.mime or "application/octet-stream",
             "file": file,
         }
         url = f"{self._root}/{self._number}/media"
@@ -136,11 +123,7 @@ class GraphApi:
         return is_root or (parts.scheme == "https" and host.endswith(_FILES))
 
     def _checked(self, fetched: Fetched) -> bytes:
-        if fetched.outcome is not Outcome.ALLOW:
-            error = ApiError(f"{self._root} cannot be reached: {fetched.reason}")
-            refused = fetched.outcome is Outcome.BLOCK or fetched.rule in NOT_SENT
-            error.is_sent = not refused
-            raise error
+        check_reached(fetched, self._root)
         try:
             failure = _answers.decode(fetched.body).error
         except msgspec.DecodeError:
@@ -148,7 +131,23 @@ class GraphApi:
         if failure is None and fetched.status in _OK:
             return fetched.body
         if failure is None or failure.code < 0:
-            raise ApiError(f"{self._root} answered {fetched.status} without an error of Meta.")
-        text = fetched.headers.get("retry-after", "")
-        seconds = float(text) if text.isdecimal() else LATER.get(failure.code)
-        raise ApiError(f"WhatsApp refused it, {failure.text}", failure.code, seconds)
+            raise PlatformError(f"{self._root} answered {fetched.status} without an error of Meta.")
+        later = _LATER.get(failure.code)
+        raise PlatformError(
+            explained(failure.code, f"WhatsApp refused it, {failure.text}"),
+            code=str(failure.code),
+            retry_after=later and (named_wait(fetched) or later),
+            is_login=failure.code in _LOGIN,
+            is_final=True,
+        )
+
+
+def explained(code: int, text: str) -> str:
+    """Returns an error with what a person can do about it."""
+    if code == 131047:  # noqa: PLR2004 - Meta's code
+        return (
+            f"{text}. More than 24 hours have passed since the person wrote; they must write first."
+        )
+    if code == 131026:  # noqa: PLR2004 - Meta's code
+        return f"{text}. The number has no WhatsApp, has blocked this one, or is an old version."
+    return text

@@ -7,7 +7,6 @@ from typing import Any
 import anyio
 import pytest
 
-from skerry.channels.discord import adapter as module
 from skerry.channels.discord import receiving
 from skerry.channels.discord.adapter import DiscordAdapter, open_account
 from skerry.channels.discord.config import DiscordAccount
@@ -18,6 +17,7 @@ from skerry.model.ids import AccountId
 from skerry.model.inbound import InboundMessage, Peer, PeerKind, ReplyTo
 from skerry.model.outbound import Additions, Button
 from skerry.ports.channel import ConnectionState
+from skerry.sdk.channel_account import Account
 from skerry.sdk.channel_host import ChannelHost, MemoryCursor, Menu, MenuCommand
 from skerry.testing.discord_objects import GUILD, ROOM, THREAD, TOKEN
 from skerry.testing.discord_server import DiscordServer
@@ -75,7 +75,7 @@ async def until(is_so: Callable[[], bool]) -> None:
 
 @pytest.fixture(autouse=True)
 def _no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "WAITS", Backoff(base=0.01, cap=0.01))
+    monkeypatch.setattr(Account, "waits", Backoff(base=0.01, cap=0.01))
 
 
 @asynccontextmanager

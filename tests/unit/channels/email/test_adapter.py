@@ -25,6 +25,7 @@ from skerry.model.outbound import PLAIN, Additions, OutboundMedia, OutboundPart,
 from skerry.model.undelivered import DeliveryDelayedError, MediaError
 from skerry.ports.channel import ConnectionState
 from skerry.routing.owner import is_owner
+from skerry.sdk.channel_account import Account
 from skerry.sdk.channel_host import ChannelHost, MemoryCursor, MemoryVault
 from skerry.testing.mail_server import ADDRESS, PASSWORD, MailServer
 from tests.support.oauth_server import StubOAuthServer
@@ -85,7 +86,7 @@ async def test_without_idle_the_mailbox_is_looked_into_again() -> None:
 async def test_idle_begins_anew_and_a_broken_connection_is_opened_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(module, "WAITS", Backoff(base=0.01, cap=0.01))
+    monkeypatch.setattr(Account, "waits", Backoff(base=0.01, cap=0.01))
     monkeypatch.setattr(module, "IDLE_SECONDS", 0.02)
     async with MailServer() as server, running(opened(server)) as messages:
         server.say("one")
@@ -179,7 +180,7 @@ async def test_a_mail_that_breaks_the_reading_holds_back_no_other(
 async def test_a_mail_whose_parts_are_nested_too_deep_holds_back_no_other(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(module, "WAITS", Backoff(base=0.01, cap=0.01))
+    monkeypatch.setattr(Account, "waits", Backoff(base=0.01, cap=0.01))
     deep = EmailMessage(SMTP)
     deep.set_content("deep")
     for _ in range(100):

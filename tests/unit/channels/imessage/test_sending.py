@@ -7,12 +7,12 @@ import pytest
 
 from skerry.channels.imessage import adapter as module
 from skerry.channels.imessage import api
-from skerry.channels.imessage.api import ApiError
 from skerry.model.errors import DeliveryRefusedError
 from skerry.model.inbound import Attachment, AttachmentKind, Peer, PeerKind
 from skerry.model.outbound import Additions, OutboundMedia, Settlement
 from skerry.model.undelivered import DeliveryDelayedError, MediaError
 from skerry.ports.channel import ConnectionState
+from skerry.sdk.channel_errors import PlatformError
 from skerry.testing.bluebubbles_server import PASSWORD
 from skerry.testing.http_server import Response
 from tests.unit.channels.imessage.mac import CHAT, NOW, TO, Rig, part, running, taken
@@ -113,9 +113,9 @@ async def test_a_part_that_was_never_sent_is_absent_once_that_is_sure(rig: Rig) 
     assert await adapter.settle(part("x")) is Settlement.UNKNOWN
     rig.server.add(CHAT, "x", isFromMe=True)  # the same words, of before
     rig.server.planned.append((Response(cut=True), False))
-    with pytest.raises(ApiError):
+    with pytest.raises(PlatformError):
         await adapter.send(part("x"))
-    with pytest.raises(ApiError, match="not in its chat yet"):
+    with pytest.raises(PlatformError, match="not in its chat yet"):
         await adapter.settle(part("x"))
     rig.clock.advance(module.SURE_MS)
     rig.server.say("a person writes")
@@ -131,8 +131,8 @@ async def test_a_part_that_was_never_sent_is_absent_once_that_is_sure(rig: Rig) 
     [
         (500, "Message Send Error", 22, DeliveryRefusedError),
         (400, "no such chat", None, DeliveryRefusedError),
-        (400, "Message is already queued to be sent!", None, ApiError),
-        (500, "Message Send Error", None, ApiError),
+        (400, "Message is already queued to be sent!", None, PlatformError),
+        (500, "Message Send Error", None, PlatformError),
         (401, "no", None, DeliveryDelayedError),
     ],
 )

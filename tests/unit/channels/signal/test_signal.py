@@ -9,10 +9,8 @@ import anyio
 import msgspec
 import pytest
 
-from skerry.channels.signal import adapter as module
 from skerry.channels.signal import wire
 from skerry.channels.signal.adapter import SignalAdapter
-from skerry.channels.signal.api import ApiError
 from skerry.channels.signal.markup import REST, styled
 from skerry.infra.backoff import Backoff
 from skerry.model.errors import DeliveryRefusedError, StateError
@@ -21,6 +19,8 @@ from skerry.model.inbound import AttachmentKind, InboundMessage, Peer, PeerKind,
 from skerry.model.outbound import PLAIN, Additions, OutboundMedia, OutboundPart
 from skerry.model.undelivered import DeliveryDelayedError, MediaError
 from skerry.ports.channel import ConnectionState
+from skerry.sdk.channel_account import Account
+from skerry.sdk.channel_errors import PlatformError
 from skerry.testing.http_server import Response
 from skerry.testing.signal_server import NUMBER, SignalServer
 from tests.contract.phones import Signal
@@ -264,11 +264,11 @@ async def test_each_refusal_is_final_or_not(code: int, kind: str, error: type[Ex
 async def test_an_internal_error_leaves_open_whether_it_arrived() -> None:
     async with SignalServer() as server:
         server.fail(-32603, "Failed to send message: timeout (IOException)")
-        with pytest.raises(ApiError):
+        with pytest.raises(PlatformError):
             await opened(server).send(part("x"))
         answer = Response.of({"error": "Failed to send message: x (IOException)"}, 400)
         server.planned.append((answer, False))
-        with pytest.raises(ApiError):
+        with pytest.raises(PlatformError):
             await opened(server, "rest").send(part("x"))
 
 
@@ -284,7 +284,7 @@ async def test_an_account_that_signal_cli_lacks_needs_a_login(bridge: str) -> No
 async def test_a_stream_that_ends_is_opened_again(
     bridge: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "WAITS", Backoff(base=0.01, cap=0.01))
+    monkeypatch.setattr(Account, "waits", Backoff(base=0.01, cap=0.01))
     async with SignalServer() as server, running(opened(server, bridge)) as messages:
         server.say("one")
         await taken(messages, 1)

@@ -8,7 +8,6 @@ import anyio
 import msgspec
 import pytest
 
-from skerry.channels.slack import adapter as module
 from skerry.channels.slack import wire
 from skerry.channels.slack.adapter import SlackAdapter, open_account
 from skerry.channels.slack.config import SlackAccount
@@ -20,6 +19,7 @@ from skerry.model.inbound import Attachment, AttachmentKind, InboundMessage, Pee
 from skerry.model.outbound import PLAIN, Additions, Button, OutboundPart, Settlement
 from skerry.model.undelivered import MediaError
 from skerry.ports.channel import ConnectionState
+from skerry.sdk.channel_account import Account
 from skerry.sdk.channel_host import ChannelHost
 from skerry.testing.slack_server import APP_TOKEN, BOT_TOKEN, SlackServer
 
@@ -165,7 +165,7 @@ async def test_a_button_comes_back_as_its_command() -> None:
 
 
 async def test_a_socket_that_ends_is_opened_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "WAITS", Backoff(base=0.01, cap=0.01))
+    monkeypatch.setattr(Account, "waits", Backoff(base=0.01, cap=0.01))
     async with SlackServer() as server:
         adapter = opened(server)
         async with running(adapter) as messages:

@@ -8,7 +8,6 @@ from typing import Any
 import anyio
 import pytest
 
-from skerry.channels.telegram import adapter as module
 from skerry.channels.telegram import wire
 from skerry.channels.telegram.adapter import TelegramAdapter, open_account
 from skerry.channels.telegram.config import TelegramAccount
@@ -27,6 +26,7 @@ from skerry.model.outbound import (
 )
 from skerry.model.undelivered import DeliveryDelayedError, MediaError
 from skerry.ports.channel import ConnectionState
+from skerry.sdk.channel_account import Account
 from skerry.sdk.channel_host import ChannelHost
 from skerry.testing.telegram_server import TelegramServer
 
@@ -73,7 +73,7 @@ async def test_a_token_that_is_refused_needs_a_login_and_names_the_remedy() -> N
 async def test_a_server_that_is_gone_is_tried_again_and_shown(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(module, "WAITS", Backoff(base=0.01, cap=0.01))
+    monkeypatch.setattr(Account, "waits", Backoff(base=0.01, cap=0.01))
     async with TelegramServer() as server:
         adapter = opened(server)
         async with running(adapter) as messages:

@@ -16,8 +16,9 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from msgspec import Struct, field
 
-from skerry.channels.matrix.api import CLIENT, ApiError, MatrixApi
+from skerry.channels.matrix.api import CLIENT, MatrixApi
 from skerry.channels.matrix.encryption.signing import canonical
+from skerry.sdk.channel_errors import PlatformError
 
 logger = logging.getLogger(__name__)
 
@@ -48,7 +49,7 @@ class Identity:
         """
         try:
             return await self._sign(device)
-        except (ApiError, msgspec.DecodeError, KeyError, TypeError) as error:
+        except (PlatformError, msgspec.DecodeError, KeyError, TypeError) as error:
             logger.warning(_NOT_SIGNED, device, self._user, error, self._user)
             return False
 

@@ -8,10 +8,11 @@ import msgspec
 from msgspec import Struct, field
 from vodozemac import Account, Curve25519PublicKey
 
-from skerry.channels.matrix.api import CLIENT, ApiError, MatrixApi
+from skerry.channels.matrix.api import CLIENT, MatrixApi
 from skerry.channels.matrix.encryption.identity import Identity
 from skerry.channels.matrix.encryption.records import DEVICE, OwnDevice, Records
 from skerry.channels.matrix.encryption.signing import signed
+from skerry.sdk.channel_errors import PlatformError
 
 logger = logging.getLogger(__name__)
 
@@ -61,7 +62,7 @@ class OwnKeys:
 
         Raises:
             KeysLostError: it had keys, which are lost or older than what was done with them.
-            ApiError: the homeserver cannot be asked.
+            PlatformError: the homeserver cannot be asked.
         """
         vault = await self._records.vault.open()
         self._records.key = vault.key
@@ -145,7 +146,7 @@ class OwnKeys:
             return
         try:
             await self._api.post(f"{CLIENT}/keys/upload", self._waiting)
-        except ApiError as error:
+        except PlatformError as error:
             logger.warning("matrix: keys of %s are not uploaded: %s", self.device, error)
             if error.is_sent and error.retry_after is None:
                 self._waiting = None

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from skerry.channels.matrix import wire
-from skerry.channels.matrix.api import ApiError, MatrixApi
+from skerry.channels.matrix.api import MatrixApi
 from skerry.channels.matrix.encryption.keys import KeysLostError, OwnKeys
 from skerry.channels.matrix.encryption.megolm import (
     Megolm,
@@ -24,6 +24,7 @@ from skerry.channels.matrix.encryption.records import RECEIVED, Person, Records
 from skerry.channels.matrix.sealing import LockedError, SealedError
 from skerry.infra.clock import Clock
 from skerry.infra.untrusted_json import UNREADABLE
+from skerry.sdk.channel_errors import PlatformError
 from skerry.sdk.channel_host import Vault
 
 logger = logging.getLogger(__name__)
@@ -80,7 +81,7 @@ class Machine:
         """Makes the keys of the device usable; notes a problem where they are lost.
 
         Raises:
-            ApiError: the homeserver cannot be asked.
+            PlatformError: the homeserver cannot be asked.
         """
         self.problem = self.remedy = ""
         if not device:
@@ -98,7 +99,7 @@ class Machine:
         """Takes messages between devices, durably; returns the sessions whose keys arrived.
 
         Raises:
-            ApiError: the homeserver cannot be asked for the senders; take the sync again.
+            PlatformError: the homeserver cannot be asked for the senders; take the sync again.
         """
         if self.problem:
             return frozenset()
@@ -166,7 +167,7 @@ class Machine:
             await self._records.write(records)
             if messages:
                 await self._olm.send(messages)
-        except ApiError as error:
+        except PlatformError as error:
             logger.warning("matrix: no new session with a device of %s: %s", sender, error)
 
     async def decrypt(self, room_id: str, event: wire.Event, *, note: bool = True) -> wire.Event:
@@ -206,7 +207,7 @@ class Machine:
         """Returns the content of the encrypted event.
 
         Raises:
-            ApiError: the homeserver does not give or take keys.
+            PlatformError: the homeserver does not give or take keys.
             SealedError: the account cannot encrypt.
         """
         if self.problem:

@@ -172,7 +172,7 @@ class Megolm:
         """Returns the content of an encrypted event, whose key the devices of `people` have.
 
         Raises:
-            ApiError: the key cannot be shared.
+            PlatformError: the key cannot be shared.
         """
         devices = [
             (user, device, peer)

@@ -176,7 +176,7 @@ class Olm:
         """Begins sessions with devices that have none, or with all; keeps them.
 
         Raises:
-            ApiError: the homeserver gives no keys.
+            PlatformError: the homeserver gives no keys.
         """
         wanted = [one for one in targets if anew or not await self._sessions(one[2].curve)]
         if not wanted:
@@ -209,7 +209,7 @@ class Olm:
         """Sends encrypted messages to devices.
 
         Raises:
-            ApiError: the homeserver does not take them.
+            PlatformError: the homeserver does not take them.
         """
         where = path(ENCRYPTED, f"skerry-{secrets.token_hex(16)}")
         await self._api.put(f"{CLIENT}/sendToDevice/{where}", {"messages": messages})

@@ -57,7 +57,7 @@ class People:
         """Returns the devices of users, as the homeserver lists them now.
 
         Raises:
-            ApiError: it cannot be asked.
+            PlatformError: it cannot be asked.
         """
         users = list(users)
         wanted = [user for user in users if user not in self._current]

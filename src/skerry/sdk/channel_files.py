@@ -1,0 +1,56 @@
+"""Files that an account of a chat platform sends and fetches."""
+
+from pathlib import Path
+from typing import Final
+
+import anyio.to_thread
+
+from skerry.model.errors import DeliveryRefusedError
+from skerry.model.inbound import Attachment, AttachmentKind
+from skerry.model.outbound import OutboundMedia
+from skerry.model.undelivered import MediaError
+from skerry.sdk.channel_host import Fetched, FormFile, Outcome
+
+__all__ = ["byte_limit", "fetched_file", "kind_of", "read_file"]
+_KINDS: Final = {
+    "image": AttachmentKind.IMAGE,
+    "audio": AttachmentKind.AUDIO,
+    "video": AttachmentKind.VIDEO,
+}
+_OK: Final = 200
+
+
+def kind_of(mime: str | None) -> AttachmentKind:
+    """Returns the kind of a file by its MIME type."""
+    return _KINDS.get((mime or "").partition("/")[0], AttachmentKind.FILE)
+
+
+def byte_limit(attachment: Attachment, limit: int, most_mb: int) -> int:
+    """Returns the most bytes that a file may have. Raises `MediaError` where it says to have more.
+
+    `limit` is that of the gateway, `most_mb` that of the account.
+    """
+    most = min(limit, most_mb * 1_000_000)
+    if attachment.size > most:
+        raise MediaError(f"{attachment.name} has {attachment.size} bytes; {most} are taken.")
+    return most
+
+
+def fetched_file(attachment: Attachment, fetched: Fetched) -> bytes:
+    """Returns the bytes of a file. Raises `MediaError` where the platform did not give all."""
+    if fetched.outcome is not Outcome.ALLOW or fetched.status != _OK:
+        raise MediaError(f"{attachment.name} cannot be fetched: {fetched.reason}")
+    return fetched.body
+
+
+async def read_file(media: OutboundMedia, most: int | None = None) -> FormFile:
+    """Returns a file that is sent. Raises `DeliveryRefusedError` where it is gone or too large."""
+    path = Path(media.path)
+    try:
+        data = await anyio.to_thread.run_sync(path.read_bytes)
+    except OSError as error:
+        message = f"The file {media.path} cannot be read: {error.strerror}."
+        raise DeliveryRefusedError(message) from None
+    if most is not None and len(data) > most:
+        raise DeliveryRefusedError(f"{path.name} has {len(data)} bytes; {most} can be sent.")
+    return FormFile(media.name or path.name, media.mime, data)
