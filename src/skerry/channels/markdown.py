@@ -1,13 +1,17 @@
 """Markdown of models as the markup of chat platforms, which each know a few marks only."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from functools import cache
+from html import escape
+from urllib.parse import urlsplit
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from msgspec import Struct
 
-_MAX_CHARS = 64_000
+WEB = frozenset({"http", "https", "mailto"})
+"""Schemes of addresses that may be links."""
+MAX_CHARS = 64_000
 """Characters of a text that is parsed; a longer one is escaped as it is."""
 _MAX_NESTING = 20
 
@@ -35,15 +39,62 @@ class Dialect(Struct, frozen=True):
 
         What the platform lacks stays as it was written: a table, a rule, raw HTML.
         """
-        if len(text) > _MAX_CHARS:
+        if len(text) > MAX_CHARS:
             return self.escape(text)
-        return _Renderer(self, text).blocks(_parser().parse(text)).strip("\n")
+        return _Renderer(self, text).blocks(parser().parse(text)).strip("\n")
+
+
+def scheme(address: str) -> str:
+    """Returns the scheme of an address; empty for one that is broken."""
+    try:
+        return urlsplit(address).scheme
+    except ValueError:
+        return ""
+
+
+def quoted(text: str) -> str:
+    """Returns the lines of a text, each behind `>`."""
+    return "> " + text.replace("\n", "\n> ")
+
+
+def without_backticks(code: str) -> str:
+    """Returns code for marks that have no escape."""
+    return code.replace("`", "'")
+
+
+def escaped_html(text: str) -> str:
+    """Returns a text as HTML."""
+    return escape(text, quote=False)
+
+
+def html_link(label: str, address: str, schemes: Container[str] = WEB) -> str:
+    """Returns a link in HTML; one of another scheme is shown as text."""
+    if scheme(address) not in schemes:
+        return f"{label} ({escaped_html(address)})" if address else label
+    return f'<a href="{escape(address, quote=True)}">{label or escaped_html(address)}</a>'
 
 
 @cache
-def _parser() -> MarkdownIt:
-    options = {"html": False, "linkify": False, "maxNesting": _MAX_NESTING}
-    return MarkdownIt("commonmark", options).enable(["strikethrough", "table"])
+def parser(*skipped: str, breaks: bool = False) -> MarkdownIt:
+    """Returns the parser of what models write, without some rules of markdown-it.
+
+    With `breaks` each end of a line is one in HTML too.
+    """
+    options = {"html": False, "linkify": False, "breaks": breaks, "maxNesting": _MAX_NESTING}
+    return MarkdownIt("commonmark", options).enable(["strikethrough", "table"]).disable(skipped)
+
+
+HTML = Dialect(
+    escape=escaped_html,
+    strong=("<b>", "</b>"),
+    emphasis=("<i>", "</i>"),
+    strike=("<s>", "</s>"),
+    code=("<code>", "</code>"),
+    fence=lambda code, _: f"<pre>{escaped_html(code)}</pre>",
+    link=html_link,
+    quote=lambda text: f"<blockquote>{text}</blockquote>",
+)
+"""The few marks of HTML that platforms show."""
 
 
 class _Renderer:

@@ -3,9 +3,8 @@
 import re
 from collections.abc import Mapping
 from typing import Final
-from urllib.parse import urlsplit
 
-from skerry.channels.markdown import Dialect
+from skerry.channels.markdown import Dialect, quoted, scheme, without_backticks
 
 _SCHEMES: Final = frozenset({"http", "https"})
 _ADDRESS: Final = re.compile(r"https?://[^\s<>]{1,2000}")
@@ -27,21 +26,13 @@ def _guarded(mark: re.Match[str]) -> str:
     return f"{mark[0][:-1]}\\{mark[0][-1]}"
 
 
-def _code(text: str) -> str:
-    return text.replace("`", "'")
-
-
 def _fence(code: str, language: str) -> str:
     name = language if language.replace("-", "").replace("+", "").isalnum() else ""
     return f"```{name}\n{code.replace('```', chr(8203).join('```'))}\n```"
 
 
 def _link(label: str, address: str) -> str:
-    try:
-        scheme = urlsplit(address).scheme
-    except ValueError:
-        scheme = ""
-    if scheme not in _SCHEMES or re.search(r"[<>()\s]", address):
+    if scheme(address) not in _SCHEMES or re.search(r"[<>()\s]", address):
         return f"{label} ({_escaped(address)})" if address else label
     return address if label in {"", address} else f"[{label}]({address})"
 
@@ -54,8 +45,8 @@ DISCORD: Final = Dialect(
     code=("`", "`"),
     fence=_fence,
     link=_link,
-    quote=lambda text: "> " + text.replace("\n", "\n> "),
-    escape_code=_code,
+    quote=quoted,
+    escape_code=without_backticks,
 )
 
 

@@ -8,10 +8,10 @@ import msgspec
 from msgspec import Raw, Struct, field
 
 from skerry.channels.discord.markup import plain
+from skerry.sdk.channel_files import kind_of
 from skerry.sdk.channels import (
     AccountId,
     Attachment,
-    AttachmentKind,
     ChannelId,
     InboundMessage,
     Peer,
@@ -35,11 +35,6 @@ _EPOCH_MS: Final = 1_420_070_400_000
 _SNOWFLAKE: Final = re.compile(r"\d{1,19}")
 _ACTED: Final = "act:"
 """Begins the id of a message that an interaction made."""
-_KINDS: Final = {
-    "image": AttachmentKind.IMAGE,
-    "audio": AttachmentKind.AUDIO,
-    "video": AttachmentKind.VIDEO,
-}
 
 
 class User(Struct, frozen=True):
@@ -355,7 +350,7 @@ def _files(files: tuple[File, ...]) -> Iterator[Attachment]:
     for file in files:
         if file.url:
             mime = (file.content_type or "").partition(";")[0].strip()
-            kind = _KINDS.get(mime.partition("/")[0], AttachmentKind.FILE)
+            kind = kind_of(mime)
             yield Attachment(
                 kind, file.url, mime[:_MOST_NAME], file.filename[:_MOST_NAME], file.size
             )

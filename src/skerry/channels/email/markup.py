@@ -1,15 +1,12 @@
 """The new part of the text of a mail, and Markdown of models as HTML."""
 
 import re
-from functools import cache
 from typing import Final
 
 import nh3
-from markdown_it import MarkdownIt
 
-_MAX_CHARS: Final = 64_000
-"""Characters of a text that is parsed as Markdown; a longer one is sent as it is."""
-_MAX_NESTING: Final = 20
+from skerry.channels.markdown import MAX_CHARS, parser
+
 _TAGS: Final = {
     "a", "b", "blockquote", "br", "code", "del", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr",
     "i", "li", "ol", "p", "pre", "s", "strong", "table", "tbody", "td", "th", "thead", "tr", "ul",
@@ -123,18 +120,12 @@ def _behind_quote(lines: list[str], place: int) -> int:
     return place
 
 
-@cache
-def _parser() -> MarkdownIt:
-    options = {"html": False, "linkify": False, "maxNesting": _MAX_NESTING}
-    return MarkdownIt("commonmark", options).enable(["strikethrough", "table"])
-
-
 def html_of(markdown: str) -> str:
     """Returns Markdown as HTML that loads nothing; empty for a text that is too long to parse."""
-    if len(markdown) > _MAX_CHARS:
+    if len(markdown) > MAX_CHARS:
         return ""
     body = nh3.clean(
-        _parser().render(markdown),
+        parser().render(markdown),
         tags=_TAGS,
         attributes={"a": {"href"}, "ol": {"start"}},
         url_schemes={"http", "https", "mailto"},

@@ -15,7 +15,8 @@ from msgspec import Struct
 
 from skerry.channels.email.imap_wire import Part
 from skerry.channels.email.verification import is_verified
-from skerry.sdk.channels import Attachment, AttachmentKind, ChannelId
+from skerry.sdk.channel_files import kind_of
+from skerry.sdk.channels import Attachment, ChannelId
 
 CHANNEL: Final = ChannelId("email")
 UNVERIFIED: Final = "unverified:"
@@ -44,11 +45,6 @@ _NOBODY: Final = re.compile(
     r"^(?:mailer-daemon|postmaster|no-?reply|do-?not-?reply|bounces?)(?:[+@-]|$)", re.IGNORECASE
 )
 _BULK: Final = frozenset({"bulk", "junk", "list", "auto_reply"})
-_MEDIA: Final = {
-    "image": AttachmentKind.IMAGE,
-    "audio": AttachmentKind.AUDIO,
-    "video": AttachmentKind.VIDEO,
-}
 _NO_CHARSETS: Final = frozenset({"idna", "punycode", "raw_unicode_escape", "unicode_escape"})
 """Codecs of Python that no mail has; the time of some grows with the square of the text."""
 _NO_ATTACHMENTS: Final = frozenset(
@@ -200,7 +196,7 @@ def attachments(parts: Sequence[Part], place: str) -> tuple[Attachment, ...]:
             continue
         if part.mime == "text/html" and part.disposition != "attachment":
             continue
-        kind = _MEDIA.get(part.mime.partition("/")[0], AttachmentKind.FILE)
+        kind = kind_of(part.mime)
         size = part.size * 3 // 4 if part.encoding == "base64" else part.size
         handle = f"{place}/{part.number}/{part.encoding or '7bit'}"
         found.append(Attachment(kind, handle, part.mime[:_MOST_NAME], _file_name(part), size))

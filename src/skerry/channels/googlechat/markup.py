@@ -2,11 +2,9 @@
 
 import re
 from typing import Final
-from urllib.parse import urlsplit
 
-from skerry.channels.markdown import Dialect
+from skerry.channels.markdown import WEB, Dialect, quoted, scheme, without_backticks
 
-_SCHEMES: Final = frozenset({"http", "https", "mailto"})
 _MARKS: Final = re.compile(r"[*_~`]")
 _GUARD: Final = "\u200b"
 """Stands beside a sign that is text: the markup has no escape for it."""
@@ -18,15 +16,11 @@ def _escaped(text: str) -> str:
 
 
 def _code(text: str) -> str:
-    return text.replace("`", "'").replace("<", f"<{_GUARD}")
+    return without_backticks(text).replace("<", f"<{_GUARD}")
 
 
 def _link(label: str, address: str) -> str:
-    try:
-        scheme = urlsplit(address).scheme
-    except ValueError:
-        scheme = ""
-    if scheme not in _SCHEMES or re.search(r"[<>|\s]", address):
+    if scheme(address) not in WEB or re.search(r"[<>|\s]", address):
         return f"{label} ({_escaped(address)})" if address else label
     return f"<{address}|{re.sub(r'[<>|]', ' ', label) or address}>"
 
@@ -39,6 +33,6 @@ CHAT: Final = Dialect(
     code=("`", "`"),
     fence=lambda code, _: f"```\n{_code(code)}\n```",
     link=_link,
-    quote=lambda text: "> " + text.replace("\n", "\n> "),
+    quote=quoted,
     escape_code=_code,
 )

@@ -9,10 +9,10 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct, field
 
+from skerry.sdk.channel_files import kind_of
 from skerry.sdk.channels import (
     AccountId,
     Attachment,
-    AttachmentKind,
     ChannelId,
     InboundMessage,
     OutboundPart,
@@ -33,11 +33,6 @@ _GROUP: Final = frozenset({"GROUP_CHAT"})
 _WRITTEN: Final = frozenset({"MESSAGE", "ADDED_TO_SPACE"})
 _MOST_NAME: Final = 256
 _MOST_FILES: Final = 16
-_MEDIA: Final = {
-    "image": AttachmentKind.IMAGE,
-    "audio": AttachmentKind.AUDIO,
-    "video": AttachmentKind.VIDEO,
-}
 
 
 class User(Struct, frozen=True, rename="camel"):
@@ -221,7 +216,7 @@ def _files(message: Message) -> Iterator[Attachment]:
     for file in message.attachment:
         resource = file.attachment_data_ref.resource_name
         if _RESOURCE.fullmatch(resource):  # a file of Drive has none, and is not the app's to read
-            kind = _MEDIA.get(file.content_type.partition("/")[0], AttachmentKind.FILE)
+            kind = kind_of(file.content_type)
             mime, name = file.content_type[:_MOST_NAME], file.content_name[:_MOST_NAME]
             yield Attachment(kind, resource, mime, name)
 

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from skerry.channels.markdown import Dialect
+from skerry.channels.markdown import Dialect, quoted
 
 
 def _same(text: str) -> str:
@@ -21,5 +21,5 @@ PLAIN_TEXT: Final = Dialect(
     code=("", ""),
     fence=lambda code, _: code,
     link=_link,
-    quote=lambda text: "> " + text.replace("\n", "\n> "),
+    quote=quoted,
 )

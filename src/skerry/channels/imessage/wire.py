@@ -6,10 +6,10 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
+from skerry.sdk.channel_files import kind_of
 from skerry.sdk.channels import (
     AccountId,
     Attachment,
-    AttachmentKind,
     ChannelId,
     InboundMessage,
     Peer,
@@ -30,11 +30,6 @@ _GROUP_STYLE: Final = 43
 _OBJECT: Final = "\ufffc"
 """Character that stands for a file in a text."""
 _MOST_NAME: Final = 256
-_MEDIA: Final = {
-    "image": AttachmentKind.IMAGE,
-    "audio": AttachmentKind.AUDIO,
-    "video": AttachmentKind.VIDEO,
-}
 
 
 class Handle(Struct, frozen=True):
@@ -189,6 +184,6 @@ def _files(one: Message) -> Iterator[Attachment]:
     for file in one.attachments or ():
         if file.guid and not file.hide_attachment:
             mime = file.mime_type or ""
-            kind = _MEDIA.get(mime.partition("/")[0], AttachmentKind.FILE)
+            kind = kind_of(mime)
             name = (file.transfer_name or "file")[:_MOST_NAME]
             yield Attachment(kind, file.guid, mime, name, file.total_bytes or 0)

@@ -2,46 +2,17 @@
 
 import re
 from collections.abc import Sequence
-from html import escape
 from typing import Final
-from urllib.parse import urlsplit
 
-from skerry.channels.markdown import Dialect
+from skerry.channels.markdown import HTML
 
-_SCHEMES: Final = frozenset({"http", "https", "mailto"})
 _BLOCK: Final = re.compile(r"(<pre>[^<]*</pre>)")
 """A block of code, in which the ends of lines are kept."""
 
 
-def _escaped(text: str) -> str:
-    return escape(text, quote=False)
-
-
-def _link(label: str, address: str) -> str:
-    try:
-        scheme = urlsplit(address).scheme
-    except ValueError:
-        scheme = ""
-    if scheme not in _SCHEMES:
-        return f"{label} ({_escaped(address)})" if address else label
-    return f'<a href="{escape(address, quote=True)}">{label or _escaped(address)}</a>'
-
-
-_HTML: Final = Dialect(
-    escape=_escaped,
-    strong=("<b>", "</b>"),
-    emphasis=("<i>", "</i>"),
-    strike=("<s>", "</s>"),
-    code=("<code>", "</code>"),
-    fence=lambda code, _: f"<pre>{_escaped(code)}</pre>",
-    link=_link,
-    quote=lambda text: f"<blockquote>{text}</blockquote>",
-)
-
-
 def rendered(text: str) -> str:
     """Returns Markdown as HTML; what looks like a mention in it calls nobody."""
-    pieces = _BLOCK.split(_HTML.render(text))
+    pieces = _BLOCK.split(HTML.render(text))
     return "".join(
         piece if place % 2 else piece.replace("\n", "<br>") for place, piece in enumerate(pieces)
     )

@@ -8,10 +8,10 @@ import msgspec
 from msgspec import Struct, field
 
 from skerry.channels.msteams.markup import plain
+from skerry.sdk.channel_files import kind_of
 from skerry.sdk.channels import (
     AccountId,
     Attachment,
-    AttachmentKind,
     ChannelId,
     InboundMessage,
     Peer,
@@ -35,11 +35,6 @@ _MOST_NAME: Final = 256
 _MOST_MENTIONS: Final = 50
 _MOST_FILES: Final = 16
 _MOST_ID: Final = 256
-_MEDIA: Final = {
-    "image": AttachmentKind.IMAGE,
-    "audio": AttachmentKind.AUDIO,
-    "video": AttachmentKind.VIDEO,
-}
 _BY_TYPE: Final = {"image": {"png", "jpg", "jpeg", "gif", "webp"}, "audio": {"mp3", "wav", "ogg"}}
 
 
@@ -206,12 +201,10 @@ def _files(event: Activity) -> Iterator[Attachment]:
             url, ending = file.content.get("downloadUrl"), str(file.content.get("fileType", ""))
             if isinstance(url, str):
                 major = next((m for m, ends in _BY_TYPE.items() if ending.lower() in ends), "")
-                kind = _MEDIA.get(major, AttachmentKind.FILE)
-                yield Attachment(kind, url, "", name)
+                yield Attachment(kind_of(major), url, "", name)
         elif file.content_url and not file.content_type.startswith(("application/vnd.", "text/")):
-            major = file.content_type.partition("/")[0]
             mime = "" if file.content_type.endswith("*") else file.content_type[:_MOST_NAME]
-            yield Attachment(_MEDIA.get(major, AttachmentKind.FILE), file.content_url, mime, name)
+            yield Attachment(kind_of(file.content_type), file.content_url, mime, name)
 
 
 def _milliseconds(text: str) -> int:

@@ -5,7 +5,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from skerry.channels.markdown import Dialect
+from skerry.channels.markdown import Dialect, quoted
 
 _STYLES: Final = ("BOLD", "ITALIC", "STRIKETHROUGH", "MONOSPACE")
 _OPEN: Final = {chr(0xE000 + 2 * number): style for number, style in enumerate(_STYLES)}
@@ -41,7 +41,7 @@ _MARKED: Final = Dialect(
     code=_MONO,
     fence=lambda code, _: f"{_MONO[0]}{_plain(code)}{_MONO[1]}",
     link=_link,
-    quote=lambda text: "> " + text.replace("\n", "\n> "),
+    quote=quoted,
 )
 
 
@@ -80,6 +80,6 @@ REST: Final = Dialect(
         if address and label != _escaped(address)
         else label or _escaped(address)
     ),
-    quote=lambda text: "> " + text.replace("\n", "\n> "),
+    quote=quoted,
 )
 """Markup that the REST bridge reads with `text_mode: styled`."""

@@ -6,10 +6,10 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
+from skerry.sdk.channel_files import kind_of
 from skerry.sdk.channels import (
     AccountId,
     Attachment,
-    AttachmentKind,
     ChannelId,
     InboundMessage,
     Peer,
@@ -22,11 +22,6 @@ _MOST_NAME: Final = 256
 _MOST_CARDS: Final = 20
 _MOST_MENTIONS: Final = 100
 """Mentions whose names are put into a text; to put in one takes as long as the text."""
-_MEDIA: Final = {
-    "image": AttachmentKind.IMAGE,
-    "audio": AttachmentKind.AUDIO,
-    "video": AttachmentKind.VIDEO,
-}
 _GROUP, _PERSON = "g", "p"
 
 
@@ -244,7 +239,7 @@ def _with_mentions(text: str, mentions: Sequence[Mention]) -> str:
 def _files(files: Sequence[File], peer: Peer) -> tuple[Attachment, ...]:
     return tuple(
         Attachment(
-            _MEDIA.get((file.content_type or "").partition("/")[0], AttachmentKind.FILE),
+            kind_of(file.content_type),
             handle(peer, file.id),
             file.content_type or "",
             (file.filename or file.id)[:_MOST_NAME],

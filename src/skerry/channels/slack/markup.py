@@ -3,11 +3,9 @@
 import re
 from html import unescape
 from typing import Final
-from urllib.parse import urlsplit
 
-from skerry.channels.markdown import Dialect
+from skerry.channels.markdown import WEB, Dialect, escaped_html, quoted, scheme, without_backticks
 
-_SCHEMES: Final = frozenset({"http", "https", "mailto"})
 _SPECIAL: Final = re.compile(r"<([^<>]{1,3000})>")
 _MARKS: Final = re.compile(r"[*_~`]")
 _GUARD: Final = "\u200b"
@@ -15,22 +13,16 @@ _GUARD: Final = "\u200b"
 
 
 def _escaped(text: str) -> str:
-    plain = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return _MARKS.sub(lambda mark: _GUARD + mark[0], plain)
+    return _MARKS.sub(lambda mark: _GUARD + mark[0], escaped_html(text))
 
 
 def _code(text: str) -> str:
-    plain = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return plain.replace("`", "'")
+    return without_backticks(escaped_html(text))
 
 
 def _link(label: str, address: str) -> str:
-    try:
-        scheme = urlsplit(address).scheme
-    except ValueError:
-        scheme = ""
     clean = not re.search(r"[<>|\s]", address)
-    if scheme not in _SCHEMES or not clean:
+    if scheme(address) not in WEB or not clean:
         return f"{label} ({_escaped(address)})" if address else label
     return f"<{address.replace('&', '&amp;')}|{label.replace('|', '¦') or address}>"
 
@@ -43,7 +35,7 @@ MRKDWN: Final = Dialect(
     code=("`", "`"),
     fence=lambda code, _: f"```\n{_code(code)}\n```",
     link=_link,
-    quote=lambda text: "> " + text.replace("\n", "\n> "),
+    quote=quoted,
     escape_code=_code,
 )
 

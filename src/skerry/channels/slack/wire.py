@@ -8,10 +8,10 @@ import msgspec
 from msgspec import Raw, Struct, field
 
 from skerry.channels.slack.markup import mentioned, plain
+from skerry.sdk.channel_files import kind_of
 from skerry.sdk.channels import (
     AccountId,
     Attachment,
-    AttachmentKind,
     ChannelId,
     InboundMessage,
     Peer,
@@ -23,11 +23,6 @@ _KINDS: Final = {"im": PeerKind.DIRECT, "mpim": PeerKind.GROUP, "group": PeerKin
 _WRITTEN: Final = frozenset({"", "file_share", "thread_broadcast", "me_message"})
 """Subtypes of messages that a person wrote."""
 _STAMP: Final = re.compile(r"\d{1,12}\.\d{1,6}")
-_MEDIA: Final = {
-    "image": AttachmentKind.IMAGE,
-    "audio": AttachmentKind.AUDIO,
-    "video": AttachmentKind.VIDEO,
-}
 
 
 class Me(Struct, frozen=True):
@@ -210,7 +205,7 @@ def _kind(event: Event) -> PeerKind:
 def _files(event: Event) -> Iterator[Attachment]:
     for file in event.files:
         if file.url_private:
-            kind = _MEDIA.get(file.mimetype.partition("/")[0], AttachmentKind.FILE)
+            kind = kind_of(file.mimetype)
             name = (file.name or "")[:256]
             yield Attachment(kind, file.url_private, file.mimetype, name, file.size)
 

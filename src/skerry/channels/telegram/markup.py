@@ -1,42 +1,22 @@
 """Markdown as the HTML of the Bot API."""
 
+from functools import partial
 from html import escape
 from typing import Final
-from urllib.parse import urlsplit
 
-from skerry.channels.markdown import Dialect
+from msgspec.structs import replace
 
-_SCHEMES: Final = frozenset({"http", "https", "mailto", "tg"})
-
-
-def _escaped(text: str) -> str:
-    return escape(text, quote=False)
+from skerry.channels import markdown
+from skerry.channels.markdown import escaped_html, html_link
 
 
 def _fence(code: str, language: str) -> str:
     if not language.replace("-", "").replace("+", "").isalnum():
-        return f"<pre>{_escaped(code)}</pre>"
+        return f"<pre>{escaped_html(code)}</pre>"
     name = escape(language, quote=True)
-    return f'<pre><code class="language-{name}">{_escaped(code)}</code></pre>'
+    return f'<pre><code class="language-{name}">{escaped_html(code)}</code></pre>'
 
 
-def _link(label: str, address: str) -> str:
-    try:
-        scheme = urlsplit(address).scheme
-    except ValueError:
-        scheme = ""
-    if scheme not in _SCHEMES:
-        return f"{label} ({_escaped(address)})" if address else label
-    return f'<a href="{escape(address, quote=True)}">{label or _escaped(address)}</a>'
-
-
-HTML: Final = Dialect(
-    escape=_escaped,
-    strong=("<b>", "</b>"),
-    emphasis=("<i>", "</i>"),
-    strike=("<s>", "</s>"),
-    code=("<code>", "</code>"),
-    fence=_fence,
-    link=_link,
-    quote=lambda text: f"<blockquote>{text}</blockquote>",
+HTML: Final = replace(
+    markdown.HTML, fence=_fence, link=partial(html_link, schemes=markdown.WEB | {"tg"})
 )

@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from skerry.channels.markdown import Dialect
+from skerry.channels.markdown import Dialect, quoted, without_backticks
 
 _OPENING: Final = re.compile(r"(?<![^\W_])[*_~](?=\S)|`")
 _GUARD: Final = "\u200b"
@@ -12,10 +12,6 @@ _GUARD: Final = "\u200b"
 
 def _escaped(text: str) -> str:
     return _OPENING.sub(lambda mark: _GUARD + mark[0], text)
-
-
-def _code(text: str) -> str:
-    return text.replace("`", "'")
 
 
 def _link(label: str, address: str) -> str:
@@ -31,8 +27,8 @@ MARKUP: Final = Dialect(
     emphasis=("_", "_"),
     strike=("~", "~"),
     code=("`", "`"),
-    fence=lambda code, _: f"```\n{_code(code)}\n```",
+    fence=lambda code, _: f"```\n{without_backticks(code)}\n```",
     link=_link,
-    quote=lambda text: "> " + text.replace("\n", "\n> "),
-    escape_code=_code,
+    quote=quoted,
+    escape_code=without_backticks,
 )
